@@ -1,0 +1,36 @@
+"""The seam between a graph's hot-context injector and the assembly of hot context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.turn import Recalled
+
+
+@dataclass(frozen=True, slots=True)
+class HotContext:
+    """What an NPC has in mind for one turn.
+
+    Attributes:
+        facts: Short sentences in the order in which they are to be read, already visible to this NPC.
+        recalled: The same with their provenance.
+        omitted: "scene: late by 12 ms", "recall: database away": parts left out, each with its reason.
+    """
+
+    facts: tuple[str, ...]
+    recalled: tuple[Recalled, ...]
+    omitted: tuple[str, ...]
+
+
+class HotContextSource(Protocol):
+    """Assembles hot context. Each part has its own deadline; a late one is left out and said so."""
+
+    async def gather(self, npc: NpcId, question: str) -> HotContext:
+        """All parts, for an answer. Never raises, never takes longer than the longest deadline."""
+        ...
+
+    def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
+        """What is already in memory (pre-fetched on partial transcripts), for priming a prompt cache."""
+        ...

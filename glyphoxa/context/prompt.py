@@ -1,0 +1,44 @@
+"""The words an engine is given, and the one place where hot context joins them.
+
+Memory stands in the last user message, before the question: everything in front of it stays the same from
+turn to turn, so that a prompt cache (a provider's, or the local model's KV cache) is hit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from glyphoxa.context.ports import HotContext
+from glyphoxa.domain.ids import NpcId
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What an NPC's engine is asked, before the injector adds the hot context.
+
+    Attributes:
+        messages: Persona, examples, talk so far; the last one is the user's and holds what is to be answered.
+        question: The words to answer, for recall.
+        speaker_name: Who said them.
+    """
+
+    npc: NpcId
+    messages: tuple[Message, ...]
+    question: str
+    speaker_name: str
+
+
+def with_hot_context(prompt: Prompt, hot: HotContext) -> Prompt:
+    """A copy of the prompt with the facts in front of the question. The given prompt stays as it is."""
+    if not hot.facts:
+        return prompt
+    *before, last = prompt.messages
+    facts = " ".join(hot.facts)
+    return replace(prompt, messages=(*before, replace(last, content=f"Facts: {facts}\n{last.content}")))

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from glyphoxa.domain.errors import NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
+
+ENTITY_TYPES = ("npc", "player", "location", "item", "faction", "event", "quest", "concept")
+
+BIDIRECTIONAL_RELATIONS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
+"""Relations that hold both ways; both directions are stored."""
+
+Engine = Literal["cascaded", "s2s"]
+BudgetTier = Literal["FAST", "STANDARD", "DEEP"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A node of the knowledge graph. `type` is one of `ENTITY_TYPES` or the campaign's own."""
+
+    id: EntityId
+    type: str
+    name: str
+    aliases: tuple[str, ...] = ()
+    attributes: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Relationship:
+    """A typed edge. `confidence` is 0 to 1, `source` says whether it was spoken or concluded."""
+
+    source: EntityId
+    target: EntityId
+    type: str
+    attributes: Mapping[str, object] = field(default_factory=dict)
+    confidence: float = 1.0
+    origin: Literal["stated", "inferred"] = "stated"
+    dm_confirmed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Something only the named NPCs may know. It reaches no other prompt."""
+
+    text: str
+    known_by: frozenset[NpcId]
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceSpec:
+    """How an NPC sounds: a preset of the local voice, or a provider's voice id."""
+
+    preset: str = "heart"
+    provider_voice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An example of how an NPC answers: shown to the model, never part of the story.
+
+    Attributes:
+        facts: What the NPC knows in the example; may be empty.
+        said: What a player says.
+        reply: What the NPC answers.
+    """
+
+    said: str
+    reply: str
+    facts: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Npc:
+    """A character the DM puts at the table.
+
+    Attributes:
+        entity_id: Its node in the graph.
+        persona: Who it is and how it speaks, in the second person ("You are Grimjaw ...").
+        fillers: Short sounds in character ("Hm.") for when a reply takes long.
+        aliases: What players call it ("the smith"). Used for address detection.
+    """
+
+    id: NpcId
+    entity_id: EntityId
+    name: str
+    persona: str
+    voice: VoiceSpec = VoiceSpec()
+    examples: tuple[Exchange, ...] = ()
+    fillers: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    engine: Engine = "cascaded"
+    budget_tier: BudgetTier = "FAST"
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """A human at the table. `name` is the character they play: what NPCs call them."""
+
+    id: PlayerId
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where the table is now and which NPCs are there to hear what is said."""
+
+    id: SceneId
+    location: EntityId
+    npcs: tuple[NpcId, ...]
+    time_of_day: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """A campaign as its file describes it: the unit that is loaded, scoped and shared."""
+
+    id: CampaignId
+    name: str
+    language: str
+    entities: tuple[Entity, ...]
+    relationships: tuple[Relationship, ...]
+    npcs: tuple[Npc, ...]
+    players: tuple[Player, ...]
+    scenes: tuple[Scene, ...]
+    secrets: tuple[Secret, ...] = ()
+
+    def entity(self, entity_id: EntityId) -> Entity:
+        for entity in self.entities:
+            if entity.id == entity_id:
+                return entity
+        raise NotFound(
+            f"no entity {entity_id!r} in campaign {self.id!r}: "
+            + did_you_mean(entity_id, (e.id for e in self.entities))
+        )
+
+    def npc(self, npc_id: NpcId) -> Npc:
+        for npc in self.npcs:
+            if npc.id == npc_id:
+                return npc
+        raise NotFound(f"no NPC {npc_id!r} in campaign {self.id!r}: " + did_you_mean(npc_id, (n.id for n in self.npcs)))
+
+    def scene(self, scene_id: SceneId) -> Scene:
+        for scene in self.scenes:
+            if scene.id == scene_id:
+                return scene
+        raise NotFound(
+            f"no scene {scene_id!r} in campaign {self.id!r}: " + did_you_mean(scene_id, (s.id for s in self.scenes))
+        )
+
+    def player(self, player_id: PlayerId) -> Player:
+        for player in self.players:
+            if player.id == player_id:
+                return player
+        raise NotFound(
+            f"no player {player_id!r} in campaign {self.id!r}: " + did_you_mean(player_id, (p.id for p in self.players))
+        )

@@ -1,0 +1,51 @@
+"""What can go wrong, and whose fault it is.
+
+    GlyphoxaError
+    ├── InvalidInput        the user's: a file, a value, a command
+    │   └── NotFound        something was named that is not there
+    ├── Unavailable         the world's: a server, a model, a device cannot be reached now
+    └── Corrupt             bytes that are not what they must be (a model file, a spool record)
+
+A message names the thing, the value, the place and what would be valid. Entry points print it in one
+line; no traceback reaches a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class GlyphoxaError(Exception):
+    """Root of every error this project raises on purpose."""
+
+
+class InvalidInput(GlyphoxaError):
+    """A value that a user gave cannot be used."""
+
+
+class NotFound(InvalidInput):
+    """A name that a user gave belongs to nothing."""
+
+
+class Unavailable(GlyphoxaError):
+    """Something outside this process cannot be reached now; trying later may work."""
+
+
+class Corrupt(GlyphoxaError):
+    """Stored bytes are not what they must be."""
+
+
+def did_you_mean(value: str, valid: Iterable[str]) -> str:
+    """A clause for an error message: the nearest valid value, or all of them.
+
+    >>> did_you_mean("nmae", ["name", "type"])
+    "did you mean 'name'?"
+    >>> did_you_mean("zzz", ["name", "type"])
+    'valid: name, type'
+    """
+    known = sorted(valid)
+    near = get_close_matches(value, known, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"valid: {', '.join(known) or 'none'}"

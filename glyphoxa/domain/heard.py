@@ -1,0 +1,74 @@
+"""What an ear reports to the room. Times are milliseconds since the Unix epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glyphoxa.domain.ids import PlayerId
+from glyphoxa.domain.utterance import Correction
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a player has said since they began to speak, as far as it is known now.
+
+    Attributes:
+        began_ms: When the speech began.
+        speech_end_ms: When the last voiced sample was heard.
+        transcript_ms: When the recogniser returned the text.
+        corrected_ms: When the corrector was done with it.
+    """
+
+    player: PlayerId
+    text: str
+    raw_text: str
+    corrections: tuple[Correction, ...]
+    began_ms: int
+    speech_end_ms: int
+    transcript_ms: int
+    corrected_ms: int
+    typed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechStarted:
+    """A player begins, or goes on after a pause that was not yet the end of their turn."""
+
+    player: PlayerId
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartialHeard:
+    """A corrected partial transcript of what is being said; replaces the one before it."""
+
+    player: PlayerId
+    text: str
+    raw_text: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class EagerTurn:
+    """The player has paused and may have finished: an answer may be prepared, not yet played."""
+
+    draft: Draft
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """The player has finished. `draft.text` may differ from the eager one."""
+
+    draft: Draft
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NothingSaid:
+    """Sound that held no words (a cough, a knock). Ends what `SpeechStarted` began."""
+
+    player: PlayerId
+    at_ms: int
+
+
+EarEvent = SpeechStarted | PartialHeard | EagerTurn | TurnEnded | NothingSaid

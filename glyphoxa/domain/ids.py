@@ -1,0 +1,14 @@
+"""Identifiers. Each has its own type, so that a speaker is never passed for a session."""
+
+from typing import NewType
+
+CampaignId = NewType("CampaignId", str)
+SessionId = NewType("SessionId", str)
+EntityId = NewType("EntityId", str)
+NpcId = NewType("NpcId", str)
+PlayerId = NewType("PlayerId", str)
+SpeakerId = NewType("SpeakerId", str)
+"""Whoever said something: the text of a `PlayerId` or of an `NpcId`."""
+UtteranceId = NewType("UtteranceId", str)
+TurnId = NewType("TurnId", str)
+SceneId = NewType("SceneId", str)

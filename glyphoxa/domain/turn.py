@@ -1,0 +1,101 @@
+"""A turn: from the end of somebody's speech to what came of it.
+
+Every turn ends in exactly one `Outcome`, also the ones that never reached audio; a latency figure made
+only of answered turns would be survivor-biased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
+
+
+class Outcome(StrEnum):
+    ANSWERED = "answered"
+    INTERRUPTED = "interrupted"
+    """An NPC was cut off by a player; what was heard of it is in the log."""
+    NOT_ADDRESSED = "not_addressed"
+    MERGED = "merged"
+    """The speaker went on before the reply began: the next turn answers both."""
+    SUPERSEDED = "superseded"
+    """Another player's words came first and the reply was never begun."""
+    WITHHELD = "withheld"
+    """The safety filter left nothing that may be said."""
+    TIMED_OUT = "timed_out"
+    FAILED = "failed"
+
+
+class Stage(StrEnum):
+    """Marks on a turn's timeline, in the order in which they usually come."""
+
+    SPEECH_END = "speech_end"
+    TRANSCRIPT_FINAL = "transcript_final"
+    CORRECTED = "corrected"
+    ADDRESSED = "addressed"
+    CONTEXT_READY = "context_ready"
+    FIRST_TOKEN = "first_token"  # noqa: S105 - a stage, not a password
+    FIRST_SENTENCE = "first_sentence"
+    TURN_END = "turn_end"
+    """The endpointing wait is over: the player is taken to have finished."""
+    FILLER = "filler"
+    FIRST_AUDIO = "first_audio"
+    AUDIO_END = "audio_end"
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """Something an NPC was reminded of in this turn, and why it may know it.
+
+    Attributes:
+        text: As it stands in the prompt.
+        source: "said" for past talk, "entity" for a graph look-up, "secret" for the NPC's own secret.
+        session_id: Where it was said, for past talk.
+        utterance_id: What was said, for past talk.
+        score: 0 to 1, relative to the other candidates of the same question.
+        reason: "witnessed", "name 'Eldrinax' in the partial", ...
+    """
+
+    text: str
+    source: str
+    score: float = 1.0
+    session_id: SessionId | None = None
+    utterance_id: UtteranceId | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """A finished turn, as it is logged, shown and measured.
+
+    Attributes:
+        stages: Milliseconds since the Unix epoch at which each stage was reached.
+        omitted: Parts of the hot context that were late or failed, each with its reason.
+        prompt_text: Everything the model was given, for the DM's inspection and for leak checks.
+    """
+
+    id: TurnId
+    session_id: SessionId
+    speaker_id: SpeakerId
+    speaker_name: str
+    raw_text: str
+    text: str
+    npc_id: NpcId | None
+    address_reason: str
+    outcome: Outcome
+    reply: str = ""
+    reply_heard: str = ""
+    recalled: tuple[Recalled, ...] = ()
+    stages: Mapping[Stage, int] = field(default_factory=dict)
+    omitted: tuple[str, ...] = ()
+    prompt_text: str = ""
+    error: str = ""
+
+    @property
+    def first_audio_ms(self) -> int | None:
+        """End of speech to the first sample of the reply (a filler does not count)."""
+        if Stage.FIRST_AUDIO in self.stages and Stage.SPEECH_END in self.stages:
+            return self.stages[Stage.FIRST_AUDIO] - self.stages[Stage.SPEECH_END]
+        return None

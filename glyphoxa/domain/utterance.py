@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
+
+CorrectionStage = Literal["phonetic", "learned", "llm"]
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """One span of a transcript that was replaced by a name.
+
+    Attributes:
+        start: First character of the span in the raw text.
+        end: One past its last character.
+        before: The words as they were heard.
+        after: What stands there now.
+        score: Evidence for the replacement, 0 to 1.
+        stage: Which stage of the pipeline decided it.
+        reason: Short words for the DM: why.
+    """
+
+    start: int
+    end: int
+    before: str
+    after: str
+    score: float
+    stage: CorrectionStage
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """Something that was said aloud (or typed) at the table, and who was there to hear it.
+
+    Attributes:
+        at_ms: When it began, milliseconds since the Unix epoch.
+        duration_ms: How long it lasted; 0 for typed text.
+        text: Corrected text. For an NPC: what was heard of its reply before it ended or was cut off.
+        raw_text: What the recogniser returned. For an NPC: the whole reply it meant to give.
+        npc_id: The NPC that spoke, None for a player.
+        witnesses: The NPCs that were in the scene. An NPC that speaks is a witness of its own words.
+        corrections: The replacements that lead from `raw_text` to `text`.
+    """
+
+    id: UtteranceId
+    campaign_id: CampaignId
+    session_id: SessionId
+    speaker_id: SpeakerId
+    speaker_name: str
+    text: str
+    raw_text: str
+    at_ms: int
+    duration_ms: int = 0
+    npc_id: NpcId | None = None
+    witnesses: frozenset[NpcId] = frozenset()
+    corrections: tuple[Correction, ...] = ()

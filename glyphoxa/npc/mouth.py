@@ -1,0 +1,94 @@
+"""The seam over voice engines: whatever gives an NPC its words and its voice.
+
+Protocol of use, for one NPC:
+
+1. `start()` once; `prime(prompt)` whenever there is time: it makes a later `begin` with the same beginning
+   cheap (prompt cache), is never audible and gives way to a `begin`.
+2. `begin(turn, prompt)` starts to think and to synthesise; nothing is played yet.
+3. `release(turn)` lets it be heard; `cancel(turn)` stops it at any point, heard or not.
+4. The mouth reports through the `listener` given to it when it was built: in order, `Marked`
+   events, then exactly one `Finished` per begun turn, also after `cancel`.
+
+`begin` while a turn is running cancels that one first. Calls return at once; work happens in the mouth's own tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from glyphoxa.context.prompt import Prompt
+from glyphoxa.domain.ids import NpcId, TurnId
+from glyphoxa.domain.turn import Recalled, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A stage was reached in this turn, at `at_ms` (Unix epoch)."""
+
+    npc: NpcId
+    turn: TurnId
+    stage: Stage
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """The hot context that went into the prompt: what was recalled, what was left out, the prompt as sent."""
+
+    npc: NpcId
+    turn: TurnId
+    recalled: tuple[Recalled, ...]
+    omitted: tuple[str, ...]
+    prompt_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of a begun turn.
+
+    Attributes:
+        reply: All that was generated and allowed to be said.
+        heard: The part of it that was played, to the word.
+        audio_ms: How much was played.
+        interrupted: `cancel` came while it was being heard.
+        withheld: The safety filter left nothing to say.
+        error: Why there is no (whole) reply; empty when all went well.
+        at_ms: When it ended.
+    """
+
+    npc: NpcId
+    turn: TurnId
+    reply: str
+    heard: str
+    audio_ms: int
+    interrupted: bool
+    at_ms: int
+    withheld: bool = False
+    error: str = ""
+
+
+MouthEvent = Marked | Injected | Finished
+Listener = Callable[[MouthEvent], None]
+"""Called in the event loop; must return at once (put it into a mailbox)."""
+
+
+class Mouth(Protocol):
+    """An NPC's engine. See the module's protocol of use."""
+
+    async def start(self) -> None: ...
+
+    def prime(self, prompt: Prompt) -> None: ...
+
+    def begin(self, turn: TurnId, prompt: Prompt) -> None: ...
+
+    def release(self, turn: TurnId) -> None: ...
+
+    def cancel(self, turn: TurnId) -> None: ...
+
+    def fill(self, turn: TurnId, text: str) -> None:
+        """Play a short sound in character now, if nothing of this turn has been heard yet."""
+        ...
+
+    async def close(self) -> None: ...

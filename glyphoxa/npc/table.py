@@ -1,0 +1,94 @@
+"""The table, as transports, demos and benchmarks see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from glyphoxa.domain.campaign import Campaign, Player, Scene
+from glyphoxa.domain.events import TableEvent
+from glyphoxa.domain.heard import EarEvent
+from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId
+
+OUTPUT_RATE_HZ = 24_000
+INPUT_RATE_HZ = 16_000
+
+AudioSink = Callable[[NpcId, bytes], None]
+"""Takes what an NPC says as it is said: 24 kHz mono s16le, paced in real time. Returns at once."""
+
+
+class Ear(Protocol):
+    """Listens to one human. Reports `EarEvent`s to the listener it was built with."""
+
+    async def start(self) -> None: ...
+
+    def hear(self, pcm: bytes) -> None:
+        """Sound from this human's microphone: 16 kHz mono s16le, any length, in real time. Returns at once."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+EarListener = Callable[[EarEvent], None]
+
+
+class Seat(Protocol):
+    """A human's place at the table."""
+
+    @property
+    def player(self) -> Player: ...
+
+    def hear(self, pcm: bytes) -> None:
+        """See `Ear.hear`."""
+        ...
+
+    async def leave(self) -> None: ...
+
+
+class Table(Protocol):
+    """A running session: humans sit down, NPCs answer, everything said is kept."""
+
+    @property
+    def campaign(self) -> Campaign: ...
+
+    @property
+    def session(self) -> SessionId: ...
+
+    @property
+    def scene(self) -> Scene: ...
+
+    def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
+        """Be told of everything that happens, in order. Returns what ends the subscription."""
+        ...
+
+    def add_sink(self, sink: AudioSink) -> Callable[[], None]:
+        """Hear the NPCs. Returns what removes the sink."""
+        ...
+
+    async def seat(self, player: Player) -> Seat:
+        """Give a human an ear of their own.
+
+        Raises:
+            InvalidInput: Someone already sits there.
+        """
+        ...
+
+    def say(self, player: PlayerId, text: str) -> None:
+        """Words typed instead of spoken. They are corrected, addressed, answered and kept like speech."""
+        ...
+
+    async def move(self, scene: SceneId) -> None:
+        """Change the scene: from now on only its NPCs witness what is said.
+
+        Raises:
+            NotFound: The campaign has no such scene.
+        """
+        ...
+
+    async def wait_until_quiet(self) -> None:
+        """Until nobody speaks and no answer is on its way."""
+        ...
+
+    async def close(self) -> None:
+        """End the session: nothing said is lost, no task or process is left."""
+        ...
