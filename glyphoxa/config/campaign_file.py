@@ -1,0 +1,354 @@
+"""A campaign as a DM writes it, in YAML (R-210 to R-213), turned into a `Campaign`.
+
+Everything refers to everything by name. All mistakes of a file are reported together, each with its line and
+the nearest valid value. The format is shown in `docs/campaign-file.md`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
+from glyphoxa.domain.campaign import (
+    ENTITY_TYPES,
+    BudgetTier,
+    Campaign,
+    Engine,
+    Entity,
+    Exchange,
+    Npc,
+    Player,
+    Relationship,
+    Scene,
+    Secret,
+    VoiceSpec,
+)
+from glyphoxa.domain.errors import did_you_mean
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
+
+RELATIONSHIP_TYPES = (
+    "KNOWS",
+    "LOCATED_AT",
+    "OWNS",
+    "MEMBER_OF",
+    "ALLIED_WITH",
+    "HOSTILE_TO",
+    "PARTICIPATED_IN",
+    "QUEST_GIVER",
+    "CHILD_OF",
+    "EMPLOYED_BY",
+)
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Slug = Annotated[str, StringConstraints(pattern=r"^[^\W_A-Z][^\W_A-Z-]*(-[^\W_A-Z-]+)*$", max_length=64)]
+
+
+class _Block(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CampaignBlock(_Block):
+    name: Text
+    id: Slug | None = None
+    language: Text = "en"
+
+
+class EntityBlock(_Block):
+    name: Text
+    type: Text
+    id: Slug | None = None
+    aliases: tuple[Text, ...] = ()
+    attributes: dict[str, object] = Field(default_factory=dict)
+
+
+class RelationshipBlock(_Block):
+    source: Text
+    type: Text
+    target: Text
+    attributes: dict[str, object] = Field(default_factory=dict)
+    confidence: float = Field(default=1.0, ge=0.0, le=1.0)
+    origin: Literal["stated", "inferred"] = "stated"
+    dm_confirmed: bool = True
+
+
+class VoiceBlock(_Block):
+    preset: Text = "heart"
+    provider_voice: Text | None = None
+
+
+class ExampleBlock(_Block):
+    said: Text
+    reply: Text
+    facts: str = ""
+
+
+def _voice(value: object) -> object:
+    return {"preset": value} if isinstance(value, str) else value
+
+
+class NpcBlock(_Block):
+    entity: Text
+    persona: Text
+    id: Slug | None = None
+    voice: Annotated[VoiceBlock, BeforeValidator(_voice)] = VoiceBlock()
+    examples: tuple[ExampleBlock, ...] = ()
+    fillers: tuple[Text, ...] = ()
+    engine: Engine = "cascaded"
+    budget_tier: BudgetTier = "FAST"
+
+
+class PlayerBlock(_Block):
+    name: Text
+    id: Slug | None = None
+
+
+class SceneBlock(_Block):
+    location: Text
+    npcs: tuple[Text, ...]
+    id: Slug | None = None
+    time_of_day: str = ""
+    description: str = ""
+
+
+class SecretBlock(_Block):
+    text: Text
+    known_by: tuple[Text, ...] = Field(min_length=1)
+
+
+class CampaignDocument(_Block):
+    campaign: CampaignBlock
+    entity_types: tuple[Text, ...] = ()
+    entities: tuple[EntityBlock, ...] = ()
+    relationships: tuple[RelationshipBlock, ...] = ()
+    npcs: tuple[NpcBlock, ...] = ()
+    players: tuple[PlayerBlock, ...] = ()
+    scenes: tuple[SceneBlock, ...] = ()
+    secrets: tuple[SecretBlock, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignFile:
+    """A campaign and what its author may want to look at again (`file:line: what`)."""
+
+    campaign: Campaign
+    warnings: tuple[str, ...]
+
+
+def read_campaign(path: Path) -> CampaignFile:
+    """Read a campaign file.
+
+    Raises:
+        NotFound: There is no such file.
+        InvalidFile: With every mistake in it, each at its line.
+    """
+    source = read_yaml(path)
+    return _Reading(source, validate(source, CampaignDocument)).result()
+
+
+def slug(name: str) -> str:
+    """An id made of a name: "Tower of Whispers" becomes "tower-of-whispers". Empty when no letter is left."""
+    plain = unicodedata.normalize("NFKD", name.casefold())
+    kept = "".join(c for c in plain if not unicodedata.combining(c))
+    return re.sub(r"[\W_]+", "-", kept.replace("'", "").replace("’", "")).strip("-")[:64].strip("-")
+
+
+@dataclass(slots=True)
+class _Reading:
+    source: LocatedYaml
+    document: CampaignDocument
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+
+    def result(self) -> CampaignFile:
+        entities = self._entities()
+        by_name = {entity.name.casefold(): entity for entity in entities}
+        npcs = self._npcs(by_name)
+        npc_by_name = {npc.name.casefold(): npc for npc in npcs}
+        block = self.document.campaign
+        campaign = Campaign(
+            id=CampaignId(self._id(block.id, block.name, ("campaign", "name"))),
+            name=block.name,
+            language=block.language,
+            entities=entities,
+            relationships=self._relationships(by_name),
+            npcs=npcs,
+            players=self._players(),
+            scenes=self._scenes(by_name, npc_by_name),
+            secrets=self._secrets(npc_by_name),
+        )
+        if self.problems:
+            raise InvalidFile(self.source.path, self.problems)
+        ordered = sorted(self.warnings, key=lambda p: p.line)
+        return CampaignFile(campaign, tuple(f"{self.source.path}:{p.line}: {p.text}" for p in ordered))
+
+    def _wrong(self, path: YamlPath, text: str) -> None:
+        self.problems.append(self.source.problem(path, text))
+
+    def _warn(self, path: YamlPath, text: str) -> None:
+        self.warnings.append(self.source.problem(path, text))
+
+    def _id(self, given: str | None, name: str, path: YamlPath) -> str:
+        made = given or slug(name)
+        if not made:
+            self._wrong(path, f"{name!r} holds no letter or digit to make an id of; give an `id`")
+        return made
+
+    def _unique(self, what: str, values: Iterable[tuple[str, YamlPath]]) -> None:
+        seen: dict[str, YamlPath] = {}
+        for value, path in values:
+            key = value.casefold()
+            if key in seen:
+                self._wrong(path, f"{what} {value!r} stands here twice, first on line {self.source.line(seen[key])}")
+            else:
+                seen[key] = path
+
+    def _entities(self) -> tuple[Entity, ...]:
+        types = {*ENTITY_TYPES, *self.document.entity_types}
+        made: list[Entity] = []
+        for i, block in enumerate(self.document.entities):
+            at: YamlPath = ("entities", i)
+            if block.type not in types:
+                self._wrong(
+                    (*at, "type"),
+                    f"unknown entity type {block.type!r}, {did_you_mean(block.type, types)} "
+                    "(types of your own are listed under `entity_types:`)",
+                )
+            made.append(
+                Entity(
+                    id=EntityId(self._id(block.id, block.name, (*at, "name"))),
+                    type=block.type,
+                    name=block.name,
+                    aliases=block.aliases,
+                    attributes=block.attributes,
+                )
+            )
+        at_line: list[YamlPath] = [("entities", i) for i in range(len(made))]
+        self._unique("entity", ((e.name, (*at, "name")) for e, at in zip(made, at_line, strict=True)))
+        distinct = {e.name.casefold(): (e, at) for e, at in zip(made, at_line, strict=True)}.values()
+        self._unique("entity id", ((e.id, at) for e, at in distinct))
+        self._check_aliases(made)
+        # A player's character belongs to the graph whether or not the author described it there.
+        known = {e.name.casefold(): e for e in made}
+        for i, player in enumerate(self.document.players):
+            entity = known.get(player.name.casefold())
+            if entity is None:
+                made.append(Entity(EntityId(slug(player.name)), "player", player.name))
+            elif entity.type != "player":
+                self._wrong(
+                    ("players", i, "name"), f"{player.name!r} is an entity of type {entity.type!r}, not 'player'"
+                )
+        return tuple(made)
+
+    def _check_aliases(self, entities: list[Entity]) -> None:
+        owner = {entity.name.casefold(): entity.name for entity in entities}
+        for i, entity in enumerate(entities):
+            for j, alias in enumerate(entity.aliases):
+                other = owner.setdefault(alias.casefold(), entity.name)
+                if other != entity.name:
+                    self._warn(("entities", i, "aliases", j), f"{alias!r} may mean {other!r} or {entity.name!r}")
+
+    def _entity(self, name: str, by_name: Mapping[str, Entity], path: YamlPath) -> Entity | None:
+        entity = by_name.get(name.casefold())
+        if entity is None:
+            self._wrong(path, f"unknown entity {name!r}, " + did_you_mean(name, (e.name for e in by_name.values())))
+        return entity
+
+    def _relationships(self, by_name: Mapping[str, Entity]) -> tuple[Relationship, ...]:
+        made: list[Relationship] = []
+        for i, block in enumerate(self.document.relationships):
+            at: YamlPath = ("relationships", i)
+            source = self._entity(block.source, by_name, (*at, "source"))
+            target = self._entity(block.target, by_name, (*at, "target"))
+            if block.type not in RELATIONSHIP_TYPES:
+                hint = did_you_mean(block.type, RELATIONSHIP_TYPES)
+                near = f"; {hint}" if hint.startswith("did") else ""
+                self._warn((*at, "type"), f"relationship type {block.type!r} is your own{near}")
+            if source is None or target is None:
+                continue
+            if source.id == target.id:
+                self._wrong(at, f"{source.name!r} cannot be related to itself")
+            made.append(
+                Relationship(
+                    source=source.id,
+                    target=target.id,
+                    type=block.type,
+                    attributes=block.attributes,
+                    confidence=block.confidence,
+                    origin=block.origin,
+                    dm_confirmed=block.dm_confirmed,
+                )
+            )
+        edges = [
+            (f"{b.source} {b.type} {b.target}", ("relationships", i)) for i, b in enumerate(self.document.relationships)
+        ]
+        self._unique("relationship", edges)
+        return tuple(made)
+
+    def _npcs(self, by_name: Mapping[str, Entity]) -> tuple[Npc, ...]:
+        made: list[Npc] = []
+        for i, block in enumerate(self.document.npcs):
+            at: YamlPath = ("npcs", i, "entity")
+            entity = self._entity(block.entity, by_name, at)
+            if entity is None:
+                continue
+            if entity.type != "npc":
+                self._wrong(at, f"{entity.name!r} is an entity of type {entity.type!r}, not 'npc'")
+            made.append(
+                Npc(
+                    id=NpcId(block.id or entity.id),
+                    entity_id=entity.id,
+                    name=entity.name,
+                    persona=block.persona,
+                    voice=VoiceSpec(block.voice.preset, block.voice.provider_voice),
+                    examples=tuple(Exchange(e.said, e.reply, e.facts) for e in block.examples),
+                    fillers=block.fillers,
+                    aliases=entity.aliases,
+                    engine=block.engine,
+                    budget_tier=block.budget_tier,
+                )
+            )
+        self._unique("NPC", ((b.entity, ("npcs", i, "entity")) for i, b in enumerate(self.document.npcs)))
+        return tuple(made)
+
+    def _players(self) -> tuple[Player, ...]:
+        blocks = self.document.players
+        self._unique("player", ((b.name, ("players", i, "name")) for i, b in enumerate(blocks)))
+        return tuple(
+            Player(PlayerId(self._id(b.id, b.name, ("players", i, "name"))), b.name) for i, b in enumerate(blocks)
+        )
+
+    def _npc(self, name: str, npcs: Mapping[str, Npc], path: YamlPath) -> NpcId | None:
+        npc = npcs.get(name.casefold())
+        if npc is None:
+            hint = did_you_mean(name, (n.name for n in npcs.values()))
+            self._wrong(path, f"{name!r} is not listed under `npcs:`, {hint}")
+            return None
+        return npc.id
+
+    def _scenes(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Scene, ...]:
+        made: list[Scene] = []
+        for i, block in enumerate(self.document.scenes):
+            location = self._entity(block.location, by_name, ("scenes", i, "location"))
+            present = [self._npc(name, npcs, ("scenes", i, "npcs", j)) for j, name in enumerate(block.npcs)]
+            if location is None:
+                continue
+            scene_id = self._id(block.id, block.location, ("scenes", i, "location"))
+            there = tuple(npc for npc in present if npc is not None)
+            made.append(Scene(SceneId(scene_id), location.id, there, block.time_of_day, block.description))
+        named = [(b.id or slug(b.location), ("scenes", i)) for i, b in enumerate(self.document.scenes)]
+        self._unique("scene", named)
+        return tuple(made)
+
+    def _secrets(self, npcs: Mapping[str, Npc]) -> tuple[Secret, ...]:
+        made: list[Secret] = []
+        for i, block in enumerate(self.document.secrets):
+            knowing = [self._npc(name, npcs, ("secrets", i, "known_by", j)) for j, name in enumerate(block.known_by)]
+            made.append(Secret(block.text, frozenset(npc for npc in knowing if npc is not None)))
+        return tuple(made)
