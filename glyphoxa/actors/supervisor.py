@@ -1,0 +1,182 @@
+"""A small actor runtime: mailboxes, and a supervisor that restarts what falls.
+
+- An actor is a coroutine function `body(mailbox)` that takes messages until it is cancelled. It owns its state;
+  others reach it only through its mailbox.
+- Actors of one crash group fall together: when one raises, all of the group are cancelled and started again.
+  The mailboxes stay, and with them what was not yet read. State that must survive a fall lives in the object
+  whose method is the body.
+- A group that falls more often than `max_restarts` within `window_ms` is given up: `on_given_up` is told, the other
+  groups go on.
+- Leaving the `async with` block cancels everything and waits for it: no task is left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from loguru import logger
+
+M = TypeVar("M")
+
+
+class MailboxFull(RuntimeError):
+    """An actor does not keep up: its mailbox holds `capacity` unread messages."""
+
+
+class Mailbox(Generic[M]):
+    """Messages to one actor, in the order in which they were posted.
+
+    Args:
+        capacity: Unread messages at which `post` refuses; far above what a live table ever produces, so that a
+            stuck actor shows itself instead of eating memory.
+    """
+
+    def __init__(self, name: str, *, capacity: int = 10_000) -> None:
+        self.name = name
+        self._queue: asyncio.Queue[M] = asyncio.Queue(maxsize=capacity)
+
+    def post(self, message: M) -> None:
+        """Leave a message. Returns at once.
+
+        Raises:
+            MailboxFull: The actor does not read.
+        """
+        try:
+            self._queue.put_nowait(message)
+        except asyncio.QueueFull as full:
+            raise MailboxFull(f"mailbox of {self.name!r} holds {self._queue.maxsize} unread messages") from full
+
+    async def receive(self) -> M:
+        """The oldest unread message; waits for one."""
+        return await self._queue.get()
+
+    def __len__(self) -> int:
+        return self._queue.qsize()
+
+
+Body = Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class _Child:
+    name: str
+    body: Body
+    task: asyncio.Task[None] | None = None
+
+
+@dataclass(slots=True)
+class _Group:
+    children: list[_Child] = field(default_factory=list)
+    fallen_ms: deque[int] = field(default_factory=deque)
+    is_given_up: bool = False
+    is_restarting: bool = False
+
+
+class Supervisor:
+    """Runs actors in crash groups. See the module's rules.
+
+    Args:
+        max_restarts: Falls within the window that a group is forgiven.
+        window_ms: Length of that window.
+        on_fall: Told the group and the error, after the group was started again.
+        on_given_up: Told the group that will not be started again.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_restarts: int = 5,
+        window_ms: int = 60_000,
+        on_fall: Callable[[str, BaseException], None] | None = None,
+        on_given_up: Callable[[str], None] | None = None,
+    ) -> None:
+        self._max_restarts = max_restarts
+        self._window_ms = window_ms
+        self._on_fall = on_fall
+        self._on_given_up = on_given_up
+        self._groups: dict[str, _Group] = {}
+        self._mends: set[asyncio.Task[None]] = set()
+        self._is_closing = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def start(self, name: str, body: Body, *, group: str | None = None) -> None:
+        """Start an actor. Without a group it falls alone."""
+        members = self._groups.setdefault(group or name, _Group())
+        child = _Child(name, body)
+        members.children.append(child)
+        self._run(group or name, child)
+
+    async def stop(self, group: str) -> None:
+        """End a group for good and wait for it."""
+        members = self._groups.pop(group, None)
+        if members is not None:
+            await self._cancel(members)
+
+    async def close(self) -> None:
+        """End every group and wait. Afterwards nothing of this supervisor runs."""
+        self._is_closing = True
+        for mend in tuple(self._mends):
+            mend.cancel()
+        for members in self._groups.values():
+            await self._cancel(members)
+        self._groups.clear()
+
+    def _run(self, group: str, child: _Child) -> None:
+        async def guarded() -> None:
+            await child.body()
+
+        child.task = asyncio.create_task(guarded(), name=f"actor:{child.name}")
+        child.task.add_done_callback(lambda task: self._on_done(group, child, task))
+
+    def _on_done(self, group: str, child: _Child, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or self._is_closing:
+            return
+        error = task.exception()
+        members = self._groups.get(group)
+        if error is None or members is None or members.is_given_up or members.is_restarting:
+            return
+        logger.opt(exception=error).error("actor {} fell", child.name)
+        now_ms = int(asyncio.get_running_loop().time() * 1000)
+        members.fallen_ms.append(now_ms)
+        while members.fallen_ms and now_ms - members.fallen_ms[0] > self._window_ms:
+            members.fallen_ms.popleft()
+        members.is_restarting = True
+        mend = asyncio.create_task(self._mend(group, members, error), name=f"mend:{group}")
+        self._mends.add(mend)
+        mend.add_done_callback(self._mends.discard)
+
+    async def _mend(self, group: str, members: _Group, error: BaseException) -> None:
+        await self._cancel(members)
+        members.is_restarting = False
+        if len(members.fallen_ms) > self._max_restarts:
+            members.is_given_up = True
+            logger.error("group {} fell {} times, giving it up", group, len(members.fallen_ms))
+            if self._on_given_up is not None:
+                self._on_given_up(group)
+            return
+        for child in members.children:
+            self._run(group, child)
+        if self._on_fall is not None:
+            self._on_fall(group, error)
+
+    @staticmethod
+    async def _cancel(members: _Group) -> None:
+        tasks = [child.task for child in members.children if child.task is not None and not child.task.done()]
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError, Exception):  # its own error was or will be reported
+                await task

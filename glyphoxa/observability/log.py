@@ -1,0 +1,30 @@
+"""Logging set-up. What people said stands only in records marked as content, and these are off by default."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from loguru import logger
+
+if TYPE_CHECKING:
+    from loguru import Record
+
+
+def set_up(*, level: str = "INFO", with_content: bool = False) -> None:
+    """Send logs to standard error.
+
+    Args:
+        level: Lowest level shown.
+        with_content: Also show records bound with `content=` (transcripts, prompts, replies).
+    """
+
+    def is_shown(record: Record) -> bool:
+        return with_content or "content" not in record["extra"]
+
+    def layout(record: Record) -> str:
+        content = " | {extra[content]}" if "content" in record["extra"] else ""
+        return "{time:HH:mm:ss.SSS} {level: <7} {name}: {message}" + content + "\n{exception}"
+
+    logger.remove()
+    logger.add(sys.stderr, level=level, format=layout, filter=is_shown, backtrace=False, diagnose=False)
