@@ -56,6 +56,7 @@ class Recalled:
         utterance_id: What was said, for past talk.
         score: 0 to 1, relative to the other candidates of the same question.
         reason: "witnessed", "name 'Eldrinax' in the partial", ...
+        at_ms: When it was said, for past talk; None when that is not known.
     """
 
     text: str
@@ -64,6 +65,7 @@ class Recalled:
     session_id: SessionId | None = None
     utterance_id: UtteranceId | None = None
     reason: str = ""
+    at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,311 @@
+"""What an NPC's model may look up by itself while it answers, in this process and within its tier's time.
+
+Pre-fetch is the way memory usually reaches a prompt; these tools are for what it did not foresee: three sessions
+ago, a distant place, one certain conversation. A tool never ends a turn: whatever happens inside it, the
+model gets a short answer it can go on with, `{"found": [...], "note": "..."}`. Everything is asked in the name of one
+NPC, so it sees what that NPC may see and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from loguru import logger
+
+from glyphoxa.domain.campaign import BudgetTier, Entity, Relationship
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, did_you_mean
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
+from glyphoxa.memory.ports import KnowledgeGraph, PastTalk
+from glyphoxa.npc.budget import (
+    DEFAULT_RULES,
+    GET_SESSION_SUMMARY,
+    QUERY_ENTITIES,
+    SEARCH_FACTS,
+    SEARCH_SESSIONS,
+    TierRule,
+)
+
+_MAX_FOUND = 10
+
+Found = dict[str, object]
+"""An answer for the model: JSON values only, `found` (a list) and optionally `note`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as it is declared to a model.
+
+    Attributes:
+        name: With a dot. Providers allow none: see `wire_name`.
+        parameters: Each argument's JSON schema.
+        estimated_ms: What it usually takes; for choosing, not for enforcing.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Mapping[str, object]]
+    required: tuple[str, ...]
+    estimated_ms: int
+
+    @property
+    def wire_name(self) -> str:
+        return self.name.replace(".", "_")
+
+
+def _text(description: str) -> Mapping[str, object]:
+    return {"type": "string", "description": description}
+
+
+SPECS: Mapping[str, ToolSpec] = {
+    spec.name: spec
+    for spec in (
+        ToolSpec(
+            QUERY_ENTITIES,
+            "Look up a person, place, thing or group you know of, and how it is related to others.",
+            {
+                "name": _text("Its name, or what it is called"),
+                "type": _text("npc, player, location, item, faction, event, quest or concept"),
+                "relation": _text("Only this kind of relation, e.g. ALLIED_WITH"),
+            },
+            (),
+            100,
+        ),
+        ToolSpec(
+            SEARCH_SESSIONS,
+            "Search everything you have heard said, in all sessions.",
+            {"query": _text("What it was about")},
+            ("query",),
+            300,
+        ),
+        ToolSpec(
+            GET_SESSION_SUMMARY,
+            "The summary of one earlier session.",
+            {"session": _text("The session's id, as other tools name it")},
+            ("session",),
+            55,
+        ),
+        ToolSpec(
+            SEARCH_FACTS,
+            "Find facts and events you know of, if you like only within a time.",
+            {
+                "query": _text("What the fact is about"),
+                "after": _text("Only what was said at or after this ISO 8601 time"),
+                "before": _text("Only what was said before this ISO 8601 time"),
+            },
+            ("query",),
+            200,
+        ),
+    )
+}
+
+
+class SessionSummaries(Protocol):
+    """Summaries of past sessions, as far as they have been written."""
+
+    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
+        """What `npc` may know of it; None when there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOf:
+    """Memory, asked in the name of one NPC."""
+
+    campaign: CampaignId
+    npc: NpcId
+    graph: KnowledgeGraph
+    talk: PastTalk
+    summaries: SessionSummaries | None = None
+
+
+class MemoryTools:
+    """The tool-call handler of one NPC, the same for every engine.
+
+    Args:
+        memory: What is asked, and for whom.
+        tier: What this NPC's model sees, and how long one call may take.
+        rules: What the tiers mean.
+    """
+
+    def __init__(
+        self, memory: MemoryOf, *, tier: BudgetTier, rules: Mapping[BudgetTier, TierRule] = DEFAULT_RULES
+    ) -> None:
+        self._memory = memory
+        self._rule = rules[tier]
+        self._tier = tier
+        self._does: Mapping[str, Callable[[Mapping[str, object]], Awaitable[Found]]] = {
+            QUERY_ENTITIES: self._query_entities,
+            SEARCH_SESSIONS: self._search_sessions,
+            GET_SESSION_SUMMARY: self._get_session_summary,
+            SEARCH_FACTS: self._search_facts,
+        }
+
+    @property
+    def declared(self) -> tuple[ToolSpec, ...]:
+        """The tools of this tier, in the order in which they are shown."""
+        return tuple(SPECS[name] for name in self._rule.tools)
+
+    @property
+    def ceiling_ms(self) -> int:
+        return self._rule.ceiling_ms
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
+        """Answer a model's call, under either of the tool's names. Never raises, never outlasts the ceiling."""
+        spec = next((spec for spec in self.declared if name in (spec.name, spec.wire_name)), None)
+        if spec is None:
+            return _nothing(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in self.declared)))
+        try:
+            async with asyncio.timeout(self._rule.ceiling_ms / 1_000):
+                return await self._does[spec.name](arguments)
+        except TimeoutError:
+            logger.warning("tool {} of {} took more than {} ms", spec.name, self._memory.npc, self._rule.ceiling_ms)
+            return _nothing("too slow: answer from what you already know")
+        except InvalidInput as wrong:
+            return _nothing(str(wrong))
+        except GlyphoxaError as failed:
+            logger.warning("tool {} of {} failed: {}", spec.name, self._memory.npc, failed)
+        except Exception:
+            # The edge between a tool and a turn: a bug in a look-up costs that look-up, never the NPC's answer.
+            logger.exception("tool {} of {} broke", spec.name, self._memory.npc)
+        return _nothing("memory cannot be reached now: answer from what you already know")
+
+    async def _query_entities(self, arguments: Mapping[str, object]) -> Found:
+        name, kind = _optional(arguments, "name"), _optional(arguments, "type")
+        relation = _optional(arguments, "relation")
+        if not name and not kind:
+            raise InvalidInput("give at least one of: name, type")
+        known = await self._memory.graph.entities(self._memory.campaign, of_type=kind or None)
+        if not name:
+            return _found([{"name": entity.name, "type": entity.type} for entity in known])
+        entity = best_match(name, known)
+        if entity is None:
+            return _nothing(f"nothing called {name!r} is known; " + did_you_mean(name, (e.name for e in known)))
+        return _found([await self._described(entity, relation)])
+
+    async def _search_sessions(self, arguments: Mapping[str, object]) -> Found:
+        recalled = await self._memory.talk.recall(
+            self._memory.campaign, self._memory.npc, _required(arguments, "query"), limit=5
+        )
+        return _found([{"said": one.text, "session": one.session_id, "when": _when(one.at_ms)} for one in recalled])
+
+    async def _get_session_summary(self, arguments: Mapping[str, object]) -> Found:
+        session = SessionId(_required(arguments, "session"))
+        if self._memory.summaries is None:
+            return _nothing("no summaries are kept: ask memory_search_sessions instead")
+        summary = await self._memory.summaries.summary(self._memory.campaign, self._memory.npc, session)
+        if summary is None:
+            return _nothing(f"session {session!r} has no summary: ask memory_search_sessions instead")
+        return _found([{"summary": summary, "session": session}])
+
+    async def _search_facts(self, arguments: Mapping[str, object]) -> Found:
+        query = _required(arguments, "query")
+        after_ms, before_ms = _moment(arguments, "after"), _moment(arguments, "before")
+        timed = after_ms is not None or before_ms is not None
+        found: list[object] = []
+        if not timed:
+            # Relations of the graph hold until they are changed; they have no moment that a filter could test.
+            found += await self._related_to(query)
+        recalled = await self._memory.talk.recall(self._memory.campaign, self._memory.npc, query, limit=_MAX_FOUND)
+        for one in recalled:
+            within = one.at_ms is not None and (after_ms or 0) <= one.at_ms and one.at_ms < (before_ms or one.at_ms + 1)
+            if within or not timed:
+                found.append({"said": one.text, "session": one.session_id, "when": _when(one.at_ms)})
+        return _found(found)
+
+    async def _related_to(self, query: str) -> list[object]:
+        known = await self._memory.graph.entities(self._memory.campaign)
+        named = [entity for entity in known if _is_named_in(entity, query)]
+        return [await self._described(entity, "") for entity in named[:3]]
+
+    async def _described(self, entity: Entity, relation: str) -> Found:
+        _, related = await self._memory.graph.neighbourhood(self._memory.campaign, entity.id)
+        return {
+            "name": entity.name,
+            "type": entity.type,
+            **({"about": dict(entity.attributes)} if entity.attributes else {}),
+            "relations": [
+                _sentence(entity, edge, other)
+                for edge, other in related
+                if not relation or edge.type.casefold() == relation.replace(" ", "_").casefold()
+            ],
+        }
+
+
+def best_match(name: str, entities: Sequence[Entity]) -> Entity | None:
+    """The entity that is called so: by its name, else by an alias, an article in front left aside."""
+    wanted = _bare(name)
+    by_name = next((entity for entity in entities if _bare(entity.name) == wanted), None)
+    return by_name or next(
+        (entity for entity in entities if any(_bare(alias) == wanted for alias in entity.aliases)), None
+    )
+
+
+def _bare(name: str) -> str:
+    return " ".join(name.casefold().split()).removeprefix("the ")
+
+
+def _is_named_in(entity: Entity, text: str) -> bool:
+    spoken = _spaced(text)
+    return any(
+        len(_spaced(_bare(name))) > 2 and _spaced(_bare(name)) in spoken for name in (entity.name, *entity.aliases)
+    )
+
+
+def _spaced(text: str) -> str:
+    """Words and nothing else, with a space on both sides of each, so that "art" is not found in "start"."""
+    return f" {' '.join(''.join(c if c.isalnum() else ' ' for c in text.casefold()).split())} "
+
+
+def _sentence(entity: Entity, edge: Relationship, other: Entity) -> str:
+    subject, other_end = (entity, other) if edge.source == entity.id else (other, entity)
+    doubt = "" if edge.dm_confirmed else " (not certain)"
+    return f"{subject.name} {edge.type.replace('_', ' ').casefold()} {other_end.name}{doubt}"
+
+
+def _found(found: Sequence[object]) -> Found:
+    if not found:
+        return _nothing("nothing found")
+    if len(found) > _MAX_FOUND:
+        return {"found": list(found[:_MAX_FOUND]), "note": f"{len(found) - _MAX_FOUND} more: ask for less"}
+    return {"found": list(found)}
+
+
+def _nothing(note: str) -> Found:
+    return {"found": [], "note": note}
+
+
+def _optional(arguments: Mapping[str, object], key: str) -> str:
+    value = arguments.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InvalidInput(f"argument {key!r} must be text, not {type(value).__name__}")
+    return value.strip()
+
+
+def _required(arguments: Mapping[str, object], key: str) -> str:
+    value = _optional(arguments, key)
+    if not value:
+        raise InvalidInput(f"argument {key!r} is missing")
+    return value
+
+
+def _moment(arguments: Mapping[str, object], key: str) -> int | None:
+    text = _optional(arguments, key)
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(f"argument {key!r} is not an ISO 8601 time: {text!r}") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1_000)
+
+
+def _when(at_ms: int | None) -> str | None:
+    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="minutes")

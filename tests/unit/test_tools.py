@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from glyphoxa.domain.campaign import BudgetTier, Campaign, Entity, Relationship
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.npc.budget import TierRule
+from glyphoxa.npc.tools import MemoryOf, MemoryTools
+
+SALTMERE = CampaignId("saltmere")
+GRIMJAW = NpcId("grimjaw")
+ELOWEN = NpcId("elowen")
+
+SMITH = Entity(EntityId("grimjaw"), "npc", "Grimjaw", aliases=("the smith",), attributes={"occupation": "blacksmith"})
+WARDENS = Entity(EntityId("wardens"), "faction", "Wardens of the Tide")
+REAVERS = Entity(EntityId("reavers"), "faction", "Reavers of Skarn")
+EDGES = (
+    Relationship(SMITH.id, WARDENS.id, "MEMBER_OF"),
+    Relationship(WARDENS.id, REAVERS.id, "HOSTILE_TO"),
+    Relationship(REAVERS.id, SMITH.id, "OWES_MONEY_TO", dm_confirmed=False),
+)
+
+
+BY_ID = {entity.id: entity for entity in (SMITH, WARDENS, REAVERS)}
+
+
+class Graph:
+    """The knowledge graph's twin in memory."""
+
+    async def load(self, campaign: Campaign) -> None: ...
+
+    async def entities(self, campaign: CampaignId, *, of_type: str | None = None) -> list[Entity]:
+        return [one for one in BY_ID.values() if of_type in (None, one.type) and campaign == SALTMERE]
+
+    async def neighbourhood(
+        self, campaign: CampaignId, entity: EntityId
+    ) -> tuple[Entity | None, list[tuple[Relationship, Entity]]]:
+        related = [(e, BY_ID[e.target]) for e in EDGES if e.source == entity]
+        related += [(e, BY_ID[e.source]) for e in EDGES if e.target == entity]
+        return BY_ID.get(entity), related
+
+
+@dataclass
+class Talk:
+    """Past talk's twin: everything Grimjaw heard."""
+
+    heard: tuple[Recalled, ...] = ()
+    asked_for: list[NpcId] = field(default_factory=list)
+
+    async def recall(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        exclude: Sequence[UtteranceId] = (),
+        limit: int = 5,
+    ) -> list[Recalled]:
+        self.asked_for.append(npc)
+        return list(self.heard[:limit]) if npc == GRIMJAW else []
+
+
+class AwayTalk(Talk):
+    async def recall(self, *args: object, **kwargs: object) -> list[Recalled]:
+        raise Unavailable("database away")
+
+
+class BrokenTalk(Talk):
+    async def recall(self, *args: object, **kwargs: object) -> list[Recalled]:
+        raise ZeroDivisionError
+
+
+class EndlessTalk(Talk):
+    async def recall(self, *args: object, **kwargs: object) -> list[Recalled]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def tools_of(npc: NpcId = GRIMJAW, *, talk: Talk | None = None, tier: BudgetTier = "DEEP") -> MemoryTools:
+    return MemoryTools(MemoryOf(SALTMERE, npc, Graph(), talk or Talk()), tier=tier)
+
+
+OCTOBER = Recalled("Tamsin: My sister is ill.", "said", session_id=SessionId("s1"), at_ms=1_791_000_000_000)
+NOVEMBER = Recalled("Tamsin: She is well again.", "said", session_id=SessionId("s2"), at_ms=1_794_000_000_000)
+TIMELESS = Recalled("Tamsin: She likes plums.", "said", session_id=SessionId("s1"))
+
+
+@pytest.mark.parametrize(
+    ("tier", "names"),
+    [
+        ("FAST", ["memory_query_entities"]),
+        (
+            "STANDARD",
+            [
+                "memory_query_entities",
+                "memory_search_sessions",
+                "memory_get_session_summary",
+                "memory_search_facts",
+            ],
+        ),
+        (
+            "DEEP",
+            [
+                "memory_query_entities",
+                "memory_search_sessions",
+                "memory_get_session_summary",
+                "memory_search_facts",
+            ],
+        ),
+    ],
+)
+def test_a_tier_shows_the_model_its_tools_and_no_other(tier: BudgetTier, names: list[str]) -> None:
+    """R-033, R-034, C-01."""
+    assert [spec.wire_name for spec in tools_of(tier=tier).declared] == names
+
+
+async def test_a_tool_of_another_tier_cannot_be_called_even_by_a_model_that_guesses_it() -> None:
+    talk = Talk((OCTOBER,))
+    answer = await tools_of(talk=talk, tier="FAST").call("memory_search_sessions", {"query": "sister"})
+    assert answer["found"] == []
+    assert talk.asked_for == []
+
+
+async def test_whom_someone_belongs_to_is_answered_by_an_alias_and_a_relation() -> None:
+    """R-026."""
+    answer = await tools_of().call("memory.query_entities", {"name": "The Smith", "relation": "member of"})
+    assert answer["found"] == [
+        {
+            "name": "Grimjaw",
+            "type": "npc",
+            "about": {"occupation": "blacksmith"},
+            "relations": ["Grimjaw member of Wardens of the Tide"],
+        }
+    ]
+
+
+async def test_a_relation_that_the_dm_has_not_confirmed_is_told_as_uncertain() -> None:
+    answer = await tools_of().call("memory_query_entities", {"name": "Reavers of Skarn", "relation": "OWES_MONEY_TO"})
+    [reavers] = answer["found"]  # type: ignore[misc]
+    assert reavers["relations"] == ["Reavers of Skarn owes money to Grimjaw (not certain)"]
+
+
+async def test_a_type_alone_lists_what_there_is() -> None:
+    answer = await tools_of().call("memory_query_entities", {"type": "faction"})
+    assert [one["name"] for one in answer["found"]] == ["Wardens of the Tide", "Reavers of Skarn"]  # type: ignore[attr-defined]
+
+
+async def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    answer = await tools_of().call("memory_query_entities", {"name": "Grimjow"})
+    assert answer["found"] == []
+    assert "'Grimjaw'" in str(answer["note"])
+
+
+async def test_past_talk_is_searched_in_the_name_of_the_npc_that_asks() -> None:
+    """R-024: an NPC that was not there finds nothing."""
+    talk = Talk((OCTOBER,))
+    told = await tools_of(talk=talk).call("memory_search_sessions", {"query": "sister"})
+    absent = await tools_of(ELOWEN, talk=talk).call("memory_search_sessions", {"query": "sister"})
+    assert told["found"] == [{"said": OCTOBER.text, "session": "s1", "when": "2026-10-03T04:00+00:00"}]
+    assert absent == {"found": [], "note": "nothing found"}
+    assert talk.asked_for == [GRIMJAW, ELOWEN]
+
+
+async def test_facts_are_relations_of_what_is_named_and_what_was_said_about_it() -> None:
+    """R-030, C-14."""
+    answer = await tools_of(talk=Talk((OCTOBER,))).call("memory_search_facts", {"query": "What does Grimjaw owe?"})
+    named, said = answer["found"]  # type: ignore[misc]
+    assert named["name"] == "Grimjaw"
+    assert said["said"] == OCTOBER.text
+
+
+async def test_a_time_filter_keeps_only_what_is_known_to_lie_inside_it() -> None:
+    """R-030."""
+    answer = await tools_of(talk=Talk((OCTOBER, NOVEMBER, TIMELESS))).call(
+        "memory_search_facts", {"query": "sister of Grimjaw", "after": "2026-10-31", "before": "2026-12-01T00:00:00Z"}
+    )
+    assert [one["said"] for one in answer["found"]] == [NOVEMBER.text]  # type: ignore[attr-defined]
+
+
+async def test_without_summaries_the_tool_says_so_instead_of_inventing_one() -> None:
+    """R-028."""
+    answer = await tools_of().call("memory_get_session_summary", {"session": "s1"})
+    assert answer["found"] == []
+    assert "no summaries" in str(answer["note"])
+
+
+@pytest.mark.parametrize("talk", [AwayTalk(), BrokenTalk()])
+async def test_a_tool_that_fails_lets_the_turn_go_on(talk: Talk) -> None:
+    answer = await tools_of(talk=talk).call("memory_search_sessions", {"query": "sister"})
+    assert answer == {"found": [], "note": "memory cannot be reached now: answer from what you already know"}
+
+
+async def test_a_tool_that_is_late_is_cut_at_the_ceiling() -> None:
+    """R-032."""
+    rules = {"STANDARD": TierRule(ceiling_ms=0, tools=("memory.search_sessions",))}
+    tools = MemoryTools(MemoryOf(SALTMERE, GRIMJAW, Graph(), EndlessTalk()), tier="STANDARD", rules=rules)  # type: ignore[arg-type]
+    answer = await tools.call("memory_search_sessions", {"query": "sister"})
+    assert answer == {"found": [], "note": "too slow: answer from what you already know"}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "note"),
+    [
+        ("memory_search_sessions", {}, "'query' is missing"),
+        ("memory_search_sessions", {"query": 7}, "'query' must be text, not int"),
+        ("memory_query_entities", {}, "at least one of"),
+        ("memory_search_facts", {"query": "x", "after": "last week"}, "not an ISO 8601 time: 'last week'"),
+        ("memory_serch_facts", {"query": "x"}, "did you mean 'memory_search_facts'"),
+    ],
+)
+async def test_wrong_arguments_are_explained_to_the_model(name: str, arguments: dict[str, object], note: str) -> None:
+    answer = await tools_of().call(name, arguments)
+    assert answer["found"] == []
+    assert note in str(answer["note"])
