@@ -1,0 +1,145 @@
+"""Puts the campaign's names back where the recogniser wrote what it heard: "elder nacks" -> "Eldrinax".
+
+How a name is found:
+
+1. Every run of adjacent words (a window) that could be a name is compared, spaces removed, with whole names:
+   first by spelling (`iron hold` = `Ironhold`), then by sound and by edit distance.
+2. A window must earn it. Ordinary words in small letters need the very sound of a name; an odd word (in no
+   dictionary) or a capital letter within a sentence needs less. Windows do not begin or end with "the", "of" ...
+3. From all windows that pass, the set without overlap that explains most is taken, not the longest one.
+
+What is already right is left alone, and so is everything that stands around a replaced span. The same text
+always gives the same result, and a corrected text is not corrected further: a partial, an eager and a final
+transcript agree, or what was prepared on the first would be thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from glyphoxa.domain.utterance import Correction
+from glyphoxa.speech.gazetteer import Gazetteer
+from glyphoxa.speech.matching import Matcher
+from glyphoxa.speech.plain_matching import PlainMatcher
+from glyphoxa.speech.scheduling import Match
+from glyphoxa.speech.words import Word, words
+
+Algorithm = Literal["shipped", "documents"]
+
+_MOST_PASSES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A transcript with its names put right. Undoing `corrections` gives the raw text back.
+
+    Attributes:
+        corrections: In order, without overlap; their spans are places in the raw text.
+    """
+
+    text: str
+    corrections: tuple[Correction, ...]
+
+
+class Corrector:
+    """Corrects transcripts. Holds no state: one object may serve every ear at once.
+
+    Args:
+        phonetic_threshold: Least Jaro-Winkler similarity of spellings that sound alike, 0 to 1.
+        fuzzy_threshold: The same where nothing sounds alike.
+        algorithm: "shipped", or "documents": the algorithm as it was first written down, which rewrites
+            ordinary speech and is here to be measured against.
+    """
+
+    def __init__(
+        self,
+        gazetteer: Gazetteer,
+        *,
+        phonetic_threshold: float = 0.70,
+        fuzzy_threshold: float = 0.85,
+        algorithm: Algorithm = "shipped",
+    ) -> None:
+        self.gazetteer = gazetteer
+        self._matcher: Matcher | PlainMatcher
+        if algorithm == "shipped":
+            self._matcher = Matcher(gazetteer, phonetic_threshold, fuzzy_threshold)
+            # A replaced word can complete a longer name ("tower of wispers" when "Whispers" is a name too).
+            self._passes = _MOST_PASSES
+        else:
+            self._matcher = PlainMatcher(gazetteer, phonetic_threshold, fuzzy_threshold)
+            self._passes = 1
+
+    def correct(self, text: str) -> Corrected:
+        now = Corrected(text, ())
+        for _ in range(self._passes):
+            replacements = self._replacements(now.text)
+            if not replacements:
+                return now
+            now = _corrected(text, _onto_raw(text, now, replacements))
+        if self._passes == 1 or not self._replacements(now.text):
+            return now
+        # It does not settle: names of this campaign turn into each other. Nothing is certain, so nothing changes.
+        return Corrected(text, ())
+
+    def _replacements(self, text: str) -> tuple[Correction, ...]:
+        spoken = words(text)
+        if not spoken or not self.gazetteer.names:
+            return ()
+        chosen = self._matcher.choose(spoken)
+        listed = (_correction(text, spoken, match) for match in chosen)
+        return tuple(correction for correction in listed if correction is not None)
+
+
+def _correction(text: str, spoken: Sequence[Word], match: Match) -> Correction | None:
+    start, end = spoken[match.first].start, spoken[match.last].end
+    before = text[start:end]
+    wanted = match.name.canonical if match.stage == "learned" else match.name.text
+    if before[0].isupper() and wanted[0].islower():
+        wanted = wanted[0].upper() + wanted[1:]
+    after = wanted + match.suffix
+    if match.keeps or before == after:
+        return None
+    return Correction(start, end, before, after, round(match.score, 3), match.stage, match.reason)
+
+
+def _corrected(raw: str, corrections: Sequence[Correction]) -> Corrected:
+    kept = tuple(correction for correction in corrections if correction.before != correction.after)
+    return Corrected(_replaced(raw, [(each.start, each.end, each.after) for each in kept]), kept)
+
+
+def _replaced(text: str, patches: Sequence[tuple[int, int, str]]) -> str:
+    pieces: list[str] = []
+    done = 0
+    for start, end, after in patches:
+        pieces += (text[done:start], after)
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _onto_raw(raw: str, middle: Corrected, then: Sequence[Correction]) -> list[Correction]:
+    """What made `middle` of the raw text and `then` of `middle`, as one list of spans of the raw text."""
+    steps: list[tuple[int, int, Correction, bool]] = [(new.start, new.end, new, True) for new in then]
+    grown = 0  # by how much `middle` is longer than the raw text, up to here
+    for old in middle.corrections:
+        start = old.start + grown
+        steps.append((start, start + len(old.after), old, False))
+        grown += len(old.after) - len(old.before)
+    steps.sort(key=lambda step: step[:2])
+    merged: list[Correction] = []
+    grown = 0
+    while steps:
+        start, end, correction, is_new = steps.pop(0)
+        group = [(correction, is_new)]
+        while steps and steps[0][0] < end:
+            end = max(end, steps[0][1])
+            group.append(steps.pop(0)[2:])
+        patches = [(new.start - start, new.end - start, new.after) for new, is_new in group if is_new]
+        after = _replaced(middle.text[start:end], patches)
+        growth = sum(len(old.after) - len(old.before) for old, is_new in group if not is_new)
+        raw_start, raw_end = start - grown, end - grown - growth
+        grown += growth
+        newest = next((new for new, is_new in group if is_new), correction)
+        merged.append(replace(newest, start=raw_start, end=raw_end, before=raw[raw_start:raw_end], after=after))
+    return merged

@@ -1,0 +1,247 @@
+"""The names of a campaign, indexed for the ear: by spelling and by sound.
+
+Correction, keyword spotting and address detection all look names up here. A gazetteer is immutable; when
+the knowledge graph changes, a new one is built and takes the old one's place, so lookups need no lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.speech.phonetics import Coder, coder_for
+from glyphoxa.speech.vocabulary import Vocabulary, vocabulary_of
+from glyphoxa.speech.words import Word, fold, words
+
+NameKind = Literal["name", "alias", "short", "learned"]
+
+_TITLES = frozenset(
+    """
+    baron baroness brother captain count countess duchess duke elder emperor empress father general king lady lord
+    madam master mayor miss mister mistress mother prince princess queen saint sergeant sir sister the uncle aunt
+    dr mr mrs ms st professor doctor
+    graf grafin herr frau konig konigin meister bruder schwester furst furstin herzog herzogin hauptmann der die das
+    """.split()
+)
+_PERSONS = frozenset({"npc", "player"})
+_WIDEST_WINDOW = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is to be known by name.
+
+    Attributes:
+        name: As it is to be written.
+        aliases: Other names that are right as they are ("the smith").
+        learned: Wrong forms that the DM has confirmed to mean this name ("Finland").
+    """
+
+    name: str
+    entity_id: EntityId
+    entity_type: str = ""
+    aliases: tuple[str, ...] = ()
+    learned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One way to name an entity.
+
+    Attributes:
+        text: As it is written.
+        canonical: The entity's own name.
+        joined: `text` folded, without spaces.
+        words: Its words, folded.
+        codes: How `joined` sounds; empty without a coder.
+        is_ordinary: It is made of dictionary words only, so hearing them is no sign of the name.
+    """
+
+    text: str
+    entity_id: EntityId
+    entity_type: str
+    canonical: str
+    kind: NameKind
+    joined: str
+    words: tuple[str, ...]
+    codes: tuple[str, ...]
+    is_ordinary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name that stands in a text, spelled right but for case, spaces and accents.
+
+    Attributes:
+        first: Index of its first word.
+        last: Index of its last word, inclusive.
+        start: First character; `end` is one past the last, a possessive ending included.
+    """
+
+    name: Name
+    first: int
+    last: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Gazetteer:
+    """Immutable. Build with `Gazetteer.build`; names given first come first wherever order matters."""
+
+    language: str
+    names: tuple[Name, ...]
+    vocabulary: Vocabulary
+    coder: Coder | None
+    widest: int
+    """Most adjacent words worth comparing with a name: names are also heard in more pieces than they have."""
+    by_joined: Mapping[str, Name]
+    by_code: Mapping[str, tuple[Name, ...]]
+
+    @classmethod
+    def build(cls, entries: Iterable[Entry], *, language: str = "en") -> Gazetteer:
+        """Names that hold no letter or digit are left out; of two equal ones the first counts."""
+        vocabulary = vocabulary_of(language)
+        coder = coder_for(language)
+        entries = tuple(entries)
+        by_joined: dict[str, Name] = {}
+        for kind, text, entry in _ways_to_name(entries, vocabulary):
+            joined = fold(text)
+            if joined and joined not in by_joined:
+                by_joined[joined] = _name(text, entry, kind, vocabulary, coder)
+        by_code: dict[str, tuple[Name, ...]] = {}
+        for name in by_joined.values():
+            if name.kind != "learned":
+                for code in name.codes:
+                    by_code[code] = (*by_code.get(code, ()), name)
+        longest = max((len(name.words) for name in by_joined.values()), default=0)
+        return cls(
+            language=language,
+            names=tuple(by_joined.values()),
+            vocabulary=vocabulary,
+            coder=coder,
+            widest=min(max(3, longest + 1), _WIDEST_WINDOW),
+            by_joined=by_joined,
+            by_code=by_code,
+        )
+
+    def mentions(self, text: str) -> tuple[Mention, ...]:
+        """The names in a text, in order, without overlap; a longer name wins over a shorter one within it."""
+        return self.mentions_in(words(text))
+
+    def mentions_in(self, spoken: Sequence[Word]) -> tuple[Mention, ...]:
+        found: list[Mention] = []
+        at = 0
+        while at < len(spoken):
+            mention = self._longest_at(spoken, at)
+            if mention is None:
+                at += 1
+            else:
+                found.append(mention)
+                at = mention.last + 1
+        return tuple(found)
+
+    def exact(self, window: Sequence[Word]) -> Name | None:
+        """The name that these adjacent words spell, also in the possessive or plural."""
+        stem = "".join(word.full for word in window[:-1])
+        last = window[-1]
+        by_joined = self.by_joined
+        if last.tail and (name := by_joined.get(stem + last.full)):
+            return name
+        if name := by_joined.get(stem + last.folded):
+            return name
+        if last.folded.endswith("s") and not last.tail:
+            name = by_joined.get(stem + last.folded[:-1])
+            if name and len(name.joined) >= 4 and name.kind != "learned":
+                return name
+        return None
+
+    def glossary(self, *, limit: int = 60) -> str:
+        """The first names as a prompt for a speech recogniser: "Names: Grimjaw, Ironhold." or nothing."""
+        listed = list(dict.fromkeys(name.text for name in self.names if name.kind == "name"))[:limit]
+        return f"Names: {', '.join(listed)}." if listed else ""
+
+    def _longest_at(self, spoken: Sequence[Word], at: int) -> Mention | None:
+        longest: Mention | None = None
+        for end in range(at, min(at + self.widest, len(spoken))):
+            if end > at and not spoken[end].joins:
+                break
+            name = self.exact(spoken[at : end + 1])
+            if name and name.kind != "learned":
+                longest = Mention(name, at, end, spoken[at].start, spoken[end].end)
+        return longest
+
+
+def entries_of(campaign: Campaign) -> list[Entry]:
+    """The names of a campaign: its NPCs first, then its players, then all other entities."""
+    aliases: dict[EntityId, tuple[str, ...]] = {}
+    for npc in campaign.npcs:
+        aliases[npc.entity_id] = (*aliases.get(npc.entity_id, ()), npc.name, *npc.aliases)
+    listed = [
+        Entry(
+            name=entity.name,
+            entity_id=entity.id,
+            entity_type=entity.type,
+            aliases=(*entity.aliases, *aliases.get(entity.id, ())),
+        )
+        for entity in campaign.entities
+    ]
+    listed.sort(key=lambda entry: entry.entity_id not in aliases)
+    players = [Entry(player.name, EntityId(player.id), "player") for player in campaign.players]
+    return [*listed[: len(aliases)], *players, *listed[len(aliases) :]]
+
+
+def _ways_to_name(entries: Sequence[Entry], vocabulary: Vocabulary) -> Iterable[tuple[NameKind, str, Entry]]:
+    # Own names before aliases before short forms: "Marek" is the smith even if the innkeeper is "Marek's wife".
+    for entry in entries:
+        yield "name", entry.name, entry
+    for entry in entries:
+        for alias in entry.aliases:
+            yield "alias", alias, entry
+    for entry in entries:
+        for short in _short_forms(entry, vocabulary):
+            yield "short", short, entry
+    for entry in entries:
+        for wrong in entry.learned:
+            if not all(word.folded in vocabulary.stop for word in words(wrong)):
+                yield "learned", wrong, entry
+
+
+def _short_forms(entry: Entry, vocabulary: Vocabulary) -> Iterable[str]:
+    """A name without its titles ("Lord Marek Dorn" -> "Marek Dorn"), and the parts of a person's name."""
+    parts = words(entry.name)
+    bare = [part for part in parts if part.folded not in _TITLES]
+    if (
+        bare
+        and len(bare) < len(parts)
+        and bare[-1] is parts[-1]
+        and not _is_ordinary([b.full for b in bare], vocabulary)
+    ):
+        yield entry.name[bare[0].start : bare[-1].end]
+    if entry.entity_type in _PERSONS and len(parts) > 1:
+        for part in bare:
+            if len(part.folded) >= 4 and not _is_ordinary([part.full], vocabulary):
+                yield part.text
+
+
+def _name(text: str, entry: Entry, kind: NameKind, vocabulary: Vocabulary, coder: Coder | None) -> Name:
+    joined = fold(text)
+    parts = tuple(part.full for part in words(text)) or (joined,)
+    return Name(
+        text=text,
+        entity_id=entry.entity_id,
+        entity_type=entry.entity_type,
+        canonical=entry.name,
+        kind=kind,
+        joined=joined,
+        words=parts,
+        codes=coder(joined) if coder else (),
+        is_ordinary=_is_ordinary(parts, vocabulary),
+    )
+
+
+def _is_ordinary(parts: Iterable[str], vocabulary: Vocabulary) -> bool:
+    return all(vocabulary.is_ordinary(part) or len(part) < 2 for part in parts)

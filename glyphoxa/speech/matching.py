@@ -1,0 +1,241 @@
+"""Whether some adjacent words are a name that was misheard, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rapidfuzz import process
+from rapidfuzz.distance import JaroWinkler, Levenshtein
+
+from glyphoxa.speech.gazetteer import Gazetteer, Name
+from glyphoxa.speech.scheduling import Match, best_without_overlap
+from glyphoxa.speech.words import Word
+
+_SHORTEST = 4
+_LONGEST = 40  # letters of a window; a longer one is no name
+_MOST_CANDIDATES = 6
+
+# First sounds that recognisers exchange, as groups of Double Metaphone letters or of Kölner digits.
+_SOUND_GROUPS = ("PF", "TSXJ0", "MN", "LR", "K", "A", "123", "48", "57", "6")
+
+Suspicion = Literal["odd", "capital", "ordinary"]
+"""Why words may be a name: in no dictionary; written large within a sentence; not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    """What the vocabulary says of a word. `is_fixed`: it is part of a name that is spelled right."""
+
+    is_stop: bool
+    is_odd: bool
+    is_capital: bool
+    is_fixed: bool
+
+
+class Matcher:
+    """Finds names in words. Read-only once built.
+
+    Args:
+        phonetic_threshold: Least Jaro-Winkler similarity of a window and a name that sound alike.
+        fuzzy_threshold: The same where they do not.
+    """
+
+    def __init__(self, gazetteer: Gazetteer, phonetic_threshold: float, fuzzy_threshold: float) -> None:
+        self._gazetteer = gazetteer
+        self._phonetic_threshold = phonetic_threshold
+        self._fuzzy_threshold = fuzzy_threshold
+        self._buckets: dict[str, tuple[list[str], list[Name]]] = {}
+        for name in gazetteer.names:
+            if name.kind == "learned" or len(name.joined) < _SHORTEST:
+                continue
+            for key in self._bucket_keys(name.joined, name.codes):
+                spellings, names = self._buckets.setdefault(key, ([], []))
+                spellings.append(name.joined)
+                names.append(name)
+
+    def choose(self, spoken: Sequence[Word]) -> list[Match]:
+        """The best set of matches, in order, without overlap."""
+        exact = list(self._exact(spoken))
+        fixed = {at for match in exact if not match.name.is_ordinary for at in range(match.first, match.last + 1)}
+        traits = [self._traits(word, at in fixed) for at, word in enumerate(spoken)]
+        return best_without_overlap([*exact, *self._alike(spoken, traits)])
+
+    def _exact(self, spoken: Sequence[Word]) -> Iterator[Match]:
+        for first in range(len(spoken)):
+            for last in self._lasts(spoken, first):
+                window = spoken[first : last + 1]
+                name = self._gazetteer.exact(window)
+                if name is None:
+                    continue
+                if name.kind == "learned":
+                    yield Match(
+                        first, last, name, _suffix(window, name), 1.0, _weight(1.0, name), "learned", "confirmed before"
+                    )
+                    continue
+                keeps = not self._may_respell(window, name)
+                yield Match(
+                    first, last, name, _suffix(window, name), 1.0, _weight(1.0, name), reason="spelling", keeps=keeps
+                )
+
+    def _may_respell(self, window: Sequence[Word], name: Name) -> bool:
+        """Whether other case or spaces than the name's are a mistake, and not just other words."""
+        if name.is_ordinary or len(name.joined) < 3:
+            return False
+        vocabulary = self._gazetteer.vocabulary
+        if len(window) == len(name.words):
+            return vocabulary.is_known or window[0].is_capital or len(window) > 1
+        if any(word.folded in vocabulary.stop for word in window):
+            return any(not vocabulary.is_ordinary(word.folded) for word in window)
+        return len(name.joined) >= 6
+
+    def _alike(self, spoken: Sequence[Word], traits: Sequence[_Traits]) -> Iterator[Match]:
+        for first in range(len(spoken)):
+            for last in self._lasts(spoken, first):
+                match = self._match(spoken, traits, first, last)
+                if match is not None:
+                    yield match
+
+    def _lasts(self, spoken: Sequence[Word], first: int) -> Iterator[int]:
+        """The last words of all windows that begin with this word."""
+        yield first
+        for last in range(first + 1, min(first + self._gazetteer.widest, len(spoken))):
+            if not spoken[last].joins:
+                return
+            yield last
+
+    def _match(self, spoken: Sequence[Word], traits: Sequence[_Traits], first: int, last: int) -> Match | None:
+        inside = traits[first : last + 1]
+        window = spoken[first : last + 1]
+        if all(word.is_stop or word.is_fixed for word in inside):
+            return None
+        suspicion: Suspicion = "ordinary"
+        if any(word.is_odd for word in inside):
+            suspicion = "odd"
+        elif any(word.is_capital for word in inside):
+            suspicion = "capital"
+        elif first == last:
+            return None
+        joined = "".join(word.full for word in window[:-1]) + window[-1].folded
+        if not _SHORTEST <= len(joined) <= _LONGEST:
+            return None
+        best: Match | None = None
+        for heard, suffix in _endings(joined, window[-1]):
+            for name, score in self._scored(heard, suspicion):
+                if best is not None and score <= best.score:
+                    continue
+                if self._is_plausible(window, inside, heard, name, score):
+                    best = Match(
+                        first, last, name, suffix, score, _weight(score, name), reason=f"sounds like it ({suspicion})"
+                    )
+        return best
+
+    def _scored(self, heard: str, suspicion: Suspicion) -> Iterator[tuple[Name, float]]:
+        codes = self._gazetteer.coder(heard) if self._gazetteer.coder else ()
+        for name in self._candidates(heard, codes, only_same_sound=suspicion == "ordinary"):
+            spelling = JaroWinkler.similarity(heard, name.joined)
+            edits = Levenshtein.normalized_similarity(heard, name.joined)
+            sound = _sound_similarity(codes, name.codes)
+            score = self._evidence(spelling, edits, sound)
+            if spelling >= self._least_spelling(sound) and score >= self._least(suspicion, name, sound):
+                yield name, score
+
+    def _candidates(self, heard: str, codes: tuple[str, ...], *, only_same_sound: bool) -> list[Name]:
+        by_code = self._gazetteer.by_code
+        found = {name.joined: name for code in codes for name in by_code.get(code, ())}
+        if not only_same_sound:
+            for key in self._bucket_keys(heard, codes):
+                spellings, names = self._buckets.get(key, ([], []))
+                near = process.extract(
+                    heard,
+                    spellings,
+                    scorer=JaroWinkler.similarity,
+                    score_cutoff=self._phonetic_threshold,
+                    limit=_MOST_CANDIDATES,
+                )
+                for joined, _, at in near:
+                    found[joined] = names[at]
+        return list(found.values())
+
+    def _least_spelling(self, sound: float | None) -> float:
+        return self._fuzzy_threshold if sound is None else self._phonetic_threshold
+
+    @staticmethod
+    def _evidence(spelling: float, edits: float, sound: float | None) -> float:
+        if sound is None:
+            return (spelling + edits) / 2
+        return 0.3 * spelling + 0.3 * edits + 0.4 * sound
+
+    def _least(self, suspicion: Suspicion, name: Name, sound: float | None) -> float:
+        least = {"odd": 0.72, "capital": 0.82, "ordinary": 0.88}[suspicion]
+        if name.is_ordinary:
+            least += 0.08
+        if len(name.joined) < 6:
+            least += 0.06
+        if not self._gazetteer.vocabulary.is_known:
+            least += 0.10
+        return least
+
+    def _is_plausible(
+        self, window: Sequence[Word], inside: Sequence[_Traits], heard: str, name: Name, score: float
+    ) -> bool:
+        if min(len(heard), len(name.joined)) < 0.6 * max(len(heard), len(name.joined)):
+            return False
+        same_sound = heard == name.joined
+        if inside[0].is_stop and not same_sound and window[0].folded != name.words[0]:
+            return False
+        if inside[-1].is_stop and not same_sound and window[-1].folded != name.words[-1]:
+            return False
+        return all(not word.is_fixed or window[at].folded in name.words for at, word in enumerate(inside))
+
+    def _traits(self, word: Word, is_fixed: bool) -> _Traits:
+        vocabulary = self._gazetteer.vocabulary
+        is_stop = word.folded in vocabulary.stop or word.full in vocabulary.stop
+        is_odd = (
+            not is_stop
+            and len(word.folded) > 1
+            and (vocabulary.is_known or word.is_capital)
+            and not vocabulary.is_proper(word.folded)
+            and not vocabulary.is_ordinary(word.folded)
+            and not vocabulary.is_ordinary(word.full)
+        )
+        is_capital = not is_stop and (
+            vocabulary.is_proper(word.folded) or (word.is_capital and not word.opens and len(word.folded) > 1)
+        )
+        return _Traits(
+            is_stop=is_stop, is_odd=is_odd and not is_fixed, is_capital=is_capital and not is_fixed, is_fixed=is_fixed
+        )
+
+    @staticmethod
+    def _bucket_keys(joined: str, codes: tuple[str, ...]) -> set[str]:
+        firsts = {code[0] for code in codes} or {joined[0]}
+        return {next((group for group in _SOUND_GROUPS if first in group), first) for first in firsts}
+
+
+def _sound_similarity(heard: tuple[str, ...], name: tuple[str, ...]) -> float | None:
+    """Of the most alike codes; None where one of them has no code."""
+    if not heard or not name:
+        return None
+    return max(Levenshtein.normalized_similarity(one, other) for one in heard for other in name)
+
+
+def _endings(joined: str, last: Word) -> Iterator[tuple[str, str]]:
+    """What to compare, and what to put behind the name: as it is, and as a plural."""
+    yield joined, last.tail
+    if joined.endswith("s") and not last.tail and len(joined) > _SHORTEST:
+        yield joined[:-1], "s"
+
+
+def _suffix(window: Sequence[Word], name: Name) -> str:
+    """The possessive or plural ending of words that spell a name."""
+    stem = "".join(word.full for word in window[:-1])
+    last = window[-1]
+    if stem + last.full == name.joined:
+        return ""
+    return last.tail or ("s" if stem + last.folded != name.joined else "")
+
+
+def _weight(score: float, name: Name) -> float:
+    # Evidence above what chance gives, by letters explained: a long name, rather than a short one inside it.
+    return (score - 0.55) * len(name.joined)
