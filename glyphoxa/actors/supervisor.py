@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -177,6 +176,5 @@ class Supervisor:
         tasks = [child.task for child in members.children if child.task is not None and not child.task.done()]
         for task in tasks:
             task.cancel()
-        for task in tasks:
-            with contextlib.suppress(asyncio.CancelledError, Exception):  # its own error was or will be reported
-                await task
+        # What they raise while ending was or will be reported by `_on_done`.
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -17,11 +17,15 @@ class HotContext:
         facts: Short sentences in the order in which they are to be read, already visible to this NPC.
         recalled: The same with their provenance.
         omitted: "scene: late by 12 ms", "recall: database away": parts left out, each with its reason.
+        identity: What it knows of itself: its relationships, its secrets. The same from turn to turn.
+        scene: Where it is, when, and with whom; empty when unknown.
     """
 
-    facts: tuple[str, ...]
-    recalled: tuple[Recalled, ...]
-    omitted: tuple[str, ...]
+    facts: tuple[str, ...] = ()
+    recalled: tuple[Recalled, ...] = ()
+    omitted: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+    scene: str = ""
 
 
 class HotContextSource(Protocol):

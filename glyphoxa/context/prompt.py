@@ -36,9 +36,14 @@ class Prompt:
 
 
 def with_hot_context(prompt: Prompt, hot: HotContext) -> Prompt:
-    """A copy of the prompt with the facts in front of the question. The given prompt stays as it is."""
-    if not hot.facts:
-        return prompt
-    *before, last = prompt.messages
-    facts = " ".join(hot.facts)
-    return replace(prompt, messages=(*before, replace(last, content=f"Facts: {facts}\n{last.content}")))
+    """A copy of the prompt with the hot context in it. The given prompt stays as it is.
+
+    Who the NPC is joins the system message, which does not change during a scene; where it is and what it is
+    reminded of stands right before the question.
+    """
+    first, *between, last = prompt.messages
+    if hot.identity:
+        first = replace(first, content=f"{first.content}\n{' '.join(hot.identity)}")
+    scene = f"Scene: {hot.scene}\n" if hot.scene else ""
+    facts = f"Facts: {' '.join(hot.facts)}\n" if hot.facts else ""
+    return replace(prompt, messages=(first, *between, replace(last, content=f"{scene}{facts}{last.content}")))

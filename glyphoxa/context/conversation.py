@@ -1,0 +1,83 @@
+"""What an NPC has heard and said in this session, as the messages of its next prompt.
+
+Only ever appended to, and cut in large steps, so that from turn to turn the prompt stays the same up to its tail
+and a prompt cache keeps its worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from glyphoxa.context.prompt import Message, Prompt
+from glyphoxa.domain.campaign import Exchange, Npc
+from glyphoxa.domain.ids import UtteranceId
+from glyphoxa.domain.utterance import Utterance
+
+CHARS_PER_TOKEN = 4
+"""Rough size of a token in English text (R-239)."""
+
+
+def said_line(speaker_name: str, text: str, *, to: str = "") -> str:
+    """How a line of talk stands in a prompt."""
+    return f"{speaker_name} says to {to}: {text}" if to else f"{speaker_name} says: {text}"
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One NPC's talk of one session.
+
+    Args:
+        history_tokens: Budget of the talk so far. Above it the oldest half is cut; it stays in the log, where recall
+            finds it.
+    """
+
+    npc: Npc
+    history_tokens: int = 500
+    _lines: list[tuple[UtteranceId, Message]] = field(default_factory=list)
+
+    def hear(self, utterance: Utterance, *, to: str = "") -> None:
+        """Somebody else said this in its presence, to `to` if not to it."""
+        line = said_line(utterance.speaker_name, utterance.text, to=to)
+        self._append(utterance.id, Message("user", line))
+
+    def spoke(self, utterance: Utterance) -> None:
+        """It said this itself, as far as it was heard."""
+        if utterance.text:
+            self._append(utterance.id, Message("assistant", utterance.text))
+
+    @property
+    def utterance_ids(self) -> Sequence[UtteranceId]:
+        """What the next prompt already holds and recall need not bring again."""
+        return [utterance_id for utterance_id, _ in self._lines]
+
+    def prompt(self, question: str, speaker_name: str, *, unless: Sequence[UtteranceId] = ()) -> Prompt:
+        """The prompt for an answer to `question`.
+
+        Args:
+            question: What was said to it, as far as it is known; may be empty while nobody speaks.
+            speaker_name: Who says it.
+            unless: Lines to leave out: the question itself, where it was already heard.
+        """
+        history = [message for utterance_id, message in self._lines if utterance_id not in unless]
+        asked = Message("user", said_line(speaker_name, question))
+        messages = (Message("system", self.npc.persona), *_as_messages(self.npc.examples), *history, asked)
+        return Prompt(npc=self.npc.id, messages=messages, question=question, speaker_name=speaker_name)
+
+    def _append(self, utterance_id: UtteranceId, message: Message) -> None:
+        self._lines.append((utterance_id, message))
+        if self._tokens() > self.history_tokens:
+            while self._lines and self._tokens() > self.history_tokens // 2:
+                self._lines.pop(0)
+
+    def _tokens(self) -> int:
+        return sum(len(message.content) for _, message in self._lines) // CHARS_PER_TOKEN
+
+
+def _as_messages(examples: Sequence[Exchange]) -> list[Message]:
+    messages = []
+    for example in examples:
+        facts = f"Facts: {example.facts}\n" if example.facts else ""
+        messages.append(Message("user", facts + example.said))
+        messages.append(Message("assistant", example.reply))
+    return messages

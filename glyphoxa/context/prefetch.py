@@ -1,0 +1,121 @@
+"""Looking things up while somebody is still speaking (R-037 to R-043).
+
+A partial transcript that holds a known name fetches what is known of it; one that refers to the past asks
+memory what each NPC here has heard about it. The answers are there before the question is finished; a late one is
+simply not there yet. Nothing of this is awaited by the voice path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from loguru import logger
+
+from glyphoxa.context.knowledge import entity_sentences
+from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, UtteranceId
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.ports import KnowledgeGraph, PastTalk
+from glyphoxa.speech.keywords import KeywordSpotter
+
+
+class Prefetch:
+    """What was looked up ahead for the speech that is going on.
+
+    Args:
+        present: The NPCs in the scene, asked for at each partial.
+        known_utterances: What an NPC's prompt already holds, so that it is not recalled again.
+        deadline_ms: After this a look-up is given up; well above what a healthy database needs.
+    """
+
+    def __init__(
+        self,
+        campaign: CampaignId,
+        *,
+        graph: KnowledgeGraph | None,
+        talk: PastTalk | None,
+        spotter: KeywordSpotter,
+        present: Callable[[], Sequence[NpcId]],
+        known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
+        deadline_ms: int = 1_000,
+        min_words: int = 3,
+    ) -> None:
+        self._campaign = campaign
+        self._graph = graph
+        self._talk = talk
+        self.spotter = spotter
+        self._present = present
+        self._known_utterances = known_utterances
+        self._deadline_ms = deadline_ms
+        self._min_words = min_words
+        self._entities: dict[EntityId, list[str]] = {}
+        self._recalled: dict[NpcId, tuple[Recalled, ...]] = {}
+        self._asked: dict[PlayerId, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def forget(self, player: PlayerId) -> None:
+        """A new speech begins: what was recalled for the last one does not belong to it."""
+        self._asked.pop(player, None)
+        self._recalled.clear()
+
+    def graph_changed(self) -> None:
+        self._entities.clear()
+
+    def on_partial(self, player: PlayerId, text: str) -> None:
+        """A corrected partial transcript. Starts look-ups and returns at once."""
+        spotted = self.spotter.spot(text)
+        for entity in spotted.entity_ids:
+            if entity not in self._entities and self._graph is not None:
+                self._entities[entity] = []
+                self._start(self._fetch_entity(entity))
+        words = text.split()
+        # The last word of a partial is often half a word: ask with the ones before it.
+        question = " ".join(words[:-1])
+        is_worth_asking = spotted.temporal or bool(spotted.entity_ids) or len(words) > self._min_words
+        if self._talk is not None and is_worth_asking and self._asked.get(player) != question:
+            self._asked[player] = question
+            for npc in self._present():
+                self._start(self._fetch_talk(npc, question))
+
+    def entity(self, entity: EntityId) -> Sequence[str]:
+        """What is known of an entity, if it has been fetched."""
+        return self._entities.get(entity, ())
+
+    def recalled(self, npc: NpcId) -> tuple[Recalled, ...]:
+        """What this NPC was reminded of by the speech so far."""
+        return self._recalled.get(npc, ())
+
+    async def fetch_entity_now(self, entity: EntityId) -> Sequence[str]:
+        """The same as `entity`, fetched if need be."""
+        if not self._entities.get(entity) and self._graph is not None:
+            await self._fetch_entity(entity)
+        return self.entity(entity)
+
+    async def close(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _start(self, look_up: Awaitable[None]) -> None:
+        async def within_deadline() -> None:
+            try:
+                async with asyncio.timeout(self._deadline_ms / 1000):
+                    await look_up
+            except (TimeoutError, GlyphoxaError) as error:
+                logger.debug("pre-fetch gave up: {}", error or type(error).__name__)
+
+        task = asyncio.create_task(within_deadline())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _fetch_entity(self, entity: EntityId) -> None:
+        assert self._graph is not None  # noqa: S101 - only started with a graph
+        found, edges = await self._graph.neighbourhood(self._campaign, entity)
+        self._entities[entity] = entity_sentences(found, edges) if found is not None else []
+
+    async def _fetch_talk(self, npc: NpcId, question: str) -> None:
+        assert self._talk is not None  # noqa: S101 - only started with memory
+        self._recalled[npc] = tuple(
+            await self._talk.recall(self._campaign, npc, question, exclude=self._known_utterances(npc))
+        )

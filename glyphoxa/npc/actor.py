@@ -1,0 +1,178 @@
+"""An NPC as an actor: a mailbox, what it has heard this session, and the engine that gives it a voice.
+
+It may fall and be started again: its conversation stays, its engine is opened anew, and the turns it was
+working on are reported as failed, so that the table is never left waiting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from loguru import logger
+
+from glyphoxa.actors.supervisor import Mailbox
+from glyphoxa.context.conversation import Conversation
+from glyphoxa.domain.campaign import Npc
+from glyphoxa.domain.ids import TurnId, UtteranceId
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.npc.mouth import Finished, Listener, Mouth, MouthEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Hear:
+    """Somebody said this in the NPC's presence, to `to` if not to it."""
+
+    utterance: Utterance
+    to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoke:
+    """The NPC said this itself."""
+
+    utterance: Utterance
+
+
+@dataclass(frozen=True, slots=True)
+class GetReady:
+    """Somebody speaks to it or soon may: prime the engine with what is known so far."""
+
+    text: str
+    speaker_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Think of an answer. `unless`: utterances that are part of the question."""
+
+    turn: TurnId
+    text: str
+    speaker_name: str
+    unless: tuple[UtteranceId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Speak:
+    turn: TurnId
+
+
+@dataclass(frozen=True, slots=True)
+class Hush:
+    turn: TurnId
+
+
+@dataclass(frozen=True, slots=True)
+class MakeASound:
+    """A filler in character, while the answer is on its way."""
+
+    turn: TurnId
+
+
+NpcMessage = Hear | Spoke | GetReady | Ask | Speak | Hush | MakeASound
+OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
+
+
+class NpcActor:
+    """See the module.
+
+    Args:
+        open_mouth: Opens an engine for this NPC; called again after a fall.
+        tell: Takes what the engine reports. It is called in the event loop and must return at once.
+        now_ms: Milliseconds since the Unix epoch.
+    """
+
+    def __init__(
+        self,
+        npc: Npc,
+        *,
+        conversation: Conversation,
+        open_mouth: OpenMouth,
+        tell: Callable[[MouthEvent], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.npc = npc
+        self.mailbox: Mailbox[NpcMessage] = Mailbox(npc.name)
+        self.conversation = conversation
+        self._open_mouth = open_mouth
+        self._tell = tell
+        self._now_ms = now_ms
+        self._mouth: Mouth | None = None
+        self._asked: list[TurnId] = []
+        self._fillers_used = 0
+
+    async def open(self) -> None:
+        """Open the engine now, so that the first turn does not wait for it."""
+        if self._mouth is None:
+            self._mouth = await self._open_mouth(self.npc, self._on_mouth)
+            await self._mouth.start()
+
+    async def run(self) -> None:
+        """The actor's body."""
+        try:
+            await self.open()
+            self._give_up_open_turns("the NPC's engine fell and was started again")
+            while True:
+                self._take(await self.mailbox.receive())
+        finally:
+            await self._close_mouth()
+
+    def give_up(self) -> None:
+        """It will not be started again: whoever waits for it is told so."""
+        self._give_up_open_turns("the NPC's engine cannot be started")
+
+    def _take(self, message: NpcMessage) -> None:
+        mouth = self._mouth
+        assert mouth is not None  # noqa: S101 - opened before the first message is read
+        match message:
+            case Hear(utterance, to):
+                self.conversation.hear(utterance, to=to)
+            case Spoke(utterance):
+                self.conversation.spoke(utterance)
+            case GetReady(text, speaker_name):
+                if not self._asked:
+                    mouth.prime(self.conversation.prompt(text, speaker_name))
+            case Ask(turn, text, speaker_name, unless):
+                self._asked.append(turn)
+                mouth.begin(turn, self.conversation.prompt(text, speaker_name, unless=unless))
+            case Speak(turn):
+                mouth.release(turn)
+            case Hush(turn):
+                mouth.cancel(turn)
+            case MakeASound(turn):
+                if self.npc.fillers:
+                    mouth.fill(turn, self.npc.fillers[self._fillers_used % len(self.npc.fillers)])
+                    self._fillers_used += 1
+            case _:
+                assert_never(message)
+
+    def _on_mouth(self, event: MouthEvent) -> None:
+        if isinstance(event, Finished):
+            with contextlib.suppress(ValueError):
+                self._asked.remove(event.turn)
+        self._tell(event)
+
+    def _give_up_open_turns(self, why: str) -> None:
+        for turn in tuple(self._asked):
+            self._on_mouth(
+                Finished(
+                    npc=self.npc.id,
+                    turn=turn,
+                    reply="",
+                    heard="",
+                    audio_ms=0,
+                    interrupted=False,
+                    at_ms=self._now_ms(),
+                    error=why,
+                )
+            )
+
+    async def _close_mouth(self) -> None:
+        mouth, self._mouth = self._mouth, None
+        if mouth is not None:
+            try:
+                await mouth.close()
+            except Exception as error:  # a broken engine must not keep the actor from being started again
+                logger.warning("closing the engine of {} failed: {}", self.npc.name, error)

@@ -1,0 +1,249 @@
+"""The room between ears and mouths: an actor that performs what `Talk` decides.
+
+No audio passes through it and it waits for nothing but its mailbox. Writing, thinking and speaking are other
+actors' work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from glyphoxa.actors.supervisor import Mailbox
+from glyphoxa.domain.campaign import Campaign, Scene
+from glyphoxa.domain.events import NpcSilent, NpcSpeaks, SceneChanged, TableEvent, TurnFinished
+from glyphoxa.domain.heard import Draft, EarEvent
+from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.npc.actor import Ask, GetReady, Hear, Hush, MakeASound, NpcActor, Speak, Spoke
+from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent, SentenceStarted
+from glyphoxa.npc.scribe import Scribe
+from glyphoxa.npc.turn_book import TurnBook
+from glyphoxa.turns import talk
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has come for something that was put off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    scene: Scene
+
+
+RoomMessage = EarEvent | MouthEvent | Tick | Move
+
+
+class Room:
+    """See the module.
+
+    Args:
+        tell: Takes everything that happens at the table.
+        now_ms: Milliseconds since the Unix epoch.
+        call_at: Runs a callback at a time in milliseconds since the Unix epoch.
+    """
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        session: SessionId,
+        *,
+        decisions: talk.Talk,
+        npcs: Mapping[NpcId, NpcActor],
+        scribe: Scribe,
+        tell: Callable[[TableEvent], None],
+        now_ms: Callable[[], int],
+        call_at: Callable[[int, Callable[[], None]], object],
+    ) -> None:
+        self.mailbox: Mailbox[RoomMessage] = Mailbox("room", capacity=100_000)
+        self._campaign = campaign
+        self._session = session
+        self._talk = decisions
+        self._npcs = npcs
+        self._scribe = scribe
+        self._tell = tell
+        self._now_ms = now_ms
+        self._call_at = call_at
+        self._names = {str(player.id): player.name for player in campaign.players}
+        self._book = TurnBook(session, self._names)
+        self._unanswered: dict[PlayerId, list[UtteranceId]] = {}
+        self._numbers = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    def introduce(self, player: PlayerId, name: str) -> None:
+        """Somebody sits down who is not in the campaign file."""
+        self._names[str(player)] = name
+
+    async def run(self) -> None:
+        """The actor's body."""
+        while True:
+            self.take(await self.mailbox.receive())
+            if self._talk.is_quiet and not len(self.mailbox):
+                self._quiet.set()
+            else:
+                self._quiet.clear()
+
+    async def wait_until_quiet(self) -> None:
+        while len(self.mailbox) or not self._talk.is_quiet:
+            self._quiet.clear()
+            await self._quiet.wait()
+
+    def take(self, message: RoomMessage) -> None:
+        """Handle one message."""
+        now_ms = self._now_ms()
+        match message:
+            case Tick():
+                self._perform(self._talk.tick(at_ms=now_ms))
+            case Move(scene):
+                self._move(scene)
+            case Marked() | Injected() | SentenceStarted() | Finished():
+                self._on_mouth(message)
+            case _:
+                self._tell(message)
+                self._perform(self._talk.on_ear(message, at_ms=now_ms))
+
+    # -- effects
+
+    def _perform(self, effects: Sequence[talk.Effect]) -> None:
+        for effect in effects:
+            self._perform_one(effect)
+
+    def _perform_one(self, effect: talk.Effect) -> None:
+        now_ms = self._now_ms()
+        match effect:
+            case talk.Prime(npc, player, text):
+                self._npcs[npc].mailbox.post(GetReady(text, self._name(player)))
+            case talk.Begin(turn, npc, player, text):
+                self._book.begun(turn, question=text, at_ms=now_ms)
+                unless = tuple(self._unanswered.get(player, ()))
+                self._npcs[npc].mailbox.post(Ask(turn, text, self._name(player), unless))
+            case talk.Commit(turn, npc, draft, addressed, at_ms):
+                self._book.committed(turn, npc, draft, addressed.reason, at_ms=at_ms)
+            case talk.Release(turn, npc):
+                self._npcs[npc].mailbox.post(Speak(turn))
+            case talk.Fill(turn, npc):
+                self._npcs[npc].mailbox.post(MakeASound(turn))
+            case talk.Cancel(turn, npc, outcome, begun):
+                self._cancel(turn, npc, outcome, begun=begun)
+            case talk.Keep(draft, addressed):
+                self._keep(draft, addressed.npc)
+            case talk.NotAddressed(draft, reason):
+                self._unanswered.pop(draft.player, None)
+                self._finish(self._book.not_addressed(draft, reason))
+            case talk.AskAgain(at_ms):
+                self._call_at(at_ms, lambda: self.mailbox.post(Tick()))
+            case _:
+                assert_never(effect)
+
+    def _cancel(self, turn: TurnId, npc: NpcId, outcome: Outcome | None, *, begun: bool) -> None:
+        if begun:
+            self._npcs[npc].mailbox.post(Hush(turn))
+            if outcome is None:
+                self._book.dropped(turn)
+        elif outcome is not None and (record := self._book.never_begun(turn, outcome)) is not None:
+            self._finish(record)
+
+    def _keep(self, draft: Draft, to: NpcId | None) -> None:
+        utterance = Utterance(
+            id=self._next_id(),
+            campaign_id=self._campaign.id,
+            session_id=self._session,
+            speaker_id=SpeakerId(draft.player),
+            speaker_name=self._name(draft.player),
+            text=draft.text,
+            raw_text=draft.raw_text,
+            at_ms=draft.began_ms,
+            duration_ms=max(0, draft.speech_end_ms - draft.began_ms),
+            witnesses=frozenset(self._talk.present),
+            corrections=draft.corrections,
+        )
+        self._unanswered.setdefault(draft.player, []).append(utterance.id)
+        self._scribe.mailbox.post(utterance)
+        for npc in self._talk.present:
+            other = self._npcs[to].npc.name if to is not None and to != npc else ""
+            self._npcs[npc].mailbox.post(Hear(utterance, other))
+
+    # -- engines
+
+    def _on_mouth(self, event: MouthEvent) -> None:
+        match event:
+            case Marked():
+                self._book.marked(event)
+                if event.stage is Stage.FIRST_AUDIO:
+                    self._talk.on_first_audio(event.turn)
+            case Injected():
+                self._book.injected(event)
+            case SentenceStarted(npc, turn, text, at_ms):
+                self._tell(NpcSpeaks(npc, self._npcs[npc].npc.name, turn, text, at_ms))
+            case Finished():
+                self._on_finished(event)
+            case _:
+                assert_never(event)
+
+    def _on_finished(self, event: Finished) -> None:
+        began_ms = self._book.at_first_audio(event.turn)
+        cancelled_as, effects = self._talk.on_finished(event.turn, at_ms=event.at_ms)
+        record = self._book.finished(event, cancelled_as)
+        if began_ms is not None:
+            self._tell(NpcSilent(event.npc, event.turn, event.at_ms))
+            if event.heard:
+                self._npc_spoke(event, began_ms)
+        if record is not None:
+            if record.outcome is not Outcome.MERGED:
+                self._unanswered.pop(PlayerId(record.speaker_id), None)
+            self._finish(record)
+        self._perform(effects)
+        if self._talk.is_quiet:
+            self._get_ready()
+
+    def _npc_spoke(self, event: Finished, began_ms: int) -> None:
+        npc = self._npcs[event.npc].npc
+        utterance = Utterance(
+            id=self._next_id(),
+            campaign_id=self._campaign.id,
+            session_id=self._session,
+            speaker_id=SpeakerId(npc.id),
+            speaker_name=npc.name,
+            text=event.heard,
+            raw_text=event.reply,
+            at_ms=began_ms,
+            duration_ms=event.audio_ms,
+            npc_id=npc.id,
+            witnesses=frozenset({*self._talk.present, npc.id}),
+        )
+        self._scribe.mailbox.post(utterance)
+        self._npcs[npc.id].mailbox.post(Spoke(utterance))
+        for other in self._talk.present:
+            if other != npc.id:
+                self._npcs[other].mailbox.post(Hear(utterance))
+
+    # -- scene
+
+    def _move(self, scene: Scene) -> None:
+        self._perform(self._talk.move(scene.npcs))
+        self._tell(SceneChanged(scene, self._now_ms()))
+        self._get_ready()
+
+    def _get_ready(self) -> None:
+        """Nobody speaks: let the engines read what has been said, so that the next answer starts from there."""
+        somebody = next(iter(self._names.values()), "")
+        for npc in self._talk.present:
+            self._npcs[npc].mailbox.post(GetReady("", somebody))
+
+    # -- pieces
+
+    def _finish(self, record: TurnRecord) -> None:
+        self._scribe.mailbox.post(record)
+        self._tell(TurnFinished(record))
+
+    def _name(self, player: PlayerId) -> str:
+        return self._names.get(str(player), str(player))
+
+    def _next_id(self) -> UtteranceId:
+        self._numbers += 1
+        return UtteranceId(f"{self._session}-{self._numbers:06d}")

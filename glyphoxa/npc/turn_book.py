@@ -1,0 +1,136 @@
+"""Turns that are under way, and the record each becomes when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from glyphoxa.domain.heard import Draft
+from glyphoxa.domain.ids import NpcId, SessionId, TurnId
+from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
+from glyphoxa.npc.mouth import Finished, Injected, Marked
+
+
+@dataclass(slots=True)
+class _Open:
+    """What is known of a turn so far. Not committed: a speculation, of which no record will be left."""
+
+    stages: dict[Stage, int] = field(default_factory=dict)
+    recalled: tuple[Recalled, ...] = ()
+    omitted: tuple[str, ...] = ()
+    prompt_text: str = ""
+    npc: NpcId | None = None
+    draft: Draft | None = None
+    question: str = ""
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class TurnBook:
+    """Collects what the ear, the room and the engine say of a turn.
+
+    Args:
+        names: What the players are called, by id.
+    """
+
+    session: SessionId
+    names: dict[str, str]
+    _open: dict[TurnId, _Open] = field(default_factory=dict)
+    _unanswered: int = 0
+
+    def begun(self, turn: TurnId, *, question: str, at_ms: int) -> None:
+        entry = self._open.setdefault(turn, _Open())
+        entry.question = question
+        entry.stages.setdefault(Stage.ADDRESSED, at_ms)
+
+    def committed(self, turn: TurnId, npc: NpcId, draft: Draft, reason: str, *, at_ms: int) -> None:
+        entry = self._open.setdefault(turn, _Open())
+        entry.npc, entry.draft, entry.reason = npc, draft, reason
+        entry.stages.setdefault(Stage.ADDRESSED, at_ms)
+        entry.stages |= _heard_stages(draft) | {Stage.TURN_END: at_ms}
+
+    def marked(self, event: Marked) -> None:
+        if (entry := self._open.get(event.turn)) is not None:
+            entry.stages.setdefault(event.stage, event.at_ms)
+
+    def injected(self, event: Injected) -> None:
+        if (entry := self._open.get(event.turn)) is not None:
+            entry.recalled, entry.omitted, entry.prompt_text = event.recalled, event.omitted, event.prompt_text
+
+    def dropped(self, turn: TurnId) -> None:
+        """A speculation that came to nothing."""
+        self._open.pop(turn, None)
+
+    def never_begun(self, turn: TurnId, outcome: Outcome) -> TurnRecord | None:
+        """A committed turn that was called off before any engine was asked."""
+        return self._close(turn, outcome)
+
+    def finished(self, event: Finished, cancelled_as: Outcome | None) -> TurnRecord | None:
+        """The record of a committed turn; None for a speculation.
+
+        Args:
+            cancelled_as: The outcome that was decided when the turn was called off.
+        """
+        entry = self._open.get(event.turn)
+        if entry is not None and Stage.FIRST_AUDIO in entry.stages:
+            entry.stages[Stage.AUDIO_END] = event.at_ms
+        return self._close(event.turn, cancelled_as or _outcome(event), event)
+
+    def at_first_audio(self, turn: TurnId) -> int | None:
+        entry = self._open.get(turn)
+        return entry.stages.get(Stage.FIRST_AUDIO) if entry is not None else None
+
+    def not_addressed(self, draft: Draft, reason: str) -> TurnRecord:
+        self._unanswered += 1
+        return TurnRecord(
+            id=TurnId(f"u{self._unanswered:04d}"),
+            session_id=self.session,
+            **self._of_speaker(draft),
+            npc_id=None,
+            address_reason=reason,
+            outcome=Outcome.NOT_ADDRESSED,
+            stages=_heard_stages(draft),
+        )
+
+    def _close(self, turn: TurnId, outcome: Outcome, event: Finished | None = None) -> TurnRecord | None:
+        entry = self._open.pop(turn, None)
+        if entry is None or entry.draft is None:
+            return None
+        return TurnRecord(
+            id=turn,
+            session_id=self.session,
+            **self._of_speaker(entry.draft),
+            npc_id=entry.npc,
+            address_reason=entry.reason,
+            outcome=outcome,
+            reply=event.reply if event is not None else "",
+            reply_heard=event.heard if event is not None else "",
+            recalled=entry.recalled,
+            stages=entry.stages,
+            omitted=entry.omitted,
+            prompt_text=entry.prompt_text,
+            error=event.error if event is not None else "",
+        )
+
+    def _of_speaker(self, draft: Draft) -> dict[str, str]:
+        return {
+            "speaker_id": draft.player,
+            "speaker_name": self.names.get(draft.player, draft.player),
+            "raw_text": draft.raw_text,
+            "text": draft.text,
+        }
+
+
+def _heard_stages(draft: Draft) -> dict[Stage, int]:
+    return {
+        Stage.SPEECH_END: draft.speech_end_ms,
+        Stage.TRANSCRIPT_FINAL: draft.transcript_ms,
+        Stage.CORRECTED: draft.corrected_ms,
+    }
+
+
+def _outcome(event: Finished) -> Outcome:
+    if event.withheld:
+        return Outcome.WITHHELD
+    if event.error:
+        return Outcome.FAILED if not event.heard else Outcome.ANSWERED
+    return Outcome.INTERRUPTED if event.interrupted else Outcome.ANSWERED
