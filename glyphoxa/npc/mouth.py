@@ -6,8 +6,8 @@ Protocol of use, for one NPC:
    cheap (prompt cache), is never audible and gives way to a `begin`.
 2. `begin(turn, prompt)` starts to think and to synthesise; nothing is played yet.
 3. `release(turn)` lets it be heard; `cancel(turn)` stops it at any point, heard or not.
-4. The mouth reports through the `listener` given to it when it was built: in order, `Marked`
-   events, then exactly one `Finished` per begun turn, also after `cancel`.
+4. The mouth reports through the `listener` given to it when it was built: in order, `Marked`,
+   `Injected` and `SentenceStarted` events, then exactly one `Finished` per begun turn, also after `cancel`.
 
 `begin` while a turn is running cancels that one first. Calls return at once; work happens in the mouth's own tasks.
 """
@@ -45,6 +45,16 @@ class Injected:
 
 
 @dataclass(frozen=True, slots=True)
+class SentenceStarted:
+    """From now on this piece of the reply is heard: for captions."""
+
+    npc: NpcId
+    turn: TurnId
+    text: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The end of a begun turn.
 
@@ -69,7 +79,7 @@ class Finished:
     error: str = ""
 
 
-MouthEvent = Marked | Injected | Finished
+MouthEvent = Marked | Injected | SentenceStarted | Finished
 Listener = Callable[[MouthEvent], None]
 """Called in the event loop; must return at once (put it into a mailbox)."""
 

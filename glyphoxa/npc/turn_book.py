@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from glyphoxa.domain.heard import Draft
-from glyphoxa.domain.ids import NpcId, SessionId, TurnId
+from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
 from glyphoxa.npc.mouth import Finished, Injected, Marked
 
@@ -84,7 +84,10 @@ class TurnBook:
         return TurnRecord(
             id=TurnId(f"u{self._unanswered:04d}"),
             session_id=self.session,
-            **self._of_speaker(draft),
+            speaker_id=SpeakerId(draft.player),
+            speaker_name=self._name(draft),
+            raw_text=draft.raw_text,
+            text=draft.text,
             npc_id=None,
             address_reason=reason,
             outcome=Outcome.NOT_ADDRESSED,
@@ -98,7 +101,10 @@ class TurnBook:
         return TurnRecord(
             id=turn,
             session_id=self.session,
-            **self._of_speaker(entry.draft),
+            speaker_id=SpeakerId(entry.draft.player),
+            speaker_name=self._name(entry.draft),
+            raw_text=entry.draft.raw_text,
+            text=entry.draft.text,
             npc_id=entry.npc,
             address_reason=entry.reason,
             outcome=outcome,
@@ -111,13 +117,8 @@ class TurnBook:
             error=event.error if event is not None else "",
         )
 
-    def _of_speaker(self, draft: Draft) -> dict[str, str]:
-        return {
-            "speaker_id": draft.player,
-            "speaker_name": self.names.get(draft.player, draft.player),
-            "raw_text": draft.raw_text,
-            "text": draft.text,
-        }
+    def _name(self, draft: Draft) -> str:
+        return self.names.get(draft.player, draft.player)
 
 
 def _heard_stages(draft: Draft) -> dict[Stage, int]:

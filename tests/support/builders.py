@@ -1,0 +1,74 @@
+"""Small values for tests: only what a test is about has to be said."""
+
+from __future__ import annotations
+
+from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Relationship, Scene, Secret
+from glyphoxa.domain.heard import Draft
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.utterance import Utterance
+
+SMITH, INNKEEPER = NpcId("grimjaw"), NpcId("mirelle")
+TAMSIN, BRAN = PlayerId("tamsin"), PlayerId("bran")
+MARKET, FORGE = SceneId("market"), SceneId("forge")
+CAMPAIGN, SESSION = CampaignId("town"), SessionId("s1")
+
+
+def a_campaign() -> Campaign:
+    return Campaign(
+        id=CAMPAIGN,
+        name="The town",
+        language="en",
+        entities=(
+            Entity(EntityId("e-grimjaw"), "npc", "Grimjaw", ("the smith",), {"description": "Grimjaw is a smith."}),
+            Entity(EntityId("e-mirelle"), "npc", "Mirelle", (), {"description": "Mirelle keeps the inn."}),
+            Entity(EntityId("e-square"), "location", "Market Square", (), {}),
+            Entity(EntityId("e-forge"), "location", "the forge", (), {}),
+            Entity(EntityId("e-eldrinax"), "npc", "Eldrinax", (), {"description": "Eldrinax is an old wizard."}),
+        ),
+        relationships=(Relationship(EntityId("e-mirelle"), EntityId("e-grimjaw"), "KNOWS"),),
+        npcs=(
+            Npc(
+                SMITH,
+                EntityId("e-grimjaw"),
+                "Grimjaw",
+                "You are Grimjaw, a smith.",
+                examples=(Exchange(said="Tamsin says: Hello.", reply="Mind the sparks."),),
+                fillers=("Hm.",),
+            ),
+            Npc(INNKEEPER, EntityId("e-mirelle"), "Mirelle", "You are Mirelle, an innkeeper."),
+        ),
+        players=(Player(TAMSIN, "Tamsin"), Player(BRAN, "Bran")),
+        scenes=(
+            Scene(MARKET, EntityId("e-square"), (SMITH, INNKEEPER), "evening"),
+            Scene(FORGE, EntityId("e-forge"), (SMITH,), "night"),
+        ),
+        secrets=(Secret("Grimjaw forged the king's false crown.", frozenset({SMITH})),),
+    )
+
+
+def a_draft(player: PlayerId, text: str, *, end_ms: int = 1_000) -> Draft:
+    return Draft(
+        player=player,
+        text=text,
+        raw_text=text,
+        corrections=(),
+        began_ms=end_ms - 900,
+        speech_end_ms=end_ms,
+        transcript_ms=end_ms + 300,
+        corrected_ms=end_ms + 301,
+    )
+
+
+def an_utterance(text: str, *, id: str = "u1", speaker: str = "Tamsin", npc: NpcId | None = None) -> Utterance:
+    return Utterance(
+        id=UtteranceId(id),
+        campaign_id=CAMPAIGN,
+        session_id=SESSION,
+        speaker_id=SpeakerId(speaker.lower()),
+        speaker_name=speaker,
+        text=text,
+        raw_text=text,
+        at_ms=1_000,
+        npc_id=npc,
+        witnesses=frozenset({SMITH}),
+    )

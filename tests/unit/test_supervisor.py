@@ -1,0 +1,88 @@
+"""Actors fall alone or with their group, are started again, and leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from glyphoxa.actors.supervisor import Mailbox, MailboxFull, Supervisor
+
+
+class Counter:
+    """An actor that keeps its sum through falls and falls on a negative number."""
+
+    def __init__(self, name: str) -> None:
+        self.mailbox: Mailbox[int] = Mailbox(name)
+        self.sum = 0
+        self.starts = 0
+        self.changed = asyncio.Condition()
+
+    async def run(self) -> None:
+        self.starts += 1
+        while True:
+            number = await self.mailbox.receive()
+            if number < 0:
+                raise ValueError(number)
+            async with self.changed:
+                self.sum += number
+                self.changed.notify_all()
+
+    async def wait_for_sum(self, expected: int) -> None:
+        async with asyncio.timeout(5), self.changed:
+            await self.changed.wait_for(lambda: self.sum == expected)
+
+
+async def test_an_actor_that_falls_is_started_again_with_its_state_and_its_unread_messages() -> None:
+    async with Supervisor() as supervisor:
+        counter = Counter("a")
+        supervisor.start("a", counter.run)
+        for number in (1, -1, 2):
+            counter.mailbox.post(number)
+        await counter.wait_for_sum(3)
+        assert counter.starts == 2
+
+
+async def test_a_crash_group_falls_together_and_the_others_go_on() -> None:
+    fallen: list[str] = []
+    async with Supervisor(on_fall=lambda group, _: fallen.append(group)) as supervisor:
+        a, b, other = Counter("a"), Counter("b"), Counter("other")
+        supervisor.start("a", a.run, group="pair")
+        supervisor.start("b", b.run, group="pair")
+        supervisor.start("other", other.run)
+        a.mailbox.post(-1)
+        for counter in (a, b, other):
+            counter.mailbox.post(5)
+            await counter.wait_for_sum(5)
+        assert fallen == ["pair"]
+        assert (a.starts, b.starts, other.starts) == (2, 2, 1)
+
+
+async def test_a_group_that_falls_again_and_again_is_given_up() -> None:
+    given_up = asyncio.Event()
+    async with Supervisor(max_restarts=2, on_given_up=lambda _: given_up.set()) as supervisor:
+        counter = Counter("a")
+        supervisor.start("a", counter.run)
+        for _ in range(3):
+            counter.mailbox.post(-1)
+        await asyncio.wait_for(given_up.wait(), 5)
+        assert counter.starts == 3
+
+
+async def test_leaving_the_block_leaves_no_task_behind() -> None:
+    before = asyncio.all_tasks()
+    async with Supervisor() as supervisor:
+        counters = [Counter(str(n)) for n in range(5)]
+        for counter in counters:
+            supervisor.start(counter.mailbox.name, counter.run)
+            counter.mailbox.post(1)
+            await counter.wait_for_sum(1)
+    assert asyncio.all_tasks() == before
+
+
+def test_a_mailbox_nobody_reads_says_so_instead_of_growing() -> None:
+    mailbox: Mailbox[int] = Mailbox("stuck", capacity=2)
+    mailbox.post(1)
+    mailbox.post(2)
+    with pytest.raises(MailboxFull, match="'stuck' holds 2"):
+        mailbox.post(3)

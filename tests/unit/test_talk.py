@@ -1,0 +1,323 @@
+"""Who is answered by whom, and when (rules of `glyphoxa.turns.talk`)."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
+from glyphoxa.domain.turn import Outcome
+from glyphoxa.turns.address import Mention
+from glyphoxa.turns.talk import (
+    AskAgain,
+    Begin,
+    Cancel,
+    Commit,
+    Effect,
+    Fill,
+    Keep,
+    NotAddressed,
+    Prime,
+    Release,
+    Talk,
+)
+from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft
+
+NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
+
+
+def named(text: str) -> list[Mention]:
+    places = {npc: text.find(name) for npc, name in NAMES.items()}
+    return [Mention(npc, NAMES[npc], at, at == 0) for npc, at in places.items() if at >= 0]
+
+
+class Evening:
+    """Drives a `Talk` and keeps what it wants done."""
+
+    def __init__(self, *present: NpcId, **options: int) -> None:
+        self.talk = Talk(named, NAMES, **options)
+        self.talk.move(present or (SMITH, INNKEEPER))
+        self.done: list[Effect] = []
+        self.now_ms = 0
+
+    def hear(self, event: EarEvent, *, at_ms: int | None = None) -> list[Effect]:
+        self.now_ms = at_ms if at_ms is not None else self.now_ms
+        effects = self.talk.on_ear(event, at_ms=self.now_ms)
+        self.done += effects
+        return effects
+
+    def says(self, player: PlayerId, text: str, *, at_ms: int) -> list[Effect]:
+        """Speech, a pause, the end of the turn."""
+        self.hear(SpeechStarted(player, at_ms), at_ms=at_ms)
+        self.hear(EagerTurn(a_draft(player, text, end_ms=at_ms + 500)), at_ms=at_ms + 800)
+        return self.hear(TurnEnded(a_draft(player, text, end_ms=at_ms + 500), at_ms + 1_000), at_ms=at_ms + 1_000)
+
+    def finish(self, turn: TurnId, *, at_ms: int) -> tuple[Outcome | None, list[Effect]]:
+        self.now_ms = at_ms
+        outcome, effects = self.talk.on_finished(turn, at_ms=at_ms)
+        self.done += effects
+        return outcome, effects
+
+    def of(self, kind: type[Effect]) -> list[Effect]:
+        return [effect for effect in self.done if isinstance(effect, kind)]
+
+    def the_turn(self) -> TurnId:
+        begun = self.of(Begin)[-1]
+        assert isinstance(begun, Begin)
+        return begun.turn
+
+
+def test_an_answer_is_prepared_at_the_pause_and_heard_at_the_end_of_the_turn() -> None:
+    evening = Evening()
+    effects = evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
+    assert [type(effect) for effect in evening.done] == [Begin, Keep, Commit, AskAgain, Release, AskAgain]
+    assert [type(effect) for effect in effects][0] is Keep
+
+
+def test_what_was_said_is_kept_before_anything_else_also_when_nobody_is_addressed() -> None:
+    effects = Evening().says(TAMSIN, "What a day.", at_ms=0)
+    assert [type(effect) for effect in effects] == [Keep, NotAddressed]
+
+
+def test_the_words_at_the_end_differ_from_those_at_the_pause_so_the_answer_is_thought_of_again() -> None:
+    evening = Evening()
+    evening.hear(SpeechStarted(TAMSIN, 0))
+    evening.hear(EagerTurn(a_draft(TAMSIN, "Grimjaw, hello")))
+    effects = evening.hear(TurnEnded(a_draft(TAMSIN, "Grimjaw, hello there"), 1_500), at_ms=1_500)
+    assert [type(e) for e in effects][:4] == [Keep, Cancel, Begin, Commit]
+    assert isinstance(effects[1], Cancel)
+    assert effects[1].outcome is None
+
+
+def test_case_and_punctuation_do_not_make_words_different() -> None:
+    evening = Evening()
+    evening.hear(SpeechStarted(TAMSIN, 0))
+    evening.hear(EagerTurn(a_draft(TAMSIN, "Grimjaw hello")))
+    evening.hear(TurnEnded(a_draft(TAMSIN, "Grimjaw, hello."), 1_500), at_ms=1_500)
+    assert len(evening.of(Begin)) == 1
+
+
+def test_a_player_who_goes_on_before_the_answer_is_heard_gets_one_answer_to_both_parts() -> None:
+    evening = Evening()
+    evening.says(TAMSIN, "Grimjaw, good evening.", at_ms=0)
+    (called_off,) = evening.hear(SpeechStarted(TAMSIN, 1_200), at_ms=1_200)
+    assert isinstance(called_off, Cancel)
+    assert called_off.outcome is Outcome.MERGED
+    evening.finish(called_off.turn, at_ms=1_210)
+    evening.hear(TurnEnded(a_draft(TAMSIN, "How is my blade?", end_ms=2_000), 2_500), at_ms=2_500)
+    begun = evening.of(Begin)[-1]
+    assert isinstance(begun, Begin)
+    assert begun.text == "Grimjaw, good evening. How is my blade?"
+    assert len(evening.of(Keep)) == 2
+
+
+def test_a_cough_before_the_answer_does_not_lose_the_question() -> None:
+    evening = Evening()
+    evening.says(TAMSIN, "Grimjaw, how is my blade?", at_ms=0)
+    first = evening.the_turn()
+    evening.hear(SpeechStarted(TAMSIN, 1_200), at_ms=1_200)
+    evening.finish(first, at_ms=1_210)
+    evening.hear(NothingSaid(TAMSIN, 1_700), at_ms=1_700)
+    begun = evening.of(Begin)[-1]
+    assert isinstance(begun, Begin)
+    assert begun.turn != first
+    assert begun.text == "Grimjaw, how is my blade?"
+    assert isinstance(evening.of(Release)[-1], Release)
+
+
+def test_words_cut_an_npc_off_and_backchannels_do_not() -> None:
+    evening = Evening()
+    evening.says(TAMSIN, "Grimjaw, tell me a story.", at_ms=0)
+    turn = evening.the_turn()
+    evening.talk.on_first_audio(turn)
+    evening.hear(SpeechStarted(BRAN, 3_000), at_ms=3_000)
+    assert evening.hear(PartialHeard(BRAN, "mm-hm", "mm-hm", 3_300)) == []
+    (cut,) = [e for e in evening.hear(PartialHeard(BRAN, "mm-hm wait", "", 3_600)) if isinstance(e, Cancel)]
+    assert (cut.turn, cut.outcome) == (turn, Outcome.INTERRUPTED)
+    assert evening.finish(turn, at_ms=3_620)[0] is Outcome.INTERRUPTED
+
+
+def test_noise_alone_does_not_cut_an_npc_off() -> None:
+    evening = Evening()
+    evening.says(TAMSIN, "Grimjaw, tell me a story.", at_ms=0)
+    evening.talk.on_first_audio(evening.the_turn())
+    evening.hear(SpeechStarted(BRAN, 3_000), at_ms=3_000)
+    evening.hear(NothingSaid(BRAN, 3_500), at_ms=3_500)
+    assert evening.of(Cancel) == []
+
+
+def test_an_npc_does_not_begin_while_a_player_speaks() -> None:
+    evening = Evening()
+    evening.hear(SpeechStarted(BRAN, 0))
+    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=100)
+    assert evening.of(Release) == []
+    evening.hear(TurnEnded(a_draft(BRAN, "Nice weather."), 3_000), at_ms=3_000)
+    assert len(evening.of(Release)) == 1
+
+
+def test_two_npcs_answer_one_after_the_other() -> None:
+    evening = Evening()
+    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
+    first = evening.the_turn()
+    evening.hear(SpeechStarted(BRAN, 100), at_ms=100)
+    evening.talk.on_first_audio(first)
+    evening.hear(EagerTurn(a_draft(BRAN, "Mirelle, an ale.")), at_ms=1_100)
+    evening.hear(TurnEnded(a_draft(BRAN, "Mirelle, an ale."), 1_200), at_ms=1_200)
+    second = evening.the_turn()
+    assert second != first
+    _, effects = evening.finish(first, at_ms=2_000)
+    assert effects == [AskAgain(2_300)]
+    released = [e for e in evening.talk.tick(at_ms=2_300) if isinstance(e, Release)]
+    assert [e.turn for e in released] == [second]
+
+
+def test_a_second_question_to_a_busy_npc_waits_for_its_answer_to_the_first() -> None:
+    evening = Evening()
+    evening.hear(SpeechStarted(BRAN, 0))
+    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
+    first = evening.the_turn()
+    evening.hear(TurnEnded(a_draft(BRAN, "Grimjaw, what is that?"), 1_500), at_ms=1_500)
+    assert len(evening.of(Begin)) == 1
+    evening.finish(first, at_ms=4_000)
+    begun = evening.of(Begin)[-1]
+    assert isinstance(begun, Begin)
+    assert begun.text == "Grimjaw, what is that?"
+
+
+def test_a_turn_without_a_name_goes_on_with_the_same_npc_for_a_while() -> None:
+    evening = Evening()
+    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
+    evening.talk.on_first_audio(evening.the_turn())
+    evening.finish(evening.the_turn(), at_ms=4_000)
+    evening.says(TAMSIN, "And what does it cost?", at_ms=10_000)
+    begun = evening.of(Begin)[-1]
+    assert isinstance(begun, Begin)
+    assert begun.npc == SMITH
+    effects = evening.says(TAMSIN, "What a night.", at_ms=90_000)
+    assert any(isinstance(effect, NotAddressed) for effect in effects)
+
+
+def test_the_only_npc_in_the_scene_is_meant() -> None:
+    evening = Evening(INNKEEPER)
+    evening.says(TAMSIN, "Has Grimjaw told you anything?", at_ms=0)
+    begun = evening.of(Begin)[-1]
+    assert isinstance(begun, Begin)
+    assert begun.npc == INNKEEPER
+
+
+def test_an_answer_that_does_not_come_times_out_and_the_floor_is_free_again() -> None:
+    evening = Evening(reply_deadline_ms=5_000)
+    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
+    turn = evening.the_turn()
+    (late,) = evening.talk.tick(at_ms=6_000)
+    assert late == Cancel(turn, SMITH, Outcome.TIMED_OUT, True)
+    assert evening.finish(turn, at_ms=6_001)[0] is Outcome.TIMED_OUT
+    assert evening.talk.is_quiet
+
+
+def test_a_filler_is_asked_for_when_the_answer_takes_long() -> None:
+    evening = Evening(filler_after_ms=700)
+    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
+    assert Fill(evening.the_turn(), SMITH) in evening.talk.tick(at_ms=1_700)
+
+
+def test_partials_prime_the_npc_that_is_probably_meant() -> None:
+    evening = Evening()
+    evening.hear(SpeechStarted(TAMSIN, 0))
+    assert evening.hear(PartialHeard(TAMSIN, "Grimjaw, how", "", 500)) == [Prime(SMITH, TAMSIN, "Grimjaw, how")]
+
+
+def test_npcs_that_the_table_leaves_behind_fall_silent() -> None:
+    evening = Evening()
+    evening.says(TAMSIN, "Mirelle, hello.", at_ms=0)
+    turn = evening.the_turn()
+    assert evening.talk.move((SMITH,)) == [Cancel(turn, INNKEEPER, Outcome.SUPERSEDED, True)]
+
+
+def _events(player: PlayerId) -> st.SearchStrategy[EarEvent]:
+    texts = st.sampled_from(["Grimjaw, hello.", "Mirelle, an ale.", "What a day.", "yes", "and then?"])
+    return st.one_of(
+        st.builds(SpeechStarted, st.just(player), st.just(0)),
+        st.builds(PartialHeard, st.just(player), texts, texts, st.just(0)),
+        st.builds(lambda text: EagerTurn(a_draft(player, text)), texts),
+        st.builds(lambda text: TurnEnded(a_draft(player, text), 0), texts),
+        st.builds(NothingSaid, st.just(player), st.just(0)),
+    )
+
+
+Step = tuple[str, EarEvent | int]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("ear"), st.one_of(_events(TAMSIN), _events(BRAN))),
+        st.tuples(st.sampled_from(["audio", "finish"]), st.integers(0, 3)),
+        st.tuples(st.just("wait"), st.integers(0, 30_000)),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(STEPS)
+def test_whatever_happens_every_committed_turn_ends_once_and_every_word_is_kept(steps: list[Step]) -> None:
+    """Engines answer every begun turn with one end; then nothing is left open, and only one NPC speaks at a time."""
+    talk = Talk(named, NAMES)
+    talk.move((SMITH, INNKEEPER))
+    begun: list[TurnId] = []
+    committed: set[TurnId] = set()
+    ended: list[TurnId] = []
+    kept = said = now_ms = 0
+    speaking: set[TurnId] = set()
+
+    def perform(effects: list[Effect]) -> None:
+        nonlocal kept
+        for effect in effects:
+            match effect:
+                case Begin(turn):
+                    begun.append(turn)
+                case Commit(turn):
+                    committed.add(turn)
+                case Keep():
+                    kept += 1
+                case Release(turn):
+                    assert not speaking, "two NPCs have the floor"
+                    assert turn in begun
+                    speaking.add(turn)
+                case Cancel(turn, _, outcome, was_begun):
+                    if not was_begun and outcome is not None:
+                        ended.append(turn)
+                case _:
+                    pass
+
+    def end(turn: TurnId) -> None:
+        begun.remove(turn)
+        speaking.discard(turn)
+        ended.append(turn)
+        perform(talk.on_finished(turn, at_ms=now_ms)[1])
+
+    for kind, what in steps:
+        if kind == "ear":
+            assert not isinstance(what, int)
+            said += isinstance(what, TurnEnded)
+            perform(talk.on_ear(what, at_ms=now_ms))
+        elif kind == "wait":
+            assert isinstance(what, int)
+            now_ms += what
+            perform(talk.tick(at_ms=now_ms))
+        elif kind == "audio" and speaking:
+            talk.on_first_audio(next(iter(speaking)))
+        elif kind == "finish" and begun:
+            assert isinstance(what, int)
+            end(begun[what % len(begun)])
+
+    for player in (TAMSIN, BRAN):
+        perform(talk.on_ear(NothingSaid(player, now_ms), at_ms=now_ms))
+    for _ in range(200):
+        now_ms += 1_000
+        perform(talk.tick(at_ms=now_ms))
+        if not begun:
+            break
+        end(begun[0])
+    assert kept == said
+    assert committed <= set(ended)
+    assert len(ended) == len(set(ended))
