@@ -18,13 +18,12 @@ from glyphoxa.speech.words import Word, fold, words
 
 NameKind = Literal["name", "alias", "short", "learned"]
 
+# What may stand before a person's name and is often left out.
 _TITLES = frozenset(
-    """
-    baron baroness brother captain count countess duchess duke elder emperor empress father general king lady lord
-    madam master mayor miss mister mistress mother prince princess queen saint sergeant sir sister the uncle aunt
-    dr mr mrs ms st professor doctor
-    graf grafin herr frau konig konigin meister bruder schwester furst furstin herzog herzogin hauptmann der die das
-    """.split()
+    "baron baroness brother captain count countess doctor dr duchess duke elder emperor empress father general king "  # noqa: SIM905
+    "lady lord madam master mayor miss mister mistress mother mr mrs ms prince princess professor queen saint "
+    "sergeant sir sister st the uncle aunt "
+    "bruder furst furstin graf grafin hauptmann herr herzog herzogin konig konigin frau meister schwester der die das".split()
 )
 _PERSONS = frozenset({"npc", "player"})
 _WIDEST_WINDOW = 8

@@ -16,6 +16,12 @@ from glyphoxa.speech.words import Word
 _SHORTEST = 4
 _LONGEST = 40  # letters of a window; a longer one is no name
 _MOST_CANDIDATES = 6
+_LEAST_OF_A_PART = 0.6
+_DERIVED = frozenset(("ed", "d", "ing", "er", "ers", "s", "es", "ian", "ians", "ish", "ly", "like", "an"))
+_KINDS_OF_THINGS = frozenset(
+    ("class", "concept", "creature", "item", "language", "monster", "people", "species", "spell")
+)
+"""Types whose names are common nouns too: a small letter ("a duergar") is no mistake."""
 
 # First sounds that recognisers exchange, as groups of Double Metaphone letters or of Kölner digits.
 _SOUND_GROUPS = ("PF", "TSXJ0", "MN", "LR", "K", "A", "123", "48", "57", "6")
@@ -32,6 +38,41 @@ class _Traits:
     is_odd: bool
     is_capital: bool
     is_fixed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Likeness:
+    """How alike two spellings are, each figure 0 to 1.
+
+    Attributes:
+        spelling: Jaro-Winkler.
+        edits: Levenshtein.
+        sound: Levenshtein of the most alike codes; None where one of them has no code.
+    """
+
+    spelling: float
+    edits: float
+    sound: float | None
+
+    @classmethod
+    def of(cls, one: str, its_codes: tuple[str, ...], other: str, other_codes: tuple[str, ...]) -> _Likeness:
+        pairs = [(left, right) for left in its_codes for right in other_codes]
+        return cls(
+            JaroWinkler.similarity(one, other),
+            Levenshtein.normalized_similarity(one, other),
+            max(Levenshtein.normalized_similarity(*pair) for pair in pairs) if pairs else None,
+        )
+
+    @property
+    def is_alike(self) -> bool:
+        """They sound alike as a whole; a common beginning does not do ("Kraghammer", "Kragmoor")."""
+        return self.sound is not None and (self.sound > 0.95 or (self.sound >= 0.5 and self.edits > 0.5))
+
+    @property
+    def evidence(self) -> float:
+        if self.sound is None:
+            return (self.spelling + self.edits) / 2
+        return 0.3 * self.spelling + 0.3 * self.edits + 0.4 * self.sound
 
 
 class Matcher:
@@ -84,6 +125,8 @@ class Matcher:
         if name.is_ordinary or len(name.joined) < 3:
             return False
         vocabulary = self._gazetteer.vocabulary
+        if name.entity_type in _KINDS_OF_THINGS and _folded_case(window) == name.text.casefold():
+            return False
         if len(window) == len(name.words):
             return vocabulary.is_known or window[0].is_capital or len(window) > 1
         if any(word.folded in vocabulary.stop for word in window):
@@ -115,30 +158,29 @@ class Matcher:
             suspicion = "odd"
         elif any(word.is_capital for word in inside):
             suspicion = "capital"
-        elif first == last:
+        elif first == last or any(word.is_stop for word in inside):
             return None
         joined = "".join(word.full for word in window[:-1]) + window[-1].folded
         if not _SHORTEST <= len(joined) <= _LONGEST:
             return None
         best: Match | None = None
         for heard, suffix in _endings(joined, window[-1]):
-            for name, score in self._scored(heard, suspicion):
+            for name, score in self._scored(heard, suspicion, is_single=first == last):
                 if best is not None and score <= best.score:
                     continue
-                if self._is_plausible(window, inside, heard, name, score):
+                if self._is_plausible(window, inside, heard, name):
                     best = Match(
                         first, last, name, suffix, score, _weight(score, name), reason=f"sounds like it ({suspicion})"
                     )
         return best
 
-    def _scored(self, heard: str, suspicion: Suspicion) -> Iterator[tuple[Name, float]]:
+    def _scored(self, heard: str, suspicion: Suspicion, *, is_single: bool) -> Iterator[tuple[Name, float]]:
         codes = self._gazetteer.coder(heard) if self._gazetteer.coder else ()
         for name in self._candidates(heard, codes, only_same_sound=suspicion == "ordinary"):
-            spelling = JaroWinkler.similarity(heard, name.joined)
-            edits = Levenshtein.normalized_similarity(heard, name.joined)
-            sound = _sound_similarity(codes, name.codes)
-            score = self._evidence(spelling, edits, sound)
-            if spelling >= self._least_spelling(sound) and score >= self._least(suspicion, name, sound):
+            likeness = _Likeness.of(heard, codes, name.joined, name.codes)
+            spelling = self._phonetic_threshold if likeness.is_alike else self._fuzzy_threshold
+            score = likeness.evidence
+            if likeness.spelling >= spelling and score >= self._least(suspicion, name, is_single=is_single):
                 yield name, score
 
     def _candidates(self, heard: str, codes: tuple[str, ...], *, only_same_sound: bool) -> list[Name]:
@@ -158,17 +200,13 @@ class Matcher:
                     found[joined] = names[at]
         return list(found.values())
 
-    def _least_spelling(self, sound: float | None) -> float:
-        return self._fuzzy_threshold if sound is None else self._phonetic_threshold
-
-    @staticmethod
-    def _evidence(spelling: float, edits: float, sound: float | None) -> float:
-        if sound is None:
-            return (spelling + edits) / 2
-        return 0.3 * spelling + 0.3 * edits + 0.4 * sound
-
-    def _least(self, suspicion: Suspicion, name: Name, sound: float | None) -> float:
-        least = {"odd": 0.72, "capital": 0.82, "ordinary": 0.88}[suspicion]
+    def _least(self, suspicion: Suspicion, name: Name, *, is_single: bool) -> float:
+        if suspicion == "capital" and is_single:
+            least = 0.90  # "Mark" is somebody, not Marek
+        else:
+            least = {"odd": 0.72, "capital": 0.80, "ordinary": 0.93}[suspicion]
+            if suspicion == "ordinary" and len(name.words) == 1 and len(name.codes[0]) >= 5:
+                least = 0.76  # so long a sound does not come about by chance in two ordinary words
         if name.is_ordinary:
             least += 0.08
         if len(name.joined) < 6:
@@ -177,10 +215,12 @@ class Matcher:
             least += 0.10
         return least
 
-    def _is_plausible(
-        self, window: Sequence[Word], inside: Sequence[_Traits], heard: str, name: Name, score: float
-    ) -> bool:
+    def _is_plausible(self, window: Sequence[Word], inside: Sequence[_Traits], heard: str, name: Name) -> bool:
         if min(len(heard), len(name.joined)) < 0.6 * max(len(heard), len(name.joined)):
+            return False
+        if len(window) == 1 and _is_derived(heard, name.joined):
+            return False
+        if len(window) > 1 and len(name.words) > 1 and not self._differs_alike(window, name):
             return False
         same_sound = heard == name.joined
         if inside[0].is_stop and not same_sound and window[0].folded != name.words[0]:
@@ -207,17 +247,39 @@ class Matcher:
             is_stop=is_stop, is_odd=is_odd and not is_fixed, is_capital=is_capital and not is_fixed, is_fixed=is_fixed
         )
 
+    def _differs_alike(self, window: Sequence[Word], name: Name) -> bool:
+        """Where a name and a window share words ("Tower of"), the rest alone must be alike."""
+        heard, wanted = [word.folded for word in window], list(name.words)
+        while heard and wanted and heard[0] == wanted[0]:
+            del heard[0], wanted[0]
+        while heard and wanted and heard[-1] == wanted[-1]:
+            del heard[-1], wanted[-1]
+        if len(heard) == len(wanted):
+            pairs = list(zip(heard, wanted, strict=True))
+        elif len(heard) < len(window):
+            pairs = [("".join(heard), "".join(wanted))]
+        else:
+            return True  # nothing in common word by word: the whole was compared already
+        coder = self._gazetteer.coder
+        for one, other in pairs:
+            codes = (coder(one), coder(other)) if coder else ((), ())
+            if _Likeness.of(one, codes[0], other, codes[1]).evidence < _LEAST_OF_A_PART:
+                return False
+        return True
+
     @staticmethod
     def _bucket_keys(joined: str, codes: tuple[str, ...]) -> set[str]:
         firsts = {code[0] for code in codes} or {joined[0]}
         return {next((group for group in _SOUND_GROUPS if first in group), first) for first in firsts}
 
 
-def _sound_similarity(heard: tuple[str, ...], name: tuple[str, ...]) -> float | None:
-    """Of the most alike codes; None where one of them has no code."""
-    if not heard or not name:
-        return None
-    return max(Levenshtein.normalized_similarity(one, other) for one in heard for other in name)
+def _is_derived(heard: str, name: str) -> bool:
+    """Whether it is a form of the name ("polymorphed"), and not another way to hear it."""
+    return heard.startswith(name) and heard.removeprefix(name) in _DERIVED
+
+
+def _folded_case(window: Sequence[Word]) -> str:
+    return " ".join(word.text + word.tail for word in window).casefold()
 
 
 def _endings(joined: str, last: Word) -> Iterator[tuple[str, str]]:

@@ -38,7 +38,8 @@ def coder_for(language: str, *, code_length: int = LONGEST_CODE) -> Coder | None
 
 
 def primary_language(tag: str) -> str:
-    """
+    """The language of a tag, without its region.
+
     >>> primary_language("de-AT")
     'de'
     """

@@ -83,8 +83,6 @@ class PlainMatcher:
 
 
 def _similarity(heard: Sequence[str], each: _Prepared) -> float:
-    return max(
-        JaroWinkler.similarity(" ".join(heard), each.spaced),
-        JaroWinkler.similarity("".join(heard), each.name.joined),
-        max(JaroWinkler.similarity(one, other) for one in heard for other in each.name.words),
-    )
+    whole = JaroWinkler.similarity(" ".join(heard), each.spaced)
+    joined = JaroWinkler.similarity("".join(heard), each.name.joined)
+    return max(whole, joined, *(JaroWinkler.similarity(one, other) for one in heard for other in each.name.words))
