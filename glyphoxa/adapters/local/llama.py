@@ -41,6 +41,9 @@ SPOKEN_MAX_TOKENS = 60
 """The sampling that kept a 1.5B model in character and short (few-shot persona, facts beside the question)."""
 
 _BATCH_TOKENS = 32
+_PING_S = 1
+"""How long a stream may stay silent before the server writes a comment to it, and so notices that it was closed.
+`close` waits for that: 30 s with the server's default."""
 _PROMPT_CACHE_MIB = 256
 """Prefixes pushed out of a slot are kept in memory: some ten kilobytes (0.5B) to thirty (1.5B) a token."""
 
@@ -112,6 +115,7 @@ class LlamaServer:
         params.warmup = False
         params.verbosity = -1
         params.use_jinja = True
+        params.sse_ping_interval = _PING_S
         params.ui = False
         params.cache_idle_slots = False
         params.cache_ram_mib = _PROMPT_CACHE_MIB

@@ -1,0 +1,210 @@
+"""Speech to text on this machine: Whisper through CTranslate2, fast enough to be run again on every partial.
+
+Three departures from the textbook, each measured with tiny.en on seven voices:
+
+- **Short window.** The encoder takes any number of frames; padding by one second instead of to thirty costs
+  0.05-0.10 s instead of 0.48 s, at the same accuracy.
+- **Safety retry.** A short window sometimes makes the decoder repeat itself or ramble (3 of 154 lines). Such a line
+  is told by its shape (a loop, a low score, more words than time) and done again on the window the model was
+  trained on. A loop that is still there is cut to its first round.
+- **Glossary.** Names put into the "previous text" prompt bring 115 of 119 invented names out right, against 57.
+
+Silence, hiss, hum and clicks come out as no text: they are told by a high no-speech probability and a low score.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from glyphoxa.adapters.local import native_env
+from glyphoxa.adapters.local.mel import HOP, SAMPLE_RATE_HZ, Floats, LogMel
+from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound
+
+_PAD_FRAMES = 100
+_MIN_FRAMES = 300
+_TRAINED_FRAMES = 3000
+_WINDOW_SAMPLES = _TRAINED_FRAMES * HOP
+_GLOSSARY_TOKENS = 200
+_DECODER_TOKENS = 448
+_LEAST_SAMPLES = SAMPLE_RATE_HZ // 20
+"""Under 50 ms there is no syllable; the decoder would only invent one."""
+
+_LOOP = re.compile(r"(.{10,}?)(?:[\s,.!?]*\1)+", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Transcription:
+    """What was heard.
+
+    Attributes:
+        text: Empty when it was not speech.
+        avg_logprob: Mean log probability of its tokens, 0 at best; the lowest of the pieces.
+        no_speech_prob: 0 to 1; the lowest of the pieces, so that one spoken piece makes it speech.
+    """
+
+    text: str
+    avg_logprob: float
+    no_speech_prob: float
+
+
+_NOTHING = Transcription("", 0.0, 1.0)
+
+
+class Whisper:
+    """A Whisper model in CTranslate2's format. Safe to call from several threads; calls take turns.
+
+    `transcribe` blocks, without the GIL for nearly all of it: run it in a thread.
+
+    Args:
+        path: A directory with `model.bin`, `config.json`, `tokenizer.json` and `vocabulary.txt`.
+
+    Raises:
+        NotFound: The directory or a file in it is missing.
+        Corrupt: The files cannot be read as a model.
+    """
+
+    def __init__(self, path: Path | str, *, threads: int = 2) -> None:
+        native_env.prepare()
+        import ctranslate2  # the library reads its environment when it is loaded
+        from tokenizers import Tokenizer
+
+        directory = Path(path)
+        for name in ("model.bin", "config.json", "tokenizer.json"):
+            if not (directory / name).is_file():
+                raise NotFound(f"{directory / name}: no such file; a Whisper model is a directory that holds it")
+        try:
+            self._model: Any = ctranslate2.models.Whisper(
+                str(directory), device="cpu", compute_type="int8", intra_threads=threads
+            )
+            self._tokenizer: Any = Tokenizer.from_file(str(directory / "tokenizer.json"))
+        except Exception as failure:  # both libraries raise bare RuntimeError or Exception on bad bytes
+            raise Corrupt(f"{directory}: cannot be loaded as a Whisper model: {failure}") from failure
+        self._view = ctranslate2.StorageView.from_array
+        self._log_mel = LogMel()
+        self._previous = self._token("<|startofprev|>")
+        self._end = self._token("<|endoftext|>")
+        language = ["<|en|>", "<|transcribe|>"] if self._model.is_multilingual else []
+        self._start = [self._token(t) for t in ("<|startoftranscript|>", *language, "<|notimestamps|>")]
+
+    def warm_up(self) -> None:
+        """The first call allocates and takes up to a second longer. Make it before anyone speaks."""
+        quiet = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
+        self.transcribe(quiet, retry=False)
+
+    def transcribe(
+        self, samples: npt.NDArray[np.int16] | Floats, glossary: str | None = None, *, retry: bool = True
+    ) -> Transcription:
+        """The words in `samples`: mono, 16 kHz, int16 or float32 in [-1, 1], shape (n,), of any length.
+
+        More than 30 s are taken in pieces of at most 30 s, cut where it is quiet. The same input gives the same
+        text, so that a partial and a final agree.
+
+        Args:
+            samples: What was recorded.
+            glossary: Names that are likely to be said, as prose ("Names: Eldrinax, Ironhold."). What exceeds
+                200 tokens is left out.
+            retry: Do a suspicious line again on the trained window (0.5 s). Partials do without.
+
+        Raises:
+            InvalidInput: Another shape or type.
+        """
+        sound = _as_float(samples)
+        pieces = [
+            self._piece(piece, glossary, retry=retry)
+            for piece in _pieces(sound)
+            if len(piece) >= _LEAST_SAMPLES and np.any(piece)
+        ]
+        spoken = [piece for piece in pieces if piece.text]
+        if not spoken:
+            return max(pieces, key=lambda piece: piece.no_speech_prob, default=_NOTHING)
+        return Transcription(
+            " ".join(piece.text for piece in spoken),
+            min(piece.avg_logprob for piece in spoken),
+            min(piece.no_speech_prob for piece in spoken),
+        )
+
+    def _piece(self, sound: Floats, glossary: str | None, *, retry: bool) -> Transcription:
+        seconds = len(sound) / SAMPLE_RATE_HZ
+        mel = self._log_mel(sound)
+        heard = self._decode(mel, glossary, min(_TRAINED_FRAMES, max(_MIN_FRAMES, mel.shape[1] + _PAD_FRAMES)))
+        suspicious = _is_suspicious(heard, seconds)
+        if suspicious and retry:
+            heard = self._decode(mel, glossary, _TRAINED_FRAMES)
+            suspicious = False
+        # Without a second look a doubtful line that may be noise is not taken for speech.
+        if heard.no_speech_prob > 0.6 and (suspicious or heard.avg_logprob < -1.0):
+            return Transcription("", heard.avg_logprob, heard.no_speech_prob)
+        return Transcription(without_loop(heard.text), heard.avg_logprob, heard.no_speech_prob)
+
+    def _decode(self, mel: Floats, glossary: str | None, frames: int) -> Transcription:
+        frames += frames % 2  # the encoder halves them
+        framed = np.pad(mel, ((0, 0), (0, max(0, frames - mel.shape[1]))))[:, :frames]
+        encoded = self._model.encode(self._view(np.ascontiguousarray(framed[None])))
+        prompt = [*self._glossary_tokens(glossary), *self._start]
+        seconds = mel.shape[1] * HOP / SAMPLE_RATE_HZ
+        result = self._model.generate(
+            encoded,
+            [prompt],
+            beam_size=1,
+            # Nobody says more than eight tokens a second: a runaway decoder is stopped early.
+            max_length=min(_DECODER_TOKENS, len(prompt) + 16 + int(8 * seconds)),
+            return_scores=True,
+            return_no_speech_prob=True,
+        )[0]
+        words = [token for token in result.sequences_ids[0] if token < self._end]
+        text = self._tokenizer.decode(words).strip()
+        return Transcription(text, float(result.scores[0]), float(result.no_speech_prob))
+
+    def _glossary_tokens(self, glossary: str | None) -> list[int]:
+        if not glossary or not glossary.strip():
+            return []
+        ids: list[int] = self._tokenizer.encode(f" {glossary.strip()}", add_special_tokens=False).ids
+        return [self._previous, *ids[:_GLOSSARY_TOKENS]]
+
+    def _token(self, name: str) -> int:
+        token: int | None = self._tokenizer.token_to_id(name)
+        if token is None:
+            raise Corrupt(f"the Whisper tokenizer lacks {name}")
+        return token
+
+
+def without_loop(text: str) -> str:
+    """Text that repeats a stretch of ten characters or more, cut after the first round."""
+    loop = _LOOP.search(text)
+    return (text[: loop.start()] + loop.group(1)).strip(" ,") if loop else text
+
+
+def _is_suspicious(heard: Transcription, seconds: float) -> bool:
+    if heard.avg_logprob < -1.0 and heard.no_speech_prob > 0.6:
+        return False  # not speech; a longer look would not change that
+    too_many_words = len(heard.text.split()) > 4.5 * seconds + 3
+    return heard.avg_logprob < -0.75 or too_many_words or _LOOP.search(heard.text) is not None
+
+
+def _as_float(samples: npt.NDArray[np.int16] | Floats) -> Floats:
+    if samples.ndim != 1:
+        raise InvalidInput(f"speech must be mono, shape (n,); got shape {samples.shape}")
+    if samples.dtype == np.int16:
+        return samples.astype(np.float32) / 32768.0
+    if samples.dtype == np.float32:
+        return np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0)
+    raise InvalidInput(f"speech must be int16 or float32, got {samples.dtype}")
+
+
+def _pieces(sound: Floats) -> list[Floats]:
+    """At most 30 s each, cut at the quietest 100 ms of the last five seconds of a window."""
+    pieces = []
+    while len(sound) > _WINDOW_SAMPLES:
+        step = SAMPLE_RATE_HZ // 10
+        tail = sound[_WINDOW_SAMPLES - 50 * step : _WINDOW_SAMPLES].reshape(50, step)
+        quietest = int(np.argmin(np.square(tail).sum(axis=1)))
+        cut = _WINDOW_SAMPLES - 50 * step + quietest * step + step // 2
+        pieces.append(sound[:cut])
+        sound = sound[cut:]
+    return [*pieces, sound]
