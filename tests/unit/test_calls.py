@@ -1,0 +1,57 @@
+"""Who is called and who is only talked about."""
+
+from __future__ import annotations
+
+import pytest
+
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.speech.calls import find_calls
+from glyphoxa.speech.gazetteer import Entry, Gazetteer
+
+
+def people(*names: str, language: str = "en") -> Gazetteer:
+    entries = [Entry(name, EntityId(name.lower()), "npc") for name in names]
+    return Gazetteer.build([*entries, Entry("Bart", EntityId("bart"), "npc", ("the innkeeper",))], language=language)
+
+
+@pytest.mark.parametrize(
+    ("said", "called"),
+    [
+        ("Bart, what's the special tonight?", "Bart"),
+        ("bard, what's the special?", "Bart"),
+        ("Good evening, Grimjaw. How is my blade?", "Grimjaw"),
+        ("good evening grimjaw how is my blade", "Grimjaw"),
+        ("Hey Grimjaw, come here.", "Grimjaw"),
+        ("What do you think, Bart?", "Bart"),
+        ("So, Glyphoxa, was hat Bart dir erzählt?", "Glyphoxa"),
+        ("Bart, ist Glyphoxa hier?", "Bart"),
+        ("Marek, was liegt gerade auf dem Tisch?", "Marek"),
+        ("Wait. Grimjaw, that is mine.", "Grimjaw"),
+    ],
+)
+def test_a_name_is_called(said: str, called: str) -> None:
+    calls = find_calls(said, people("Grimjaw", "Glyphoxa", "Marek", "Greta"))
+    assert next(call.name for call in calls if call.is_vocative) == called
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Tell me about Grimjaw.",
+        "Grimjaw is a liar.",
+        "Grimjaw's forge is cold.",
+        "I attack grim jaw with my axe",
+        "Did you see Grimjaw?",
+        "Have you been to the forge of Grimjaw?",
+    ],
+)
+def test_a_name_is_talked_about(said: str) -> None:
+    (call,) = find_calls(said, people("Grimjaw"))
+    assert (call.name, call.is_vocative) == ("Grimjaw", False)
+
+
+@pytest.mark.parametrize(
+    "said", ["let us roll initiative please", "the elder of the village", "", "…", "smash the door", "he ate bread."]
+)
+def test_no_name_is_heard_where_there_is_none(said: str) -> None:
+    assert find_calls(said, people("Grimjaw", "Ilva", "Ash")) == ()
