@@ -1,0 +1,277 @@
+"""Plays one session of the evening at a running table: two microphones in real time, and a recorder of all sound.
+
+Everything is timed by the event loop's clock, anchored once to the wall clock: table events (Unix epoch) and the
+sounds of this process can be laid on one track.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from demo.mix import RATE_HZ, Sound, Stretches, mixed
+from demo.played import LinePlayed, NpcSpoke, SessionPlayed, session_wav, write_played
+from demo.script import Evening, Line, SessionScript
+from glyphoxa.adapters.audio.wav import read_recording, resample, samples_of, write_wav
+from glyphoxa.domain.campaign import Campaign, Player
+from glyphoxa.domain.errors import NotFound, did_you_mean
+from glyphoxa.domain.events import Degraded, NpcSilent, NpcSpeaks, TableEvent, TurnFinished, UtteranceKept
+from glyphoxa.domain.ids import NpcId, SceneId
+from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.npc.table import INPUT_RATE_HZ, Seat, Table
+
+CHUNK_MS = 20
+CHUNK_BYTES = INPUT_RATE_HZ * CHUNK_MS // 1000 * 2
+PATIENCE_S = 45.0
+"""How long a line waits for its cue (quiet, an NPC that speaks) before it is said anyway."""
+CLOSING_WORDS_MS = 400
+
+
+class Clock:
+    """Milliseconds since the Unix epoch, driven by the event loop's own clock."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._epoch_s = time.time() - self._loop.time()
+
+    def now_ms(self) -> int:
+        return round((self._loop.time() + self._epoch_s) * 1000)
+
+
+@dataclass(slots=True)
+class Microphone:
+    """One player's microphone: an unbroken stream in real time, silence where nothing is said."""
+
+    seat: Seat
+    clock: Clock
+    _waiting: deque[tuple[bytes, asyncio.Future[int]]] = field(default_factory=deque)
+    _rest: bytes = b""
+    _silent: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def speak(self, pcm: bytes) -> asyncio.Future[int]:
+        """Say this next. The result is when its first chunk was heard (Unix epoch, ms)."""
+        began: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append((pcm, began))
+        self._silent.clear()
+        return began
+
+    async def wait_until_silent(self) -> None:
+        """Until all that was to be said has been said."""
+        await self._silent.wait()
+
+    async def run(self) -> None:
+        """Stream until cancelled. After a hiccup of the loop the missed chunks follow at once, as a device's would."""
+        started_ms = self.clock.now_ms()
+        sent = 0
+        while True:
+            while started_ms + sent * CHUNK_MS <= self.clock.now_ms():
+                self.seat.hear(self._next_chunk())
+                sent += 1
+            await asyncio.sleep((started_ms + sent * CHUNK_MS - self.clock.now_ms()) / 1000)
+
+    def _next_chunk(self) -> bytes:
+        if not self._rest and self._waiting:
+            self._rest, began = self._waiting.popleft()
+            if not began.done():
+                began.set_result(self.clock.now_ms())
+        chunk, self._rest = self._rest[:CHUNK_BYTES], self._rest[CHUNK_BYTES:]
+        if not self._rest and not self._waiting:
+            self._silent.set()
+        return chunk.ljust(CHUNK_BYTES, b"\0")
+
+
+@dataclass(slots=True)
+class Witness:
+    """Takes down everything that happens at the table, and wakes those who wait for an NPC's voice."""
+
+    clock: Clock
+    tell: Callable[[TableEvent], None]
+    turns: list[TurnRecord] = field(default_factory=list)
+    utterances: list[Utterance] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    voices: dict[NpcId, Stretches] = field(default_factory=dict)
+    speaking_since_ms: dict[NpcId, int] = field(default_factory=dict)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def on_event(self, event: TableEvent) -> None:
+        match event:
+            case TurnFinished(turn):
+                self.turns.append(turn)
+            case UtteranceKept(utterance):
+                self.utterances.append(utterance)
+            case NpcSpeaks(npc=npc, at_ms=at_ms):
+                self.speaking_since_ms.setdefault(npc, at_ms)
+            case NpcSilent(npc=npc):
+                self.speaking_since_ms.pop(npc, None)
+            case Degraded(what=what):
+                self.notes.append(what)
+            case _:
+                pass
+        self._changed.set()
+        self.tell(event)
+
+    def on_sound(self, npc: NpcId, pcm: bytes) -> None:
+        self.voices.setdefault(npc, Stretches()).add(pcm, at_ms=self.clock.now_ms())
+
+    async def wait_until_npc_spoke_for(self, ms: int) -> None:
+        """Until an NPC has been audible for `ms`; one that ends sooner counts as well, or its cue would be lost."""
+        while not self.speaking_since_ms:
+            await self._wait_for_change()
+        npc, since_ms = next(iter(self.speaking_since_ms.items()))
+        while self.speaking_since_ms.get(npc) == since_ms and (left_ms := since_ms + ms - self.clock.now_ms()) > 0:
+            await self._wait_for_change(left_ms)
+
+    async def _wait_for_change(self, timeout_ms: int | None = None) -> None:
+        self._changed.clear()
+        try:
+            await asyncio.wait_for(self._changed.wait(), None if timeout_ms is None else timeout_ms / 1000)
+        except TimeoutError:
+            return
+
+
+@dataclass(slots=True)
+class Performance:
+    """A session while it is played. `play` once, then `record` for what has come of it so far."""
+
+    evening: Evening
+    script: SessionScript
+    table: Table
+    clock: Clock
+    witness: Witness
+    began_ms: int
+    microphones: dict[str, Microphone] = field(default_factory=dict)
+    lines: list[LinePlayed] = field(default_factory=list)
+    complete: bool = False
+    _pcm: dict[str, bytes] = field(default_factory=dict)
+
+    async def play(self) -> None:
+        """Say every line on its cue. Returns when all is said and answered.
+
+        Raises:
+            NotFound: The script names a player or a scene that the campaign does not have, or a WAV is missing.
+            InvalidInput: A WAV cannot be used.
+        """
+        check(self.evening, self.table.campaign)
+        self._pcm = {line.id: read_recording(self.evening.wav(line)).pcm for line in self.script.lines}
+        async with asyncio.TaskGroup() as group:
+            streams = []
+            for player in speakers(self.script, self.table.campaign):
+                microphone = Microphone(await self.table.seat(player), self.clock)
+                self.microphones[player.id] = microphone
+                streams.append(group.create_task(microphone.run()))
+            for part in self.script.parts:
+                await self._quiet(f"the move to scene {part.scene!r}")
+                await self.table.move(SceneId(part.scene))
+                for line in part.lines:
+                    await self._cue(line)
+                    await self._say(line, part.scene)
+            await self._quiet("the end")
+            await asyncio.sleep(CLOSING_WORDS_MS / 1000)
+            for stream in streams:
+                stream.cancel()
+        self.complete = True
+
+    def record(self, out: Path) -> SessionPlayed:
+        """Write `session-N.json` and `session-N.wav`: all that was played until now."""
+        ended_ms = self.clock.now_ms()
+        voices = {npc: stretches.sounds() for npc, stretches in self.witness.voices.items()}
+        played = SessionPlayed(
+            number=self.script.number,
+            session_id=self.table.session,
+            began_ms=self.began_ms,
+            ended_ms=ended_ms,
+            complete=self.complete,
+            turns=tuple(self.witness.turns),
+            utterances=tuple(self.witness.utterances),
+            lines=tuple(self.lines),
+            speech=tuple(NpcSpoke(npc, s.at_ms, s.end_ms) for npc, sounds in voices.items() for s in sounds),
+            notes=tuple(self.witness.notes),
+        )
+        sounds = [
+            Sound(sound.at_ms - self.began_ms, sound.samples) for stretches in voices.values() for sound in stretches
+        ]
+        for line in self.lines:
+            samples = resample(samples_of(self._pcm[line.line_id]), from_hz=INPUT_RATE_HZ, to_hz=RATE_HZ)
+            sounds.append(Sound(line.began_ms - self.began_ms, samples))
+        track = mixed(sounds, duration_ms=ended_ms - self.began_ms)
+        write_wav(session_wav(out, played.number), track, rate_hz=RATE_HZ)
+        write_played(out, played)
+        return played
+
+    async def _cue(self, line: Line) -> None:
+        start = line.start
+        if start.quiet_ms is not None:
+            await self._quiet(f"line {line.id!r}")
+            await asyncio.sleep(start.quiet_ms / 1000)
+        elif start.npc_speaking_ms is not None:
+            await self._patiently(
+                self.witness.wait_until_npc_spoke_for(start.npc_speaking_ms), f"no NPC spoke before line {line.id!r}"
+            )
+        else:
+            earlier = next(played for played in self.lines if played.line_id == start.line)
+            await asyncio.sleep(max(0, earlier.began_ms + start.after_ms - self.clock.now_ms()) / 1000)
+
+    async def _say(self, line: Line, scene: str) -> None:
+        pcm = self._pcm[line.id]
+        began_ms = await self.microphones[line.player].speak(pcm)
+        ended_ms = began_ms + len(pcm) * 1000 // (2 * INPUT_RATE_HZ)
+        self.lines.append(LinePlayed(line.id, line.player, scene, began_ms, ended_ms))
+
+    async def _quiet(self, before: str) -> None:
+        for microphone in self.microphones.values():
+            await microphone.wait_until_silent()
+        await self._patiently(self.table.wait_until_quiet(), f"the table did not fall quiet before {before}")
+
+    async def _patiently(self, cue: Awaitable[None], otherwise: str) -> None:
+        try:
+            await asyncio.wait_for(cue, PATIENCE_S)
+        except TimeoutError:
+            self.witness.notes.append(f"{otherwise} within {PATIENCE_S:.0f} s")
+
+
+def check(evening: Evening, campaign: Campaign) -> None:
+    """That the script's players, scenes and NPCs are the campaign's.
+
+    Raises:
+        NotFound: With the nearest valid value.
+    """
+    players = {str(player.id) for player in campaign.players}
+    for session in evening.sessions:
+        for part in session.parts:
+            campaign.scene(SceneId(part.scene))
+            for line in part.lines:
+                if line.player not in players:
+                    raise NotFound(f"line {line.id!r}: no player {line.player!r}: {did_you_mean(line.player, players)}")
+    campaign.npc(NpcId(evening.memory.to))
+    campaign.npc(NpcId(evening.memory.absent))
+
+
+def speakers(script: SessionScript, campaign: Campaign) -> list[Player]:
+    """The players who have a line in this session, in the campaign's order."""
+    speaking = {line.player for line in script.lines}
+    return [player for player in campaign.players if player.id in speaking]
+
+
+async def play_session(
+    evening: Evening, script: SessionScript, table: Table, *, out: Path, tell: Callable[[TableEvent], None]
+) -> SessionPlayed:
+    """Play a session and close the table. What was played is written also when this is cancelled or fails."""
+    clock = Clock()
+    witness = Witness(clock, tell)
+    performance = Performance(evening, script, table, clock, witness, began_ms=clock.now_ms())
+    ends = [table.subscribe(witness.on_event), table.add_sink(witness.on_sound)]
+    try:
+        await performance.play()
+    finally:
+        try:
+            await table.close()
+        finally:
+            for end in ends:
+                end()
+            played = performance.record(out)
+    return played

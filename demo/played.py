@@ -1,0 +1,89 @@
+"""What came of a session: the values that its process hands to the report, as one JSON file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from glyphoxa.domain.errors import Corrupt
+from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.utterance import Utterance
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlayed:
+    """A recording and when it was heard, milliseconds since the Unix epoch."""
+
+    line_id: str
+    player: str
+    scene: str
+    began_ms: int
+    ended_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NpcSpoke:
+    """A stretch in which an NPC was audible."""
+
+    npc: str
+    began_ms: int
+    ended_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlayed:
+    """A session as it was heard.
+
+    Attributes:
+        began_ms: When its recording (`session-N.wav`) begins.
+        complete: False when it was stopped before its last line.
+        l1_entries: Utterances of this session that were kept.
+        notes: What went wrong or was late, for people.
+    """
+
+    number: int
+    session_id: str
+    began_ms: int
+    ended_ms: int
+    complete: bool
+    turns: tuple[TurnRecord, ...]
+    utterances: tuple[Utterance, ...]
+    lines: tuple[LinePlayed, ...]
+    speech: tuple[NpcSpoke, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def l1_entries(self) -> int:
+        return len({utterance.id for utterance in self.utterances})
+
+
+_PLAYED = TypeAdapter(SessionPlayed)
+
+
+def session_json(out: Path, number: int) -> Path:
+    return out / f"session-{number}.json"
+
+
+def session_wav(out: Path, number: int) -> Path:
+    return out / f"session-{number}.wav"
+
+
+def write_played(out: Path, played: SessionPlayed) -> None:
+    session_json(out, played.number).write_bytes(_PLAYED.dump_json(played, indent=1))
+
+
+def read_played(out: Path, number: int) -> SessionPlayed | None:
+    """What the session's process left, None when it left nothing.
+
+    Raises:
+        Corrupt: The file is not what such a process writes.
+    """
+    path = session_json(out, number)
+    if not path.exists():
+        return None
+    try:
+        return _PLAYED.validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise Corrupt(f"{path} is not the record of a session: {error.errors()[0]['msg']}") from None

@@ -1,0 +1,283 @@
+"""What an evening came to, in figures: pure functions from the script and the turns to values.
+
+Nothing here knows the story. What was told, to whom and who was not there stands in the script's `memory`; the
+rest is compared with what the prompts, the recall and the replies really held.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from demo.played import LinePlayed, SessionPlayed
+from demo.script import Evening, MemoryCheck
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.utterance import Utterance
+
+BEFORE_MS, AFTER_MS = 600, 1_500
+"""A detector may place the beginning of speech a little early, and a second part after a pause a little late."""
+
+COMMON = frozenset(
+    """about after again also been before came come could does down evening from gave give going good have here into
+    just know like long made many mine more most much must name near never once only other over please said says shall
+    should some something tell that their them then there they thing think this time told upon very want well went
+    were what when where which will with would your yours""".split()  # noqa: SIM905 - a list of 70 lines reads worse
+)
+MIN_SHOWN_WORDS = 2
+"""One shared word may be chance; two words of what was told, neither in the question, are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineScore:
+    """A script line against its transcript."""
+
+    line_id: str
+    raw: str
+    corrected: str
+    right: tuple[str, ...]
+    wrong: tuple[str, ...]
+    ordinary_words_changed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Percentages are 0 to 100, times in milliseconds; None where nothing was measured."""
+
+    first_audio_p50_ms: int | None
+    first_audio_p95_ms: int | None
+    l1_entries: int
+    corrections: int
+    names_expected: int
+    names_right: int
+    names_right_pct: float | None
+    ordinary_words_changed: int
+    recalls: int
+    outcomes: dict[str, int]
+    recalled_across_sessions: bool
+    leaked_to_absent_npc: bool
+    interruptions: int
+    lines: tuple[LineScore, ...]
+
+
+def figures(evening: Evening, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> Figures:
+    turns = [turn for session in sessions for turn in session.turns]
+    scores = tuple(score for session in sessions for score in scores_of(evening, session))
+    first_audio = [turn.first_audio_ms for turn in turns if turn.first_audio_ms is not None]
+    n_right, n_wrong = sum(len(s.right) for s in scores), sum(len(s.wrong) for s in scores)
+    outcomes = Counter(str(turn.outcome) for turn in turns)
+    return Figures(
+        first_audio_p50_ms=percentile(first_audio, 50),
+        first_audio_p95_ms=percentile(first_audio, 95),
+        l1_entries=sum(session.l1_entries for session in sessions),
+        corrections=sum(len(u.corrections) for session in sessions for u in session.utterances if u.npc_id is None),
+        names_expected=n_right + n_wrong,
+        names_right=n_right,
+        names_right_pct=round(100 * n_right / (n_right + n_wrong), 1) if scores and n_right + n_wrong else None,
+        ordinary_words_changed=sum(len(s.ordinary_words_changed) for s in scores),
+        recalls=sum(len(turn.recalled) for turn in turns),
+        outcomes=dict(outcomes),
+        recalled_across_sessions=recalled_across_sessions(evening.memory, sessions),
+        leaked_to_absent_npc=leaked_to_absent_npc(evening.memory, campaign, sessions),
+        interruptions=outcomes["interrupted"],
+        lines=scores,
+    )
+
+
+def percentile(values: Sequence[int], percent: float) -> int | None:
+    return round(float(np.percentile(values, percent))) if values else None
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words without punctuation; "smith's" is one word."""
+    return re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text.casefold())
+
+
+def content_words(text: str) -> set[str]:
+    """The words that carry what was said: four letters or more, none of the commonest."""
+    return {word for word in words(text) if len(word) >= 4 and word not in COMMON}
+
+
+def of_line(line: LinePlayed, utterances: Iterable[Utterance]) -> list[Utterance]:
+    """What was kept of a recording: its player's utterances that began while it was heard, oldest first."""
+    return sorted(
+        (
+            u
+            for u in utterances
+            if u.speaker_id == line.player and line.began_ms - BEFORE_MS <= u.at_ms <= line.ended_ms + AFTER_MS
+        ),
+        key=lambda u: u.at_ms,
+    )
+
+
+def scores_of(evening: Evening, session: SessionPlayed) -> list[LineScore]:
+    """Each recording that was played against what was kept of it. What was not heard at all has no name right."""
+    scores = []
+    for played in session.lines:
+        line = evening.line(played.line_id)
+        kept = of_line(played, session.utterances)
+        corrected = " ".join(u.text for u in kept)
+        right = tuple(name for name in line.names if holds(corrected, name))
+        scores.append(
+            LineScore(
+                line_id=line.id,
+                raw=" ".join(u.raw_text for u in kept),
+                corrected=corrected,
+                right=right,
+                wrong=tuple(name for name in line.names if name not in right),
+                ordinary_words_changed=ordinary_words_changed(line.text, kept),
+            )
+        )
+    return scores
+
+
+def holds(text: str, name: str) -> bool:
+    """Whether the name stands in the text, letter for letter but for case."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def ordinary_words_changed(truth: str, kept: Iterable[Utterance]) -> tuple[str, ...]:
+    """Words that were really said and that a correction took away."""
+    said = Counter(words(truth))
+    lost: list[str] = []
+    for utterance in kept:
+        for correction in utterance.corrections:
+            after = words(correction.after)
+            lost += [word for word in words(correction.before) if said[word] and word not in after]
+    return tuple(lost)
+
+
+def told_utterances(memory: MemoryCheck, session: SessionPlayed) -> list[Utterance]:
+    return [u for line in session.lines if line.line_id in memory.told for u in of_line(line, session.utterances)]
+
+
+def recalled_across_sessions(memory: MemoryCheck, sessions: Sequence[SessionPlayed]) -> bool:
+    """What was told in one session was in its hearer's prompt in a later one, and shows in that reply."""
+    for i, earlier in enumerate(sessions):
+        told = told_utterances(memory, earlier)
+        for later in sessions[i + 1 :]:
+            for turn in later.turns:
+                if turn.npc_id == memory.to and any(_was_given(turn, u) and _shows(turn, told) for u in told):
+                    return True
+    return False
+
+
+def _was_given(turn: TurnRecord, told: Utterance) -> bool:
+    if any(recalled.utterance_id == told.id for recalled in turn.recalled):
+        return True
+    # A short remark may be made twice; words that carry something are needed before equal text proves anything.
+    return len(content_words(told.text)) >= MIN_SHOWN_WORDS and told.text in turn.prompt_text
+
+
+def _shows(turn: TurnRecord, told: Sequence[Utterance]) -> bool:
+    news = {word for u in told for word in content_words(u.text)} - set(words(turn.text))
+    return len(news & set(words(turn.reply_heard or turn.reply))) >= MIN_SHOWN_WORDS
+
+
+def leaked_to_absent_npc(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> bool:
+    """Any of what was told was in a prompt of the NPC that was not there: the utterance, its text, or a word of it
+    that she can have neither from the campaign nor from what was said in her presence.
+    """
+    told = [u for session in sessions for u in told_utterances(memory, session)]
+    public = {word for text in campaign_texts(campaign) for word in words(text)}
+    in_her_presence = {
+        word
+        for session in sessions
+        for u in session.utterances
+        if memory.absent in u.witnesses
+        for word in words(u.text) + words(u.raw_text)
+    }
+    private = {word for u in told for word in content_words(u.text)} - public - in_her_presence
+    return any(
+        turn.npc_id == memory.absent
+        and (
+            any(_was_given(turn, u) for u in told)
+            or bool(private & (set(words(turn.prompt_text)) - set(words(turn.text))))
+        )
+        for session in sessions
+        for turn in session.turns
+    )
+
+
+def campaign_texts(campaign: Campaign) -> Iterable[str]:
+    """All prose of a campaign file."""
+    for entity in campaign.entities:
+        yield entity.name
+        yield from entity.aliases
+        yield from (str(value) for value in entity.attributes.values())
+    for relationship in campaign.relationships:
+        yield f"{relationship.type.replace('_', ' ')} {' '.join(str(v) for v in relationship.attributes.values())}"
+    for npc in campaign.npcs:
+        yield npc.persona
+        for exchange in npc.examples:
+            yield f"{exchange.facts} {exchange.said} {exchange.reply}"
+    for scene in campaign.scenes:
+        yield f"{scene.time_of_day} {scene.description}"
+    yield from (secret.text for secret in campaign.secrets)
+
+
+def evening_json(figures: Figures, sessions: Sequence[SessionPlayed]) -> dict[str, object]:
+    """The content of `evening.json`."""
+    return {
+        "turns": [_turn_json(session.number, turn) for session in sessions for turn in session.turns],
+        "first_audio_p50_ms": figures.first_audio_p50_ms,
+        "first_audio_p95_ms": figures.first_audio_p95_ms,
+        "l1_entries": figures.l1_entries,
+        "recalled_across_sessions": figures.recalled_across_sessions,
+        "leaked_to_absent_npc": figures.leaked_to_absent_npc,
+        "names_right_pct": figures.names_right_pct,
+        "names_right": figures.names_right,
+        "names_expected": figures.names_expected,
+        "ordinary_words_changed": figures.ordinary_words_changed,
+        "corrections": figures.corrections,
+        "recalls": figures.recalls,
+        "interruptions": figures.interruptions,
+        "outcomes": figures.outcomes,
+        "lines": [
+            {"id": s.line_id, "raw": s.raw, "corrected": s.corrected, "names_wrong": list(s.wrong)}
+            for s in figures.lines
+        ],
+        "sessions": [
+            {
+                "number": session.number,
+                "id": session.session_id,
+                "seconds": round((session.ended_ms - session.began_ms) / 1000, 1),
+                "complete": session.complete,
+                "l1_entries": session.l1_entries,
+                "notes": list(session.notes),
+            }
+            for session in sessions
+        ],
+    }
+
+
+def _turn_json(session: int, turn: TurnRecord) -> dict[str, object]:
+    return {
+        "session": session,
+        "speaker": turn.speaker_name,
+        "raw": turn.raw_text,
+        "corrected": turn.text,
+        "addressed": turn.npc_id,
+        "address_reason": turn.address_reason,
+        "reply": turn.reply_heard or turn.reply,
+        "outcome": str(turn.outcome),
+        "first_audio_ms": turn.first_audio_ms,
+        "recalled": [
+            {"text": r.text, "source": r.source, "session_id": r.session_id, "reason": r.reason} for r in turn.recalled
+        ],
+        "stages_ms": since_speech_end(turn),
+        "error": turn.error,
+    }
+
+
+def since_speech_end(turn: TurnRecord) -> dict[str, int]:
+    """Each stage in milliseconds after the end of speech (or after the first stage there is), in order of time."""
+    if not turn.stages:
+        return {}
+    ordered = sorted(turn.stages.items(), key=lambda item: item[1])
+    zero = next((at for stage, at in ordered if stage == "speech_end"), ordered[0][1])
+    return {str(stage): at - zero for stage, at in ordered}

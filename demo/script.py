@@ -1,0 +1,126 @@
+"""The evening's script, `evening.yaml`: who says what, when, and what must come of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from glyphoxa.config.located_yaml import InvalidFile, Problem, YamlPath, read_yaml, validate
+from glyphoxa.domain.errors import did_you_mean
+
+
+class _Block(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Start(_Block):
+    """When a line begins. Exactly one of: after quiet, after another line's beginning, during an NPC's speech."""
+
+    quiet_ms: int | None = Field(default=None, ge=0)
+    line: str | None = None
+    after_ms: int = Field(default=0, ge=0)
+    npc_speaking_ms: int | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Start:
+        if sum(rule is not None for rule in (self.quiet_ms, self.line, self.npc_speaking_ms)) != 1:
+            raise ValueError("give exactly one of quiet_ms, line (with after_ms), npc_speaking_ms")
+        return self
+
+
+class Line(_Block):
+    """One recording of one player. `text` is the truth its transcript is scored against."""
+
+    id: str
+    player: str
+    wav: str
+    text: str
+    say: str = ""
+    names: tuple[str, ...] = ()
+    start: Start
+
+
+class Part(_Block):
+    scene: str
+    lines: tuple[Line, ...] = Field(min_length=1)
+
+
+class SessionScript(_Block):
+    number: int = Field(ge=1)
+    title: str
+    parts: tuple[Part, ...] = Field(min_length=1)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        return tuple(line for part in self.parts for line in part.lines)
+
+
+class MemoryCheck(_Block):
+    """Lines in which something is told, the NPC that was told, and the NPC that was not there."""
+
+    told: tuple[str, ...] = Field(min_length=1)
+    to: str
+    absent: str
+
+
+class _Document(_Block):
+    campaign: str
+    memory: MemoryCheck
+    sessions: tuple[SessionScript, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Evening:
+    """A script whose parts fit each other. Paths are absolute."""
+
+    folder: Path
+    campaign: Path
+    memory: MemoryCheck
+    sessions: tuple[SessionScript, ...]
+
+    def session(self, number: int) -> SessionScript:
+        return next(session for session in self.sessions if session.number == number)
+
+    def line(self, line_id: str) -> Line:
+        return next(line for session in self.sessions for line in session.lines if line.id == line_id)
+
+    def wav(self, line: Line) -> Path:
+        return self.folder / line.wav
+
+
+def read_evening(path: Path) -> Evening:
+    """Read a script.
+
+    Raises:
+        NotFound: There is no such file.
+        InvalidFile: With every mistake in it, each at its line.
+    """
+    source = read_yaml(path)
+    document = validate(source, _Document)
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    for i, session in enumerate(document.sessions):
+        here: set[str] = set()
+        for j, part in enumerate(session.parts):
+            for k, line in enumerate(part.lines):
+                at: YamlPath = ("sessions", i, "parts", j, "lines", k)
+                if line.id in seen:
+                    problems.append(source.problem((*at, "id"), f"line id {line.id!r} stands here twice"))
+                if line.start.line is not None and line.start.line not in here:
+                    hint = did_you_mean(line.start.line, here)
+                    problems.append(
+                        source.problem(
+                            (*at, "start"), f"no line {line.start.line!r} before this one in the session: {hint}"
+                        )
+                    )
+                seen.add(line.id)
+                here.add(line.id)
+    for n, told in enumerate(document.memory.told):
+        if told not in seen:
+            problems.append(source.problem(("memory", "told", n), f"no line {told!r}: {did_you_mean(told, seen)}"))
+    if problems:
+        raise InvalidFile(path, problems)
+    folder = path.resolve().parent
+    return Evening(folder, folder / document.campaign, document.memory, document.sessions)
