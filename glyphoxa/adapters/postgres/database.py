@@ -1,0 +1,211 @@
+"""A pool of connections that heals itself: everything that memory asks of PostgreSQL goes through `Database.use`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+import asyncpg
+import pgvector.asyncpg
+from loguru import logger
+
+from glyphoxa.adapters.postgres.migrate import migrate
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+
+if TYPE_CHECKING:
+    from asyncpg.pool import PoolConnectionProxy
+
+    Connection: TypeAlias = PoolConnectionProxy[asyncpg.Record]
+    OwnConnection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+
+_AWAY = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.QueryCanceledError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.InsufficientResourcesError,  # disk full, out of memory
+    asyncpg.ReadOnlySQLTransactionError,  # a standby that is not promoted yet
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.InternalClientError,
+)
+_CONNECT_TIMEOUT_S = 5.0
+_STATEMENT_TIMEOUT_MS = 10_000
+_RELEASE_TIMEOUT_S = 2.0
+
+
+class Database:
+    """Connections to one database whose schema is up to date.
+
+    The first use connects and migrates; a use while the server is away raises `Unavailable`, and the next one tries
+    again. Nothing has to be told that the server is back.
+
+    Args:
+        dsn: A DSN, or what gives one: called before each attempt to connect anew. The embedded server's is made
+            by starting it, so that a server that died is revived by its next use. May raise `Unavailable`.
+        embedding_dimensions: Of the vectors in this database.
+        max_connections: A process is served best by two to four.
+    """
+
+    def __init__(
+        self,
+        dsn: str | Callable[[], Awaitable[str]],
+        *,
+        embedding_dimensions: int = 384,
+        max_connections: int = 4,
+    ) -> None:
+        self._dsn = dsn
+        self._embedding_dimensions = embedding_dimensions
+        self._max_connections = max_connections
+        self._pool: asyncpg.Pool[asyncpg.Record] | None = None
+        self._opening: asyncio.Task[asyncpg.Pool[asyncpg.Record]] | None = None
+        self._releases: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def open(self, *, deadline_ms: int = 120_000) -> None:
+        """Connect and migrate now instead of at the first use.
+
+        Raises:
+            Unavailable: The server cannot be reached.
+            InvalidInput: It refuses this user or database, or the database is for other dimensions.
+            Corrupt: An applied migration was changed.
+        """
+        with _as_ours("open", deadline_ms):
+            async with asyncio.timeout(deadline_ms / 1000):
+                await self._ready()
+
+    @asynccontextmanager
+    async def use(self, *, deadline_ms: int = 1000) -> AsyncIterator[Connection]:
+        """A connection for the time of the block, which is cut off at the deadline.
+
+        Raises:
+            Unavailable: The server is away, or the deadline has passed.
+        """
+        with _as_ours("answer", deadline_ms):
+            async with asyncio.timeout(deadline_ms / 1000):
+                pool = await self._ready()
+                try:
+                    connection = await pool.acquire()
+                except _AWAY:
+                    await self._forget(pool)
+                    raise
+                try:
+                    yield connection
+                except BaseException:
+                    # Cancelling a running query takes a round trip that the caller, already late, does not wait for.
+                    self._release_later(pool, connection)
+                    raise
+                await pool.release(connection)
+
+    async def close(self) -> None:
+        """Give all connections back. Later uses raise `Unavailable`."""
+        self._closed = True
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.gather(self._opening, return_exceptions=True)
+        if self._releases:
+            await asyncio.gather(*self._releases, return_exceptions=True)
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            try:
+                async with asyncio.timeout(_RELEASE_TIMEOUT_S):
+                    await pool.close()
+            except (TimeoutError, *_AWAY):
+                pool.terminate()
+
+    async def _ready(self) -> asyncpg.Pool[asyncpg.Record]:
+        if self._closed:
+            raise Unavailable("the database was closed")
+        if self._pool is not None:
+            return self._pool
+        # Starting a server may take longer than whoever asked first can wait: it goes on for those who come next.
+        if self._opening is None:
+            self._opening = asyncio.get_running_loop().create_task(self._connect())
+            self._opening.add_done_callback(self._opened)
+        return await asyncio.shield(self._opening)
+
+    async def _connect(self) -> asyncpg.Pool[asyncpg.Record]:
+        dsn = self._dsn if isinstance(self._dsn, str) else await self._dsn()
+        await self._migrate(dsn)
+        self._pool = await asyncpg.create_pool(
+            dsn,
+            min_size=0,
+            max_size=self._max_connections,
+            timeout=_CONNECT_TIMEOUT_S,
+            init=_init,
+            reset=_no_reset,
+            server_settings=_SERVER_SETTINGS,
+        )
+        return self._pool
+
+    def _opened(self, task: asyncio.Task[asyncpg.Pool[asyncpg.Record]]) -> None:
+        self._opening = None
+        if not task.cancelled() and (error := task.exception()):
+            logger.debug("no database: {}", error)  # those who wait for it are told
+
+    async def _migrate(self, dsn: str) -> None:
+        try:
+            connection = await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT_S)
+        except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
+            raise InvalidInput(f"memory.postgres_dsn: the server refuses: {error}") from None
+        except (ValueError, asyncpg.ClientConfigurationError) as error:
+            raise InvalidInput(f"memory.postgres_dsn is not usable: {error}") from None
+        try:
+            await migrate(connection, embedding_dimensions=self._embedding_dimensions)
+        finally:
+            with contextlib.suppress(*_AWAY):
+                await connection.close(timeout=_RELEASE_TIMEOUT_S)
+
+    async def _forget(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
+        """The next use connects anew: the server may have come back elsewhere, or has to be revived."""
+        if self._pool is pool:
+            self._pool = None
+            pool.terminate()
+
+    def _release_later(self, pool: asyncpg.Pool[asyncpg.Record], connection: Connection) -> None:
+        task = asyncio.get_running_loop().create_task(_release(pool, connection))
+        self._releases.add(task)
+        task.add_done_callback(self._releases.discard)
+
+
+_SERVER_SETTINGS = {
+    "application_name": "glyphoxa",
+    "statement_timeout": str(_STATEMENT_TIMEOUT_MS),
+    "idle_in_transaction_session_timeout": str(_STATEMENT_TIMEOUT_MS),
+}
+
+
+async def _release(pool: asyncpg.Pool[asyncpg.Record], connection: Connection) -> None:
+    try:
+        await pool.release(connection, timeout=_RELEASE_TIMEOUT_S)
+    except (TimeoutError, *_AWAY) as error:
+        logger.debug("a connection was dropped: {}", type(error).__name__)
+
+
+async def _init(connection: OwnConnection) -> None:
+    await pgvector.asyncpg.register_vector(connection)
+    await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+
+
+async def _no_reset(_connection: OwnConnection) -> None:
+    """Nothing of ours changes a session; the default reset would cost a round trip at each release."""
+
+
+@contextlib.contextmanager
+def _as_ours(verb: str, deadline_ms: int) -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError:
+        raise Unavailable(f"the database did not {verb} within {deadline_ms} ms") from None
+    except _AWAY as error:
+        if isinstance(error, ValueError):
+            raise  # asyncpg's word for an argument that does not fit its column: not the server's fault
+        raise Unavailable(f"the database is away: {str(error) or type(error).__name__}") from None

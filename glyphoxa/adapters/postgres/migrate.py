@@ -1,0 +1,141 @@
+"""The schema, as the sum of numbered files that only go forward.
+
+Each file runs once, in a transaction of its own, and is remembered with its checksum. Processes that start at
+the same time take turns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+from loguru import logger
+
+from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
+
+_LOCK = 0x676C7970  # "glyp": taken for the time of a migration, in every database alike
+_BOOKKEEPING = """
+CREATE TABLE IF NOT EXISTS schema_migrations (
+    number     INT PRIMARY KEY,
+    name       TEXT NOT NULL,
+    checksum   TEXT NOT NULL,
+    applied_at TIMESTAMPTZ NOT NULL DEFAULT now());
+CREATE TABLE IF NOT EXISTS schema_settings (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    number: int
+    name: str
+    text: str
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def migrations_folder() -> Path:
+    """Inside the installed package, or at the root of a checkout.
+
+    Raises:
+        Unavailable: In neither: the installation is broken.
+    """
+    package = Path(__file__).parent
+    for folder in (package / "migrations", package.parents[2] / "migrations"):
+        if any(folder.glob("[0-9]*.sql")):
+            return folder
+    raise Unavailable("the database migrations are not part of this installation; install Glyphoxa again")
+
+
+def read_migrations(folder: Path) -> list[Migration]:
+    """Every `NNNN_name.sql`, by number.
+
+    Raises:
+        InvalidInput: A name is of another form, or a number is missing or there twice.
+    """
+    found: list[Migration] = []
+    for path in sorted(folder.glob("*.sql")):
+        parts = re.fullmatch(r"(\d{4})_(\w+)\.sql", path.name)
+        if parts is None:
+            raise InvalidInput(f"{path}: a migration is named like 0001_what_it_does.sql")
+        found.append(Migration(int(parts[1]), parts[2], path.read_text("utf-8")))
+    if [m.number for m in found] != list(range(1, len(found) + 1)):
+        raise InvalidInput(f"{folder}: migrations must be numbered from 0001 without a gap or a double")
+    return found
+
+
+async def migrate(
+    connection: asyncpg.Connection[asyncpg.Record], *, embedding_dimensions: int, folder: Path | None = None
+) -> int:
+    """Bring the schema up to date; safe at every start. Returns how many migrations were applied.
+
+    Raises:
+        Corrupt: A migration that was applied has been changed since, or the database is newer than this program.
+        InvalidInput: The database was made for another number of dimensions, or lacks a privilege.
+    """
+    migrations = read_migrations(folder or migrations_folder())
+    await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
+    try:
+        await connection.execute("SET client_min_messages = warning")
+        await connection.execute(_BOOKKEEPING)
+        rows = await connection.fetch("SELECT number, name, checksum FROM schema_migrations ORDER BY number")
+        _check(migrations, rows)
+        await _check_dimensions(connection, embedding_dimensions)
+        for migration in migrations[len(rows) :]:
+            await _apply(connection, migration, embedding_dimensions)
+        return len(migrations) - len(rows)
+    finally:
+        if not connection.is_closed():
+            await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)
+
+
+def _check(migrations: list[Migration], rows: list[asyncpg.Record]) -> None:
+    if len(rows) > len(migrations):
+        raise Corrupt(
+            f"the database is at migration {rows[-1]['number']:04}_{rows[-1]['name']}, this program knows only "
+            f"{len(migrations)}: it was used by a newer version; update Glyphoxa"
+        )
+    for migration, row in zip(migrations, rows, strict=False):
+        if migration.checksum != row["checksum"]:
+            raise Corrupt(
+                f"migration {migration.number:04}_{migration.name}.sql was changed after it was applied "
+                f"(checksum {migration.checksum[:12]}, applied {row['checksum'][:12]}): put the file back as it was "
+                "and write the change as a new migration"
+            )
+
+
+async def _check_dimensions(connection: asyncpg.Connection[asyncpg.Record], wanted: int) -> None:
+    stored = await connection.fetchval("SELECT value FROM schema_settings WHERE name = 'embedding_dimensions'")
+    if stored is None:
+        await connection.execute("INSERT INTO schema_settings VALUES ('embedding_dimensions', $1)", str(wanted))
+    elif int(stored) != wanted:
+        raise InvalidInput(
+            f"memory.embedding_dimensions is {wanted}, but this database was made for {stored}: set it back to "
+            f"{stored}, or use another data directory or database for the other embedding model"
+        )
+
+
+async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migration, dimensions: int) -> None:
+    try:
+        async with connection.transaction():
+            await connection.execute(migration.text.replace("{{embedding_dimensions}}", str(int(dimensions))))
+            await connection.execute(
+                "INSERT INTO schema_migrations (number, name, checksum) VALUES ($1, $2, $3)",
+                migration.number,
+                migration.name,
+                migration.checksum,
+            )
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise InvalidInput(
+            f"migration {migration.number:04}_{migration.name}: {error}. An administrator of the server must run "
+            "`CREATE EXTENSION vector;` in this database once"
+        ) from None
+    except (asyncpg.UndefinedFileError, asyncpg.FeatureNotSupportedError) as error:
+        raise InvalidInput(f"this PostgreSQL server has no pgvector extension, which memory needs: {error}") from None
+    logger.info("applied migration {:04}_{}", migration.number, migration.name)

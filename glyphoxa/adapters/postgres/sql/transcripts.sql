@@ -1,0 +1,43 @@
+-- add_session --
+-- The session of an utterance, unless it is known. Its start is the first utterance that arrives.
+INSERT INTO sessions (campaign_id, id, started_at) VALUES ($1, $2, $3)
+    ON CONFLICT (campaign_id, id) DO UPDATE SET started_at = excluded.started_at
+    WHERE sessions.started_at > excluded.started_at;
+
+-- append --
+-- One utterance; one that is already there is left as it is.
+INSERT INTO session_entries (campaign_id, session_id, utterance_id, speaker_id, speaker_name, text, raw_text,
+                             npc_id, timestamp, duration_ns, witnesses)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+    ON CONFLICT (campaign_id, utterance_id) DO NOTHING;
+
+-- add_correction --
+INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage, reason)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+    ON CONFLICT (campaign_id, utterance_id, ordinal) DO NOTHING;
+
+-- record_turn --
+-- A finished turn; one that is already there is left as it is.
+INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, npc_id, address_reason,
+                   outcome, reply, reply_heard, recalled, stages, omitted, prompt_text, error)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+    ON CONFLICT (campaign_id, id) DO NOTHING;
+
+-- recent --
+-- A session's last utterances, oldest first, with their corrections. Served by idx_session_entries_session_timestamp.
+SELECT * FROM (
+    SELECT e.campaign_id, e.session_id, e.utterance_id, e.speaker_id, e.speaker_name, e.text, e.raw_text, e.npc_id,
+           e.timestamp, e.duration_ns, e.witnesses, e.id,
+           (SELECT jsonb_agg(jsonb_build_object('start', c.start_char, 'end', c.end_char, 'before', c.before,
+                                                'after', c.after, 'score', c.score, 'stage', c.stage,
+                                                'reason', c.reason) ORDER BY c.ordinal)
+              FROM corrections c
+             WHERE c.campaign_id = e.campaign_id AND c.utterance_id = e.utterance_id) AS corrections
+      FROM session_entries e
+     WHERE e.campaign_id = $1 AND e.session_id = $2 AND e.timestamp >= $3
+     ORDER BY e.timestamp DESC, e.id DESC
+     LIMIT $4) latest
+ ORDER BY timestamp, id;
+
+-- count --
+SELECT count(*) FROM session_entries WHERE campaign_id = $1;

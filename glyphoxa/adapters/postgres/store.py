@@ -1,0 +1,66 @@
+"""Long-term memory on one PostgreSQL database and one pool of connections (R-141, R-142)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from glyphoxa.adapters.postgres.database import Database
+from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres, in_thread
+from glyphoxa.adapters.postgres.graph import PostgresGraph
+from glyphoxa.adapters.postgres.past_talk import Embed, PostgresPastTalk, RecallSettings
+from glyphoxa.adapters.postgres.transcript_log import PostgresTranscriptLog
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The three forms in which memory is asked."""
+
+    database: Database
+    log: PostgresTranscriptLog
+    past_talk: PostgresPastTalk
+    graph: PostgresGraph
+
+
+@asynccontextmanager
+async def open_store(
+    dsn: str | None,
+    *,
+    data_dir: Path,
+    embedding_dimensions: int = 384,
+    embed: Embed | None = None,
+    recall: RecallSettings | None = None,
+    server_settings: Mapping[str, str] | None = None,
+) -> AsyncIterator[Store]:
+    """Memory for the time of the block.
+
+    Nothing is connected yet: `await store.database.open()` does it now, the first use otherwise.
+
+    Args:
+        dsn: A server, or None for the embedded one in `data_dir / "postgres"`.
+        embedding_dimensions: Of what `embed` returns.
+    """
+    server = EmbeddedPostgres(data_dir / "postgres", settings=server_settings) if dsn is None else None
+
+    async def start() -> str:
+        if server is None or dsn is not None:
+            return str(dsn)
+        await in_thread(server.start)
+        return server.dsn()
+
+    database = Database(start, embedding_dimensions=embedding_dimensions)
+    try:
+        yield Store(
+            database,
+            PostgresTranscriptLog(database),
+            PostgresPastTalk(database, embed=embed, settings=recall),
+            PostgresGraph(database),
+        )
+    finally:
+        try:
+            await database.close()
+        finally:
+            if server is not None:
+                server.release()
