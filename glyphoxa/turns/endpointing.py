@@ -1,0 +1,277 @@
+"""When a player has finished: the pause that ends a turn, the pause that does not, and words that never come.
+
+Rules.
+
+- Speech comes in segments, cut at every pause that the voice activity detector reports. The recogniser answers
+  each pause with a closing transcript; some services send earlier ones while the player still speaks.
+- At a pause, as soon as its transcript is there, the turn so far is reported as eager: an answer may be prepared.
+- The turn ends when the player has been silent for `end_of_turn_ms` and no transcript is outstanding; for
+  `unfinished_ms` when the words sound as if more were to come ("I would like the"). If the player goes on before
+  that, the segments are one turn.
+- A transcript that is `final_within_ms` late is given up: the turn ends with the words of the last partial
+  transcript, or as nothing said. If it does come after nothing was said, it is a turn after all.
+- Words without detected speech (a voice too quiet for the detector) are a turn too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import PlayerId
+from glyphoxa.domain.utterance import Correction
+
+_NEVER_LAST = {
+    "en": frozenset({"a", "an", "and", "because", "but", "if", "my", "or", "our", "the", "their", "your"}),
+    "de": frozenset({"aber", "das", "dem", "den", "der", "die", "ein", "eine", "oder", "und", "weil", "wenn"}),
+}
+"""Words that end no sentence, so a full stop behind one is the recogniser's and not the speaker's."""
+
+_SELDOM_LAST = {
+    "en": frozenset({"about", "for", "from", "i", "in", "of", "so", "that", "then", "to", "um", "uh", "we", "with"}),
+    "de": frozenset({"also", "auf", "dann", "für", "ich", "mit", "nach", "von", "wir", "zu", "äh"}),
+}
+"""Words behind which a turn ends seldom, unless the recogniser heard the end of a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A transcript, corrected.
+
+    Attributes:
+        transcript_ms: When the recogniser returned it.
+        corrected_ms: When the corrector was done with it.
+    """
+
+    text: str
+    raw_text: str
+    corrections: tuple[Correction, ...]
+    transcript_ms: int
+    corrected_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Speech began at `at_ms`."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The detector is sure of a pause; `speech_end_ms` is when the last voiced sample was heard."""
+
+    speech_end_ms: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What the segment that is being spoken sounds like so far."""
+
+    heard: Heard
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """A transcript that will not change. `closes`: no more will come for the segment before the last pause."""
+
+    heard: Heard
+    at_ms: int
+    closes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    at_ms: int
+
+
+EndpointingEvent = Started | Paused | Partial | Final | Tick
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    event: EarEvent
+
+
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    """Send a `Tick` at this time; it replaces an earlier wish."""
+
+    at_ms: int
+
+
+EndpointingEffect = Report | AskAgain
+
+
+@dataclass(slots=True)
+class Endpointing:
+    """One player's turns. See the module's rules.
+
+    Args:
+        language: Of the talk, for what sounds unfinished; unknown ones go by punctuation alone.
+        confirm_within_ms: For services that send words as they come and do not always confirm that no more will:
+            with words there and no newer partial, so much silence is taken for the confirmation.
+        punctuated: The recogniser sets full stops, so their absence means something.
+    """
+
+    player: PlayerId
+    language: str = "en"
+    end_of_turn_ms: int = 480
+    unfinished_ms: int = 900
+    final_within_ms: int = 3_000
+    confirm_within_ms: int | None = None
+    punctuated: bool = True
+    _segments: list[Heard] = field(default_factory=list)
+    _partial: Heard | None = None
+    _began_ms: int | None = None
+    _speech_end_ms: int = 0
+    _is_speaking: bool = False
+    _outstanding: int = 0
+    _gave_up: tuple[int, int] | None = None
+
+    def on(self, event: EndpointingEvent) -> tuple[EndpointingEffect, ...]:
+        """Take one event; return what must now be done, in order."""
+        match event:
+            case Started(at_ms):
+                self._began_ms = at_ms if self._began_ms is None else self._began_ms
+                self._is_speaking = True
+                self._gave_up = None
+                return (Report(SpeechStarted(self.player, at_ms)),)
+            case Partial(heard, at_ms):
+                return self._partially(heard, at_ms)
+            case Paused(speech_end_ms, at_ms):
+                if not self._is_speaking:
+                    return ()
+                self._is_speaking = False
+                self._speech_end_ms = speech_end_ms
+                self._outstanding += 1
+                return self._settle(at_ms)
+            case Final(heard, at_ms, closes):
+                return self._finally(heard, at_ms, closes=closes)
+            case Tick(at_ms):
+                return self._settle(at_ms)
+            case _:
+                assert_never(event)
+
+    def _partially(self, heard: Heard, at_ms: int) -> tuple[EndpointingEffect, ...]:
+        if not heard.text.strip() or self._began_ms is None:
+            return ()
+        self._partial = heard
+        whole = _joined((*self._segments, heard))
+        return (Report(PartialHeard(self.player, whole.text, whole.raw_text, at_ms)),)
+
+    def _finally(self, heard: Heard, at_ms: int, *, closes: bool) -> tuple[EndpointingEffect, ...]:
+        has_words = bool(heard.text.strip())
+        effects: tuple[EndpointingEffect, ...] = ()
+        if self._began_ms is None:
+            if not has_words:
+                return ()
+            self._began_ms, self._speech_end_ms = self._gave_up or (at_ms, at_ms)
+            effects = (Report(SpeechStarted(self.player, self._began_ms)),)
+        elif closes and self._outstanding:
+            self._outstanding -= 1
+        self._gave_up = None
+        if has_words:
+            self._segments.append(heard)
+            self._partial = None
+        if self._is_speaking:
+            return effects
+        settled = self._settle(at_ms)
+        if self._outstanding and self.confirm_within_ms is None:
+            return (*effects, *settled)
+        if has_words and self._began_ms is not None:
+            return (*effects, Report(EagerTurn(self._draft())), *settled)
+        return (*effects, *settled)
+
+    def _settle(self, at_ms: int) -> tuple[EndpointingEffect, ...]:
+        """End the turn if it is over, or say when to look again."""
+        if self._began_ms is None or self._is_speaking:
+            return ()
+        if self._outstanding:
+            unconfirmed = self.confirm_within_ms is not None and self._segments and self._partial is None
+            wait_ms = self.confirm_within_ms if unconfirmed else self.final_within_ms
+            give_up_ms = self._speech_end_ms + (wait_ms or 0)
+            if at_ms < give_up_ms:
+                return (AskAgain(give_up_ms),)
+            self._outstanding = 0
+            if self._partial is not None:
+                self._segments.append(self._partial)
+            if not self._segments:
+                self._gave_up = (self._began_ms, self._speech_end_ms)
+        if not self._segments:
+            self._forget()
+            return (Report(NothingSaid(self.player, at_ms)),)
+        over_ms = self._speech_end_ms + self._wait_ms()
+        if at_ms < over_ms:
+            return (AskAgain(over_ms),)
+        draft = self._draft()
+        self._forget()
+        return (Report(TurnEnded(draft, at_ms)),)
+
+    def _wait_ms(self) -> int:
+        text = self._segments[-1].text
+        more_to_come = sounds_unfinished(text, language=self.language, punctuated=self.punctuated)
+        return self.unfinished_ms if more_to_come else self.end_of_turn_ms
+
+    def _draft(self) -> Draft:
+        whole = _joined(self._segments)
+        return Draft(
+            player=self.player,
+            text=whole.text,
+            raw_text=whole.raw_text,
+            corrections=whole.corrections,
+            began_ms=self._began_ms if self._began_ms is not None else self._speech_end_ms,
+            speech_end_ms=self._speech_end_ms,
+            transcript_ms=whole.transcript_ms,
+            corrected_ms=whole.corrected_ms,
+        )
+
+    def _forget(self) -> None:
+        self._segments = []
+        self._partial = None
+        self._began_ms = None
+        self._outstanding = 0
+
+
+def sounds_unfinished(text: str, *, language: str = "en", punctuated: bool = True) -> bool:
+    """Whether more is to come, going by how the words end.
+
+    >>> sounds_unfinished("Good evening, Grimjaw.")
+    False
+    >>> sounds_unfinished("I would like the")
+    True
+    >>> sounds_unfinished("I have a question, and.")
+    True
+    """
+    ending = text.rstrip(" \"'”’»")
+    if ending.endswith(("?", "!")):
+        return False
+    if ending.endswith(("...", "…", ",", ";", ":", "-", "–", "—")):
+        return True
+    last = ending.rstrip(".").rpartition(" ")[2].lower()
+    code = language.split("-")[0].lower()
+    if last in _NEVER_LAST.get(code, ()):
+        return True
+    if ending.endswith("."):
+        return False
+    return punctuated or last in _SELDOM_LAST.get(code, ())
+
+
+def _joined(segments: tuple[Heard, ...] | list[Heard]) -> Heard:
+    """The segments as one transcript; the spans of their corrections count from its beginning."""
+    corrections: list[Correction] = []
+    raw_text = ""
+    for segment in segments:
+        offset = len(raw_text) + 1 if raw_text else 0
+        corrections += (replace(c, start=c.start + offset, end=c.end + offset) for c in segment.corrections)
+        raw_text = f"{raw_text} {segment.raw_text}" if raw_text else segment.raw_text
+    return Heard(
+        text=" ".join(segment.text for segment in segments if segment.text),
+        raw_text=raw_text,
+        corrections=tuple(corrections),
+        transcript_ms=segments[-1].transcript_ms,
+        corrected_ms=segments[-1].corrected_ms,
+    )

@@ -1,0 +1,249 @@
+"""What of a reply may be played, what has been played, and which of its words were heard.
+
+Rules.
+
+- A reply comes in pieces (clauses), each followed by its sound; nothing is played before `Released`.
+- A filler ("Hm.") may be played after the release, once, as long as nothing of the reply has been; it is not part
+  of the reply and does not count as its first sound.
+- A reply is over when its last sample was played, when it was cancelled, when it failed and what there was of it
+  has been played, or at once when nothing of it may be said. `Over` comes exactly once.
+- Which words were heard goes by the share of a piece's sound that was played, spread over its characters. A word
+  counts when it was heard to its end. While a piece is still being synthesised its length is estimated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+_SPEECH_CHARACTERS_PER_S = 15
+"""An unhurried English speaker; only used for a piece whose sound is not complete yet."""
+
+_LAST_WORD_TOLERANCE = 0.02
+"""A clause ends in a little silence: its last word has been heard before its last sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class PieceBegan:
+    """The sound that comes from now on says `text`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SoundCame:
+    n_samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class PieceEnded:
+    """All the sound of the latest piece is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class FillerCame:
+    n_samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEnded:
+    """No piece will follow. `withheld`: there were words and none of them may be said."""
+
+    withheld: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFailed:
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The next `n_samples` were handed out, fillers first."""
+
+    n_samples: int
+
+
+PlaybackEvent = (
+    PieceBegan | SoundCame | PieceEnded | FillerCame | ReplyEnded | ReplyFailed | Released | Cancelled | Played
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FillerBegins:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class SoundBegins:
+    """The first sample of the reply is being played."""
+
+
+@dataclass(frozen=True, slots=True)
+class PieceBegins:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """See `glyphoxa.npc.mouth.Finished`."""
+
+    reply: str
+    heard: str
+    n_samples: int
+    interrupted: bool
+    withheld: bool
+    error: str
+
+
+PlaybackEffect = FillerBegins | SoundBegins | PieceBegins | Over
+
+
+@dataclass(slots=True)
+class _Piece:
+    text: str
+    n_samples: int = 0
+    n_played: int = 0
+    is_complete: bool = False
+
+    def heard(self, *, rate_hz: int) -> str:
+        if not self.n_played:
+            return ""
+        length = self.n_samples
+        if not self.is_complete:
+            length = max(length, len(self.text) * rate_hz // _SPEECH_CHARACTERS_PER_S)
+        until = (self.n_played / length + _LAST_WORD_TOLERANCE) * len(self.text)
+        end = 0
+        while (space := self.text.find(" ", end + 1)) != -1 and space <= until:
+            end = space
+        return self.text if until >= len(self.text) else self.text[:end]
+
+
+@dataclass(slots=True)
+class Playback:
+    """One reply. See the module's rules."""
+
+    rate_hz: int = 24_000
+    _pieces: list[_Piece] = field(default_factory=list)
+    _at: int = 0
+    _n_filler: int = 0
+    _had_filler: bool = False
+    _is_released: bool = False
+    _has_ended: bool = False
+    _has_begun: bool = False
+    _is_over: bool = False
+    _withheld: bool = False
+    _error: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self._is_over
+
+    @property
+    def awaits_more(self) -> bool:
+        """The reply is still being made: somebody should be working on it."""
+        return not (self._is_over or self._has_ended)
+
+    def playable(self, n_samples: int) -> int:
+        """How many of the next `n_samples` may be played now. Fewer only where a piece or a filler ends."""
+        if not self._is_released or self._is_over:
+            return 0
+        if self._n_filler:
+            return min(n_samples, self._n_filler)
+        for piece in self._pieces[self._at :]:
+            left = piece.n_samples - piece.n_played
+            if left >= n_samples or (left and piece.is_complete):
+                return min(left, n_samples)
+            if left or not piece.is_complete:
+                return 0
+        return 0
+
+    def on(self, event: PlaybackEvent) -> tuple[PlaybackEffect, ...]:
+        """Take one event; return what must now be done, in order."""
+        if self._is_over:
+            return ()
+        match event:
+            case PieceBegan(text):
+                self._complete_latest()
+                self._pieces.append(_Piece(text))
+            case SoundCame(n_samples):
+                if self._pieces:
+                    self._pieces[-1].n_samples += n_samples
+            case PieceEnded():
+                self._complete_latest()
+            case FillerCame(n_samples):
+                if self._is_released and not self._has_begun and not self._had_filler:
+                    self._n_filler, self._had_filler = n_samples, True
+                    return (FillerBegins(),)
+            case ReplyEnded(withheld):
+                self._complete_latest()
+                self._has_ended, self._withheld = True, withheld
+            case ReplyFailed(error):
+                self._complete_latest()
+                self._has_ended, self._error = True, self._error or error
+            case Released():
+                self._is_released = True
+            case Cancelled():
+                return self._end(interrupted=self._has_begun)
+            case Played(n_samples):
+                return self._played(n_samples)
+            case _:
+                assert_never(event)
+        return self._end() if self._nothing_left() else ()
+
+    def accepts_filler(self) -> bool:
+        return self._is_released and not (self._has_begun or self._had_filler or self._is_over)
+
+    def _complete_latest(self) -> None:
+        if self._pieces:
+            self._pieces[-1].is_complete = True
+
+    def _played(self, n_samples: int) -> tuple[PlaybackEffect, ...]:
+        if self._n_filler:
+            self._n_filler -= n_samples
+            return self._end() if self._nothing_left() else ()
+        effects: list[PlaybackEffect] = []
+        if not self._has_begun:
+            self._has_begun = True
+            effects.append(SoundBegins())
+        while n_samples and self._at < len(self._pieces):
+            piece = self._pieces[self._at]
+            step = min(n_samples, piece.n_samples - piece.n_played)
+            if step and not piece.n_played:
+                effects.append(PieceBegins(piece.text))
+            piece.n_played += step
+            n_samples -= step
+            if n_samples:
+                self._at += 1
+        if self._nothing_left():
+            effects += self._end()
+        return tuple(effects)
+
+    def _nothing_left(self) -> bool:
+        return self._has_ended and not self._n_filler and all(p.n_played == p.n_samples for p in self._pieces)
+
+    def _end(self, *, interrupted: bool = False) -> tuple[PlaybackEffect, ...]:
+        self._is_over = True
+        if self._has_ended and self._pieces and not any(piece.n_samples for piece in self._pieces):
+            self._error = self._error or "the voice made no sound"
+        heard = [piece.heard(rate_hz=self.rate_hz) for piece in self._pieces]
+        return (
+            Over(
+                reply=" ".join(piece.text for piece in self._pieces),
+                heard=" ".join(part for part in heard if part),
+                n_samples=sum(piece.n_played for piece in self._pieces),
+                interrupted=interrupted,
+                withheld=self._withheld,
+                error=self._error,
+            ),
+        )

@@ -1,0 +1,75 @@
+"""An ear: one human's speech becomes turns."""
+
+from __future__ import annotations
+
+from loguru import logger
+from pipecat.audio.vad.silero import SileroVADAnalyzer
+from pipecat.frames.frames import InputAudioRawFrame
+from pipecat.processors.audio.vad_processor import VADProcessor
+from pipecat.processors.frame_processor import FrameProcessor
+
+from glyphoxa.npc.table import INPUT_RATE_HZ, Ear
+from glyphoxa.turns.endpointing import Endpointing
+from glyphoxa_pipelines.host import Line
+from glyphoxa_pipelines.parts import EarParts
+from glyphoxa_processors.corrector import PhoneticCorrector
+from glyphoxa_processors.end_of_turn import EndOfTurn
+from glyphoxa_processors.prefetcher import KeywordPrefetcher
+
+_TWENTY_MS = INPUT_RATE_HZ // 50 * 2
+
+
+def processors(parts: EarParts) -> list[FrameProcessor]:
+    """The graph, in the order of the frames. The detector and the recogniser belong to this human alone."""
+    player, clock, pauses = parts.player.id, parts.clock, parts.pauses
+    vad = parts.vad.model_copy(update={"stop_secs": pauses.pause_ms / 1_000})
+    endpointing = Endpointing(
+        player,
+        language=parts.language,
+        end_of_turn_ms=pauses.end_of_turn_ms,
+        unfinished_ms=pauses.unfinished_ms,
+        final_within_ms=pauses.final_within_ms,
+        confirm_within_ms=pauses.confirm_within_ms,
+        punctuated=pauses.punctuated,
+    )
+    return [
+        VADProcessor(vad_analyzer=SileroVADAnalyzer(params=vad)),
+        parts.stt,
+        PhoneticCorrector(parts.correct, clock=clock),
+        KeywordPrefetcher(player, parts.on_partial),
+        EndOfTurn(endpointing, parts.listener, clock=clock),
+    ]
+
+
+async def build(parts: EarParts) -> Ear:
+    """An ear that is ready to `start`."""
+    return PipelineEar(parts)
+
+
+class PipelineEar:
+    def __init__(self, parts: EarParts) -> None:
+        self._parts = parts
+        self._line: Line | None = None
+        self._rest = b""
+
+    async def start(self) -> None:
+        player = self._parts.player
+
+        def report(error: str) -> None:
+            logger.warning("an ear's service failed: player={} error={}", player.id, error)
+
+        self._line = await self._parts.host.add(f"ear-{player.id}", processors(self._parts), on_error=report)
+
+    def hear(self, pcm: bytes) -> None:
+        """Sound before `start` or after `close` is dropped; so is what is ten seconds late, newest first."""
+        if self._line is None:
+            return
+        sound = self._rest + pcm
+        whole = len(sound) - len(sound) % _TWENTY_MS
+        self._rest = sound[whole:]
+        for at in range(0, whole, _TWENTY_MS):
+            self._line.send(InputAudioRawFrame(sound[at : at + _TWENTY_MS], INPUT_RATE_HZ, 1))
+
+    async def close(self) -> None:
+        self._line = None
+        await self._parts.host.remove(f"ear-{self._parts.player.id}")

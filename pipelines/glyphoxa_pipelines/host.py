@@ -1,0 +1,132 @@
+"""Where the graphs of a session run: one worker an ear, one a mouth, all on one runner.
+
+Importing this module imports everything a graph needs, models' runtimes and provider SDKs included: the first
+import of some takes half a second, which must not happen in the event loop of a live session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pipecat.adapters.llm.services.open_ai_adapter
+import pipecat.audio.vad.silero
+import pipecat.services.openai.llm
+import pipecat.services.tts_service  # noqa: F401
+from pipecat.audio.utils import create_stream_resampler
+from pipecat.frames.frames import ErrorFrame, Frame
+from pipecat.pipeline.pipeline import Pipeline
+from pipecat.pipeline.worker import PipelineParams, PipelineWorker
+from pipecat.processors.frame_processor import FrameProcessor
+from pipecat.workers.runner import WorkerRunner
+
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
+
+create_stream_resampler()  # imports its library at the first call
+
+OnError = Callable[[str], None]
+
+
+class Line:
+    """A running graph and the way into it."""
+
+    def __init__(self, worker: PipelineWorker, runner: WorkerRunner, *, longest_queue: int) -> None:
+        self.worker = worker
+        self._runner = runner
+        self._frames: asyncio.Queue[Frame] = asyncio.Queue(maxsize=longest_queue)
+        loop = asyncio.get_running_loop()
+        self._feeding = loop.create_task(self._feed(), name=f"feed {worker.name}")
+        self._running = loop.create_task(self._runner.run(), name=f"run {worker.name}")
+
+    def send(self, frame: Frame) -> bool:
+        """Queue a frame for the graph. False when the queue is full and the frame was dropped."""
+        try:
+            self._frames.put_nowait(frame)
+        except asyncio.QueueFull:
+            return False
+        return True
+
+    async def close(self) -> None:
+        """End the graph; what is still on its way in it is dropped, no task is left."""
+        self._feeding.cancel()
+        await asyncio.gather(self._feeding, return_exceptions=True)
+        await self._runner.cancel(reason="closed")
+        await self._running
+
+    async def _feed(self) -> None:
+        while True:
+            await self.worker.queue_frame(await self._frames.get())
+
+
+class Host:
+    """Runs graphs until they are closed. None of them ends the others, however long it is idle, whatever fails.
+
+    Each has a runner of its own: a runner keeps every worker that it ever ran, and humans come and go.
+
+    Args:
+        start_within_ms: A graph whose services are not ready by then cannot be used.
+    """
+
+    def __init__(self, *, start_within_ms: int = 20_000) -> None:
+        self._start_within_ms = start_within_ms
+        self._lines: dict[str, Line] = {}
+
+    async def add(
+        self, name: str, processors: Sequence[FrameProcessor], *, on_error: OnError, longest_queue: int = 1_000
+    ) -> Line:
+        """Run a graph of these processors.
+
+        Args:
+            name: Unique among the running graphs.
+            on_error: Told of every error a processor reports; the graph goes on.
+            longest_queue: Frames that may wait in front of the graph.
+
+        Raises:
+            InvalidInput: A graph of this name is running.
+            Unavailable: A service of the graph did not start in time.
+        """
+        if name in self._lines:
+            raise InvalidInput(f"a pipeline {name!r} is running already")
+        worker = PipelineWorker(
+            Pipeline(list(processors)),
+            name=name,
+            params=PipelineParams(audio_in_sample_rate=INPUT_RATE_HZ, audio_out_sample_rate=OUTPUT_RATE_HZ),
+            # The default ends a worker and its runner after five minutes in which nobody says anything.
+            idle_timeout_secs=None,
+            cancel_on_idle_timeout=False,
+            cancel_runner_on_idle_timeout=False,
+            enable_rtvi=False,
+            enable_turn_tracking=False,
+        )
+        ready = asyncio.Event()
+
+        async def started(*_: object) -> None:
+            ready.set()
+
+        async def failed(_: object, frame: ErrorFrame) -> None:
+            on_error(frame.error)
+
+        worker.add_event_handler("on_pipeline_started", started)
+        worker.add_event_handler("on_pipeline_error", failed)
+        runner = WorkerRunner(name=f"runner-{name}", handle_sigint=False)
+        await runner.add_workers(worker)
+        line = self._lines[name] = Line(worker, runner, longest_queue=longest_queue)
+        try:
+            async with asyncio.timeout(self._start_within_ms / 1_000):
+                await ready.wait()
+        except TimeoutError as error:
+            await self.remove(name)
+            raise Unavailable(f"the pipeline {name!r} did not start within {self._start_within_ms} ms") from error
+        return line
+
+    async def remove(self, name: str) -> None:
+        """End a graph, if it runs. Its name may be used again."""
+        line = self._lines.pop(name, None)
+        if line is not None:
+            await line.close()
+
+    async def close(self) -> None:
+        """End every graph."""
+        for name in list(self._lines):
+            await self.remove(name)

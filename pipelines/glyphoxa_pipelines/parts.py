@@ -1,0 +1,84 @@
+"""What an ear and a mouth are built from. The services in them are pipecat's, ours, or anybody's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipecat.audio.vad.vad_analyzer import VADParams
+from pipecat.processors.frame_processor import FrameProcessor
+from pipecat.services.llm_service import LLMService
+from pipecat.services.tts_service import TTSService
+
+from glyphoxa.context.ports import HotContextSource
+from glyphoxa.domain.campaign import Npc, Player
+from glyphoxa.npc.mouth import Listener
+from glyphoxa.npc.table import AudioSink, EarListener
+from glyphoxa_pipelines.host import Host
+from glyphoxa_processors.corrector import Corrected
+from glyphoxa_processors.prefetcher import OnPartial
+from glyphoxa_processors.spoken_text import Clean, Splitter
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """When a pause is a pause, and when it is the end of a turn. See `glyphoxa.turns.endpointing`.
+
+    Attributes:
+        pause_ms: Silence after which the detector is sure and the final transcript is asked for.
+        confirm_within_ms: For streaming services that do not close every pause with a transcript.
+    """
+
+    pause_ms: int = 200
+    end_of_turn_ms: int = 480
+    unfinished_ms: int = 900
+    final_within_ms: int = 3_000
+    confirm_within_ms: int | None = None
+    punctuated: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class EarParts:
+    """Attributes:
+    stt: A service that nobody else uses: a shared one attributes words to the wrong speaker.
+    correct: Puts names right in a transcript; at once.
+    on_partial: Starts recall on partial transcripts; at once.
+    """
+
+    player: Player
+    stt: FrameProcessor
+    correct: Callable[[str], Corrected]
+    on_partial: OnPartial
+    listener: EarListener
+    host: Host
+    language: str = "en"
+    pauses: Pauses = Pauses()
+    vad: VADParams = field(default_factory=lambda: VADParams(start_secs=0.2, confidence=0.6, min_volume=0.4))
+    clock: Callable[[], int] = now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class MouthParts:
+    """Attributes:
+    new_splitter: Called once a reply.
+    new_clean: The safety filter of one reply.
+    tools: What the model may look up (a pipecat `ToolsSchema`), by the NPC's budget tier.
+    """
+
+    npc: Npc
+    llm: LLMService[Any]
+    tts: TTSService
+    context: HotContextSource
+    new_splitter: Callable[[], Splitter]
+    new_clean: Callable[[], Clean]
+    sink: AudioSink
+    listener: Listener
+    host: Host
+    tools: Any = None
+    clock: Callable[[], int] = now_ms

@@ -1,0 +1,97 @@
+"""Performs `glyphoxa.turns.endpointing`: frames in, ear events out, one timer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import assert_never
+
+from pipecat.frames.frames import (
+    Frame,
+    InterimTranscriptionFrame,
+    TranscriptionFrame,
+    VADUserStartedSpeakingFrame,
+    VADUserStoppedSpeakingFrame,
+)
+from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
+
+from glyphoxa.npc.table import EarListener
+from glyphoxa.turns.endpointing import (
+    AskAgain,
+    Endpointing,
+    EndpointingEvent,
+    Final,
+    Heard,
+    Partial,
+    Paused,
+    Report,
+    Started,
+    Tick,
+)
+
+
+class EndOfTurn(FrameProcessor):
+    """The last processor of an ear. Reports to the listener what the player says and when they have finished."""
+
+    def __init__(self, endpointing: Endpointing, listener: EarListener, *, clock: Callable[[], int]) -> None:
+        super().__init__()
+        self._endpointing = endpointing
+        self._listener = listener
+        self._clock = clock
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        if direction is FrameDirection.DOWNSTREAM:
+            event = self._translated(frame)
+            if event is not None:
+                self._take(event)
+        await self.push_frame(frame, direction)
+
+    async def cleanup(self) -> None:
+        self._forget_timer()
+        await super().cleanup()
+
+    def _translated(self, frame: Frame) -> EndpointingEvent | None:
+        match frame:
+            case VADUserStartedSpeakingFrame():
+                return Started(at_ms=int((frame.timestamp - frame.start_secs) * 1_000))
+            case VADUserStoppedSpeakingFrame():
+                speech_end_ms = int((frame.timestamp - frame.stop_secs) * 1_000)
+                return Paused(speech_end_ms=speech_end_ms, at_ms=self._clock())
+            case TranscriptionFrame():
+                return Final(self._heard(frame), at_ms=self._clock(), closes=frame.finalized)
+            case InterimTranscriptionFrame():
+                return Partial(self._heard(frame), at_ms=self._clock())
+            case _:
+                return None
+
+    def _heard(self, frame: TranscriptionFrame | InterimTranscriptionFrame) -> Heard:
+        now = self._clock()
+        return Heard(
+            text=frame.text.strip(),
+            raw_text=frame.metadata.get("raw_text", frame.text),
+            corrections=frame.metadata.get("corrections", ()),
+            transcript_ms=frame.metadata.get("transcript_ms", now),
+            corrected_ms=frame.metadata.get("corrected_ms", now),
+        )
+
+    def _take(self, event: EndpointingEvent) -> None:
+        for effect in self._endpointing.on(event):
+            match effect:
+                case Report(report):
+                    self._listener(report)
+                case AskAgain(at_ms):
+                    self._ask_again(at_ms)
+                case _:
+                    assert_never(effect)
+
+    def _ask_again(self, at_ms: int) -> None:
+        self._forget_timer()
+        wait_s = max(0, at_ms - self._clock()) / 1_000
+        self._timer = self.get_event_loop().call_later(wait_s, lambda: self._take(Tick(max(at_ms, self._clock()))))
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

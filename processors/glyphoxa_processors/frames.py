@@ -1,0 +1,62 @@
+"""The frames that are ours. All are ordered data: an interruption drops those that are still on their way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipecat.frames.frames import DataFrame
+
+from glyphoxa.context.prompt import Prompt
+from glyphoxa.domain.ids import TurnId
+
+
+@dataclass
+class BeginFrame(DataFrame):
+    """Answer this prompt."""
+
+    turn: TurnId
+    prompt: Prompt
+
+
+@dataclass
+class PrimeFrame(DataFrame):
+    """A prompt that will probably be asked: a service that keeps a prompt cache may read it in."""
+
+    prompt: Prompt
+
+
+@dataclass
+class FillerFrame(DataFrame):
+    """Synthesise this sound and keep it for later."""
+
+    text: str
+
+
+@dataclass
+class ReplyBeginsFrame(DataFrame):
+    """The model's tokens that follow belong to this turn."""
+
+    turn: TurnId
+
+
+@dataclass
+class PieceFrame(DataFrame):
+    """The sound that follows says `text`, of this turn's reply; of a filler when `turn` is None."""
+
+    turn: TurnId | None
+    text: str
+
+
+@dataclass
+class PieceEndFrame(DataFrame):
+    """All the sound of the latest piece has passed."""
+
+    turn: TurnId | None
+
+
+@dataclass
+class ReplyEndFrame(DataFrame):
+    """Every piece of the reply has passed. `withheld`: there were words and none of them may be said."""
+
+    turn: TurnId
+    withheld: bool = False

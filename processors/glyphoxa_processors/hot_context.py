@@ -1,0 +1,96 @@
+"""Puts what an NPC has in mind in front of the question, in a copy of the prompt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from pipecat.frames.frames import ErrorFrame, Frame, InterruptionFrame, LLMContextFrame
+from pipecat.processors.aggregators.llm_context import LLMContext
+from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
+
+from glyphoxa.context.ports import HotContext, HotContextSource
+from glyphoxa.context.prompt import Prompt, with_hot_context
+from glyphoxa.domain.ids import TurnId
+from glyphoxa.domain.turn import Stage
+from glyphoxa.npc.mouth import Injected, Listener, Marked
+from glyphoxa_processors.frames import BeginFrame, PrimeFrame, ReplyBeginsFrame
+
+OnFailure = Callable[[TurnId, str], None]
+
+
+class HotContextInjector(FrameProcessor):
+    """Turns a `BeginFrame` into the model's context; the given prompt stays as it is.
+
+    Stands first in a mouth, where every error of a service passes on its way up, and tells `on_failure` which
+    turn it ended.
+
+    Args:
+        tools: Function schemas to declare to the model (`pipecat` `ToolsSchema`), if any.
+        deadline_ms: The source keeps deadlines of its own; this one holds when it does not.
+    """
+
+    def __init__(
+        self,
+        source: HotContextSource,
+        listener: Listener,
+        on_failure: OnFailure,
+        *,
+        clock: Callable[[], int],
+        tools: Any = None,
+        deadline_ms: int = 500,
+    ) -> None:
+        super().__init__()
+        self._source = source
+        self._listener = listener
+        self._on_failure = on_failure
+        self._clock = clock
+        self._tools = tools
+        self._deadline_ms = deadline_ms
+        self._turn: TurnId | None = None
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        match frame:
+            case BeginFrame(turn=turn, prompt=prompt):
+                self._turn = turn
+                await self._answer(turn, prompt)
+                return
+            case PrimeFrame(prompt=prompt):
+                hot = self._source.gather_nowait(prompt.npc, prompt.question)
+                frame = PrimeFrame(with_hot_context(prompt, hot))
+            case InterruptionFrame():
+                self._turn = None
+            case ErrorFrame(error=error) if direction is FrameDirection.UPSTREAM and self._turn is not None:
+                self._on_failure(self._turn, error)
+            case _:
+                pass
+        await self.push_frame(frame, direction)
+
+    async def _answer(self, turn: TurnId, prompt: Prompt) -> None:
+        hot = await self._gather(prompt)
+        asked = with_hot_context(prompt, hot)
+        self._listener(Marked(prompt.npc, turn, Stage.CONTEXT_READY, self._clock()))
+        self._listener(Injected(prompt.npc, turn, hot.recalled, hot.omitted, as_text(asked)))
+        await self.push_frame(ReplyBeginsFrame(turn))
+        await self.push_frame(LLMContextFrame(context=as_context(asked, tools=self._tools)))
+
+    async def _gather(self, prompt: Prompt) -> HotContext:
+        try:
+            async with asyncio.timeout(self._deadline_ms / 1_000):
+                return await self._source.gather(prompt.npc, prompt.question)
+        except TimeoutError:
+            return HotContext((), (), (f"hot context: later than {self._deadline_ms} ms",))
+        except Exception as error:  # a source of somebody else's: the NPC answers without memory rather than not
+            return HotContext((), (), (f"hot context: {error}",))
+
+
+def as_context(prompt: Prompt, *, tools: Any = None) -> LLMContext:
+    messages: list[Any] = [{"role": message.role, "content": message.content} for message in prompt.messages]
+    return LLMContext(messages, tools=tools) if tools is not None else LLMContext(messages)
+
+
+def as_text(prompt: Prompt) -> str:
+    """The prompt as the DM reads it: one paragraph a message, headed by its role."""
+    return "\n\n".join(f"[{message.role}]\n{message.content}" for message in prompt.messages)

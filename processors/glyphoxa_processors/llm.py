@@ -1,0 +1,143 @@
+"""A spoken reply from any OpenAI-compatible endpoint: the local server, a cloud, a colleague's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+# Imported here, not at the first construction of a service: it costs half a second of the event loop.
+import pipecat.adapters.llm.services.open_ai_adapter  # noqa: F401
+from loguru import logger
+from openai import AsyncStream, OpenAIError
+from openai.types.chat import ChatCompletionChunk
+from pipecat.frames.frames import Frame, LLMContextFrame
+from pipecat.processors.aggregators.llm_context import LLMContext
+from pipecat.processors.frame_processor import FrameDirection
+from pipecat.services.openai.base_llm import OpenAILLMSettings
+from pipecat.services.openai.llm import OpenAILLMService
+
+from glyphoxa_processors.frames import PrimeFrame
+from glyphoxa_processors.hot_context import as_context
+
+
+class SpokenLLM(OpenAILLMService):
+    """`OpenAILLMService` for voice: no cost per message, deadlines on the stream, a prompt cache that can be primed.
+
+    Any other pipecat `LLMService` works in its place; a `PrimeFrame` means nothing to it.
+
+    Args:
+        extra_body: Fields of the request that OpenAI does not know (`cache_prompt`, `id_slot`, `grammar` ...).
+        primes: The endpoint keeps a prompt cache that a request for one token fills, and asks no money for it.
+        first_token_ms: A reply that has not begun by then has failed.
+        stall_ms: So has one that pauses for so long between two tokens.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str,
+        base_url: str | None = None,
+        settings: OpenAILLMSettings,
+        extra_body: Mapping[str, Any] | None = None,
+        primes: bool = False,
+        first_token_ms: int = 15_000,
+        stall_ms: int = 8_000,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(api_key=api_key, base_url=base_url, settings=settings, **kwargs)
+        self._extra_body = dict(extra_body or {})
+        self._primes = primes
+        self._first_token_ms = first_token_ms
+        self._stall_ms = stall_ms
+        self._priming: asyncio.Task[None] | None = None
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        if isinstance(frame, PrimeFrame):
+            self._prime(frame)
+            return
+        if isinstance(frame, LLMContextFrame):
+            self._stop_priming()
+        await super().process_frame(frame, direction)
+
+    async def cleanup(self) -> None:
+        self._stop_priming()
+        await super().cleanup()
+        await self._client.close()
+
+    def build_chat_completion_params(self, params_from_context: Any) -> dict[str, Any]:
+        """The SDK walks through every message (0.15 ms each); inside `extra_body` it leaves them alone."""
+        params: dict[str, Any] = super().build_chat_completion_params(params_from_context)
+        params["extra_body"] = {
+            **self._extra_body,
+            **(params.get("extra_body") or {}),
+            "messages": params["messages"],
+        }
+        params["messages"] = []
+        return params
+
+    async def get_chat_completions(self, context: LLMContext) -> AsyncStream[ChatCompletionChunk]:
+        try:
+            async with asyncio.timeout(self._first_token_ms / 1_000) as deadline:
+                stream = await super().get_chat_completions(context)
+        except TimeoutError as error:
+            raise _too_late(self._first_token_ms) from error
+        left_s = (deadline.when() or 0.0) - self.get_event_loop().time()
+        return _Watched(stream, first_s=left_s, first_token_ms=self._first_token_ms, stall_ms=self._stall_ms)  # type: ignore[return-value]  # iterated and closed by pipecat, nothing else
+
+    def _prime(self, frame: PrimeFrame) -> None:
+        if self._primes:
+            self._stop_priming()
+            self._priming = self.create_task(self._read_in(frame), "prime")
+
+    def _stop_priming(self) -> None:
+        if self._priming is not None:
+            self._priming.cancel()
+            self._priming = None
+
+    async def _read_in(self, frame: PrimeFrame) -> None:
+        adapter = self.get_llm_adapter()
+        params = self.build_chat_completion_params(
+            await adapter.get_llm_invocation_params(
+                as_context(frame.prompt), convert_developer_to_user=not self.supports_developer_role
+            )
+        )
+        params.pop("stream_options", None)
+        try:
+            await self._client.chat.completions.create(**{**params, "stream": False, "max_tokens": 1})
+        except OpenAIError as error:
+            logger.debug("a prompt could not be primed: {}", type(error).__name__)
+
+
+class _Watched:
+    """A stream of chunks that raises TimeoutError when the next one is too late."""
+
+    def __init__(
+        self, stream: AsyncStream[ChatCompletionChunk], *, first_s: float, first_token_ms: int, stall_ms: int
+    ) -> None:
+        self._stream = stream
+        self._first_s = first_s
+        self._first_token_ms = first_token_ms
+        self._stall_ms = stall_ms
+
+    async def __aiter__(self) -> AsyncIterator[ChatCompletionChunk]:
+        chunks = self._stream.__aiter__()
+        within_s, late = max(0.0, self._first_s), _too_late(self._first_token_ms)
+        while True:
+            try:
+                async with asyncio.timeout(within_s):
+                    chunk = await anext(chunks)
+            except StopAsyncIteration:
+                return
+            except TimeoutError as error:
+                raise late from error
+            yield chunk
+            within_s = self._stall_ms / 1_000
+            late = TimeoutError(f"timed out: the model paused for more than {self._stall_ms} ms")
+
+    async def close(self) -> None:
+        await self._stream.close()
+
+
+def _too_late(first_token_ms: int) -> TimeoutError:
+    return TimeoutError(f"timed out: no first word within {first_token_ms} ms")

@@ -1,0 +1,262 @@
+"""Performs `glyphoxa.turns.playback`: holds a reply's sound until it may be heard, then paces it into a sink."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import assert_never
+
+import numpy as np
+from pipecat.audio.utils import create_stream_resampler
+from pipecat.frames.frames import (
+    BotStartedSpeakingFrame,
+    BotStoppedSpeakingFrame,
+    Frame,
+    InterruptionFrame,
+    TTSAudioRawFrame,
+    TTSStartedFrame,
+    TTSStoppedFrame,
+)
+from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, FrameProcessorSetup
+
+from glyphoxa.domain.ids import NpcId, TurnId
+from glyphoxa.domain.turn import Stage
+from glyphoxa.npc.mouth import Finished, Listener, Marked, SentenceStarted
+from glyphoxa.npc.table import OUTPUT_RATE_HZ, AudioSink
+from glyphoxa.turns.playback import (
+    Cancelled,
+    FillerBegins,
+    FillerCame,
+    Over,
+    PieceBegan,
+    PieceBegins,
+    PieceEnded,
+    Playback,
+    PlaybackEvent,
+    Played,
+    Released,
+    ReplyEnded,
+    ReplyFailed,
+    SoundBegins,
+    SoundCame,
+)
+from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
+
+_CHUNK = OUTPUT_RATE_HZ // 50
+_FADE = OUTPUT_RATE_HZ // 200
+_BEHIND_S = 0.1
+"""After a longer stall the schedule starts anew: catching up would only fill the listeners' buffers."""
+
+
+class Speaker(FrameProcessor):
+    """The last processor of a mouth, and the ledger of its turns: each begun one ends in exactly one `Finished`.
+
+    `begin`, `release`, `cancel`, `fail` and `fill` are called in the event loop and take effect at once; they do
+    not wait behind frames. Sound of any other turn than the one begun last is dropped.
+
+    Args:
+        patience_ms: A reply that makes no progress for so long has failed. Services keep shorter deadlines of
+            their own; this one holds for those that have none.
+    """
+
+    def __init__(
+        self,
+        npc: NpcId,
+        sink: AudioSink,
+        listener: Listener,
+        *,
+        clock: Callable[[], int],
+        patience_ms: int = 30_000,
+    ) -> None:
+        super().__init__(name=f"speaker-{npc}")
+        self._npc = npc
+        self._sink = sink
+        self._listener = listener
+        self._clock = clock
+        self._patience_ms = patience_ms
+        self._turn: TurnId | None = None
+        self._playback = Playback(OUTPUT_RATE_HZ)
+        self._sound = bytearray()
+        self._filler = bytearray()
+        self._fillers: dict[str, bytes] = {}
+        self._piece: PieceFrame | None = None
+        self._context_id: str | None = None
+        self._wake = asyncio.Event()
+        self._pacing: asyncio.Task[None] | None = None
+        self._is_playing = False
+        self._watchdog: asyncio.TimerHandle | None = None
+        self._resampler = create_stream_resampler()
+
+    @property
+    def turn(self) -> TurnId | None:
+        """The turn that was begun and is not over."""
+        return self._turn
+
+    def begin(self, turn: TurnId) -> None:
+        if self._turn is not None:
+            self.cancel(self._turn)
+        self._turn = turn
+        self._playback = Playback(OUTPUT_RATE_HZ)
+        self._expect_progress()
+
+    def release(self, turn: TurnId) -> None:
+        self._on(turn, Released())
+
+    def fail(self, turn: TurnId, error: str) -> None:
+        self._on(turn, ReplyFailed(error))
+
+    def cancel(self, turn: TurnId) -> None:
+        """Stop now. What was being heard fades out, so that it does not click."""
+        if turn != self._turn:
+            return
+        playing = self._filler or self._sound
+        tail = bytes(playing[: _FADE * 2]) if self._is_playing else b""
+        self._on(turn, Cancelled())
+        if tail:
+            samples = np.frombuffer(tail, dtype=np.int16)
+            self._sink(self._npc, (samples * np.linspace(1, 0, len(samples))).astype(np.int16).tobytes())
+
+    def fill(self, turn: TurnId, text: str) -> None:
+        """Play this filler, if it was rendered and the turn is released with nothing of it heard yet."""
+        pcm = self._fillers.get(text)
+        if turn == self._turn and pcm and self._playback.accepts_filler():
+            self._filler[:] = pcm
+            self._on(turn, FillerCame(len(pcm) // 2))
+
+    async def setup(self, setup: FrameProcessorSetup) -> None:  # type: ignore[override]  # pipecat's own narrowing
+        await super().setup(setup)
+        self._pacing = self.create_task(self._pace(), "pacing")
+
+    async def cleanup(self) -> None:
+        if self._turn is not None:
+            self.cancel(self._turn)
+        if self._pacing is not None:
+            await self.cancel_task(self._pacing)
+        await super().cleanup()
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        match frame:
+            case PieceFrame(turn=turn, text=text):
+                self._piece, self._context_id = frame, None
+                if turn is None:
+                    self._fillers[text] = b""
+                else:
+                    self._on(turn, PieceBegan(text))
+            case TTSStartedFrame(context_id=context_id):
+                self._context_id = context_id
+            case TTSAudioRawFrame():
+                await self._take(frame)
+            case PieceEndFrame(turn=turn):
+                self._piece = None
+                if turn is not None:
+                    self._on(turn, PieceEnded())
+            case ReplyEndFrame(turn=turn, withheld=withheld):
+                self._on(turn, ReplyEnded(withheld))
+            case InterruptionFrame():
+                self._piece = None
+                await self.push_frame(frame, direction)
+            case TTSStoppedFrame():
+                pass
+            case _:
+                await self.push_frame(frame, direction)
+
+    async def _take(self, frame: TTSAudioRawFrame) -> None:
+        piece = self._piece
+        if piece is None or (self._context_id and frame.context_id and frame.context_id != self._context_id):
+            return
+        audio = frame.audio
+        if frame.sample_rate != OUTPUT_RATE_HZ:
+            audio = await self._resampler.resample(audio, frame.sample_rate, OUTPUT_RATE_HZ)
+        if piece.turn is None:
+            self._fillers[piece.text] += audio
+        elif piece.turn == self._turn and audio:
+            self._sound += audio
+            self._on(piece.turn, SoundCame(len(audio) // 2))
+
+    def _on(self, turn: TurnId, event: PlaybackEvent) -> None:
+        if turn != self._turn:
+            return
+        for effect in self._playback.on(event):
+            now = self._clock()
+            match effect:
+                case FillerBegins():
+                    self._listener(Marked(self._npc, turn, Stage.FILLER, now))
+                case SoundBegins():
+                    self._listener(Marked(self._npc, turn, Stage.FIRST_AUDIO, now))
+                case PieceBegins(text):
+                    self._listener(SentenceStarted(self._npc, turn, text, now))
+                case Over():
+                    self._finish(turn, effect, now)
+                    return
+                case _:
+                    assert_never(effect)
+        if not isinstance(event, Played):
+            self._expect_progress()
+        self._wake.set()
+
+    def _finish(self, turn: TurnId, over: Over, now: int) -> None:
+        if over.n_samples:
+            self._listener(Marked(self._npc, turn, Stage.AUDIO_END, now))
+        self._turn = None
+        self._sound.clear()
+        self._filler.clear()
+        self._forget_watchdog()
+        self._wake.set()
+        self._listener(
+            Finished(
+                npc=self._npc,
+                turn=turn,
+                reply=over.reply,
+                heard=over.heard,
+                audio_ms=over.n_samples * 1_000 // OUTPUT_RATE_HZ,
+                interrupted=over.interrupted,
+                at_ms=now,
+                withheld=over.withheld,
+                error=over.error,
+            )
+        )
+
+    def _expect_progress(self) -> None:
+        self._forget_watchdog()
+        if self._turn is not None and self._playback.awaits_more:
+            turn = self._turn
+            self._watchdog = self.get_event_loop().call_later(
+                self._patience_ms / 1_000,
+                lambda: self.fail(turn, f"timed out: no progress for {self._patience_ms} ms"),
+            )
+
+    def _forget_watchdog(self) -> None:
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+            self._watchdog = None
+
+    async def _pace(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            if self._turn is not None and self._playback.playable(_CHUNK):
+                # Services that cannot name the turn of their sound need to know when it is being heard.
+                await self.push_frame(BotStartedSpeakingFrame(), FrameDirection.UPSTREAM)
+                self._is_playing = True
+                try:
+                    await self._play()
+                finally:
+                    self._is_playing = False
+                await self.push_frame(BotStoppedSpeakingFrame(), FrameDirection.UPSTREAM)
+
+    async def _play(self) -> None:
+        """Hand out what there is, 20 ms at a time, each at its time; return when there is nothing for now."""
+        loop = self.get_event_loop()
+        due = loop.time()
+        while (turn := self._turn) is not None and (n_samples := self._playback.playable(_CHUNK)):
+            source = self._filler if self._filler else self._sound
+            pcm = bytes(source[: n_samples * 2])
+            del source[: n_samples * 2]
+            self._sink(self._npc, pcm)
+            self._on(turn, Played(n_samples))
+            due += n_samples / OUTPUT_RATE_HZ
+            now = loop.time()
+            if now - due > _BEHIND_S:
+                due = now
+            await asyncio.sleep(max(0.0, due - now))

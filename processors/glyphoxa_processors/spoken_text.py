@@ -1,0 +1,133 @@
+"""From a model's tokens to clauses that may be said aloud."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from pipecat.frames.frames import (
+    Frame,
+    InterruptionFrame,
+    LLMFullResponseEndFrame,
+    LLMFullResponseStartFrame,
+    LLMTextFrame,
+    TTSSpeakFrame,
+)
+from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
+
+from glyphoxa.domain.ids import NpcId, TurnId
+from glyphoxa.domain.turn import Stage
+from glyphoxa.npc.mouth import Listener, Marked
+from glyphoxa_processors.frames import (
+    FillerFrame,
+    PieceEndFrame,
+    PieceFrame,
+    PrimeFrame,
+    ReplyBeginsFrame,
+    ReplyEndFrame,
+)
+from glyphoxa_processors.hot_context import OnFailure
+
+
+class Splitter(Protocol):
+    """Cuts a stream of text where a voice may breathe."""
+
+    def push(self, text: str) -> Iterable[str]: ...
+
+    def flush(self) -> Iterable[str]: ...
+
+
+Clean = Callable[[str], str | None]
+"""A piece as it may be said; None when it may not be."""
+
+
+class SpokenText(FrameProcessor):
+    """Each clause goes to the voice as soon as it is whole, with its turn's mark in front of it.
+
+    Every clause is one `TTSSpeakFrame`: an utterance of its own with its own context id, which every pipecat TTS
+    service speaks at once and in order.
+
+    Args:
+        new_splitter: Called once a reply, so nothing of one leaks into the next.
+        new_clean: Called once a reply.
+    """
+
+    def __init__(
+        self,
+        npc: NpcId,
+        *,
+        new_splitter: Callable[[], Splitter],
+        new_clean: Callable[[], Clean],
+        listener: Listener,
+        on_failure: OnFailure,
+        clock: Callable[[], int],
+    ) -> None:
+        super().__init__()
+        self._npc = npc
+        self._new_splitter = new_splitter
+        self._new_clean = new_clean
+        self._listener = listener
+        self._on_failure = on_failure
+        self._clock = clock
+        self._turn: TurnId | None = None
+        self._begin_reply(None)
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        match frame:
+            case ReplyBeginsFrame(turn=turn):
+                self._begin_reply(turn)
+            case LLMTextFrame(text=text):
+                await self._take(text)
+            case LLMFullResponseEndFrame():
+                await self._end_reply()
+            case FillerFrame(text=text):
+                await self._speak(None, text)
+            case LLMFullResponseStartFrame() | PrimeFrame():
+                pass  # nothing behind this processor needs them
+            case InterruptionFrame():
+                self._begin_reply(None)
+                await self.push_frame(frame, direction)
+            case _:
+                await self.push_frame(frame, direction)
+
+    def _begin_reply(self, turn: TurnId | None) -> None:
+        self._turn = turn
+        self._splitter = self._new_splitter()
+        self._clean = self._new_clean()
+        self._has_words = False
+        self._n_said = 0
+
+    async def _take(self, text: str) -> None:
+        if self._turn is None:
+            return
+        if not self._has_words and text.strip():
+            self._has_words = True
+            self._listener(Marked(self._npc, self._turn, Stage.FIRST_TOKEN, self._clock()))
+        for piece in self._splitter.push(text):
+            await self._say(piece)
+
+    async def _end_reply(self) -> None:
+        if self._turn is None:
+            return
+        for piece in self._splitter.flush():
+            await self._say(piece)
+        if not self._has_words:
+            # A service that failed has said so already; the first reason given counts.
+            self._on_failure(self._turn, "the model returned no words")
+        await self.push_frame(ReplyEndFrame(self._turn, withheld=self._has_words and not self._n_said))
+        self._turn = None
+
+    async def _say(self, piece: str) -> None:
+        allowed = self._clean(piece)
+        if allowed is None or not allowed.strip() or self._turn is None:
+            return
+        if not self._n_said:
+            self._listener(Marked(self._npc, self._turn, Stage.FIRST_SENTENCE, self._clock()))
+        self._n_said += 1
+        await self._speak(self._turn, allowed.strip())
+
+    async def _speak(self, turn: TurnId | None, text: str) -> None:
+        await self.push_frame(PieceFrame(turn, text))
+        await self.push_frame(TTSSpeakFrame(text, append_to_context=False))
+        await self.push_frame(PieceEndFrame(turn))

@@ -1,0 +1,229 @@
+"""The cascaded mouth on a real graph, with a model behind a real port and a voice that hums."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+from pipecat.services.openai.base_llm import OpenAILLMSettings
+
+from glyphoxa.domain import turn as turns
+from glyphoxa.domain.ids import TurnId
+from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceStarted
+from glyphoxa_processors.llm import SpokenLLM
+from tests.support.pipecat_fakes import DEADLINE_S, Memory, ModelServer, model_server, prompt, stage
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    async with model_server() as running:
+        yield running
+
+
+async def test_an_answer_is_heard_whole_and_its_stages_come_in_order(server: ModelServer) -> None:
+    async with stage(server) as play:
+        play.begin()
+        play.release()
+        finished = await play.finished()
+        assert finished.reply == finished.heard == "Well met. The blade is ready."
+        assert (finished.interrupted, finished.withheld, finished.error) == (False, False, "")
+        assert [mark.stage for mark in play.of(Marked)] == [
+            turns.Stage.CONTEXT_READY,
+            turns.Stage.FIRST_TOKEN,
+            turns.Stage.FIRST_SENTENCE,
+            turns.Stage.FIRST_AUDIO,
+            turns.Stage.AUDIO_END,
+        ]
+        assert [started.text for started in play.of(SentenceStarted)] == ["Well met.", "The blade is ready."]
+        assert len(play.sound) == finished.audio_ms * 48 == (9 + 19) * 10 * 48
+
+
+async def test_nothing_is_heard_before_the_release(server: ModelServer) -> None:
+    async with stage(server) as play:
+        play.begin()
+        await play.until(lambda: turns.Stage.FIRST_SENTENCE in [m.stage for m in play.of(Marked)])
+        async with asyncio.timeout(DEADLINE_S):
+            while not play.mouth._speaker._sound:
+                await asyncio.sleep(0.001)
+        assert not play.sound
+        play.release()
+        assert (await play.finished()).heard
+        assert play.sound
+
+
+async def test_sound_is_handed_out_in_real_time_without_drift(server: ModelServer) -> None:
+    server.reply = ("word " * 20, ".")
+    async with stage(server) as play:
+        play.begin()
+        play.release()
+        await play.finished()
+        n_samples_before_last = sum(size for _, size in play.chunks[:-1]) // 2
+        took_s = play.chunks[-1][0] - play.chunks[0][0]
+        assert took_s >= n_samples_before_last / 24_000 - 0.005
+        assert {size for _, size in play.chunks[:-1]} == {960}
+
+
+async def test_a_cancelled_reply_keeps_only_the_words_that_were_heard(server: ModelServer) -> None:
+    server.reply = ("One two three four five six seven eight nine ten.",)
+    async with stage(server) as play:
+        play.begin()
+        play.release()
+        await play.until(lambda: len(play.sound) >= 48 * 200)
+        play.cancel()
+        finished = await play.finished()
+        assert finished.interrupted
+        assert finished.reply.startswith(finished.heard)
+        assert finished.heard.split() == finished.reply.split()[: len(finished.heard.split())]
+        assert 0 < len(finished.heard) < len(finished.reply)
+
+
+async def test_a_cancelled_reply_fades_out_within_five_milliseconds(server: ModelServer) -> None:
+    server.reply = ("One two three four five six seven eight nine ten.",)
+    async with stage(server) as play:
+        play.begin()
+        play.release()
+        await play.until(lambda: len(play.sound) >= 48 * 100)
+        n_before = len(play.sound)
+        play.cancel()
+        fade = np.frombuffer(bytes(play.sound[n_before:]), dtype=np.int16)
+        assert len(fade) == 120
+        assert fade[0] == 8_000 and fade[-1] == 0
+        assert (np.diff(fade) <= 0).all()
+
+
+async def test_nothing_of_a_cancelled_turn_is_heard_in_the_next(server: ModelServer) -> None:
+    async with stage(server) as play:
+        for n in range(5):
+            server.reply = (f"Stale reply number {n} that must not be heard.",)
+            server.arrived.clear()
+            play.begin(f"stale{n}")
+            if n % 2:
+                play.release(f"stale{n}")
+                await play.until(lambda: bool(play.sound))
+            else:
+                await asyncio.wait_for(server.arrived.wait(), DEADLINE_S)
+            play.cancel(f"stale{n}")
+            play.sound.clear()
+            server.reply = ("Fresh.",)
+            play.begin(f"fresh{n}")
+            play.release(f"fresh{n}")
+            finished = await play.finished(f"fresh{n}")
+            assert finished.reply == finished.heard == "Fresh."
+            assert len(play.sound) == 6 * 10 * 48
+            play.sound.clear()
+
+
+async def test_every_begun_turn_is_finished_exactly_once(server: ModelServer) -> None:
+    async with stage(server) as play:
+        play.begin("a")
+        play.begin("b")  # cancels the first
+        play.cancel("a")
+        play.release("b")
+        await play.finished("b")
+        play.cancel("b")
+        play.begin("c")
+        await play.mouth.close()
+        for turn in "abc":
+            assert len(play.of(Finished, turn)) == 1
+        assert [play.of(Finished, turn)[0].heard for turn in "ac"] == ["", ""]
+
+
+async def test_a_model_that_fails_ends_the_turn_and_not_the_npc(server: ModelServer) -> None:
+    async with stage(server) as play:
+        server.status = 400
+        play.begin()
+        assert "out of order" in (await play.finished()).error
+        server.status = 200
+        play.begin("t2")
+        play.release("t2")
+        assert (await play.finished("t2")).heard == "Well met. The blade is ready."
+
+
+async def test_a_model_that_never_begins_ends_the_turn_as_timed_out(server: ModelServer) -> None:
+    settings = OpenAILLMSettings(model="m")
+    llm = SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, first_token_ms=50)
+    async with stage(server, llm=llm) as play:
+        server.gate.clear()
+        play.begin()
+        assert "timed out" in (await play.finished()).error
+        server.gate.set()
+        llm._first_token_ms = 5_000
+        play.begin("t2")
+        play.release("t2")
+        assert (await play.finished("t2")).error == ""
+
+
+async def test_a_reply_of_which_nothing_may_be_said_is_withheld(server: ModelServer) -> None:
+    async with stage(server, new_clean=lambda: lambda piece: None) as play:
+        play.begin()
+        finished = await play.finished()
+        assert finished.withheld and not finished.error and not finished.heard
+
+
+async def test_a_model_without_words_is_an_error(server: ModelServer) -> None:
+    server.reply = ()
+    async with stage(server) as play:
+        play.begin()
+        assert (await play.finished()).error == "the model returned no words"
+
+
+async def test_memory_goes_into_a_copy_of_the_prompt(server: ModelServer) -> None:
+    """R-012, R-040: assembled before the call, in front of the question; the shared prompt stays as it was."""
+    memory = Memory(facts=("The blade is cracked.",), omitted=("recall: late by 4 ms",))
+    async with stage(server, context=memory) as play:
+        asked = prompt("How is my blade?")
+        play.mouth.begin(TurnId("t1"), asked)
+        play.release()
+        await play.finished()
+        assert asked == prompt("How is my blade?")
+        messages = server.requests[-1]["messages"]
+        assert messages[0] == {"role": "system", "content": "You are Grimjaw, a smith."}
+        assert messages[-1]["content"] == "Facts: The blade is cracked.\nAlice: How is my blade?"
+        (injected,) = play.of(Injected)
+        assert injected.omitted == ("recall: late by 4 ms",)
+        assert "The blade is cracked." in injected.prompt_text
+
+
+async def test_priming_reads_the_prompt_in_and_gives_way_to_a_begin(server: ModelServer) -> None:
+    async with stage(server) as play:
+        server.gate.clear()
+        play.mouth.prime(prompt("How is"))
+        await asyncio.wait_for(server.arrived.wait(), DEADLINE_S)
+        assert server.requests[-1]["max_tokens"] == 1
+        assert server.requests[-1]["cache_prompt"] is True and server.requests[-1]["id_slot"] == 0
+        play.begin()
+        await asyncio.wait_for(server.gave_up.wait(), DEADLINE_S)
+        server.gate.set()
+        play.release()
+        assert (await play.finished()).heard == "Well met. The blade is ready."
+
+
+async def test_a_filler_is_played_once_while_nothing_else_is_heard(server: ModelServer) -> None:
+    async with stage(server) as play:
+        play.mouth._line.send(_filler("Hm."))  # type: ignore[union-attr]
+        async with asyncio.timeout(DEADLINE_S):
+            while len(play.mouth._speaker._fillers.get("Hm.", b"")) < 3 * 10 * 48:
+                await asyncio.sleep(0.001)
+        server.gate.clear()
+        play.begin()
+        play.mouth.fill(TurnId("t1"), "Hm.")
+        assert not play.sound  # not released yet
+        play.release()
+        play.mouth.fill(TurnId("t1"), "Hm.")
+        play.mouth.fill(TurnId("t1"), "Hm.")
+        await play.until(lambda: len(play.sound) == 3 * 10 * 48)
+        server.gate.set()
+        finished = await play.finished()
+        assert finished.heard == "Well met. The blade is ready."
+        assert len(play.sound) == (3 + 9 + 19) * 10 * 48
+        stages = [mark.stage for mark in play.of(Marked)]
+        assert stages.count(turns.Stage.FILLER) == 1
+        assert stages.index(turns.Stage.FILLER) < stages.index(turns.Stage.FIRST_AUDIO)
+
+
+def _filler(text: str):  # type: ignore[no-untyped-def]
+    from glyphoxa_processors.frames import FillerFrame
+
+    return FillerFrame(text)

@@ -1,0 +1,220 @@
+"""Twins for graphs: a model behind a real port, a voice that hums, memory that answers from a dict."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from aiohttp import web
+from numpy.typing import NDArray
+
+from glyphoxa.context.ports import HotContext
+from glyphoxa.context.prompt import Message, Prompt
+from glyphoxa.domain.campaign import Npc, Player
+from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, TurnId
+from glyphoxa.domain.utterance import Correction
+from glyphoxa.npc.mouth import Finished, MouthEvent
+from glyphoxa_pipelines.cascaded import CascadedMouth, build
+from glyphoxa_pipelines.host import Host
+from glyphoxa_pipelines.parts import MouthParts
+from glyphoxa_processors.local_services import make_llm, make_tts
+
+DEADLINE_S = 10
+GRIMJAW = Npc(NpcId("grimjaw"), EntityId("grimjaw"), "Grimjaw", "You are Grimjaw, a smith.")
+MIRA = Npc(NpcId("mira"), EntityId("mira"), "Mira", "You are Mira, an innkeeper.")
+ALICE = Player(PlayerId("alice"), "Alice")
+BOB = Player(PlayerId("bob"), "Bob")
+
+
+class ModelServer:
+    """Speaks the streaming chat-completions protocol. `gate` holds a reply back before its first token."""
+
+    def __init__(self) -> None:
+        self.base_url = ""
+        self.reply: Sequence[str] = ("Well met. ", "The blade ", "is ready.")
+        self.requests: list[dict[str, Any]] = []
+        self.arrived = asyncio.Event()
+        self.gave_up = asyncio.Event()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.status = 200
+
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        asked = await request.json()
+        self.requests.append(asked)
+        self.arrived.set()
+        try:
+            return await self._answer(request, asked)
+        except (asyncio.CancelledError, ConnectionError):
+            self.gave_up.set()
+            raise
+
+    async def _answer(self, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
+        if self.status != 200:
+            return web.json_response({"error": {"message": "out of order"}}, status=self.status)
+        if not asked.get("stream"):
+            await self.gate.wait()
+            choice = {"index": 0, "message": {"role": "assistant", "content": "W"}, "finish_reason": "length"}
+            return web.json_response(
+                {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+            )
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await self.gate.wait()
+        for token in self.reply:
+            choice = {"index": 0, "delta": {"content": token}, "finish_reason": None}
+            chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+            await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
+        await response.write(b"data: [DONE]\n\n")
+        return response
+
+
+@asynccontextmanager
+async def model_server() -> AsyncIterator[ModelServer]:
+    server = ModelServer()
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", server.complete)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    server.base_url = f"http://{host}:{port}/v1"
+    try:
+        yield server
+    finally:
+        server.gate.set()
+        await runner.cleanup()
+
+
+def hum(ms_per_character: int = 10) -> Callable[[str], Iterator[NDArray[np.int16]]]:
+    """A voice: a loud constant for as long as the text is."""
+
+    def synthesise(text: str) -> Iterator[NDArray[np.int16]]:
+        for _ in text:
+            yield np.full(24 * ms_per_character, 8_000, dtype=np.int16)
+
+    return synthesise
+
+
+@dataclass
+class Memory:
+    facts: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
+    asked: list[str] = field(default_factory=list)
+
+    async def gather(self, npc: NpcId, question: str) -> HotContext:
+        self.asked.append(question)
+        return HotContext(self.facts, (), self.omitted)
+
+    def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
+        return HotContext(self.facts, (), self.omitted)
+
+
+class SentenceSplitter:
+    def __init__(self) -> None:
+        self._text = ""
+
+    def push(self, text: str) -> Iterator[str]:
+        self._text += text
+        while found := re.search(r"[.!?] ", self._text):
+            yield self._text[: found.end()]
+            self._text = self._text[found.end() :]
+
+    def flush(self) -> Iterator[str]:
+        if self._text.strip():
+            yield self._text
+        self._text = ""
+
+
+@dataclass(frozen=True)
+class Corrected:
+    text: str
+    corrections: tuple[Correction, ...] = ()
+
+
+class Stage:
+    """One NPC's mouth on a real graph, its sink and its reports."""
+
+    def __init__(self, server: ModelServer, **changes: Any) -> None:
+        self.host = Host()
+        self.sound = bytearray()
+        self.chunks: list[tuple[float, int]] = []
+        self.events: list[MouthEvent] = []
+        self.heard_something = asyncio.Event()
+        self._changed = asyncio.Condition()
+        self._news = asyncio.Event()
+        npc = changes.pop("npc", GRIMJAW)
+        self.parts = replace(
+            MouthParts(
+                npc=npc,
+                llm=make_llm(server.base_url, slot=0),
+                tts=make_tts(hum(), voice=f"hum-{npc.id}"),
+                context=Memory(),
+                new_splitter=SentenceSplitter,
+                new_clean=lambda: str,
+                sink=self._sink,
+                listener=self._listen,
+                host=self.host,
+            ),
+            **changes,
+        )
+        self.mouth: CascadedMouth
+
+    def _sink(self, npc: NpcId, pcm: bytes) -> None:
+        self.sound += pcm
+        self.chunks.append((asyncio.get_running_loop().time(), len(pcm)))
+        self.heard_something.set()
+        self._news.set()
+
+    def _listen(self, event: MouthEvent) -> None:
+        self.events.append(event)
+        self._news.set()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something that this mouth does makes it true."""
+        async with asyncio.timeout(DEADLINE_S):
+            while not holds():
+                self._news.clear()
+                await self._news.wait()
+
+    def of(self, kind: type[MouthEvent], turn: str = "t1") -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind) and event.turn == turn]
+
+    async def finished(self, turn: str = "t1") -> Finished:
+        await self.until(lambda: bool(self.of(Finished, turn)))
+        return self.of(Finished, turn)[0]
+
+    def begin(self, turn: str = "t1", words: str = "How is my blade?") -> None:
+        self.mouth.begin(TurnId(turn), prompt(words))
+
+    def release(self, turn: str = "t1") -> None:
+        self.mouth.release(TurnId(turn))
+
+    def cancel(self, turn: str = "t1") -> None:
+        self.mouth.cancel(TurnId(turn))
+
+
+@asynccontextmanager
+async def stage(server: ModelServer, **changes: Any) -> AsyncIterator[Stage]:
+    play = Stage(server, **changes)
+    mouth = await build(play.parts)
+    assert isinstance(mouth, CascadedMouth)
+    play.mouth = mouth
+    await play.mouth.start()
+    try:
+        yield play
+    finally:
+        await play.mouth.close()
+        await play.host.close()
+
+
+def prompt(words: str, npc: Npc = GRIMJAW) -> Prompt:
+    messages = (Message("system", npc.persona), Message("user", f"Alice: {words}"))
+    return Prompt(npc.id, messages, question=words, speaker_name="Alice")

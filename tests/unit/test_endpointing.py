@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import pytest
+
+from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import PlayerId
+from glyphoxa.domain.utterance import Correction
+from glyphoxa.turns.endpointing import (
+    AskAgain,
+    Endpointing,
+    EndpointingEffect,
+    Final,
+    Heard,
+    Partial,
+    Paused,
+    Report,
+    Started,
+    Tick,
+    sounds_unfinished,
+)
+
+ALICE = PlayerId("alice")
+
+
+def heard(text: str, *, at_ms: int = 0, raw: str | None = None, corrections: tuple[Correction, ...] = ()) -> Heard:
+    return Heard(text, text if raw is None else raw, corrections, transcript_ms=at_ms, corrected_ms=at_ms)
+
+
+def reports(effects: tuple[EndpointingEffect, ...]) -> list[object]:
+    return [effect.event for effect in effects if isinstance(effect, Report)]
+
+
+def kinds(effects: tuple[EndpointingEffect, ...]) -> list[type]:
+    return [type(report) for report in reports(effects)]
+
+
+def paused_after(text: str, **settings: int) -> Endpointing:
+    """Speech from 1000 to 2000 ms, its transcript there at 2300."""
+    ear = Endpointing(ALICE, **settings)  # type: ignore[arg-type]
+    ear.on(Started(1_000))
+    ear.on(Paused(speech_end_ms=2_000, at_ms=2_200))
+    ear.on(Final(heard(text, at_ms=2_300), at_ms=2_300))
+    return ear
+
+
+def test_a_turn_is_eager_at_the_pause_and_ends_after_the_silence() -> None:
+    ear = Endpointing(ALICE)
+    assert reports(ear.on(Started(1_000))) == [SpeechStarted(ALICE, 1_000)]
+    assert kinds(ear.on(Paused(2_000, at_ms=2_200))) == []
+    effects = ear.on(Final(heard("Good evening, Grimjaw.", at_ms=2_300), at_ms=2_300))
+    assert kinds(effects) == [EagerTurn]
+    assert AskAgain(2_480) in effects
+    (ended,) = reports(ear.on(Tick(2_480)))
+    assert isinstance(ended, TurnEnded)
+    assert (ended.draft.text, ended.draft.began_ms, ended.draft.speech_end_ms) == (
+        "Good evening, Grimjaw.",
+        1_000,
+        2_000,
+    )
+    assert ended.draft.transcript_ms == 2_300
+
+
+def test_a_pause_inside_a_turn_does_not_cut_it_in_two() -> None:
+    ear = paused_after("Good evening, Grimjaw.")
+    assert kinds(ear.on(Started(2_400))) == [SpeechStarted]
+    assert kinds(ear.on(Tick(2_480))) == []
+    ear.on(Paused(3_000, at_ms=3_200))
+    (eager,) = reports(ear.on(Final(heard("How is my blade?"), at_ms=3_300)))
+    assert isinstance(eager, EagerTurn)
+    assert eager.draft.text == "Good evening, Grimjaw. How is my blade?"
+    (ended,) = reports(ear.on(Tick(3_480)))
+    assert isinstance(ended, TurnEnded)
+    assert ended.draft == eager.draft
+
+
+def test_words_that_sound_unfinished_are_waited_for_longer() -> None:
+    ear = paused_after("I would like the")
+    assert ear.on(Tick(2_480)) == (AskAgain(2_900),)
+    assert kinds(ear.on(Tick(2_900))) == [TurnEnded]
+
+
+def test_a_transcript_later_than_the_silence_ends_the_turn_at_once() -> None:
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    ear.on(Paused(2_000, at_ms=2_200))
+    assert kinds(ear.on(Final(heard("Yes."), at_ms=2_600))) == [TurnEnded]
+
+
+def test_sound_without_words_is_nothing_said() -> None:
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    ear.on(Paused(1_200, at_ms=1_400))
+    assert reports(ear.on(Final(heard(""), at_ms=1_500))) == [NothingSaid(ALICE, 1_500)]
+
+
+def test_a_cough_after_words_does_not_undo_them() -> None:
+    ear = paused_after("A pint, please.")
+    ear.on(Started(2_400))
+    ear.on(Paused(2_500, at_ms=2_700))
+    ear.on(Final(heard(""), at_ms=2_800))
+    (ended,) = reports(ear.on(Tick(2_980)))
+    assert isinstance(ended, TurnEnded)
+    assert ended.draft.text == "A pint, please."
+
+
+def test_a_recogniser_that_never_answers_does_not_hold_the_turn_forever() -> None:
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    assert ear.on(Paused(2_000, at_ms=2_200)) == (AskAgain(5_000),)
+    assert reports(ear.on(Tick(5_000))) == [NothingSaid(ALICE, 5_000)]
+
+
+def test_a_recogniser_that_never_finishes_leaves_the_words_of_the_last_partial() -> None:
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    assert kinds(ear.on(Partial(heard("Good evening"), at_ms=1_500))) == [PartialHeard]
+    ear.on(Paused(2_000, at_ms=2_200))
+    (ended,) = reports(ear.on(Tick(5_000)))
+    assert isinstance(ended, TurnEnded)
+    assert ended.draft.text == "Good evening"
+
+
+def test_words_that_come_after_the_turn_was_given_up_are_a_turn_after_all() -> None:
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    ear.on(Paused(2_000, at_ms=2_200))
+    ear.on(Tick(5_000))
+    effects = ear.on(Final(heard("Where were you?"), at_ms=5_400))
+    assert kinds(effects) == [SpeechStarted, TurnEnded]
+    ended = reports(effects)[1]
+    assert isinstance(ended, TurnEnded)
+    assert ended.draft.speech_end_ms == 2_000
+
+
+def test_a_voice_too_quiet_for_the_detector_is_still_a_turn() -> None:
+    ear = Endpointing(ALICE)
+    effects = ear.on(Final(heard("Over here."), at_ms=1_000))
+    assert kinds(effects) == [SpeechStarted, EagerTurn]
+    assert kinds(ear.on(Tick(1_480))) == [TurnEnded]
+
+
+def test_two_pauses_wait_for_both_transcripts() -> None:
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    ear.on(Paused(2_000, at_ms=2_200))
+    ear.on(Started(2_300))
+    ear.on(Paused(2_600, at_ms=2_800))
+    assert kinds(ear.on(Final(heard("First."), at_ms=3_200))) == []
+    (ended,) = reports(ear.on(Final(heard("Second."), at_ms=3_400)))
+    assert isinstance(ended, TurnEnded)
+    assert ended.draft.text == "First. Second."
+
+
+def test_a_streaming_service_that_does_not_confirm_is_believed_after_a_while() -> None:
+    ear = Endpointing(ALICE, confirm_within_ms=350)
+    ear.on(Started(1_000))
+    ear.on(Final(heard("Good evening, Grimjaw."), at_ms=1_900, closes=False))
+    assert ear.on(Paused(2_000, at_ms=2_200)) == (AskAgain(2_350),)
+    ear.on(Tick(2_350))
+    assert kinds(ear.on(Tick(2_480))) == [TurnEnded]
+
+
+def test_partials_carry_the_segments_before_them() -> None:
+    ear = paused_after("Good evening.")
+    ear.on(Started(2_400))
+    (partial,) = reports(ear.on(Partial(heard("How is"), at_ms=2_900)))
+    assert partial == PartialHeard(ALICE, "Good evening. How is", "Good evening. How is", 2_900)
+
+
+def test_corrections_of_later_segments_keep_their_place_in_the_raw_text() -> None:
+    fix = Correction(6, 11, "grim jaw"[:5], "Grimjaw", 0.9, "phonetic", "sounds alike")
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    ear.on(Final(heard("Well."), at_ms=1_500, closes=False))
+    ear.on(Paused(2_000, at_ms=2_200))
+    (eager,) = reports(ear.on(Final(heard("Hello Grimjaw.", raw="Hello grim jaw.", corrections=(fix,)), at_ms=2_300)))
+    assert isinstance(eager, EagerTurn)
+    (moved,) = eager.draft.corrections
+    assert eager.draft.raw_text == "Well. Hello grim jaw."
+    assert (moved.start, moved.end) == (12, 17)
+
+
+@pytest.mark.parametrize(
+    ("text", "unfinished"),
+    [
+        ("How is my blade?", False),
+        ("I think so.", False),
+        ("Tell me about the", True),
+        ("I went there and.", True),
+        ("Well,", True),
+        ("So I said...", True),
+        ("no stop here", True),
+    ],
+)
+def test_what_sounds_unfinished(text: str, unfinished: bool) -> None:
+    assert sounds_unfinished(text) is unfinished
+
+
+def test_without_full_stops_only_the_last_word_tells() -> None:
+    assert not sounds_unfinished("how is my blade", punctuated=False)
+    assert sounds_unfinished("how is my", punctuated=False)
+
+
+def test_german_ends_in_german_words() -> None:
+    assert sounds_unfinished("Ich möchte die.", language="de")
+    assert not sounds_unfinished("I would like to die.", language="en")

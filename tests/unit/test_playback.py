@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glyphoxa.turns.playback import (
+    Cancelled,
+    FillerBegins,
+    FillerCame,
+    Over,
+    PieceBegan,
+    PieceBegins,
+    PieceEnded,
+    Playback,
+    PlaybackEvent,
+    Played,
+    Released,
+    ReplyEnded,
+    ReplyFailed,
+    SoundBegins,
+    SoundCame,
+)
+
+CHUNK = 480
+
+
+def played_out(playback: Playback) -> list[object]:
+    """Play as much as there is, a chunk at a time; everything that came of it."""
+    effects: list[object] = []
+    while n_samples := playback.playable(CHUNK):
+        effects += playback.on(Played(n_samples))
+    return effects
+
+
+def reply(*pieces: tuple[str, int]) -> Playback:
+    playback = Playback()
+    for text, n_samples in pieces:
+        playback.on(PieceBegan(text))
+        playback.on(SoundCame(n_samples))
+        playback.on(PieceEnded())
+    playback.on(ReplyEnded())
+    return playback
+
+
+def over(effects: object) -> Over:
+    assert isinstance(effects, list | tuple)
+    (found,) = (effect for effect in effects if isinstance(effect, Over))
+    return found
+
+
+def test_a_held_reply_is_not_played() -> None:
+    playback = reply(("Well met.", 24_000))
+    assert playback.playable(CHUNK) == 0
+    playback.on(Released())
+    assert playback.playable(CHUNK) == CHUNK
+
+
+def test_a_reply_that_was_played_to_its_end_was_heard_whole() -> None:
+    playback = reply(("Well met.", 1_000), ("How are you?", 1_001))
+    playback.on(Released())
+    effects = played_out(playback)
+    assert effects[0] == SoundBegins()
+    assert [e.text for e in effects if isinstance(e, PieceBegins)] == ["Well met.", "How are you?"]
+    assert over(effects) == Over("Well met. How are you?", "Well met. How are you?", 2_001, False, False, "")
+
+
+def test_only_whole_words_count_as_heard() -> None:
+    playback = reply(("one two six ten", 15_000))
+    playback.on(Released())
+    playback.on(Played(6_000))  # of "one two", six tenths of a word are missing
+    assert over(playback.on(Cancelled())).heard == "one"
+
+
+def test_a_piece_that_is_still_being_made_has_an_estimated_length() -> None:
+    playback = Playback()
+    playback.on(Released())
+    playback.on(PieceBegan("a clause of thirty characters."))
+    playback.on(SoundCame(24_000))
+    playback.on(Played(24_000))
+    assert over(playback.on(Cancelled())).heard == "a clause of"
+
+
+def test_less_than_a_chunk_waits_for_more_unless_its_piece_is_complete() -> None:
+    playback = Playback()
+    playback.on(Released())
+    playback.on(PieceBegan("Hm."))
+    playback.on(SoundCame(100))
+    assert playback.playable(CHUNK) == 0
+    playback.on(PieceEnded())
+    assert playback.playable(CHUNK) == 100
+
+
+def test_cancelled_before_it_was_heard_it_was_not_interrupted() -> None:
+    playback = reply(("Well met.", 24_000))
+    ended = over(playback.on(Cancelled()))
+    assert (ended.heard, ended.interrupted, ended.reply) == ("", False, "Well met.")
+
+
+def test_a_filler_comes_first_and_is_no_part_of_the_reply() -> None:
+    playback = Playback()
+    playback.on(Released())
+    assert playback.on(FillerCame(700)) == (FillerBegins(),)
+    assert playback.on(FillerCame(700)) == ()
+    playback.on(PieceBegan("Yes."))
+    playback.on(SoundCame(CHUNK))
+    playback.on(ReplyEnded())
+    assert playback.playable(CHUNK) == CHUNK
+    assert playback.on(Played(CHUNK)) == ()
+    assert playback.on(Played(220)) == ()
+    ended = over(playback.on(Played(CHUNK)))
+    assert (ended.n_samples, ended.heard) == (CHUNK, "Yes.")
+
+
+def test_no_filler_once_the_reply_is_heard_or_before_it_may_be() -> None:
+    playback = reply(("Well met.", 24_000))
+    assert playback.on(FillerCame(700)) == ()
+    playback.on(Released())
+    playback.on(Played(CHUNK))
+    assert not playback.accepts_filler()
+    assert playback.on(FillerCame(700)) == ()
+
+
+def test_a_failed_reply_plays_what_there_is_and_says_why_it_is_not_whole() -> None:
+    playback = Playback()
+    playback.on(Released())
+    playback.on(PieceBegan("Well met."))
+    playback.on(SoundCame(CHUNK))
+    assert playback.on(ReplyFailed("the model is away")) == ()
+    assert over(played_out(playback)).error == "the model is away"
+
+
+def test_the_first_reason_counts() -> None:
+    playback = Playback()
+    ended = over(playback.on(ReplyFailed("no key")))
+    assert ended.error == "no key"
+    assert playback.on(ReplyFailed("no words")) == ()
+
+
+def test_a_withheld_reply_is_over_at_once() -> None:
+    assert over(Playback().on(ReplyEnded(withheld=True))).withheld
+
+
+def test_a_voice_without_sound_is_an_error() -> None:
+    playback = Playback()
+    playback.on(PieceBegan("Well met."))
+    assert over(playback.on(ReplyEnded())).error == "the voice made no sound"
+
+
+def test_a_piece_without_sound_does_not_block_the_next() -> None:
+    playback = reply(("...", 0), ("Yes.", CHUNK))
+    playback.on(Released())
+    assert over(played_out(playback)).n_samples == CHUNK
+
+
+EVENTS = st.one_of(
+    st.builds(PieceBegan, st.text(alphabet="ab .", min_size=1, max_size=12)),
+    st.builds(SoundCame, st.integers(1, 3_000)),
+    st.just(PieceEnded()),
+    st.builds(FillerCame, st.integers(1, 2_000)),
+    st.just(ReplyEnded()),
+    st.just(ReplyFailed("x")),
+    st.just(Released()),
+    st.just(Cancelled()),
+)
+
+
+@given(st.lists(EVENTS, max_size=30))
+def test_in_any_order_it_is_over_once_and_what_was_heard_begins_the_reply(events: list[PlaybackEvent]) -> None:
+    playback = Playback()
+    ends: list[Over] = []
+    for event in [*events, Released(), Cancelled()]:
+        ends += (effect for effect in playback.on(event) if isinstance(effect, Over))
+        while n_samples := playback.playable(CHUNK):
+            ends += (effect for effect in playback.on(Played(n_samples)) if isinstance(effect, Over))
+    assert len(ends) == 1
+    assert len(ends[0].heard) <= len(ends[0].reply)
