@@ -19,9 +19,7 @@ def named(npc: NpcId, position: int = 3) -> Mention:
 
 
 def test_the_first_name_called_is_meant() -> None:
-    decided = Addressing().decide(
-        TAMSIN, [called(INNKEEPER, 5), called(SMITH, 1)], present=BOTH, names=NAMES, at_ms=0
-    )
+    decided = Addressing().decide(TAMSIN, [called(INNKEEPER, 5), called(SMITH, 1)], present=BOTH, names=NAMES, at_ms=0)
     assert (decided.npc, decided.reason) == (SMITH, "Grimjaw was called")
 
 

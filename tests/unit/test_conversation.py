@@ -68,7 +68,9 @@ def test_an_npc_that_was_cut_off_before_a_word_was_heard_said_nothing() -> None:
 def test_hot_context_joins_a_copy_near_the_end() -> None:
     prompt = Conversation(GRIMJAW).prompt("How is my blade?", "Tamsin")
     hot = HotContext(
-        facts=("The blade is half done.", "It is called Emberlyth."), identity=("Mirelle knows Grimjaw.",), scene="forge."
+        facts=("The blade is half done.", "It is called Emberlyth."),
+        identity=("Mirelle knows Grimjaw.",),
+        scene="forge.",
     )
     asked = with_hot_context(prompt, hot)
     assert asked.messages[0].content == "You are Grimjaw, a smith.\nMirelle knows Grimjaw."

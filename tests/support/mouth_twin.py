@@ -1,0 +1,59 @@
+"""A mouth that follows the protocol of `glyphoxa.npc.mouth`, with replies from a test and no sound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from glyphoxa.context.prompt import Prompt
+from glyphoxa.domain.campaign import Npc
+from glyphoxa.domain.ids import TurnId
+from glyphoxa.domain.turn import Stage
+from glyphoxa.npc.mouth import Finished, Listener, Marked, SentenceStarted
+
+
+class MouthTwin:
+    """Answers "Aye." to everything; is heard when released, ends when told to."""
+
+    def __init__(self, npc: Npc, listener: Listener, now_ms: Callable[[], int]) -> None:
+        self.npc, self._listener, self._now_ms = npc, listener, now_ms
+        self.asked: list[Prompt] = []
+        self.primed: list[Prompt] = []
+        self.fillers: list[str] = []
+        self.turn: TurnId | None = None
+        self.is_heard = False
+        self.is_closed = False
+        self.reply = "Aye."
+
+    async def start(self) -> None: ...
+
+    def prime(self, prompt: Prompt) -> None:
+        self.primed.append(prompt)
+
+    def begin(self, turn: TurnId, prompt: Prompt) -> None:
+        assert self.turn is None
+        self.turn, self.is_heard = turn, False
+        self.asked.append(prompt)
+        self._listener(Marked(self.npc.id, turn, Stage.FIRST_TOKEN, self._now_ms()))
+
+    def release(self, turn: TurnId) -> None:
+        assert turn == self.turn
+        self.is_heard = True
+        self._listener(Marked(self.npc.id, turn, Stage.FIRST_AUDIO, self._now_ms()))
+        self._listener(SentenceStarted(self.npc.id, turn, self.reply, self._now_ms()))
+
+    def cancel(self, turn: TurnId) -> None:
+        if turn == self.turn:
+            self.end(heard=self.reply.split()[0] if self.is_heard else "", interrupted=self.is_heard)
+
+    def fill(self, turn: TurnId, text: str) -> None:
+        self.fillers.append(text)
+
+    def end(self, *, heard: str | None = None, interrupted: bool = False) -> None:
+        """The reply is over."""
+        assert self.turn is not None
+        turn, self.turn = self.turn, None
+        said = self.reply if heard is None else heard
+        self._listener(Finished(self.npc.id, turn, self.reply, said, 500, interrupted, self._now_ms()))
+
+    async def close(self) -> None:
+        self.is_closed = True

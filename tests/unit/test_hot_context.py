@@ -1,0 +1,139 @@
+"""What an NPC has in mind, under deadlines, and looked up while somebody still speaks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from glyphoxa.context.assembly import Budgets, HotContextAssembly
+from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.speech.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.keywords import KeywordSpotter
+from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SMITH, TAMSIN, a_campaign, an_utterance
+from tests.support.memory_twins import GraphTwin, LogTwin
+
+BROTHER = an_utterance("My brother Joren was lost in the fen.", id="told")
+
+
+class Mind:
+    """An assembly over twins."""
+
+    def __init__(self) -> None:
+        campaign = a_campaign()
+        self.graph, self.log = GraphTwin(campaign), LogTwin()
+        names = [Entry(e.name, e.id, e.type, e.aliases) for e in campaign.entities]
+        self.in_prompt: dict[NpcId, list[str]] = {}
+        self.prefetch = Prefetch(
+            CAMPAIGN,
+            graph=self.graph,
+            talk=self.log,
+            spotter=KeywordSpotter(Gazetteer.build(names)),
+            present=lambda: (SMITH,),
+            known_utterances=lambda _: (),
+        )
+        self.assembly = HotContextAssembly(
+            campaign,
+            graph=self.graph,
+            talk=self.log,
+            prefetch=self.prefetch,
+            known_utterances=lambda _: (),
+            budgets=Budgets(part_deadline_ms=20, recall_deadline_ms=20),
+        )
+        self.assembly.enter(campaign.scene(FORGE))
+
+    async def partial(self, text: str) -> None:
+        """A partial transcript, and the look-ups it starts."""
+        before = asyncio.all_tasks()
+        self.prefetch.on_partial(TAMSIN, text)
+        await asyncio.gather(*(asyncio.all_tasks() - before))
+
+
+@pytest.fixture
+async def mind() -> AsyncIterator[Mind]:
+    mind = Mind()
+    await mind.log.append([BROTHER])
+    yield mind
+    await mind.prefetch.close()
+
+
+async def test_identity_scene_and_what_is_asked_about_are_there(mind: Mind) -> None:
+    """R-014 to R-021."""
+    hot = await mind.assembly.gather(SMITH, "What do you know of Eldrinax?")
+    assert "Grimjaw is a smith." in hot.identity
+    assert "Mirelle knows Grimjaw." in hot.identity
+    assert hot.scene == "night, the forge."
+    assert hot.facts == ("Eldrinax is an old wizard.",)
+    assert hot.omitted == ()
+
+
+async def test_an_npc_recalls_only_what_it_witnessed(mind: Mind) -> None:
+    asked = "do you remember my brother?"
+    assert [fact.utterance_id for fact in (await mind.assembly.gather(SMITH, asked)).recalled] == ["told"]
+    assert (await mind.assembly.gather(INNKEEPER, asked)).recalled == ()
+
+
+async def test_a_secret_stands_only_in_the_mind_of_who_knows_it(mind: Mind) -> None:
+    assert any("false crown" in line for line in (await mind.assembly.gather(SMITH, "")).identity)
+    assert not any("false crown" in line for line in (await mind.assembly.gather(INNKEEPER, "")).identity)
+
+
+async def test_a_late_part_is_left_out_and_said_so_and_the_others_are_there(mind: Mind) -> None:
+    mind.log.weather.late = True
+    hot = await mind.assembly.gather(SMITH, "What of Eldrinax?")
+    assert hot.facts == ("Eldrinax is an old wizard.",)
+    assert hot.omitted == ("recall: not there within 20 ms",)
+
+
+async def test_a_failing_database_leaves_the_npc_what_it_had_in_mind_last_time(mind: Mind) -> None:
+    before = await mind.assembly.gather(SMITH, "Hello.")
+    mind.graph.weather.away = mind.log.weather.away = True
+    now = await mind.assembly.gather(SMITH, "Hello.")
+    assert now.identity == before.identity
+    assert any(part.startswith("recall: the database is away") for part in now.omitted)
+
+
+async def test_a_name_in_a_partial_is_looked_up_before_the_question_ends(mind: Mind) -> None:
+    """R-038, R-041."""
+    await mind.partial("What do you know of Eldrinax")
+    mind.graph.weather.away = True
+    assert mind.assembly.gather_nowait(SMITH, "What do you know of Eldrinax").facts == ("Eldrinax is an old wizard.",)
+
+
+async def test_a_question_about_the_past_asks_memory_while_it_is_spoken(mind: Mind) -> None:
+    """R-039: the answer is there although memory is late when the question ends."""
+    await mind.partial("Do you remember my brother and")
+    mind.log.weather.late = True
+    hot = await mind.assembly.gather(SMITH, "Do you remember my brother and his lantern?")
+    assert [fact.utterance_id for fact in hot.recalled] == ["told"]
+
+
+async def test_facts_shown_on_a_partial_stay_in_front_for_the_prompt_cache(mind: Mind) -> None:
+    await mind.log.append([replace(an_utterance("Eldrinax owes me.", id="owes"), witnesses=frozenset({SMITH}))])
+    await mind.partial("Has Eldrinax ever")
+    primed = mind.assembly.gather_nowait(SMITH, "Has Eldrinax ever")
+    final = await mind.assembly.gather(SMITH, "Has Eldrinax ever paid my brother?")
+    assert final.facts[: len(primed.facts)] == primed.facts
+    assert len(final.facts) <= Budgets().max_facts
+
+
+async def test_a_new_speech_starts_with_an_empty_sheet(mind: Mind) -> None:
+    await mind.partial("do you remember my brother Joren then")
+    mind.prefetch.forget(TAMSIN)
+    mind.assembly.new_speech()
+    assert mind.assembly.gather_nowait(SMITH, "Hello there.").facts == ()
+
+
+async def test_the_table_plays_on_without_memory() -> None:
+    """C-54: `none`."""
+    campaign = a_campaign()
+    spotter = KeywordSpotter(Gazetteer.build([]))
+    prefetch = Prefetch(
+        CAMPAIGN, graph=None, talk=None, spotter=spotter, present=lambda: (SMITH,), known_utterances=lambda _: ()
+    )
+    assembly = HotContextAssembly(campaign, graph=None, talk=None, prefetch=prefetch, known_utterances=lambda _: ())
+    prefetch.on_partial(TAMSIN, "do you remember Eldrinax from last time")
+    assert (await assembly.gather(SMITH, "Hello?")).facts == ()

@@ -1,0 +1,259 @@
+"""The room with real actors and mouths that follow the protocol, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from glyphoxa.actors.supervisor import Supervisor
+from glyphoxa.context.conversation import Conversation
+from glyphoxa.domain.campaign import Npc
+from glyphoxa.domain.events import Degraded, NpcSpeaks, TableEvent, TurnFinished, UtteranceKept
+from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
+from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.mouth import Listener, MouthEvent
+from glyphoxa.npc.room import Move, Room
+from glyphoxa.npc.scribe import Scribe
+from glyphoxa.turns.address import Mention
+from glyphoxa.turns.talk import Talk
+from tests.support.builders import BRAN, CAMPAIGN, FORGE, INNKEEPER, MARKET, SESSION, SMITH, TAMSIN, a_campaign, a_draft
+from tests.support.memory_twins import LogTwin
+from tests.support.mouth_twin import MouthTwin
+
+NAMES = {npc.id: npc.name for npc in a_campaign().npcs}
+
+
+def named(text: str) -> list[Mention]:
+    return [Mention(npc, name, text.find(name), True) for npc, name in NAMES.items() if name in text]
+
+
+class TableOfTwins:
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.timers: list[tuple[int, Callable[[], None]]] = []
+        self.events: list[TableEvent] = []
+        self.mouths: dict[NpcId, list[MouthTwin]] = {npc: [] for npc in NAMES}
+        self.log = LogTwin()
+        self.pauses = 0
+        campaign = a_campaign()
+        self.scribe = Scribe(
+            CAMPAIGN, keeper=self.log, turns=self.log, tell=self.events.append, now_ms=self.clock, pause=self._pause
+        )
+        self.npcs = {
+            npc.id: NpcActor(
+                npc,
+                conversation=Conversation(npc),
+                open_mouth=self._open_mouth,
+                tell=self._from_mouth,
+                now_ms=self.clock,
+            )
+            for npc in campaign.npcs
+        }
+        self.room = Room(
+            campaign,
+            SESSION,
+            decisions=Talk(named, NAMES),
+            npcs=self.npcs,
+            scribe=self.scribe,
+            tell=self.events.append,
+            now_ms=self.clock,
+            call_at=lambda at_ms, callback: self.timers.append((at_ms, callback)),
+        )
+        self.supervisor = Supervisor()
+
+    def clock(self) -> int:
+        return self.now_ms
+
+    async def _pause(self) -> None:
+        self.pauses += 1
+        await asyncio.sleep(0)
+
+    async def _open_mouth(self, npc: Npc, listener: Listener) -> MouthTwin:
+        self.mouths[npc.id].append(MouthTwin(npc, listener, self.clock))
+        return self.mouths[npc.id][-1]
+
+    def _from_mouth(self, event: MouthEvent) -> None:
+        self.room.mailbox.post(event)
+
+    def start(self) -> None:
+        self.supervisor.start("room", self.room.run)
+        self.supervisor.start("scribe", self.scribe.run)
+        for npc_id, npc in self.npcs.items():
+            self.supervisor.start(npc_id, npc.run)
+
+    async def settle(self) -> None:
+        """Until every actor has read its mail."""
+        for _ in range(60):
+            await asyncio.sleep(0)
+
+    async def pass_time(self, ms: int) -> None:
+        self.now_ms += ms
+        due = [callback for at_ms, callback in self.timers if at_ms <= self.now_ms]
+        self.timers = [timer for timer in self.timers if timer[0] > self.now_ms]
+        for callback in due:
+            callback()
+        await self.settle()
+
+    async def says(self, player: PlayerId, text: str) -> None:
+        """Half a second of speech, a pause, the end of the turn a second after it began."""
+        draft = a_draft(player, text, end_ms=self.now_ms + 500)
+        self.room.mailbox.post(SpeechStarted(player, self.now_ms))
+        await self.pass_time(800)
+        self.room.mailbox.post(EagerTurn(draft))
+        await self.pass_time(200)
+        self.room.mailbox.post(TurnEnded(draft, self.now_ms))
+        await self.settle()
+
+    async def move(self, scene: SceneId) -> None:
+        self.room.mailbox.post(Move(a_campaign().scene(scene)))
+        await self.settle()
+
+    def mouth(self, npc: NpcId) -> MouthTwin:
+        return self.mouths[npc][-1]
+
+    def turns(self) -> list[TurnRecord]:
+        return [event.turn for event in self.events if isinstance(event, TurnFinished)]
+
+
+@pytest.fixture
+async def table() -> AsyncIterator[TableOfTwins]:
+    table = TableOfTwins()
+    async with table.supervisor:
+        table.start()
+        await table.settle()
+        await table.move(MARKET)
+        yield table
+
+
+async def test_a_question_is_answered_and_both_are_kept(table: TableOfTwins) -> None:
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    table.mouth(SMITH).end()
+    await table.settle()
+    (turn,) = table.turns()
+    assert (turn.outcome, turn.npc_id, turn.reply_heard) == (Outcome.ANSWERED, SMITH, "Aye.")
+    assert turn.first_audio_ms == 500
+    assert [(u.speaker_name, u.text) for u in table.log.utterances.values()] == [
+        ("Tamsin", "Grimjaw, how is my blade?"),
+        ("Grimjaw", "Aye."),
+    ]
+    assert all(u.witnesses == {SMITH, INNKEEPER} for u in table.log.utterances.values())
+
+
+async def test_every_npc_present_overhears_and_one_answers(table: TableOfTwins) -> None:
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    table.mouth(SMITH).end()
+    await table.settle()
+    heard = [m.content for m in table.npcs[INNKEEPER].conversation.prompt("", "x").messages]
+    assert "Tamsin says to Grimjaw: Grimjaw, how is my blade?" in heard
+    assert "Grimjaw says: Aye." in heard
+    assert table.mouth(INNKEEPER).asked == []
+
+
+async def test_who_is_not_in_the_scene_hears_nothing(table: TableOfTwins) -> None:
+    await table.move(FORGE)
+    await table.says(TAMSIN, "My brother is lost.")
+    table.mouth(SMITH).end()
+    await table.settle()
+    assert all(INNKEEPER not in u.witnesses for u in table.log.utterances.values())
+    assert len(table.npcs[INNKEEPER].conversation.utterance_ids) == 0
+
+
+async def test_what_an_npc_said_is_kept_only_as_far_as_it_was_heard(table: TableOfTwins) -> None:
+    await table.says(TAMSIN, "Grimjaw, tell me a story.")
+    table.mouth(SMITH).reply = "Once upon a time there was"
+    table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
+    table.room.mailbox.post(PartialHeard(BRAN, "wait a moment", "wait a moment", table.now_ms))
+    await table.settle()
+    (turn,) = table.turns()
+    assert (turn.outcome, turn.reply_heard) == (Outcome.INTERRUPTED, "Once")
+    last = list(table.log.utterances.values())[-1]
+    assert (last.text, last.raw_text) == ("Once", "Once upon a time there was")
+    assert table.npcs[SMITH].conversation.prompt("", "x").messages[-2].content == "Once"
+
+
+async def test_a_question_in_two_parts_is_asked_once_with_both(table: TableOfTwins) -> None:
+    table.room.mailbox.post(SpeechStarted(BRAN, 0))  # somebody else still speaks: the answer is not heard yet
+    await table.says(TAMSIN, "Grimjaw, good evening.")
+    await table.says(TAMSIN, "How is my blade?")
+    asked = table.mouth(SMITH).asked[-1].messages
+    assert asked[-1].content == "Tamsin says: Grimjaw, good evening. How is my blade?"
+    assert sum("good evening" in message.content for message in asked) == 1
+    assert [turn.outcome for turn in table.turns()] == [Outcome.MERGED]
+    assert len(table.log.utterances) == 2
+
+
+async def test_an_npc_that_falls_is_started_again_with_what_it_heard_and_the_table_plays_on(
+    table: TableOfTwins,
+) -> None:
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    broken = table.mouth(SMITH)
+    broken.cancel = None  # type: ignore[assignment, method-assign]  # calling it raises: the actor falls
+    table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
+    table.room.mailbox.post(PartialHeard(BRAN, "hold on", "hold on", table.now_ms))
+    await table.settle()
+    assert broken.is_closed
+    assert table.mouth(SMITH) is not broken
+    (turn,) = table.turns()
+    assert turn.npc_id == SMITH
+    heard = [m.content for m in table.npcs[SMITH].conversation.prompt("", "x").messages]
+    assert "Tamsin says: Grimjaw, how is my blade?" in heard
+    table.room.mailbox.post(TurnEnded(a_draft(BRAN, "Mirelle, an ale."), table.now_ms))
+    await table.pass_time(1_000)
+    assert table.mouth(INNKEEPER).is_heard
+
+
+async def test_an_answer_that_never_comes_times_out_and_the_next_question_is_answered(table: TableOfTwins) -> None:
+    table.mouth(SMITH).release = lambda turn: None  # type: ignore[method-assign]  # an engine that hangs
+    await table.says(TAMSIN, "Grimjaw, hello.")
+    await table.pass_time(15_000)
+    assert [turn.outcome for turn in table.turns()] == [Outcome.TIMED_OUT]
+    await table.says(TAMSIN, "Mirelle, hello.")
+    assert table.mouth(INNKEEPER).is_heard
+
+
+async def test_while_the_disk_is_full_the_table_plays_on_and_nothing_said_is_lost(table: TableOfTwins) -> None:
+    table.log.weather.away = True
+    await table.says(TAMSIN, "Grimjaw, remember this.")
+    assert table.mouth(SMITH).is_heard
+    assert table.pauses > 0
+    assert sum(isinstance(event, Degraded) for event in table.events) == 1
+    table.log.weather.away = False
+    table.mouth(SMITH).end()
+    await table.settle()
+    assert [u.text for u in table.log.utterances.values()] == ["Grimjaw, remember this.", "Aye."]
+    assert sum(isinstance(event, UtteranceKept) for event in table.events) == 2
+
+
+async def test_a_turn_nobody_answers_is_recorded_too(table: TableOfTwins) -> None:
+    await table.says(TAMSIN, "What a night.")
+    (turn,) = table.turns()
+    assert (turn.outcome, turn.npc_id) == (Outcome.NOT_ADDRESSED, None)
+    assert turn.stages[Stage.SPEECH_END] > 0
+
+
+async def test_captions_follow_what_is_heard(table: TableOfTwins) -> None:
+    await table.says(TAMSIN, "Grimjaw, hello.")
+    assert [event.text for event in table.events if isinstance(event, NpcSpeaks)] == ["Aye."]
+
+
+async def test_quiet_is_when_nobody_speaks_and_no_answer_is_on_its_way(table: TableOfTwins) -> None:
+    await asyncio.wait_for(table.room.wait_until_quiet(), 1)
+    await table.says(TAMSIN, "Grimjaw, hello.")
+    waiting = asyncio.create_task(table.room.wait_until_quiet())
+    await table.settle()
+    assert not waiting.done()
+    table.mouth(SMITH).end()
+    await asyncio.wait_for(waiting, 1)
+
+
+async def test_engines_read_up_while_nobody_speaks(table: TableOfTwins) -> None:
+    primed = len(table.mouth(SMITH).primed)
+    await table.says(TAMSIN, "Grimjaw, hello.")
+    table.mouth(SMITH).end()
+    await table.settle()
+    assert len(table.mouth(SMITH).primed) > primed
+    assert "Aye." in [message.content for message in table.mouth(SMITH).primed[-1].messages]
