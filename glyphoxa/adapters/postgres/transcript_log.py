@@ -8,18 +8,28 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NS_PER_MS = 1_000_000
+_UNSTORABLE = (
+    asyncpg.DataError,
+    asyncpg.ProgramLimitExceededError,
+    asyncpg.IntegrityConstraintViolationError,
+    ValueError,  # asyncpg's for an argument that does not fit its column
+)
 _DEADLINE_MS = 1000
 _APPEND_DEADLINE_MS = 10_000
 
 
 class PostgresTranscriptLog:
-    """A `TranscriptLog`. Reads have a deadline of 1 s, writes one of 10 s; late is `Unavailable`."""
+    """A `TranscriptLog`. Reads have a deadline of 1 s, writes one of 10 s; late is `Unavailable`.
+
+    `append` raises `InvalidInput` for what no column can hold (a time in the year 20000, a text of 100 MB).
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -35,11 +45,15 @@ class PostgresTranscriptLog:
         # Sorted, so that two writers never wait for each other crosswise.
         session_rows = [(*key, at) for key, at in sorted(sessions.items())]
         correction_rows = [row for said in utterances for row in _correction_rows(said)]
-        async with self._database.use(deadline_ms=_APPEND_DEADLINE_MS) as connection, connection.transaction():
-            await connection.executemany(self._sql["add_session"], session_rows)
-            await connection.executemany(self._sql["append"], [_row(said) for said in utterances])
-            if correction_rows:
-                await connection.executemany(self._sql["add_correction"], correction_rows)
+        rows = [_row(said) for said in utterances]
+        try:
+            async with self._database.use(deadline_ms=_APPEND_DEADLINE_MS) as connection, connection.transaction():
+                await connection.executemany(self._sql["add_session"], session_rows)
+                await connection.executemany(self._sql["append"], rows)
+                if correction_rows:
+                    await connection.executemany(self._sql["add_correction"], correction_rows)
+        except _UNSTORABLE as error:
+            raise InvalidInput(f"the database cannot hold this: {error}") from None
 
     async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
         async with self._database.use(deadline_ms=_APPEND_DEADLINE_MS) as connection:
@@ -85,7 +99,10 @@ def _storable(text: str) -> str:
 
 
 def _timestamp(at_ms: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=at_ms)
+    try:
+        return _EPOCH + timedelta(milliseconds=at_ms)
+    except OverflowError:
+        raise InvalidInput(f"{at_ms} ms since 1970 is not a time") from None
 
 
 def at_ms(timestamp: datetime) -> int:

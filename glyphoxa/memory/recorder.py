@@ -1,0 +1,183 @@
+"""Keeps everything that is said: on disk at once, in the transcript log as soon as it can take it (C-56, C-57).
+
+Protocol of use: `keep` for each utterance as it is finished; `run` in a task of its own for as long as the session
+lasts; at the end `flush`, cancel `run`, `close`. What the log has not taken by then is sent by the next process that
+opens the same spool. The log is idempotent, so that sending twice is harmless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from loguru import logger
+
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.ports import TranscriptLog
+from glyphoxa.memory.spool import Pending, Spool
+
+Result = TypeVar("Result")
+
+_FIRST_PAUSE_MS = 1_000
+_LONGEST_PAUSE_MS = 30_000
+_FLUSH_PAUSE_MS = 100
+_BATCH = 100
+_RECENT = 500
+_WAITING_TURNS = 1_000
+
+
+def pause_ms(failures: int) -> int:
+    """How long to wait after so many failures in a row: 1 s, doubling to 30 s."""
+    return int(min(_FIRST_PAUSE_MS * 2 ** min(failures - 1, 10), _LONGEST_PAUSE_MS))
+
+
+class Recorder:
+    """See the module's protocol of use.
+
+    Args:
+        spool: Becomes the recorder's own: it is used from one thread and closed by `close`.
+        log: None when there is no long-term memory: utterances then stay in the spool.
+        listener: Told, in words for the DM, when the log is lost and when it is back.
+        after_append: Awaited after the log took something: what depends on new talk (embedding) starts here.
+            It must not raise.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        log: TranscriptLog | None,
+        *,
+        listener: Callable[[str], None] = logger.warning,
+        after_append: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._spool = spool
+        self._log = log
+        self._listener = listener
+        self._after_append = after_append
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spool")
+        self._recent: deque[Utterance] = deque(maxlen=_RECENT)
+        self._turns: deque[tuple[CampaignId, TurnRecord]] = deque(maxlen=_WAITING_TURNS)
+        self._work = asyncio.Event()
+        self._work.set()  # the spool may hold what an earlier process left
+        self._draining = asyncio.Lock()
+        self._failures = 0
+        self._spool_failed = False
+
+    async def keep(self, utterance: Utterance) -> None:
+        """Returns when the utterance is on disk.
+
+        Raises:
+            Unavailable: Neither the disk nor the log took it; it is not kept.
+        """
+        self._recent.append(utterance)
+        try:
+            await self._in_thread(lambda: self._spool.append(utterance))
+            self._spool_failed = False
+        except Unavailable:
+            self._spool_failed = True
+            if self._log is None:
+                raise
+            await self._log.append([utterance])  # a full disk here need not be one there
+            return
+        self._work.set()
+
+    async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
+        """Log a finished turn; while the log is away it waits in memory (not on disk: it is no part of the story)."""
+        self._turns.append((campaign, turn))
+        self._work.set()
+
+    def remember(self, utterances: Sequence[Utterance]) -> None:
+        """Fill the recent talk of a session that goes on after a restart, oldest first. Nothing is written."""
+        self._recent.extend(utterances)
+
+    def recent(self, session: SessionId, *, since_ms: int = 0, limit: int = 50) -> list[Utterance]:
+        """This session's last utterances, oldest first, from memory: at most what this process has kept."""
+        found = [said for said in self._recent if said.session_id == session and said.at_ms >= since_ms]
+        return found[-limit:] if limit > 0 else []
+
+    @property
+    def is_degraded(self) -> bool:
+        """Whether the log or the spool failed when it was last used (R-253). What is kept is on disk all the same."""
+        return self._failures > 0 or self._spool_failed
+
+    async def run(self) -> None:
+        """Bring what is kept into the log, for ever; after a failure wait longer each time."""
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            try:
+                await self._drain()
+            except Unavailable as error:
+                self._failed(error)
+                self._work.set()
+                await asyncio.sleep(pause_ms(self._failures) / 1000)
+
+    async def flush(self, deadline_ms: int) -> bool:
+        """Bring everything into the log now. False when that did not work in time; it is still in the spool."""
+        try:
+            async with asyncio.timeout(deadline_ms / 1000):
+                while True:
+                    try:
+                        await self._drain()
+                    except Unavailable as error:
+                        self._failed(error)
+                        await asyncio.sleep(_FLUSH_PAUSE_MS / 1000)
+                    else:
+                        return True
+        except TimeoutError:
+            return False
+
+    async def close(self) -> None:
+        """Close the spool after what is being written to it. Nothing can be kept afterwards."""
+        try:
+            await self._in_thread(self._spool.close)
+        finally:
+            self._thread.shutdown(wait=False)
+
+    async def _in_thread(self, call: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    async def _drain(self) -> None:
+        log = self._log
+        if log is None:
+            return
+        async with self._draining:
+            while batch := await self._in_thread(lambda: self._spool.pending(limit=_BATCH)):
+                await self._append(log, batch)
+                await self._in_thread(lambda end=batch[-1].end: self._spool.acknowledge(end))  # type: ignore[misc]
+                self._succeeded()
+                if self._after_append is not None:
+                    await self._after_append()
+            while self._turns:
+                campaign, turn = self._turns[0]
+                await log.record_turn(campaign, turn)
+                self._turns.popleft()
+            self._succeeded()
+
+    async def _append(self, log: TranscriptLog, batch: Sequence[Pending]) -> None:
+        try:
+            await log.append([item.utterance for item in batch])
+        except InvalidInput:
+            # One of them can never be stored; it must not keep the others out.
+            for item in batch:
+                try:
+                    await log.append([item.utterance])
+                except InvalidInput as error:
+                    logger.error("an utterance is not storable: {}", error)
+                    await self._in_thread(lambda said=item.utterance: self._spool.set_aside(said))  # type: ignore[misc]
+
+    def _failed(self, error: Unavailable) -> None:
+        self._failures += 1
+        if self._failures == 1:
+            self._listener(f"long-term memory is away; what is said is kept on disk until it is back ({error})")
+
+    def _succeeded(self) -> None:
+        if self._failures:
+            self._listener("long-term memory is back; everything kept meanwhile is in it")
+        self._failures = 0
