@@ -148,7 +148,7 @@ def _reply(turn: TurnRecord) -> Text:
 
 
 def _bars(spans: Sequence[tuple[str, int, int]]) -> Grid:
-    end = max(max(to for _, _, to in spans), 1)
+    end = max(1, *(to for _, _, to in spans))
     grid = Grid.grid(padding=(0, 1))
     grid.add_column(justify="right", style="dim", width=12, no_wrap=True)
     grid.add_column(width=BAR_COLUMNS, no_wrap=True)

@@ -83,19 +83,22 @@ def timeline(campaign: Campaign, session: SessionPlayed) -> str:
         )
     foot = len(order) * lane_height + 14
     seconds = (session.ended_ms - session.began_ms) // 1000
-    for second in range(0, seconds + 1, 10):
-        shapes.append(f'<text x="{left + second * 1000 * scale:.1f}" y="{foot}">{second} s</text>')
+    shapes += [
+        f'<text x="{left + second * 1000 * scale:.1f}" y="{foot}">{second} s</text>'
+        for second in range(0, seconds + 1, 10)
+    ]
     return f'<svg viewBox="0 0 {width} {foot + 6}" role="img" aria-label="Who spoke when">{"".join(shapes)}</svg>'
 
 
 def turn_article(campaign: Campaign, session: SessionPlayed, turn: TurnRecord) -> str:
     npc = campaign.npc(turn.npc_id).name if turn.npc_id else ""
+    outcome = escape(str(turn.outcome))
     wait = f" · {turn.first_audio_ms / 1000:.2f} s" if turn.first_audio_ms is not None else ""
     arrow = f'→ <span class="npc">{escape(npc)}</span>' if npc else ""
     parts = [
         f'<article><header><span class="who">{escape(turn.speaker_name)}</span> {arrow}'
         f'<span class="why">{escape(turn.address_reason)}</span>{_play_button(session, turn)}'
-        f'<span class="chip {escape(str(turn.outcome))}">{escape(str(turn.outcome).replace("_", " "))}{wait}</span></header>'
+        f'<span class="chip {outcome}">{outcome.replace("_", " ")}{wait}</span></header>'
     ]
     if turn.raw_text != turn.text:
         parts.append(f'<p class="raw">heard: {escape(turn.raw_text)}</p>')
@@ -130,7 +133,7 @@ def _stages(spans: Iterable[tuple[str, int, int]]) -> str:
     spans = list(spans)
     if not spans:
         return ""
-    end = max(max(to for _, _, to in spans), 1)
+    end = max(1, *(to for _, _, to in spans))
     rows = []
     for stage, start, to in spans:
         left, width = max(0, start) * 100 / end, max(0, to - max(0, start)) * 100 / end

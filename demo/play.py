@@ -53,6 +53,9 @@ class Microphone:
     _rest: bytes = b""
     _silent: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def __post_init__(self) -> None:
+        self._silent.set()
+
     def speak(self, pcm: bytes) -> asyncio.Future[int]:
         """Say this next. The result is when its first chunk was heard (Unix epoch, ms)."""
         began: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -158,12 +161,10 @@ class Performance:
         """
         check(self.evening, self.table.campaign)
         self._pcm = {line.id: read_recording(self.evening.wav(line)).pcm for line in self.script.lines}
+        for player in speakers(self.script, self.table.campaign):
+            self.microphones[player.id] = Microphone(await self.table.seat(player), self.clock)
         async with asyncio.TaskGroup() as group:
-            streams = []
-            for player in speakers(self.script, self.table.campaign):
-                microphone = Microphone(await self.table.seat(player), self.clock)
-                self.microphones[player.id] = microphone
-                streams.append(group.create_task(microphone.run()))
+            streams = [group.create_task(microphone.run()) for microphone in self.microphones.values()]
             for part in self.script.parts:
                 await self._quiet(f"the move to scene {part.scene!r}")
                 await self.table.move(SceneId(part.scene))

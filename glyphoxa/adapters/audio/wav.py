@@ -34,25 +34,26 @@ VALID = (
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Speech of one human. `pcm` is 16 kHz mono s16le."""
+    """Sound of a file as mono s16le at `rate_hz`."""
 
     path: Path
     pcm: bytes
+    rate_hz: int = RATE_HZ
 
     @property
     def duration_ms(self) -> int:
-        return len(self.pcm) * 1000 // (2 * RATE_HZ)
+        return len(self.pcm) * 1000 // (2 * self.rate_hz)
 
 
-def read_recording(path: Path) -> Recording:
-    """Read a WAV file of any common kind.
+def read_recording(path: Path, *, rate_hz: int = RATE_HZ) -> Recording:
+    """Read a WAV file of any common kind, at the rate that is wanted.
 
     Raises:
         NotFound: There is no such file.
         InvalidInput: It cannot be read or used; the message says which file, why, and what is valid.
     """
     rate, samples = _read(path)
-    return Recording(path, pcm16(resample(samples, from_hz=rate, to_hz=RATE_HZ)))
+    return Recording(path, pcm16(resample(samples, from_hz=rate, to_hz=rate_hz)), rate_hz)
 
 
 def resample(samples: Samples, *, from_hz: int, to_hz: int) -> Samples:

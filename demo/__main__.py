@@ -1,0 +1,125 @@
+"""`python -m demo`: an evening at the table, to be seen and heard."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from demo.console import Programme
+from demo.evening import STOPPED, Run, run_evening
+from demo.opener import OpenTable
+from demo.play import play_session
+from demo.script import read_evening
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+
+HERE = Path(__file__).resolve().parent
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, default=HERE / "out", help="where the recording and the report go")
+    parser.add_argument("--script", type=Path, default=HERE / "evening.yaml", help="who says what, and when")
+    parser.add_argument("--opener", default="demo.opener:open_local", help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Play the evening. Exit codes: 0 played, 1 could not go on, 2 wrong input, 130 stopped."""
+    try:
+        return run_evening(Run(arguments.script, arguments.out.resolve(), arguments.opener))
+    except GlyphoxaError as error:
+        return failed(error)
+    except KeyboardInterrupt:
+        return STOPPED
+
+
+def failed(error: GlyphoxaError) -> int:
+    print(f"demo: {error}", file=sys.stderr)
+    return 2 if isinstance(error, InvalidInput) else 1
+
+
+def run_session(arguments: argparse.Namespace) -> int:
+    """Play one session in this process. It ends early, and orderly, when its standard input is closed."""
+    try:
+        return asyncio.run(_session(arguments))
+    except GlyphoxaError as error:
+        return failed(error)
+    except KeyboardInterrupt:
+        return STOPPED
+
+
+async def _session(arguments: argparse.Namespace) -> int:
+    evening = read_evening(arguments.script)
+    script = evening.session(arguments.number)
+    programme = Programme(read_campaign(arguments.campaign).campaign)
+    programme.open(script.number, script.title)
+    open_table = _opener(arguments.opener)
+
+    async def play() -> None:
+        programme.note("  the table is being laid ...")
+        table = await open_table(arguments.campaign, f"{script.number}: {script.title}")
+        await play_session(evening, script, table, out=arguments.out, tell=programme.told)
+
+    playing = asyncio.create_task(play())
+    with _Stop(playing):
+        await asyncio.wait([playing])
+    if playing.cancelled():
+        return STOPPED
+    playing.result()
+    return 0
+
+
+class _Stop:
+    """Cancels a task once, on SIGINT, SIGTERM or the end of standard input; what comes later finds it closing."""
+
+    def __init__(self, task: asyncio.Task[None]) -> None:
+        self._task = task
+        self._stopped = False
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._loop.add_signal_handler(number, self._stop)
+        if not sys.stdin.isatty():
+            self._loop.add_reader(sys.stdin.fileno(), self._on_input)
+
+    def __exit__(self, *_: object) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._loop.remove_signal_handler(number)
+        self._loop.remove_reader(sys.stdin.fileno())
+
+    def _on_input(self) -> None:
+        if not sys.stdin.buffer.raw.read(1024):  # type: ignore[attr-defined]
+            self._loop.remove_reader(sys.stdin.fileno())
+            self._stop()
+
+    def _stop(self) -> None:
+        if not self._stopped:
+            self._stopped = True
+            self._task.cancel()
+
+
+def _opener(name: str) -> OpenTable:
+    module, _, function = name.partition(":")
+    found: OpenTable = getattr(import_module(module), function)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m demo", description="An evening at the table.")
+    add_arguments(parser)
+    parser.set_defaults(run=run)
+    session = parser.add_subparsers().add_parser("session", help="play one session only, in this process")
+    session.add_argument("--number", type=int, required=True)
+    session.add_argument("--campaign", type=Path, required=True)
+    session.set_defaults(run=run_session)
+    arguments = parser.parse_args()
+    code: int = arguments.run(arguments)
+    return code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,159 @@
+"""The whole evening: every session in a process of its own, then one record of all of them.
+
+A process of its own is what makes "the next evening" true: nothing is remembered in memory. Each run plays a
+campaign of its own (the same file under a new id), so that an earlier run is not remembered either.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+
+from demo.console import Programme
+from demo.mix import RATE_HZ
+from demo.page import page
+from demo.play import check
+from demo.played import SessionPlayed, read_played, session_json, session_wav
+from demo.report import evening_json, figures
+from demo.script import Evening, read_evening
+from glyphoxa.adapters.audio.wav import read_recording, write_wav
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import InvalidInput
+
+BETWEEN_SESSIONS = bytes(2 * RATE_HZ)
+"""A second of silence."""
+STOPPED = 128 + signal.SIGINT
+CLOSING_S = 30.0
+"""How long a session that was told to stop may take to write what was said and to stop its database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What to play, where to put it, and who opens the table ("module:function")."""
+
+    script: Path
+    out: Path
+    opener: str
+
+
+def run_evening(run: Run) -> int:
+    """Play all sessions, write `evening.wav`, `evening.html` and `evening.json`. Returns the exit code.
+
+    Raises:
+        InvalidInput: The script, the campaign or a recording cannot be used; nothing was started.
+    """
+    evening = read_evening(run.script)
+    campaign = read_campaign(evening.campaign).campaign
+    check(evening, campaign)
+    for session in evening.sessions:
+        for line in session.lines:
+            read_recording(evening.wav(line))
+    _clear(run.out, evening)
+    campaign_file = copy_campaign(evening.campaign, campaign, run.out)
+    code = 0
+    for session in evening.sessions:
+        code = _run_session(run, session.number, campaign_file)
+        if code:
+            break
+    played = [p for session in evening.sessions if (p := read_played(run.out, session.number)) is not None]
+    if played:
+        write_evening(run.out, evening, campaign, played)
+    return code
+
+
+def copy_campaign(file: Path, campaign: Campaign, out: Path) -> Path:
+    """The campaign's file under an id of this run."""
+    stamped = f"{campaign.id}-{datetime.now().strftime('%Y%m%d-%H%M%S')}"
+    text, n_found = re.subn(
+        r"(?m)^(campaign:\n(?:[ #].*\n)*?  id:) .*$", rf"\1 {stamped}", file.read_text("utf-8"), count=1
+    )
+    if not n_found:
+        raise InvalidInput(f"{file}: the demo needs `id:` under `campaign:`, each on a line of its own")
+    copied = out / "campaign.yaml"
+    copied.write_text(text, "utf-8")
+    return copied
+
+
+def write_evening(out: Path, evening: Evening, campaign: Campaign, played: list[SessionPlayed]) -> None:
+    """Write the three files and print the summary."""
+    sound = {p.number: read_recording(session_wav(out, p.number), rate_hz=RATE_HZ).pcm for p in played}
+    found = figures(evening, campaign, played)
+    write_wav(out / "evening.wav", BETWEEN_SESSIONS.join(sound.values()), rate_hz=RATE_HZ)
+    (out / "evening.json").write_text(json.dumps(evening_json(found, played), indent=1, ensure_ascii=False), "utf-8")
+    titles = {session.number: session.title for session in evening.sessions}
+    (out / "evening.html").write_text(page(campaign, found, played, sound, titles=titles), "utf-8")
+    programme = Programme(campaign)
+    programme.summary(found, played)
+    for name in ("evening.html", "evening.wav", "evening.json"):
+        programme.note(f"  {out / name}")
+
+
+def _clear(out: Path, evening: Evening) -> None:
+    """Take away what an earlier run left, or its sessions would be taken for this one's."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name in ("evening.wav", "evening.html", "evening.json"):
+        (out / name).unlink(missing_ok=True)
+    for session in evening.sessions:
+        session_json(out, session.number).unlink(missing_ok=True)
+        session_wav(out, session.number).unlink(missing_ok=True)
+
+
+def _run_session(run: Run, number: int, campaign_file: Path) -> int:
+    """Run a session's process to its end. Ctrl-C closes its standard input: it then closes the table and writes.
+
+    It has a process group of its own, or the terminal's Ctrl-C would reach it a second time while it closes.
+    """
+    command = [sys.executable, "-m", "demo", "--script", str(run.script), "--out", str(run.out), "--opener", run.opener]
+    command += ["session", "--number", str(number), "--campaign", str(campaign_file)]
+    root = str(Path(__file__).resolve().parent.parent)
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, env=environment)
+    with _interruptible():
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            assert process.stdin is not None
+            process.stdin.close()
+            with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+                process.wait(timeout=CLOSING_S)
+            return STOPPED
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM ends an evening as Ctrl-C does."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
