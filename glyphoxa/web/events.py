@@ -1,0 +1,147 @@
+"""What the page is told. Table events become JSON objects, each with a `type`.
+
+Players read these, so nothing that only an NPC or the DM may know leaves here: of what was recalled only the
+number is told, and a prompt never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, assert_never
+
+from glyphoxa.domain.campaign import Campaign, Scene
+from glyphoxa.domain.events import (
+    Degraded,
+    NpcSilent,
+    NpcSpeaks,
+    SceneChanged,
+    TableEvent,
+    TurnFinished,
+    UtteranceKept,
+)
+from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.turn import Stage, TurnRecord
+from glyphoxa.domain.utterance import Correction, Utterance
+
+Json = dict[str, Any]
+
+
+def marked(text: str, raw_text: str, corrections: Sequence[Correction]) -> list[Json]:
+    """`text` cut into spans; a span that replaced other words also has `raw` and `why`.
+
+    When the corrections do not lead from `raw_text` to `text` (a later stage changed it again), the text
+    comes back whole and unmarked rather than marked wrongly.
+    """
+    spans: list[Json] = []
+    done = 0
+    for correction in sorted(corrections, key=lambda c: c.start):
+        if correction.start < done:
+            return [{"text": text}]
+        if correction.start > done:
+            spans.append({"text": raw_text[done : correction.start]})
+        spans.append({"text": correction.after, "raw": correction.before, "why": correction.reason})
+        done = correction.end
+    if done < len(raw_text):
+        spans.append({"text": raw_text[done:]})
+    return spans if "".join(span["text"] for span in spans) == text else [{"text": text}]
+
+
+def scene_json(scene: Scene, campaign: Campaign) -> Json:
+    return {
+        "id": scene.id,
+        "location": campaign.entity(scene.location).name,
+        "npcs": list(scene.npcs),
+        "time_of_day": scene.time_of_day,
+        "description": scene.description,
+    }
+
+
+def event_json(event: TableEvent, campaign: Campaign) -> Json:
+    match event:
+        case SpeechStarted(player, at_ms):
+            return {"type": "speech_started", "player": player, "at_ms": at_ms}
+        case PartialHeard(player, text, raw_text, at_ms):
+            return {"type": "partial", "player": player, "text": text, "raw": raw_text, "at_ms": at_ms}
+        case EagerTurn(draft):
+            return {
+                "type": "partial",
+                "player": draft.player,
+                "text": draft.text,
+                "raw": draft.raw_text,
+                "at_ms": draft.corrected_ms,
+            }
+        case TurnEnded(draft, at_ms):
+            return {
+                "type": "turn_ended",
+                "player": draft.player,
+                "spans": marked(draft.text, draft.raw_text, draft.corrections),
+                "at_ms": at_ms,
+            }
+        case NothingSaid(player, at_ms):
+            return {"type": "nothing_said", "player": player, "at_ms": at_ms}
+        case UtteranceKept(utterance):
+            return _utterance_json(utterance)
+        case NpcSpeaks(npc, name, turn, text, at_ms):
+            return {"type": "npc_speaks", "npc": npc, "name": name, "turn": turn, "text": text, "at_ms": at_ms}
+        case NpcSilent(npc, turn, at_ms):
+            return {"type": "npc_silent", "npc": npc, "turn": turn, "at_ms": at_ms}
+        case TurnFinished(turn_record):
+            return _turn_json(turn_record, campaign)
+        case SceneChanged(scene, at_ms):
+            return {"type": "scene", "scene": scene_json(scene, campaign), "at_ms": at_ms}
+        case Degraded(what, at_ms):
+            return {"type": "degraded", "what": what, "at_ms": at_ms}
+        case _:
+            assert_never(event)
+
+
+def _utterance_json(utterance: Utterance) -> Json:
+    is_npc = utterance.npc_id is not None
+    return {
+        "type": "utterance",
+        "id": utterance.id,
+        "speaker": {"id": utterance.speaker_id, "name": utterance.speaker_name, "kind": "npc" if is_npc else "player"},
+        # An NPC's raw text is what it meant to say; the words nobody heard are not shown as a correction.
+        "spans": [{"text": utterance.text}]
+        if is_npc
+        else marked(utterance.text, utterance.raw_text, utterance.corrections),
+        "cut_off": is_npc and len(utterance.text.rstrip()) < len(utterance.raw_text.rstrip()),
+        "at_ms": utterance.at_ms,
+        "duration_ms": utterance.duration_ms,
+    }
+
+
+def _turn_json(turn: TurnRecord, campaign: Campaign) -> Json:
+    return {
+        "type": "turn",
+        "id": turn.id,
+        "speaker": turn.speaker_name,
+        "npc": campaign.npc(turn.npc_id).name if turn.npc_id is not None else None,
+        "why": turn.address_reason,
+        "outcome": turn.outcome.value,
+        "first_audio_ms": turn.first_audio_ms,
+        "recalled": len(turn.recalled),
+        "omitted": list(turn.omitted),
+        "bars": _bars(turn),
+        "error": turn.error,
+    }
+
+
+def _bars(turn: TurnRecord) -> list[Json]:
+    """The waterfall: from each stage to the next, in milliseconds since the end of speech.
+
+    The bar of a stage is the time that led to it. Stages before the end of speech (an answer begun on a
+    partial) have a negative `from_ms`. How long the reply was is no waiting, so the audio's end has no bar.
+    """
+    reached = sorted(
+        ((at_ms, stage) for stage, at_ms in turn.stages.items() if stage is not Stage.AUDIO_END),
+        key=lambda mark: mark[0],
+    )
+    if not reached:
+        return []
+    zero = turn.stages.get(Stage.SPEECH_END, reached[0][0])
+    return [
+        {"stage": stage.value, "from_ms": before - zero, "to_ms": at_ms - zero}
+        for (before, _), (at_ms, stage) in pairwise(reached)
+    ]

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from glyphoxa.domain.events import TableEvent
+from glyphoxa.npc.table import Table
+from glyphoxa.web.events import Json, event_json
+
+HISTORY_LENGTH = 80
+QUEUE_LENGTH = 512
+"""A page that is this many messages behind has stopped reading; it comes back and gets the history."""
+
+
+class Outbox:
+    """What one page is still to be sent. Bounded: a page that stops reading costs nobody else anything."""
+
+    def __init__(self) -> None:
+        self._messages: asyncio.Queue[str | None] = asyncio.Queue(QUEUE_LENGTH + 1)
+        self._is_shut = False
+
+    def put(self, message: str) -> None:
+        if self._is_shut:
+            return
+        if self._messages.qsize() >= QUEUE_LENGTH:
+            self.shut()
+        else:
+            self._messages.put_nowait(message)
+
+    def put_json(self, message: Json) -> None:
+        self.put(json.dumps(message))
+
+    def shut(self) -> None:
+        if not self._is_shut:
+            self._is_shut = True
+            self._messages.put_nowait(None)
+
+    async def next(self) -> str | None:
+        """The next message; None once the outbox is shut and empty."""
+        return await self._messages.get()
+
+
+class Hub:
+    """Tells every page what happens at the table, and a page that comes late what has been said."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._outboxes: set[Outbox] = set()
+        self._history: deque[Json] = deque(maxlen=HISTORY_LENGTH)
+
+    @property
+    def history(self) -> list[Json]:
+        return list(self._history)
+
+    def on(self, event: TableEvent) -> None:
+        message = event_json(event, self._table.campaign)
+        if message["type"] in ("utterance", "turn"):
+            self._history.append(message)
+        self.tell(message)
+
+    def tell(self, message: Json) -> None:
+        text = json.dumps(message)
+        for outbox in self._outboxes:
+            outbox.put(text)
+
+    @contextmanager
+    def joined(self, outbox: Outbox) -> Iterator[None]:
+        """Everything that happens inside goes to `outbox`, which is shut in the end."""
+        self._outboxes.add(outbox)
+        try:
+            yield
+        finally:
+            self._outboxes.discard(outbox)
+            outbox.shut()
+
+    def shut(self) -> None:
+        for outbox in list(self._outboxes):
+            outbox.shut()

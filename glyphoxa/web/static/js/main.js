@@ -1,0 +1,217 @@
+import { Captions } from "./captions.js";
+import { $, element } from "./dom.js";
+import { drawSeats, People } from "./people.js";
+import { Turns } from "./turns.js";
+import { Voice, watchLevel } from "./voice.js";
+import { Wire } from "./wire.js";
+
+const LOBBY_EVERY_MS = 3000;
+const TICKET = "glyphoxa.seat"; // survives a reload of this tab, and only of this tab
+
+const wire = new Wire();
+const voice = new Voice($("voices"));
+const captions = new Captions({ log: $("log"), partials: $("partials"), empty: $("empty"), scroller: document.querySelector(".talk") });
+const turns = new Turns({ list: $("turns"), empty: $("turns-empty") });
+const people = new People();
+let stopLevel = null;
+let lobbyTimer = 0;
+
+// -- lobby
+
+async function lobby() {
+  clearTimeout(lobbyTimer);
+  $("table").hidden = $("side-toggle").hidden = $("voice-state").hidden = true;
+  $("lobby").hidden = false;
+  try {
+    const response = await fetch("/api/table");
+    const table = await response.json();
+    $("campaign").textContent = table.campaign.name;
+    $("place").textContent = table.scene.location;
+    const here = table.npcs.filter(({ id }) => table.scene.npcs.includes(id)).map(({ name }) => name);
+    $("cast").textContent = here.length ? `Waiting for you at ${table.scene.location}: ${here.join(", ")}.` : "";
+    if (changed(table.players)) drawSeats(table.players, sit);
+    chip("wire-state", "on", "table is open");
+  } catch {
+    chip("wire-state", "bad", "the server is gone");
+  }
+  lobbyTimer = setTimeout(lobby, LOBBY_EVERY_MS);
+}
+
+let drawn = "";
+function changed(players) {
+  const now = JSON.stringify(players);
+  const isNew = now !== drawn;
+  drawn = now;
+  return isNew;
+}
+
+function sit(player, ticket) {
+  clearTimeout(lobbyTimer);
+  notice("seat", "");
+  wire.open(player, ticket);
+}
+
+function leave() {
+  sessionStorage.removeItem(TICKET);
+  silence();
+  voice.hangUp();
+  wire.close();
+  drawn = "";
+  lobby();
+}
+
+// -- events of the table
+
+const on = {
+  welcome({ player, ticket, table, history }) {
+    sessionStorage.setItem(TICKET, JSON.stringify({ player: player.id, ticket }));
+    $("lobby").hidden = true;
+    $("table").hidden = $("side-toggle").hidden = $("voice-state").hidden = false;
+    $("say-text").maxLength = table.max_text_length;
+    people.show(table, player.id);
+    captions.begin({ me: player.id, players: table.players, npcs: table.npcs });
+    turns.clear();
+    history.forEach(handle);
+    usable(true);
+    voice.connect({ player: player.id, ticket });
+  },
+  seats: ({ players }) => people.players(players),
+  speech_started(event) {
+    people.speaks(event.player, true);
+    captions.started(event);
+  },
+  partial: (event) => captions.partial(event),
+  turn_ended(event) {
+    people.speaks(event.player, false);
+    captions.ended(event);
+  },
+  nothing_said(event) {
+    people.speaks(event.player, false);
+    captions.nothing(event);
+  },
+  utterance: (event) => captions.kept(event),
+  npc_speaks(event) {
+    people.speaks(event.npc, true);
+    captions.npcSpeaks(event);
+  },
+  npc_silent(event) {
+    people.speaks(event.npc, false);
+    captions.npcSilent(event);
+  },
+  turn: (event) => turns.add(event),
+  scene: ({ scene }) => people.scene(scene),
+  degraded: ({ what }) => notice(`degraded:${what}`, what),
+  error: ({ message }) => notice("error", message),
+};
+
+function handle(event) {
+  on[event.type]?.(event);
+}
+
+wire.addEventListener("message", ({ detail }) => handle(detail));
+wire.addEventListener("state", ({ detail }) => {
+  if (detail.state === "on") {
+    chip("wire-state", "on", "at the table");
+    notice("server", "");
+  } else if (detail.state === "gone") {
+    chip("wire-state", "bad", "reconnecting…");
+    notice("server", "The server is gone or the connection broke. Trying again by itself; what was said is kept.");
+    usable(false);
+    voice.hangUp();
+  } else {
+    chip("wire-state", "trying", "connecting…");
+  }
+});
+wire.addEventListener("ended", ({ detail }) => {
+  leave();
+  notice("seat", detail.message);
+});
+
+// -- sound
+
+voice.addEventListener("state", ({ detail: { state, why, ms } }) => {
+  const words = { on: "sound is on", trying: "connecting sound…", bad: "no sound", off: "no sound" };
+  chip("voice-state", state, words[state]);
+  $("voice-state").title = ms ? `connected in ${ms} ms` : (why ?? "");
+  if (ms) $("voice-state").dataset.ms = ms;
+  notice("voice", state === "bad" ? `Sound could not be connected: ${why}. You can read and type; reload the page to try again.` : "");
+});
+voice.addEventListener("muted", () => notice("muted", "The browser keeps the sound off until you press a key or click."));
+voice.addEventListener("microphone-lost", () => {
+  silence();
+  notice("microphone", "The microphone was unplugged or taken away. Press Talk to try again, or type.");
+});
+addEventListener("pointerdown", () => unmute());
+addEventListener("keydown", () => unmute());
+
+function unmute() {
+  if ($("voices").srcObject && $("voices").paused) $("voices").play().then(() => notice("muted", ""), () => {});
+}
+
+$("talk").addEventListener("click", async () => {
+  if (voice.isTalking) {
+    silence();
+    return;
+  }
+  notice("microphone", "");
+  $("talk").disabled = true;
+  try {
+    const stream = await voice.talk();
+    $("talk").setAttribute("aria-pressed", "true");
+    $("talk-label").textContent = "Mute";
+    stopLevel = watchLevel(stream, (level) => ($("mic-level").style.transform = `scaleX(${level})`));
+  } catch (error) {
+    notice("microphone", error.message);
+    $("say-text").focus();
+  } finally {
+    $("talk").disabled = !wire.isOpen;
+  }
+});
+
+function silence() {
+  voice.hush();
+  stopLevel?.();
+  stopLevel = null;
+  $("mic-level").style.transform = "";
+  $("talk").setAttribute("aria-pressed", "false");
+  $("talk-label").textContent = "Talk";
+}
+
+// -- words and scenes
+
+$("say").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = $("say-text").value.trim();
+  if (text && wire.send({ say: text })) $("say-text").value = "";
+});
+$("scene").addEventListener("change", () => wire.send({ move: $("scene").value }));
+$("leave").addEventListener("click", leave);
+$("side-toggle").addEventListener("click", () => {
+  const isOpen = $("side").classList.toggle("open");
+  $("side-toggle").setAttribute("aria-expanded", String(isOpen));
+  $("side-toggle").textContent = isOpen ? "Back" : "Table";
+});
+
+// -- small things
+
+function usable(isUsable) {
+  for (const id of ["talk", "say-text", "send", "scene"]) $(id).disabled = !isUsable;
+}
+
+function chip(id, state, text) {
+  $(id).dataset.state = state;
+  $(id).textContent = text;
+}
+
+// One notice per topic; an empty text takes it away.
+function notice(topic, text) {
+  $("notices").querySelector(`[data-topic="${CSS.escape(topic)}"]`)?.remove();
+  if (!text) return;
+  const item = element("p", { class: "notice", data: { topic } }, element("span", {}, text));
+  item.append(element("button", { type: "button", "aria-label": "Dismiss", onclick: () => item.remove() }, "Dismiss"));
+  $("notices").append(item);
+}
+
+const before = JSON.parse(sessionStorage.getItem(TICKET) ?? "null");
+if (before) sit(before.player, before.ticket);
+else lobby();

@@ -1,0 +1,184 @@
+// Sound over WebRTC. The connection is made when the player sits down, without a microphone: the NPCs are heard
+// at once, and the microphone is only asked for when the player wants to talk.
+
+const RETRY_MS = [1000, 3000, 6000, 12000];
+const LOST_AFTER_MS = 4000;
+const GATHER_AT_MOST_MS = 1500;
+
+export class MicrophoneError extends Error {}
+
+export class Voice extends EventTarget {
+  #audio;
+  #credentials = null;
+  #pc = null;
+  #microphone = null;
+  #isTalking = false;
+  #tries = 0;
+  #timer = 0;
+
+  constructor(audio) {
+    super();
+    this.#audio = audio;
+  }
+
+  get isTalking() {
+    return this.#isTalking;
+  }
+
+  connect(credentials) {
+    this.#credentials = credentials;
+    this.#tries = 0;
+    return this.#dial();
+  }
+
+  hangUp() {
+    clearTimeout(this.#timer);
+    this.#credentials = null;
+    this.#drop();
+    this.#tell("state", { state: "off" });
+  }
+
+  // Asks for the microphone the first time. Throws MicrophoneError, in words for the player.
+  async talk() {
+    if (!this.#microphone?.active) this.#microphone = await openMicrophone();
+    this.#isTalking = true;
+    const [track] = this.#microphone.getAudioTracks();
+    track.onended = () => this.#microphoneLost();
+    await this.#sender?.replaceTrack(track);
+    return this.#microphone;
+  }
+
+  async hush() {
+    this.#isTalking = false;
+    await this.#sender?.replaceTrack(null);
+    this.releaseMicrophone();
+  }
+
+  releaseMicrophone() {
+    this.#microphone?.getTracks().forEach((track) => track.stop());
+    this.#microphone = null;
+  }
+
+  get #sender() {
+    return this.#pc?.getTransceivers()[0]?.sender;
+  }
+
+  #microphoneLost() {
+    this.#isTalking = false;
+    this.#microphone = null;
+    this.#tell("microphone-lost", {});
+  }
+
+  async #dial() {
+    this.#drop();
+    this.#tell("state", { state: "trying" });
+    const began = performance.now();
+    const pc = new RTCPeerConnection({ iceServers: [] });
+    this.#pc = pc;
+    // The first medium must be audio; both directions from the start, so that talking later needs no new offer.
+    const track = this.#isTalking ? this.#microphone?.getAudioTracks()[0] : null;
+    pc.addTransceiver(track ?? "audio", { direction: "sendrecv" });
+    // The server waits for this channel to open. Nothing is sent on it: once a ping was, missing three would
+    // count as gone, and browsers slow the timers of hidden pages.
+    pc.createDataChannel("glyphoxa");
+    pc.ontrack = ({ track: voices }) => {
+      this.#audio.srcObject = new MediaStream([voices]);
+      this.#audio.play().catch(() => this.#tell("muted", {}));
+    };
+    pc.onconnectionstatechange = () => this.#onState(pc, began);
+    try {
+      await pc.setLocalDescription(await pc.createOffer());
+      await gathered(pc);
+      const response = await fetch("/api/offer", {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ ...this.#credentials, sdp: pc.localDescription.sdp, type: "offer" }),
+      });
+      const answer = await response.json();
+      if (!response.ok) throw new Error(answer.error?.message ?? `the server answered ${response.status}`);
+      if (pc !== this.#pc) return;
+      await pc.setRemoteDescription({ type: answer.type, sdp: answer.sdp });
+    } catch (error) {
+      if (pc === this.#pc) this.#failed(error.message);
+    }
+  }
+
+  #onState(pc, began) {
+    if (pc !== this.#pc) return;
+    clearTimeout(this.#timer);
+    if (pc.connectionState === "connected") {
+      this.#tries = 0;
+      this.#tell("state", { state: "on", ms: Math.round(performance.now() - began) });
+    } else if (pc.connectionState === "failed") {
+      this.#failed("no path for sound between this browser and the server");
+    } else if (pc.connectionState === "disconnected" || pc.connectionState === "closed") {
+      this.#tell("state", { state: "trying" });
+      this.#timer = setTimeout(() => this.#failed("the sound was interrupted"), LOST_AFTER_MS);
+    }
+  }
+
+  #failed(why) {
+    this.#drop();
+    if (!this.#credentials) return;
+    const wait = RETRY_MS[this.#tries++];
+    this.#tell("state", { state: wait ? "trying" : "bad", why });
+    if (wait) this.#timer = setTimeout(() => this.#credentials && this.#dial(), wait);
+  }
+
+  #drop() {
+    clearTimeout(this.#timer);
+    const pc = this.#pc;
+    this.#pc = null;
+    pc?.close();
+    this.#audio.srcObject = null;
+  }
+
+  #tell(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+}
+
+async function openMicrophone() {
+  if (!navigator.mediaDevices?.getUserMedia) {
+    throw new MicrophoneError(
+      "This browser gives the microphone only to https pages and to localhost. Open the page as http://localhost, or type.",
+    );
+  }
+  try {
+    return await navigator.mediaDevices.getUserMedia({
+      audio: { echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 },
+    });
+  } catch (error) {
+    const words = {
+      NotAllowedError: "The microphone was not allowed. Allow it in the browser's address bar and press Talk again, or type.",
+      NotFoundError: "No microphone was found. Plug one in and press Talk again, or type.",
+      NotReadableError: "The microphone is in use by another program. Close it and press Talk again, or type.",
+    };
+    throw new MicrophoneError(words[error.name] ?? `The microphone cannot be used (${error.name}). You can type.`);
+  }
+}
+
+function gathered(pc) {
+  if (pc.iceGatheringState === "complete") return Promise.resolve();
+  return new Promise((resolve) => {
+    pc.onicegatheringstatechange = () => pc.iceGatheringState === "complete" && resolve();
+    setTimeout(resolve, GATHER_AT_MOST_MS);
+  });
+}
+
+// How loud a stream is, 0 to 1, told about 15 times a second until stopped. Returns what stops it.
+export function watchLevel(stream, onLevel) {
+  const context = new AudioContext();
+  const analyser = new AnalyserNode(context, { fftSize: 512 });
+  context.createMediaStreamSource(stream).connect(analyser);
+  const samples = new Float32Array(analyser.fftSize);
+  const timer = setInterval(() => {
+    analyser.getFloatTimeDomainData(samples);
+    const rms = Math.sqrt(samples.reduce((sum, x) => sum + x * x, 0) / samples.length);
+    onLevel(Math.min(1, rms * 6));
+  }, 66);
+  return () => {
+    clearInterval(timer);
+    context.close();
+  };
+}

@@ -1,0 +1,135 @@
+"""A real Chromium for the tests: found, or installed, or a failure that says what to do. Never a silent skip."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
+
+from playwright.async_api import BrowserContext, Page, async_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
+NPM_PACKAGE = "@sparticuz/chromium@147"
+INSTALL_WITHIN_S = 600
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--autoplay-policy=no-user-gesture-required",
+)
+
+
+@cache
+def chromium_path() -> str:
+    """A browser that is there, else the system's package when root, else the one in an npm package."""
+    return _found() or _from_apt() or _from_npm() or _give_up()
+
+
+def _found() -> str | None:
+    given = os.environ.get("GLYPHOXA_CHROMIUM")
+    if given:
+        return given
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+def _from_apt() -> str | None:
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return None
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]):
+        if subprocess.run(
+            command, env=environment, capture_output=True, timeout=INSTALL_WITHIN_S, check=False
+        ).returncode:
+            return None
+    return shutil.which("chromium")
+
+
+def _from_npm() -> str | None:
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        return None
+    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "glyphoxa" / "test-browser"
+    folder.mkdir(parents=True, exist_ok=True)
+    install = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), NPM_PACKAGE]
+    if subprocess.run(install, capture_output=True, timeout=INSTALL_WITHIN_S, check=False).returncode:
+        return None
+    # The package unpacks its browser at first use and says where.
+    program = "import('@sparticuz/chromium').then(m => m.default.executablePath()).then(p => console.log(p))"
+    unpack = subprocess.run(
+        ["node", "--input-type=module", "-e", program],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return unpack.stdout.strip() or None
+
+
+def _give_up() -> str:
+    raise RuntimeError(
+        "no browser for the browser tests: install chromium (apt-get install chromium), or npm and node, "
+        "or set GLYPHOXA_CHROMIUM to a Chrome or Chromium executable"
+    )
+
+
+@asynccontextmanager
+async def browser(
+    profile: Path, *, speech: Path | None = None, microphone: bool = True, width: int = 1280, height: int = 860
+) -> AsyncIterator[Page]:
+    """A page in a browser of its own.
+
+    Args:
+        profile: An empty directory for it.
+        speech: What its microphone hears, once: a WAV file, from the moment the microphone is opened.
+        microphone: Whether the user allows the microphone.
+    """
+    flags = [*FLAGS, "--use-fake-device-for-media-stream"]
+    # Without this the question for the microphone stays open in a headless browser; with it, it is answered by flag.
+    flags.append("--use-fake-ui-for-media-stream" if microphone else "--deny-permission-prompts")
+    if speech is not None:
+        flags.append(f"--use-file-for-fake-audio-capture={speech}%noloop")
+    async with async_playwright() as playwright:
+        context: BrowserContext = await playwright.chromium.launch_persistent_context(
+            str(profile),
+            executable_path=chromium_path(),
+            headless=True,
+            args=flags,
+            viewport={"width": width, "height": height},
+        )
+        try:
+            yield context.pages[0] if context.pages else await context.new_page()
+        finally:
+            await context.close()
+
+
+LOUDNESS = """async (ms) => {
+  // Root mean square and pitch of what the <audio> element is given, over `ms`.
+  const stream = document.getElementById('voices').srcObject;
+  if (!stream) return {rms: 0, hz: 0};
+  const context = new AudioContext();
+  const analyser = new AnalyserNode(context, {fftSize: 4096, smoothingTimeConstant: 0});
+  context.createMediaStreamSource(stream).connect(analyser);
+  const samples = new Float32Array(analyser.fftSize), bins = new Float32Array(analyser.frequencyBinCount);
+  let best = {rms: 0, hz: 0};
+  const until = performance.now() + ms;
+  while (performance.now() < until) {
+    await new Promise((done) => setTimeout(done, 40));
+    analyser.getFloatTimeDomainData(samples);
+    const rms = Math.sqrt(samples.reduce((sum, x) => sum + x * x, 0) / samples.length);
+    if (rms <= best.rms) continue;
+    analyser.getFloatFrequencyData(bins);
+    best = {rms, hz: bins.indexOf(Math.max(...bins)) * context.sampleRate / analyser.fftSize};
+  }
+  await context.close();
+  return best;
+}"""

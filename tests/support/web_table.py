@@ -1,0 +1,250 @@
+"""A table without models: what is typed or sounded at it becomes the same events and sound as at a real one.
+
+Speech is told from silence by its loudness, is always understood as `HEARD`, and answered with a tone, paced in
+real time as a mouth does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.events import NpcSilent, NpcSpeaks, SceneChanged, TableEvent, TurnFinished, UtteranceKept
+from glyphoxa.domain.heard import Draft, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import (
+    CampaignId,
+    EntityId,
+    NpcId,
+    PlayerId,
+    SceneId,
+    SessionId,
+    SpeakerId,
+    TurnId,
+    UtteranceId,
+)
+from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
+from glyphoxa.domain.utterance import Correction, Utterance
+from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink
+
+TONE_HZ = 660
+WITHIN_S = 20
+CHUNK_MS = 20
+SESSION = SessionId("evening-1")
+LOUD = 400
+QUIET_AFTER_SAMPLES = INPUT_RATE_HZ * 4 // 10
+
+RAW = "Good evening grim jaw, how is my blade?"
+HEARD = "Good evening Grimjaw, how is my blade?"
+CORRECTION = Correction(13, 21, "grim jaw", "Grimjaw", 0.93, "phonetic", "sounds like Grimjaw")
+SECRET = "The vault under the forge is empty."
+REPLY = "Sharp as the north wind, Tamsin. Come and see it."
+
+GRIMJAW = Npc(NpcId("grimjaw"), EntityId("grimjaw"), "Grimjaw", "You are Grimjaw.")
+ODWINA = Npc(NpcId("odwina"), EntityId("odwina"), "Odwina Vell", "You are Odwina.")
+TAMSIN = Player(PlayerId("tamsin"), "Tamsin")
+BRAN = Player(PlayerId("bran"), "Bran")
+
+CAMPAIGN = Campaign(
+    id=CampaignId("thornwick"),
+    name="The Lamps of Thornwick",
+    language="en",
+    entities=(
+        Entity(EntityId("forge"), "location", "The Cold Forge"),
+        Entity(EntityId("inn"), "location", "The Drowned Lantern"),
+        Entity(EntityId("grimjaw"), "npc", "Grimjaw"),
+        Entity(EntityId("odwina"), "npc", "Odwina Vell"),
+    ),
+    relationships=(),
+    npcs=(GRIMJAW, ODWINA),
+    players=(TAMSIN, BRAN),
+    scenes=(
+        Scene(SceneId("forge-evening"), EntityId("forge"), (GRIMJAW.id, ODWINA.id), "evening", "Embers and rain."),
+        Scene(SceneId("inn-night"), EntityId("inn"), (ODWINA.id,), "night", "The fire is low."),
+    ),
+)
+
+
+@dataclass
+class TwinSeat:
+    table: TwinTable
+    player: Player
+    heard: bytearray = field(default_factory=bytearray)
+    _speech: int = 0
+    _quiet: int = 0
+
+    def hear(self, pcm: bytes) -> None:
+        self.heard += pcm
+        self.table.news.set()
+        samples = np.frombuffer(pcm, np.int16)
+        if samples.size and np.abs(samples.astype(np.int32)).mean() > LOUD:
+            if not self._speech:
+                self.table.tell(SpeechStarted(self.player.id, _now_ms()))
+            self._speech += samples.size
+            self._quiet = 0
+            words = HEARD.split()[: 1 + self._speech // (INPUT_RATE_HZ // 4)]
+            self.table.tell(PartialHeard(self.player.id, " ".join(words), " ".join(words), _now_ms()))
+        elif self._speech:
+            self._quiet += samples.size
+            if self._quiet >= QUIET_AFTER_SAMPLES:
+                self._speech = 0
+                self.table.hear_turn(self.player, HEARD, raw=RAW, corrections=(CORRECTION,))
+
+    async def leave(self) -> None:
+        self.table.seats.pop(self.player.id, None)
+        self.table.news.set()
+
+
+@dataclass
+class TwinTable:
+    campaign: Campaign = CAMPAIGN
+    session: SessionId = SESSION
+    scene: Scene = CAMPAIGN.scenes[0]
+    seats: dict[PlayerId, TwinSeat] = field(default_factory=dict)
+    reply_ms: int = 1_500
+    reply_hz: int = TONE_HZ
+    said: list[tuple[PlayerId, str]] = field(default_factory=list)
+    is_closed: bool = False
+    listeners: list[Callable[[TableEvent], None]] = field(default_factory=list)
+    sinks: list[AudioSink] = field(default_factory=list)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    _replies: set[asyncio.Task[None]] = field(default_factory=set)
+    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
+        self.listeners.append(listener)
+        return lambda: self.listeners.remove(listener)
+
+    def add_sink(self, sink: AudioSink) -> Callable[[], None]:
+        self.sinks.append(sink)
+        return lambda: self.sinks.remove(sink)
+
+    async def seat(self, player: Player) -> TwinSeat:
+        if player.id in self.seats:
+            raise InvalidInput(f"{player.id} already sits here")
+        await asyncio.sleep(0)
+        self.seats[player.id] = seat = TwinSeat(self, player)
+        return seat
+
+    def say(self, player: PlayerId, text: str) -> None:
+        self.said.append((player, text))
+        self.hear_turn(self.campaign.player(player), text, raw=text, corrections=())
+
+    async def move(self, scene: SceneId) -> None:
+        self.scene = self.campaign.scene(scene)
+        self.tell(SceneChanged(self.scene, _now_ms()))
+
+    async def wait_until_quiet(self) -> None:
+        await asyncio.gather(*self._replies)
+
+    async def wait_until(self, happened: Callable[[], bool]) -> None:
+        """Until `happened`, looked at again whenever someone sat down, left or was heard."""
+        async with asyncio.timeout(WITHIN_S):
+            while not happened():
+                self.news.clear()
+                await self.news.wait()
+
+    async def close(self) -> None:
+        self.is_closed = True
+        for task in self._replies:
+            task.cancel()
+        await asyncio.gather(*self._replies, return_exceptions=True)
+
+    def tell(self, event: TableEvent) -> None:
+        for listener in list(self.listeners):
+            listener(event)
+
+    def hear_turn(self, player: Player, text: str, *, raw: str, corrections: tuple[Correction, ...]) -> None:
+        now = _now_ms()
+        draft = Draft(player.id, text, raw, corrections, now - 2_000, now - 400, now - 60, now - 58)
+        self.tell(TurnEnded(draft, now))
+        self.tell(UtteranceKept(self._utterance(player.id, player.name, text, raw, corrections)))
+        task = asyncio.create_task(self._answer(player, draft))
+        self._replies.add(task)
+        task.add_done_callback(self._replies.discard)
+
+    async def _answer(self, player: Player, draft: Draft) -> None:
+        turn = TurnId(f"turn-{next(self._ids)}")
+        began = _now_ms()
+        self.tell(NpcSpeaks(GRIMJAW.id, GRIMJAW.name, turn, REPLY, began))
+        await self._sound()
+        self.tell(NpcSilent(GRIMJAW.id, turn, _now_ms()))
+        self.tell(UtteranceKept(self._utterance(GRIMJAW.id, GRIMJAW.name, REPLY, REPLY, (), npc=GRIMJAW.id)))
+        end = draft.speech_end_ms
+        stages = {
+            Stage.SPEECH_END: end,
+            Stage.TRANSCRIPT_FINAL: end + 340,
+            Stage.CORRECTED: end + 342,
+            Stage.ADDRESSED: end + 345,
+            Stage.CONTEXT_READY: end + 371,
+            Stage.FIRST_TOKEN: end + 640,
+            Stage.TURN_END: end + 700,
+            Stage.FIRST_SENTENCE: end + 910,
+            Stage.FIRST_AUDIO: end + 1_180,
+            Stage.AUDIO_END: end + 1_180 + self.reply_ms,
+        }
+        self.tell(
+            TurnFinished(
+                TurnRecord(
+                    turn,
+                    self.session,
+                    SpeakerId(player.id),
+                    player.name,
+                    draft.raw_text,
+                    draft.text,
+                    GRIMJAW.id,
+                    "called by name",
+                    Outcome.ANSWERED,
+                    REPLY,
+                    REPLY,
+                    recalled=(Recalled(SECRET, "secret"),),
+                    stages=stages,
+                    prompt_text=f"Only you know: {SECRET}",
+                )
+            )
+        )
+
+    async def _sound(self) -> None:
+        n_samples = OUTPUT_RATE_HZ * self.reply_ms // 1_000
+        wave = 9_000 * np.sin(2 * np.pi * self.reply_hz * np.arange(n_samples) / OUTPUT_RATE_HZ)
+        pcm = wave.astype(np.int16).tobytes()
+        step = 2 * OUTPUT_RATE_HZ * CHUNK_MS // 1_000
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for n, at in enumerate(range(0, len(pcm), step)):
+            for sink in list(self.sinks):
+                sink(GRIMJAW.id, pcm[at : at + step])
+            await asyncio.sleep(max(0.0, began + (n + 1) * CHUNK_MS / 1_000 - loop.time()))
+
+    def _utterance(
+        self,
+        speaker: str,
+        name: str,
+        text: str,
+        raw: str,
+        corrections: tuple[Correction, ...],
+        *,
+        npc: NpcId | None = None,
+    ) -> Utterance:
+        return Utterance(
+            id=UtteranceId(f"u-{next(self._ids)}"),
+            campaign_id=self.campaign.id,
+            session_id=self.session,
+            speaker_id=SpeakerId(speaker),
+            speaker_name=name,
+            text=text,
+            raw_text=raw,
+            at_ms=_now_ms(),
+            npc_id=npc,
+            corrections=corrections,
+        )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
