@@ -20,11 +20,15 @@ NameKind = Literal["name", "alias", "short", "learned"]
 
 # What may stand before a person's name and is often left out.
 _TITLES = frozenset(
-    "baron baroness brother captain count countess doctor dr duchess duke elder emperor empress father general king "  # noqa: SIM905
-    "lady lord madam master mayor miss mister mistress mother mr mrs ms prince princess professor queen saint "
-    "sergeant sir sister st the uncle aunt "
-    "bruder furst furstin graf grafin hauptmann herr herzog herzogin konig konigin frau meister schwester der die das".split()
-)
+    (
+        "aunt", "baron", "baroness", "brother", "captain", "count", "countess", "doctor", "dr", "duchess", "duke",
+        "elder", "emperor", "empress", "father", "general", "king", "lady", "lord", "madam", "master", "mayor", "miss",
+        "mister", "mistress", "mother", "mr", "mrs", "ms", "prince", "princess", "professor", "queen", "saint",
+        "sergeant", "sir", "sister", "st", "the", "uncle",
+        "bruder", "das", "der", "die", "frau", "furst", "furstin", "graf", "grafin", "hauptmann", "herr", "herzog",
+        "herzogin", "konig", "konigin", "meister", "schwester",
+    )
+)  # fmt: skip
 _PERSONS = frozenset({"npc", "player"})
 _WIDEST_WINDOW = 8
 

@@ -1,0 +1,74 @@
+"""What a half-spoken sentence is about: names it holds, and whether it asks about the past.
+
+Runs on every partial transcript, after correction, so that recall can start before the speaker has finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.speech.gazetteer import Gazetteer
+from glyphoxa.speech.phonetics import primary_language
+from glyphoxa.speech.words import words
+
+_PAST: Mapping[str, tuple[str, ...]] = {
+    "en": (
+        "ago", "anymore", "back then", "before today", "called back", "did i tell", "did we", "did you ever",
+        "earlier", "forget", "forgot", "forgotten", "i told you", "in the past", "last evening", "last month",
+        "last night", "last session", "last time", "last week", "last year", "long ago", "once told",
+        "previous", "previously", "promised", "recall", "recently", "remember", "remembered", "remembers", "remind",
+        "reminds", "since then", "that time", "the other day", "the other night", "these days", "used to",
+        "we met", "we spoke", "we talked", "what happened", "when i was", "when we were", "yesterday", "you mentioned",
+        "you promised", "you said", "you told",
+    ),
+    "de": (
+        "damals", "darüber gesprochen", "erinnere", "erinnern", "erinnerst", "erinnert", "früher", "gestern",
+        "hast du gesagt", "hattest du gesagt", "kürzlich", "letzte nacht", "letzte woche", "letztens", "letztes jahr",
+        "letztes mal", "letzten monat", "letzten abend", "neulich", "seinerzeit", "seit damals", "vergessen",
+        "versprochen", "vor einem jahr", "vor einer woche", "vor jahren", "vor kurzem", "vor langer zeit", "vor tagen",
+        "vor wochen", "voriges mal", "vorher", "vorhin", "vorige woche", "weißt du noch", "wisst ihr noch",
+        "was ist passiert", "wir uns getroffen",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Spotted:
+    """What was found in a text.
+
+    Attributes:
+        entity_ids: The entities that are named, each once, in the order in which they are first named.
+        temporal: It refers to something that was before.
+    """
+
+    entity_ids: tuple[EntityId, ...]
+    temporal: bool
+
+
+class KeywordSpotter:
+    """Looks for whole words, never for letters inside one. Holds no state."""
+
+    def __init__(self, gazetteer: Gazetteer) -> None:
+        self._gazetteer = gazetteer
+        phrases = _PAST.get(primary_language(gazetteer.language), _PAST["en"])
+        self._phrases: dict[str, list[tuple[str, ...]]] = {}
+        for phrase in phrases:
+            parts = tuple(word.full for word in words(phrase))
+            self._phrases.setdefault(parts[0], []).append(parts)
+
+    def spot(self, partial_text: str) -> Spotted:
+        spoken = words(partial_text)
+        mentions = self._gazetteer.mentions_in(spoken)
+        return Spotted(
+            entity_ids=tuple(dict.fromkeys(mention.name.entity_id for mention in mentions)),
+            temporal=self._speaks_of_the_past([word.full for word in spoken]),
+        )
+
+    def _speaks_of_the_past(self, spoken: list[str]) -> bool:
+        return any(
+            tuple(spoken[at : at + len(parts)]) == parts
+            for at, word in enumerate(spoken)
+            for parts in self._phrases.get(word, ())
+        )

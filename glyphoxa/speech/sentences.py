@@ -1,0 +1,115 @@
+"""Cuts a stream of tokens into pieces that can be spoken, as early as sounds natural.
+
+A piece ends where a sentence ends. Only the first piece of a reply may already end at a comma or a dash:
+the voice starts earlier, and later pieces are long enough for a natural melody.
+
+A full stop ends nothing after an abbreviation ("Dr."), a single capital ("J. R.") or within a number ("3.5").
+What stands there can be seen only with the character that follows, so a piece is released one character late;
+`flush` releases what is left.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_ENDERS = ".!?…"
+_CLOSERS = "\"'”’»)]*_"
+_CLAUSE_ENDERS = ",;:—–"
+_ABBREVIATIONS = frozenset(
+    (
+        "bzw", "ca", "capt", "col", "cpt", "dr", "etc", "fr", "gen", "hr", "jr", "lt", "mr", "mrs", "ms", "no", "nr",
+        "prof", "sgt", "sr", "st", "usw", "vs", "z.b", "e.g", "i.e", "d.h",
+    )
+)  # fmt: skip
+_LAST_WORD = re.compile(r"([\w.]*\w)$")
+
+
+@dataclass(slots=True)
+class Splitter:
+    """One reply's splitter: `push` every token as it comes, then `flush`.
+
+    The pieces joined by single spaces are the text with its white space made single.
+
+    Args:
+        least_words: Words that a first piece needs before it may end at a clause.
+    """
+
+    least_words: int = 3
+    _held: str = ""
+    _began: bool = False
+
+    def push(self, token_text: str) -> list[str]:
+        """The pieces that are complete now, without surrounding white space."""
+        self._held += token_text
+        pieces: list[str] = []
+        while (end := self._end()) is not None:
+            pieces += self._take(end)
+        return pieces
+
+    def flush(self) -> list[str]:
+        """What is left; the splitter is as new afterwards."""
+        pieces = self._take(len(self._held))
+        self._held, self._began = "", False
+        return pieces
+
+    def _take(self, end: int) -> list[str]:
+        piece = " ".join(self._held[:end].split())
+        self._held = self._held[end:]
+        if not piece:
+            return []
+        self._began = True
+        return [piece]
+
+    def _end(self) -> int | None:
+        """One past the first piece that is complete, None while none is."""
+        held = self._held
+        for at, char in enumerate(held):
+            if char == "\n" and held[:at].strip():
+                return at + 1
+            if char in _ENDERS:
+                end = self._sentence_end(at)
+                if end is not None:
+                    return end
+            elif char in _CLAUSE_ENDERS and not self._began and self._ends_clause(at):
+                return at + 1
+        return None
+
+    def _sentence_end(self, at: int) -> int | None:
+        held = self._held
+        end = at + 1
+        while end < len(held) and held[end] in _ENDERS:
+            end += 1
+        is_one_stop = held[at] == "." and end == at + 1
+        while end < len(held) and held[end] in _CLOSERS:
+            end += 1
+        if end >= len(held) or not held[end].isspace():
+            return None  # not yet, or within "3.5", "e.g" or "...and"
+        if at and held[at - 1] in _ENDERS:
+            return None  # seen as a whole from its first character
+        if not is_one_stop and (held[at] == "…" or held[at : at + 2] == ".."):
+            return self._after_ellipsis(end)
+        if is_one_stop and _is_abbreviated(held[:at]):
+            return None
+        return end
+
+    def _after_ellipsis(self, end: int) -> int | None:
+        """Three dots end a sentence only if the next one begins: "Well... perhaps" goes on."""
+        following = self._held[end:].lstrip(" \t\"'“‘«(*_")
+        return end if following and not following[0].islower() else None
+
+    def _ends_clause(self, at: int) -> bool:
+        following = self._held[at + 1 : at + 2]
+        is_complete = following.isspace() or (bool(following) and self._held[at] in "—–")
+        return is_complete and len(self._held[:at].split()) >= self.least_words
+
+
+def _is_abbreviated(before: str) -> bool:
+    if before.strip().isdigit():
+        return True  # the number of a list
+    found = _LAST_WORD.search(before)
+    if found is None:
+        return False
+    word = found.group(1)
+    # "I" ends sentences ("So do I."), other single capitals are initials.
+    return word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
