@@ -221,6 +221,10 @@ def _located(source: LocatedYaml, model: type[BaseModel], detail: ErrorDetails) 
             text = f"unknown key {key!r}, " + did_you_mean(str(key), valid)
         case "missing":
             text = f"{key!r} is missing" + (f" in {'.'.join(map(str, path[:-1]))}" if len(path) > 1 else "")
+        case "model_type" | "model_attributes_type" | "dict_type":
+            text = f"{where} must hold keys, not {_shown(detail['input'])}"
+        case "string_type" if isinstance(detail["input"], dict | list):
+            text = f"{where} must be text, not {_shown(detail['input'])}"
         case "string_type":
             text = f"{where} must be text, not {detail['input']!r}; put it in quotes"
         case "literal_error":
@@ -230,8 +234,17 @@ def _located(source: LocatedYaml, model: type[BaseModel], detail: ErrorDetails) 
         case "value_error":
             text = f"{where}: {detail['msg'].removeprefix('Value error, ')}"
         case _:
-            text = f"{where}: {detail['msg']}, not {detail['input']!r}"
+            text = f"{where}: {detail['msg'].removeprefix('Input ')}, not {_shown(detail['input'])}"
     return source.problem(path, text)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "a block of keys"
+    if isinstance(value, list):
+        return "a list"
+    text = repr(value)
+    return text if len(text) <= 40 else text[:40] + "..."
 
 
 def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:

@@ -75,7 +75,8 @@ class Recorder:
         Raises:
             Unavailable: Neither the disk nor the log took it; it is not kept.
         """
-        self._recent.append(utterance)
+        if utterance not in self._recent:  # a caller may try again
+            self._recent.append(utterance)
         try:
             await self._in_thread(lambda: self._spool.append(utterance))
             self._spool_failed = False

