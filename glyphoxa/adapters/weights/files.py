@@ -1,0 +1,190 @@
+"""Bytes on disk: checked, remembered as checked, and put in place whole."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from glyphoxa.adapters.weights.manifest import WeightFile
+from glyphoxa.domain.errors import Corrupt, GlyphoxaError, Unavailable
+
+_BLOCK = 1 << 20
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fault_of(path: Path, wanted: WeightFile) -> str:
+    """What is wrong with the file, having read all of it; empty when it is the wanted one."""
+    size = path.stat().st_size
+    if size != wanted.size:
+        return f"{size} bytes instead of {wanted.size}"
+    found = sha256_of(path)
+    if found != wanted.sha256:
+        return f"its SHA-256 is {found}, not {wanted.sha256}"
+    return ""
+
+
+class Stamps:
+    """Remembers which files were hashed and found right, so that starting up need not read gigabytes.
+
+    A stamp holds while size, inode and times of the file are what they were. It does not notice a disk that
+    changes bytes by itself: `Store.verify` does.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def holds(self, path: Path, wanted: WeightFile) -> bool:
+        try:
+            stamp = json.loads(self._stamp(path).read_text("utf-8"))
+            return bool(stamp == _identity(path, wanted))
+        except (OSError, ValueError):
+            return False
+
+    def put(self, path: Path, wanted: WeightFile) -> None:
+        """Best effort: without a stamp the file is hashed again next time."""
+        stamp = self._stamp(path)
+        try:
+            stamp.parent.mkdir(parents=True, exist_ok=True)
+            fresh = stamp.with_suffix(f".{os.getpid()}")
+            fresh.write_text(json.dumps(_identity(path, wanted)), "utf-8")
+            fresh.replace(stamp)
+        except OSError:
+            return
+
+    def drop(self, path: Path) -> None:
+        with suppress(OSError):
+            self._stamp(path).unlink()
+
+    def _stamp(self, path: Path) -> Path:
+        return self._directory / f"{hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:32]}.json"
+
+
+def _identity(path: Path, wanted: WeightFile) -> dict[str, object]:
+    at = path.stat()
+    return {
+        "path": str(path.absolute()),
+        "size": at.st_size,
+        "inode": at.st_ino,
+        "modified_ns": at.st_mtime_ns,
+        "changed_ns": at.st_ctime_ns,
+        "sha256": wanted.sha256,
+    }
+
+
+class PartFile:
+    """A file while it is being put together, next to where it will stand: `<name>.part`.
+
+    What was written survives an interruption. `joined` counts the whole pieces (packages) in it; it is written
+    beside the part after each piece, so that a piece cut off half way is taken back.
+    """
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.path = target.with_name(f"{target.name}.part")
+        self._note = target.with_name(f"{target.name}.part.json")
+
+    @property
+    def size(self) -> int:
+        try:
+            return self.path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def append(self, blocks: Iterator[bytes], *, advance: Callable[[int], None]) -> None:
+        """Write the blocks after what is there, and onto the disk even when they end in an error."""
+        with self.path.open("ab") as file:
+            try:
+                for block in blocks:
+                    file.write(block)
+                    advance(len(block))
+            finally:
+                file.flush()
+                os.fsync(file.fileno())
+
+    def pieces_joined(self) -> int:
+        """How many whole pieces the part holds; bytes behind them are cut off."""
+        try:
+            note = json.loads(self._note.read_text("utf-8"))
+            joined, size = int(note["pieces"]), int(note["size"])
+        except (OSError, ValueError, KeyError, TypeError):
+            joined, size = 0, 0
+        if size > self.size:
+            joined, size = 0, 0
+        if self.size > size:
+            os.truncate(self.path, size)
+        return joined
+
+    def note_pieces(self, joined: int) -> None:
+        self._note.write_text(json.dumps({"pieces": joined, "size": self.size}), "utf-8")
+
+    def forget_pieces(self) -> None:
+        """The bytes come from elsewhere now: where they are cut is no longer known."""
+        self._note.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self.forget_pieces()
+
+    def accept(self, wanted: WeightFile) -> None:
+        """Put the finished part in its place, if it is the wanted file.
+
+        Raises:
+            Corrupt: It is not. The part is discarded.
+        """
+        fault = fault_of(self.path, wanted)
+        if fault:
+            self.discard()
+            raise Corrupt(f"{wanted.name}: what was received is not the file: {fault}")
+        self.path.replace(self.target)
+        self.forget_pieces()
+        directory = os.open(self.target.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+def blocks_of(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            yield block
+
+
+@contextmanager
+def only_one(lock: Path, *, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold the lock against other processes; `waiting` is called once if it is taken. Blocks until it is free."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def naming_disk_troubles(directory: Path) -> Iterator[None]:
+    """Turns what a disk can do to us into one clear error.
+
+    Raises:
+        Unavailable: The disk is full, read-only, not ours, or broken.
+    """
+    try:
+        yield
+    except GlyphoxaError:
+        raise
+    except OSError as failure:
+        if failure.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Unavailable(f"{directory}: the disk is full; what was received is kept and continued") from failure
+        raise Unavailable(f"{failure.filename or directory}: {failure.strerror or failure}") from failure

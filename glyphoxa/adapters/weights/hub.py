@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+from glyphoxa.adapters.weights.files import PartFile
+from glyphoxa.adapters.weights.manifest import WeightFile
+from glyphoxa.adapters.weights.progress import Progress
+from glyphoxa.domain.errors import Unavailable
+
+OFFICIAL_HUB = "https://huggingface.co"
+_PROBE_S = 3.0
+_STALL_S = 30.0
+_ATTEMPTS = 4
+_BLOCK = 1 << 18
+
+
+class Hub:
+    """The model hub where publishers keep their files, when it can be reached from here."""
+
+    def __init__(self, address: str = OFFICIAL_HUB) -> None:
+        self._address = self.label = address.rstrip("/")
+        self._reachable: bool | None = None
+
+    def is_reachable(self) -> bool:
+        """Asked once, for three seconds at most."""
+        if self._reachable is None:
+            answers: list[bool] = []
+            # A name server that hangs is not bound by the socket's timeout, so the question is put in a thread.
+            asking = threading.Thread(target=lambda: answers.append(self._answers()), daemon=True)
+            asking.start()
+            asking.join(_PROBE_S + 0.5)
+            self._reachable = any(answers)
+        return self._reachable
+
+    def offers(self, wanted: WeightFile) -> bool:
+        return wanted.hub is not None and self.is_reachable()
+
+    def fetch(self, wanted: WeightFile, part: PartFile, progress: Progress) -> None:
+        """Bring the part to its full size; goes on where it stopped, also when the line breaks meanwhile.
+
+        Raises:
+            Unavailable: The hub refused, or the line broke too often. What was received stays in the part.
+        """
+        file = wanted.hub
+        if file is None:
+            raise Unavailable(f"{wanted.name}: is not on the hub")
+        part.forget_pieces()
+        if part.size > wanted.size:
+            part.discard()
+        url = f"{self._address}/{file.repo}/resolve/{quote(file.revision, safe='')}/{quote(file.file)}"
+        trouble: Exception = EOFError("the line broke")
+        for _ in range(_ATTEMPTS):
+            before = part.size
+            if before == wanted.size:
+                return
+            progress.begin(wanted.name, size=wanted.size, have=before)
+            try:
+                part.append(_body(url, part, wanted), advance=progress.advance)
+            except HTTPError as refusal:
+                raise Unavailable(f"{url}: HTTP {refusal.code} {refusal.reason}") from refusal
+            except (URLError, http.client.HTTPException, TimeoutError, ConnectionError) as broken:
+                trouble = broken
+        if part.size != wanted.size:
+            raise Unavailable(f"{url}: {part.size} of {wanted.size} bytes received: {trouble}") from trouble
+
+    def _answers(self) -> bool:
+        try:
+            with urlopen(Request(self._address, method="HEAD"), timeout=_PROBE_S):  # noqa: S310 - a fixed address
+                return True
+        except HTTPError:
+            return True
+        except (URLError, OSError, http.client.HTTPException):
+            return False
+
+
+def _body(url: str, part: PartFile, wanted: WeightFile) -> Iterator[bytes]:
+    have = part.size
+    request = Request(url, headers={"Range": f"bytes={have}-"} if have else {})  # noqa: S310 - a fixed scheme
+    with urlopen(request, timeout=_STALL_S) as answer:  # noqa: S310
+        if have and answer.status != http.client.PARTIAL_CONTENT:
+            # It sends the whole file again: what is there already is read past.
+            _skip(answer, have)
+        received = have
+        while received < wanted.size:
+            block = _read(answer, min(_BLOCK, wanted.size - received))
+            if not block:
+                return
+            received += len(block)
+            yield block
+
+
+def _skip(answer: http.client.HTTPResponse, size: int) -> None:
+    while size > 0:
+        block = _read(answer, min(_BLOCK, size))
+        if not block:
+            raise ConnectionError("the answer is shorter than what was received before")
+        size -= len(block)
+
+
+def _read(answer: http.client.HTTPResponse, most: int) -> bytes:
+    try:
+        return answer.read(most)
+    except OSError as broken:  # told apart from what the disk may raise while the block is written
+        raise ConnectionError(str(broken)) from broken

