@@ -15,6 +15,7 @@ from glyphoxa_processors.frames import BeginFrame, FillerFrame, PrimeFrame
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.speaker import Speaker
 from glyphoxa_processors.spoken_text import SpokenText
+from glyphoxa_processors.tools import ToolRounds
 
 
 async def build(parts: MouthParts) -> Mouth:
@@ -37,6 +38,7 @@ class CascadedMouth:
         return [
             HotContextInjector(parts.context, self._report, speaker.fail, clock=clock, tools=parts.tools),
             parts.llm,
+            ToolRounds(),
             SpokenText(
                 self._npc.id,
                 new_splitter=parts.new_splitter,
@@ -78,6 +80,11 @@ class CascadedMouth:
 
     def fill(self, turn: TurnId, text: str) -> None:
         self._speaker.fill(turn, text)
+
+    async def wait_until_drained(self) -> None:
+        """Until the graph is at rest. A reply that is held or being played is not part of it."""
+        if self._line is not None:
+            await self._line.wait_until_drained()
 
     async def close(self) -> None:
         if self._speaker.turn is not None:

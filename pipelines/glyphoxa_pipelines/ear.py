@@ -70,6 +70,11 @@ class PipelineEar:
         for at in range(0, whole, _TWENTY_MS):
             self._line.send(InputAudioRawFrame(sound[at : at + _TWENTY_MS], INPUT_RATE_HZ, 1))
 
+    async def wait_until_drained(self) -> None:
+        """Until the graph is at rest. A turn that waits for its end is not part of it."""
+        if self._line is not None:
+            await self._line.wait_until_drained()
+
     async def close(self) -> None:
         self._line = None
         await self._parts.host.remove(f"ear-{self._parts.player.id}")

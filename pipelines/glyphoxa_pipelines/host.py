@@ -13,6 +13,7 @@ import pipecat.adapters.llm.services.open_ai_adapter
 import pipecat.audio.vad.silero
 import pipecat.services.openai.llm
 import pipecat.services.tts_service  # noqa: F401
+from openai import AsyncOpenAI
 from pipecat.audio.utils import create_stream_resampler
 from pipecat.frames.frames import ErrorFrame, Frame
 from pipecat.pipeline.pipeline import Pipeline
@@ -24,6 +25,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 
 create_stream_resampler()  # imports its library at the first call
+AsyncOpenAI(api_key="none").chat.completions  # noqa: B018 - imports the rest of the SDK and its HTTP client
 
 OnError = Callable[[str], None]
 
@@ -47,6 +49,11 @@ class Line:
             return False
         return True
 
+    async def wait_until_drained(self) -> None:
+        """Until everything sent so far, and what it set off, has passed through the graph."""
+        await self._frames.join()
+        await self.worker.flush_pipeline()
+
     async def close(self) -> None:
         """End the graph; what is still on its way in it is dropped, no task is left."""
         self._feeding.cancel()
@@ -57,6 +64,7 @@ class Line:
     async def _feed(self) -> None:
         while True:
             await self.worker.queue_frame(await self._frames.get())
+            self._frames.task_done()
 
 
 class Host:

@@ -25,7 +25,7 @@ def make_llm(
     base_url: str,
     *,
     model: str = "local",
-    slot: int | None = None,
+    api_key: str = "none",
     max_tokens: int = 90,
     temperature: float = 0.6,
     extra_body: Mapping[str, Any] | None = None,
@@ -34,15 +34,15 @@ def make_llm(
 
     Args:
         base_url: With `/v1`.
-        slot: The server's slot that keeps this NPC's prompt; one each, or they push each other's prefix out.
-        extra_body: What the server takes beyond OpenAI's fields: `grammar`, `repeat_penalty` ...
+        extra_body: What the server takes beyond OpenAI's fields: the slot that keeps this NPC's prompt (one each, or
+            they push each other's prefix out), a grammar, a penalty for repeating.
     """
-    pinned = {"cache_prompt": True} if slot is None else {"cache_prompt": True, "id_slot": slot}
     return SpokenLLM(
-        api_key="local",
+        api_key=api_key,
         base_url=base_url,
-        settings=OpenAILLMSettings(model=model, max_tokens=max_tokens, temperature=temperature),
-        extra_body={**pinned, **(extra_body or {})},
+        settings=OpenAILLMSettings(model=model, temperature=temperature),
+        max_reply_tokens=max_tokens,
+        extra_body=extra_body,
         primes=True,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from glyphoxa.domain import turn as turns
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceStarted
 from glyphoxa_processors.llm import SpokenLLM
-from tests.support.pipecat_fakes import DEADLINE_S, Memory, ModelServer, model_server, prompt, stage
+from tests.support.pipecat_fakes import DEADLINE_S, GRIMJAW, Memory, ModelServer, model_server, prompt, stage
 
 
 @pytest.fixture
@@ -44,9 +45,7 @@ async def test_nothing_is_heard_before_the_release(server: ModelServer) -> None:
     async with stage(server) as play:
         play.begin()
         await play.until(lambda: turns.Stage.FIRST_SENTENCE in [m.stage for m in play.of(Marked)])
-        async with asyncio.timeout(DEADLINE_S):
-            while not play.mouth._speaker._sound:
-                await asyncio.sleep(0.001)
+        await play.mouth.wait_until_drained()
         assert not play.sound
         play.release()
         assert (await play.finished()).heard
@@ -143,7 +142,7 @@ async def test_a_model_that_fails_ends_the_turn_and_not_the_npc(server: ModelSer
 
 async def test_a_model_that_never_begins_ends_the_turn_as_timed_out(server: ModelServer) -> None:
     settings = OpenAILLMSettings(model="m")
-    llm = SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, first_token_ms=50)
+    llm = SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, max_reply_tokens=50, first_token_ms=50)
     async with stage(server, llm=llm) as play:
         server.gate.clear()
         play.begin()
@@ -201,11 +200,8 @@ async def test_priming_reads_the_prompt_in_and_gives_way_to_a_begin(server: Mode
 
 
 async def test_a_filler_is_played_once_while_nothing_else_is_heard(server: ModelServer) -> None:
-    async with stage(server) as play:
-        play.mouth._line.send(_filler("Hm."))  # type: ignore[union-attr]
-        async with asyncio.timeout(DEADLINE_S):
-            while len(play.mouth._speaker._fillers.get("Hm.", b"")) < 3 * 10 * 48:
-                await asyncio.sleep(0.001)
+    async with stage(server, npc=replace(GRIMJAW, fillers=("Hm.",))) as play:
+        await play.mouth.wait_until_drained()
         server.gate.clear()
         play.begin()
         play.mouth.fill(TurnId("t1"), "Hm.")
@@ -221,9 +217,3 @@ async def test_a_filler_is_played_once_while_nothing_else_is_heard(server: Model
         stages = [mark.stage for mark in play.of(Marked)]
         assert stages.count(turns.Stage.FILLER) == 1
         assert stages.index(turns.Stage.FILLER) < stages.index(turns.Stage.FIRST_AUDIO)
-
-
-def _filler(text: str):  # type: ignore[no-untyped-def]
-    from glyphoxa_processors.frames import FillerFrame
-
-    return FillerFrame(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -13,17 +14,21 @@ from typing import Any
 import numpy as np
 from aiohttp import web
 from numpy.typing import NDArray
+from pipecat.frames.frames import Frame, VADUserStartedSpeakingFrame, VADUserStoppedSpeakingFrame
 
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.campaign import Npc, Player
+from glyphoxa.domain.heard import EarEvent
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, TurnId
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa_pipelines.cascaded import CascadedMouth, build
+from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import Host
-from glyphoxa_pipelines.parts import MouthParts
-from glyphoxa_processors.local_services import make_llm, make_tts
+from glyphoxa_pipelines.parts import EarParts, MouthParts, Pauses, now_ms
+from glyphoxa_processors.local_services import make_llm, make_stt, make_tts
+from glyphoxa_processors.recogniser import Recogniser
 
 DEADLINE_S = 10
 GRIMJAW = Npc(NpcId("grimjaw"), EntityId("grimjaw"), "Grimjaw", "You are Grimjaw, a smith.")
@@ -154,7 +159,7 @@ class Stage:
         self.parts = replace(
             MouthParts(
                 npc=npc,
-                llm=make_llm(server.base_url, slot=0),
+                llm=make_llm(server.base_url, extra_body={"cache_prompt": True, "id_slot": 0}),
                 tts=make_tts(hum(), voice=f"hum-{npc.id}"),
                 context=Memory(),
                 new_splitter=SentenceSplitter,
@@ -218,3 +223,97 @@ async def stage(server: ModelServer, **changes: Any) -> AsyncIterator[Stage]:
 def prompt(words: str, npc: Npc = GRIMJAW) -> Prompt:
     messages = (Message("system", npc.persona), Message("user", f"Alice: {words}"))
     return Prompt(npc.id, messages, question=words, speaker_name="Alice")
+
+
+@dataclass(frozen=True)
+class Transcript:
+    text: str
+
+
+class Scripted:
+    """A recogniser that knows each voice by its loudness: samples of value 100 are spoken by line 100."""
+
+    def __init__(self, lines: dict[int, str]) -> None:
+        self.lines = lines
+        self.failing = False
+        self.calls: list[tuple[int, str, bool]] = []
+        self.let_go = threading.Event()
+        self.let_go.set()
+        self.entered = threading.Event()
+
+    def __call__(self, pcm: NDArray[np.int16], glossary: str, *, retry: bool) -> Transcript:
+        voice = int(pcm.max(initial=0))
+        self.calls.append((voice, glossary, retry))
+        self.entered.set()
+        self.let_go.wait(DEADLINE_S)
+        if self.failing:
+            raise RuntimeError("the model broke")
+        return Transcript(self.lines.get(voice, ""))
+
+
+class Listening:
+    """One ear on a real graph. The detector's verdicts are given, the sound is counted."""
+
+    def __init__(self, recogniser: Recogniser, *, player: Player = ALICE, **changes: Any) -> None:
+        self.host: Host = changes.pop("host", None) or Host()
+        self.events: list[EarEvent] = []
+        self.partials: list[str] = []
+        self._news = asyncio.Event()
+        stt = make_stt(player.id, recogniser, glossary=lambda: "Eldrinax", clock=now_ms)
+        self.ear = PipelineEar(
+            replace(
+                EarParts(
+                    player=player,
+                    stt=stt,
+                    correct=lambda text: Corrected(text.replace("glif oxa", "Glyphoxa")),
+                    on_partial=lambda _, text: self.partials.append(text),
+                    listener=self._listen,
+                    host=self.host,
+                    pauses=Pauses(end_of_turn_ms=220, unfinished_ms=260, final_within_ms=400),
+                ),
+                **changes,
+            )
+        )
+
+    def _listen(self, event: EarEvent) -> None:
+        self.events.append(event)
+        self._news.set()
+
+    async def until(self, kind: type[EarEvent], n: int = 1) -> Any:
+        async with asyncio.timeout(DEADLINE_S):
+            while len(found := [event for event in self.events if isinstance(event, kind)]) < n:
+                self._news.clear()
+                await self._news.wait()
+        return found[n - 1]
+
+    def detect(self, *, speech: bool) -> None:
+        frame = VADUserStartedSpeakingFrame(start_secs=0.2) if speech else VADUserStoppedSpeakingFrame(stop_secs=0.2)
+        self.send(frame)
+
+    def send(self, frame: Frame) -> None:
+        line = self.ear._line
+        assert line is not None
+        assert line.send(frame)
+
+    def hear(self, voice: int, *, ms: int) -> None:
+        self.ear.hear(np.full(16 * ms, voice, dtype=np.int16).tobytes())
+
+    def say(self, voice: int, *, ms: int = 600) -> None:
+        self.hear(voice, ms=300)
+        self.detect(speech=True)
+        self.hear(voice, ms=ms)
+        self.detect(speech=False)
+
+
+@asynccontextmanager
+async def listening(transcribe: Scripted, **changes: Any) -> AsyncIterator[Listening]:
+    recogniser = Recogniser(transcribe)
+    play = Listening(recogniser, **changes)
+    await play.ear.start()
+    try:
+        yield play
+    finally:
+        transcribe.let_go.set()
+        await play.ear.close()
+        await play.host.close()
+        recogniser.close()

@@ -1,0 +1,133 @@
+"""An ear on a real graph: what the room is told when a human speaks."""
+
+from __future__ import annotations
+
+import asyncio
+
+from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa_pipelines.parts import Pauses
+from tests.support.pipecat_fakes import DEADLINE_S, Corrected, Scripted, listening
+
+
+async def test_speech_becomes_a_turn() -> None:
+    async with listening(Scripted({100: "Good evening, Grimjaw."})) as play:
+        play.say(100)
+        ended = await play.until(TurnEnded)
+        assert ended.draft.text == "Good evening, Grimjaw."
+        assert ended.draft.began_ms <= ended.draft.speech_end_ms < ended.draft.transcript_ms
+        assert ended.draft.transcript_ms <= ended.draft.corrected_ms <= ended.at_ms
+        assert ended.at_ms - ended.draft.speech_end_ms >= 220
+        assert isinstance(play.events[0], SpeechStarted)
+
+
+async def test_the_eager_turn_has_the_words_of_the_final_one() -> None:
+    """R-043: correction happens before anything looks at the words."""
+    async with listening(Scripted({100: "Tell me about glif oxa."}), pauses=Pauses()) as play:
+        play.say(100)
+        eager, ended = await play.until(EagerTurn), await play.until(TurnEnded)
+        assert eager.draft == ended.draft
+        assert ended.draft.text == "Tell me about Glyphoxa."
+        assert ended.draft.raw_text == "Tell me about glif oxa."
+
+
+async def test_partial_transcripts_are_corrected_and_reach_recall_while_the_player_speaks() -> None:
+    """R-005, R-037, R-043."""
+    async with listening(Scripted({100: "Tell me about glif oxa."})) as play:
+        play.detect(speech=True)
+        play.hear(100, ms=600)
+        partial = await play.until(PartialHeard)
+        assert (partial.text, partial.raw_text) == ("Tell me about Glyphoxa.", "Tell me about glif oxa.")
+        assert play.partials == ["Tell me about Glyphoxa."]
+        assert not [event for event in play.events if isinstance(event, TurnEnded)]
+
+
+async def test_the_recogniser_is_given_the_glossary_and_the_sound_from_before_the_onset() -> None:
+    scripted = Scripted({100: "Yes."})
+    lengths: list[int] = []
+
+    def transcribe(pcm, glossary, *, retry):  # type: ignore[no-untyped-def]
+        lengths.append(len(pcm) // 16)
+        return scripted(pcm, glossary, retry=retry)
+
+    async with listening(transcribe) as play:  # type: ignore[arg-type]
+        transcribe.let_go = scripted.let_go  # type: ignore[attr-defined]
+        play.hear(100, ms=2_000)
+        play.detect(speech=True)
+        play.hear(100, ms=200)
+        play.detect(speech=False)
+        await play.until(TurnEnded)
+        assert scripted.calls[-1] == (100, "Eldrinax", True)
+        assert lengths[-1] == 500 + 200  # 300 ms before the onset, 200 ms that the detector took
+
+
+async def test_a_cough_is_nothing_said() -> None:
+    async with listening(Scripted({})) as play:
+        play.say(100)
+        await play.until(NothingSaid)
+        assert not [event for event in play.events if isinstance(event, TurnEnded)]
+
+
+async def test_a_recogniser_that_fails_does_not_hold_the_turn() -> None:
+    scripted = Scripted({100: "Yes."})
+    scripted.failing = True
+    async with listening(scripted) as play:
+        play.say(100)
+        await play.until(NothingSaid)
+        scripted.failing = False
+        play.say(100)
+        assert (await play.until(TurnEnded)).draft.text == "Yes."
+
+
+async def test_a_recogniser_that_hangs_does_not_hold_the_turn_and_its_words_are_not_lost() -> None:
+    scripted = Scripted({100: "Where were you?"})
+    scripted.let_go.clear()
+    async with listening(scripted) as play:
+        play.say(100, ms=100)
+        await play.until(NothingSaid)
+        scripted.let_go.set()
+        assert (await play.until(TurnEnded)).draft.text == "Where were you?"
+
+
+async def test_a_corrector_that_fails_leaves_the_words_as_they_were() -> None:
+    def broken(text: str) -> Corrected:
+        raise ValueError("no such table")
+
+    async with listening(Scripted({100: "Yes."}), correct=broken) as play:
+        play.say(100)
+        assert (await play.until(TurnEnded)).draft.text == "Yes."
+
+
+async def test_a_final_is_not_kept_waiting_by_another_ears_partials() -> None:
+    scripted = Scripted({100: "Alice speaks on.", 200: "Bob is done."})
+    scripted.let_go.clear()
+    async with listening(scripted) as alice:
+        alice.detect(speech=True)
+        alice.hear(100, ms=300)
+        await asyncio.wait_for(asyncio.to_thread(scripted.entered.wait, DEADLINE_S), DEADLINE_S)
+        for _ in range(5):
+            alice.hear(100, ms=600)
+        await alice.ear.wait_until_drained()
+        alice.hear(200, ms=20)
+        alice.detect(speech=False)
+        await alice.ear.wait_until_drained()
+        scripted.let_go.set()
+        await alice.until(TurnEnded)
+        assert [retry for _, _, retry in scripted.calls] == [False, True]
+
+
+async def test_whoever_speaks_for_very_long_is_transcribed_in_parts() -> None:
+    async with listening(Scripted({100: "And then."})) as play:
+        play.detect(speech=True)
+        for _ in range(5):
+            play.hear(100, ms=5_000)
+            await play.ear.wait_until_drained()
+        play.detect(speech=False)
+        assert (await play.until(TurnEnded)).draft.text == "And then. And then."
+
+
+async def test_an_ear_that_is_closed_hears_nothing_and_leaves_nothing_behind() -> None:
+    before = asyncio.all_tasks()
+    async with listening(Scripted({100: "Yes."})) as play:
+        await play.ear.close()
+        play.hear(100, ms=100)
+    assert asyncio.all_tasks() == before

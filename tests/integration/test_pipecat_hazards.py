@@ -1,0 +1,237 @@
+"""What goes wrong in pipecat graphs that are put together as its examples do, and does not in ours.
+
+Where pipecat 1.14 still has the hazard, the test shows it first: when that part fails, the precaution may go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from pipecat.frames.frames import (
+    EagerTranscriptionFrame,
+    Frame,
+    InterimTranscriptionFrame,
+    InterruptionFrame,
+    TranscriptionFrame,
+    VADUserStartedSpeakingFrame,
+)
+from pipecat.pipeline.parallel_pipeline import ParallelPipeline
+from pipecat.pipeline.pipeline import Pipeline
+from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
+from pipecat.tests.utils import run_test
+
+from glyphoxa.domain.heard import TurnEnded
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.npc.mouth import Finished
+from glyphoxa_pipelines.ear import processors as ear_processors
+from glyphoxa_pipelines.host import Host
+from glyphoxa_processors.corrector import PhoneticCorrector
+from glyphoxa_processors.local_services import make_stt
+from glyphoxa_processors.recogniser import Recogniser
+from tests.support.pipecat_fakes import (
+    ALICE,
+    BOB,
+    MIRA,
+    Corrected,
+    Listening,
+    ModelServer,
+    Scripted,
+    listening,
+    model_server,
+    stage,
+)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    async with model_server() as running:
+        yield running
+
+
+class _Gate(FrameProcessor):
+    """Holds transcripts until it is opened, as a slow processor would."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = asyncio.Event()
+        self.entered = asyncio.Event()
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        if isinstance(frame, TranscriptionFrame):
+            self.entered.set()
+            await self.open.wait()
+        await self.push_frame(frame, direction)
+
+
+class _Interrupts(FrameProcessor):
+    """Behaves like pipecat's user aggregator: whoever begins to speak interrupts, upstream too."""
+
+    def __init__(self, gate: _Gate) -> None:
+        super().__init__()
+        self._gate = gate
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        if isinstance(frame, VADUserStartedSpeakingFrame):
+            await self._gate.entered.wait()
+            await self.broadcast_interruption()
+            self._gate.open.set()
+        await self.push_frame(frame, direction)
+
+
+@pytest.mark.parametrize(("corrected", "survives"), [(False, False), (True, True)])
+async def test_a_transcript_is_not_deleted_by_its_own_interruption(corrected: bool, survives: bool) -> None:
+    gate = _Gate()
+    correct = [PhoneticCorrector(Corrected, clock=lambda: 0)] if corrected else []
+    said = TranscriptionFrame("Hello Grimjaw.", "alice", "now", finalized=True)
+    down, _ = await run_test(
+        Pipeline([*correct, gate, _Interrupts(gate)]), frames_to_send=[said, VADUserStartedSpeakingFrame()]
+    )
+    assert any(isinstance(frame, TranscriptionFrame) for frame in down) is survives
+
+
+async def test_an_ear_keeps_a_transcript_through_an_interruption() -> None:
+    scripted = Scripted({100: "Hello Grimjaw."})
+    scripted.let_go.clear()
+    async with listening(scripted) as play:
+        play.say(100, ms=100)
+        await play.ear.wait_until_drained()
+        play.send(InterruptionFrame())
+        scripted.let_go.set()
+        assert (await play.until(TurnEnded)).draft.text == "Hello Grimjaw."
+
+
+async def test_no_worker_ends_because_nobody_speaks(server: ModelServer) -> None:
+    """pipecat's default: one NPC that says nothing for five minutes ends the runner with every other NPC."""
+    async with listening(Scripted({})) as ear, stage(server) as mouth:
+        for line in (ear.ear._line, mouth.mouth._line):
+            assert line is not None
+            assert line.worker._idle_timeout_secs is None
+            assert not line.worker._cancel_on_idle_timeout
+            assert not line.worker._cancel_runner_on_idle_timeout
+
+
+async def test_one_graph_that_ends_leaves_the_others_running(server: ModelServer) -> None:
+    host = Host()
+    async with stage(server, host=host) as grimjaw, stage(server, host=host, npc=MIRA) as mira:
+        await mira.mouth.close()
+        grimjaw.begin()
+        grimjaw.release()
+        assert (await grimjaw.finished()).heard
+
+
+async def test_words_are_attributed_to_whoever_said_them() -> None:
+    """One recogniser for two ears would take the speaker from the last frame it saw."""
+    scripted = Scripted({100: "Alice was here.", 200: "Bob was here."})
+    recogniser, host = Recogniser(scripted), Host()
+    alice, bob = Listening(recogniser, player=ALICE, host=host), Listening(recogniser, player=BOB, host=host)
+    await alice.ear.start()
+    await bob.ear.start()
+    try:
+        for ear, voice in ((alice, 100), (bob, 200)):
+            ear.hear(voice, ms=300)
+            ear.detect(speech=True)
+        for _ in range(20):  # overlapping, frame by frame
+            alice.hear(100, ms=20)
+            bob.hear(200, ms=20)
+        alice.detect(speech=False)
+        bob.detect(speech=False)
+        for ear, player, words in ((alice, ALICE, "Alice was here."), (bob, BOB, "Bob was here.")):
+            ended = await ear.until(TurnEnded)
+            assert (ended.draft.player, ended.draft.text) == (player.id, words)
+    finally:
+        await host.close()
+        recogniser.close()
+
+
+_BUILD = """
+import asyncio, sys
+import glyphoxa_pipelines.host
+import glyphoxa_pipelines.ear, glyphoxa_pipelines.cascaded
+from tests.support import pipecat_fakes as fakes
+
+async def main():
+    before = set(sys.modules)
+    says_yes = fakes.Scripted({1: "Yes."})
+    async with fakes.model_server() as server, fakes.stage(server) as play, fakes.listening(says_yes) as ear:
+        play.begin(); play.release(); await play.finished()
+        ear.say(1); await ear.until(fakes.TurnEnded)
+    heavy = {"openai", "numba", "onnxruntime", "soxr", "scipy", "google", "transformers", "httpx", "httpx2"}
+    print(sorted({name.split(".")[0] for name in set(sys.modules) - before} & heavy))
+    print(sorted(name for name in sys.modules if "smart_turn" in name))
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def imports() -> Iterator[tuple[str, str]]:
+    done = subprocess.run([sys.executable, "-c", _BUILD], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    late, smart_turn = done.stdout.splitlines()
+    yield late, smart_turn
+
+
+def test_nothing_heavy_is_imported_once_a_session_runs(imports: tuple[str, str]) -> None:
+    """The first import of a provider's SDK stalls the event loop for so long that ICE fails."""
+    assert imports[0] == "[]"
+
+
+def test_smart_turn_is_not_loaded(imports: tuple[str, str]) -> None:
+    assert imports[1] == "[]"
+
+
+async def test_an_interruption_silences_one_npc_and_only_that_one(server: ModelServer) -> None:
+    """A broadcast interruption reaches only the default destination of a shared transport; a mouth has its own."""
+    server.reply = ("One two three four five six seven eight nine ten eleven twelve.",)
+    host = Host()
+    async with stage(server, host=host) as grimjaw, stage(server, host=host, npc=MIRA) as mira:
+        for play in (grimjaw, mira):
+            play.begin()
+            play.release()
+        for play in (grimjaw, mira):
+            await play.until(lambda play=play: len(play.sound) > 4_800)  # type: ignore[misc]
+        grimjaw.cancel()
+        n_heard = len(grimjaw.sound)
+        assert (await mira.finished()).heard == server.reply[0]
+        assert len(grimjaw.sound) == n_heard
+        (finished,) = grimjaw.of(Finished)
+        assert finished.interrupted and finished.npc == NpcId("grimjaw")
+
+
+def _all(processors: list[FrameProcessor]) -> Iterator[FrameProcessor]:
+    for processor in processors:
+        yield processor
+        yield from _all(list(processor.processors))
+
+
+async def test_no_graph_holds_a_parallel_pipeline(server: ModelServer) -> None:
+    """It remembers the id of every frame it ever saw: 42 MiB in four hours of one microphone."""
+    async with stage(server) as mouth:
+        ear = Listening(Recogniser(Scripted({})))
+        graphs = [*ear_processors(ear.ear._parts), *mouth.mouth.processors()]
+        assert len(graphs) == 11
+        assert not [processor for processor in _all(graphs) if isinstance(processor, ParallelPipeline)]
+
+
+async def test_every_kind_of_transcript_is_corrected_alike() -> None:
+    """A corrector that knows only the final one makes every answer prepared for the eager one useless."""
+    corrector = PhoneticCorrector(lambda text: Corrected(text.replace("glif oxa", "Glyphoxa")), clock=lambda: 0)
+    kinds = (InterimTranscriptionFrame, EagerTranscriptionFrame, TranscriptionFrame)
+    down, _ = await run_test(corrector, frames_to_send=[kind("ask glif oxa", "alice", "now") for kind in kinds])
+    heard = [frame for frame in down if isinstance(frame, kinds)]
+    assert [type(frame) for frame in heard] == list(kinds)
+    assert {frame.text for frame in heard} == {"ask Glyphoxa"}
+    assert {frame.metadata["raw_text"] for frame in heard} == {"ask glif oxa"}
+
+
+async def test_make_stt_gives_every_ear_its_own() -> None:
+    recogniser = Recogniser(Scripted({}))
+    first, second = (make_stt(p.id, recogniser, glossary=str, clock=lambda: 0) for p in (ALICE, BOB))
+    assert first is not second
+    recogniser.close()
