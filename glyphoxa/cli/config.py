@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from glyphoxa.adapters.weights.store import Store
+from glyphoxa.config.check import check
+from glyphoxa.config.settings import read_settings
+
+_COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    config = verbs.add_parser("config", help="look at the settings")
+    actions = config.add_subparsers(title="actions", metavar="ACTION", required=True)
+    checking = actions.add_parser("check", help="say what will be used, and what is missing")
+    checking.add_argument("file", nargs="?", type=Path, help="settings file (YAML); without it, the defaults")
+    checking.set_defaults(run=run_check)
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """Exits with 1 when something is missing that the settings need."""
+    settings = read_settings(options.file)
+    states = {status.name: status.state for status in Store(settings.models.dir).status()}
+    findings = check(settings, has_weights=lambda name: states.get(name) in ("ready", "unverified"))
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for finding in findings:
+        table.add_row(Text(finding.level, style=_COLOURS[finding.level]), finding.subject, Text(finding.text))
+    Console(soft_wrap=True).print(table)
+    return 1 if any(finding.level == "error" for finding in findings) else 0
