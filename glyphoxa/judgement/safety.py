@@ -30,7 +30,7 @@ _ECHO = re.compile(
 )
 _OWN_LABELS = ("npc", "assistant", "ai", "answer", "reply", "response", "character", "antwort")
 _OTHER_LABELS = ("player", "user", "human", "dm", "gm", "game master", "dungeon master", "narrator", "spieler")
-_LABEL = re.compile(r"^[\s\"“*_#>]*([^\W_][^:.,!?\n\"]{0,40}?)[*_]*\s*:[*_]*(?!\d)\s*")
+_LABEL = re.compile(r"^[\s\"“*_#>]*([^\W_][^:.,!?\n\"]{0,40}?)[*_\"”]*\s*:[*_]*(?!\d)\s*")
 
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]*>|<\|[^<>\n]*\|>")
 _CALL = re.compile(r"\b[a-z]+(?:_[a-z]+)+\([^()\n]*\)")

@@ -99,7 +99,7 @@ def _correction(text: str, spoken: Sequence[Word], match: Match) -> Correction |
     if before[0].isupper() and wanted[0].islower():
         wanted = wanted[0].upper() + wanted[1:]
     after = wanted + match.suffix
-    if match.keeps or before == after:
+    if match.keeps or before.replace("’", "'") == after.replace("’", "'"):
         return None
     return Correction(start, end, before, after, round(match.score, 3), match.stage, match.reason)
 

@@ -1,0 +1,77 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import names
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    content = {
+        "names": "Eldrinax\tnpc\nIronhold\tlocation\nPhandalin\tlocation\n",
+        "pairs": "elder nacks\tEldrinax\niron hold\tIronhold\nFinland\tPhandalin\nsomething else\tEldrinax\n",
+        "clean": "I asked the elder about the iron.\nEldrinax lives in Ironhold.\n\n",
+        "learn": "Finland\tPhandalin\n",
+    }
+    for name, text in content.items():
+        (tmp_path / name).write_text(text)
+    return {name: tmp_path / name for name in content}
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> dict[str, float]:
+    assert names.main([str(argument) for argument in arguments]) == 0
+    figures: dict[str, float] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return figures
+
+
+def given_files(files: dict[str, Path]) -> list[str | Path]:
+    return ["--names", files["names"], "--pairs", files["pairs"], "--clean", files["clean"]]
+
+
+def test_the_last_line_holds_the_figures(files: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    figures = run(capsys, *given_files(files))
+    assert (figures["recall"], figures["wrong"], figures["false_per_1000_words"], figures["names"]) == (50, 0, 0, 3)
+    assert figures["p99_us"] >= figures["p50_us"] > 0
+
+
+def test_confirmed_forms_raise_recall(files: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, *given_files(files), "--learn", files["learn"])["recall"] == 75
+
+
+def test_on_our_own_set_names_are_found_and_speech_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """The gate of C-07: false corrections per 1,000 words of clean speech."""
+    shipped = run(capsys)
+    assert shipped["false_per_1000_words"] == 0
+    assert shipped["recall"] >= 88
+    assert shipped["wrong"] <= 1
+
+
+def test_the_documents_algorithm_damages_our_own_clean_sentences(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--arm", "documents")["false_per_1000_words"] > 30
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("pairs", b"elder nacks\tEldrinax\nno tab here\n", "line 2"),
+        ("pairs", b"", "no line"),
+        ("names", b"Eldrinax\tnpc\n\xff\xfe\tnpc\n", "line 2: not UTF-8"),
+        ("learn", b"Finland\tPhandelin\n", "did you mean 'Phandalin'?"),
+    ],
+)
+def test_a_bad_file_is_one_clear_error(
+    files: dict[str, Path], capsys: pytest.CaptureFixture[str], name: str, content: bytes, complaint: str
+) -> None:
+    files[name].write_bytes(content)
+    assert names.main([*map(str, given_files(files)), "--learn", str(files["learn"])]) == 2
+    error = capsys.readouterr().err
+    assert str(files[name]) in error
+    assert complaint in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_missing_file_is_named(files: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    files["clean"].unlink()
+    assert names.main([str(argument) for argument in given_files(files)]) == 2
+    assert f"{files['clean']}: No such file" in capsys.readouterr().err

@@ -1,0 +1,106 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId
+from glyphoxa.speech.gazetteer import Entry, Gazetteer, entries_of
+
+
+def entry(name: str, kind: str = "", *, aliases: tuple[str, ...] = (), learned: tuple[str, ...] = ()) -> Entry:
+    return Entry(name, EntityId(name), kind, aliases, learned)
+
+
+def named(text: str, *entries: Entry) -> list[str]:
+    return [text[m.start : m.end] for m in Gazetteer.build(entries).mentions(text)]
+
+
+def test_names_are_found_whatever_their_case_spaces_and_accents() -> None:
+    assert named("IRON HOLD, ironhold and Irön-Hold", entry("Ironhold")) == ["IRON HOLD", "ironhold", "Irön-Hold"]
+
+
+def test_a_possessive_and_a_plural_name_too() -> None:
+    assert named("Grimjaw's forge, two Zhentarims", entry("Grimjaw"), entry("Zhentarim")) == ["Grimjaw's", "Zhentarims"]
+
+
+def test_the_longer_name_wins_over_the_one_within_it() -> None:
+    """R-175"""
+    entries = (entry("Tower"), entry("Tower of Whispers"))
+    assert named("the tower of whispers, a tower", *entries) == ["tower of whispers", "tower"]
+
+
+def test_letters_inside_a_word_are_no_name() -> None:
+    assert named("the party started apart", entry("Art"), entry("Part")) == []
+
+
+def test_names_do_not_reach_across_punctuation() -> None:
+    assert named("he held iron, hold it", entry("Ironhold")) == []
+
+
+def test_an_alias_leads_to_its_entity() -> None:
+    mention = Gazetteer.build([entry("Grimjaw", "npc", aliases=("the smith",))]).mentions("Ask the smith!")[0]
+    assert (mention.name.canonical, mention.name.kind) == ("Grimjaw", "alias")
+
+
+def test_titles_may_be_left_out_and_persons_are_known_by_their_first_name() -> None:
+    entries = (entry("Lord Evander Valdren", "npc"), entry("Amulet of Nareth", "item"))
+    assert named("Evander Valdren", *entries) == ["Evander Valdren"]
+    assert named("Evander came", *entries) == ["Evander"]
+    assert named("Nareth came", *entries) == []
+
+
+def test_an_ordinary_word_is_no_short_form() -> None:
+    assert named("a bright stone", entry("Mara Stone", "npc")) == []
+
+
+def test_of_two_equal_names_the_first_counts() -> None:
+    gazetteer = Gazetteer.build([Entry("Marek", EntityId("smith")), Entry("marek", EntityId("other"))])
+    assert gazetteer.mentions("Marek")[0].name.entity_id == "smith"
+
+
+def test_a_confirmed_wrong_form_is_not_a_name() -> None:
+    assert named("Finland is far", entry("Phandalin", learned=("Finland",))) == []
+
+
+@pytest.mark.parametrize("name", ["", "  ", "'", "😀", "—"])
+def test_a_name_without_letters_is_left_out(name: str) -> None:
+    assert Gazetteer.build([entry(name)]).names == ()
+
+
+def test_the_glossary_lists_the_first_names() -> None:
+    gazetteer = Gazetteer.build([entry("Grimjaw", aliases=("the smith",)), entry("Ironhold"), entry("Eldrinax")])
+    assert gazetteer.glossary(limit=2) == "Names: Grimjaw, Ironhold."
+    assert Gazetteer.build([]).glossary() == ""
+
+
+def test_windows_are_wider_than_the_longest_name() -> None:
+    """C-06"""
+    assert Gazetteer.build([entry("Eldrinax")]).widest == 3
+    assert Gazetteer.build([entry("Cult of the Sunken Eye")]).widest == 6
+
+
+def test_a_campaign_gives_its_npcs_first_then_its_players() -> None:
+    campaign = Campaign(
+        id=CampaignId("c"),
+        name="C",
+        language="en",
+        entities=(
+            Entity(EntityId("ironhold"), "location", "Ironhold"),
+            Entity(EntityId("grimjaw"), "npc", "Grimjaw"),
+        ),
+        relationships=(),
+        npcs=(Npc(NpcId("grimjaw"), EntityId("grimjaw"), "Grimjaw", "You are Grimjaw.", aliases=("the smith",)),),
+        players=(Player(PlayerId("kira"), "Kira"),),
+        scenes=(),
+    )
+    entries = entries_of(campaign)
+    assert [each.name for each in entries] == ["Grimjaw", "Kira", "Ironhold"]
+    assert "the smith" in entries[0].aliases
+
+
+@given(st.lists(st.text(max_size=12), max_size=6), st.text(max_size=60))
+def test_mentions_of_any_names_in_any_text_are_in_order_and_apart(names: list[str], text: str) -> None:
+    end = 0
+    for mention in Gazetteer.build([entry(name) for name in names]).mentions(text):
+        assert end <= mention.start < mention.end <= len(text)
+        end = mention.end

@@ -1,0 +1,97 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glyphoxa.speech.sentences import Splitter
+
+
+def pieces(text: str, *, chunk: int = 1) -> list[str]:
+    splitter = Splitter()
+    found: list[str] = []
+    for at in range(0, len(text), chunk):
+        found += splitter.push(text[at : at + chunk])
+    return found + splitter.flush()
+
+
+def test_a_sentence_is_released_with_the_character_after_its_end() -> None:
+    splitter = Splitter()
+    assert splitter.push("Well met.") == []
+    assert splitter.push(" ") == ["Well met."]
+    assert splitter.push("Sit") == []
+    assert splitter.flush() == ["Sit"]
+
+
+def test_the_first_piece_may_end_at_a_clause_so_that_the_voice_starts_early() -> None:
+    assert pieces("The blade is done, my friend, and sharp. It cost me sleep, sweat, and blood.") == [
+        "The blade is done,",
+        "my friend, and sharp.",
+        "It cost me sleep, sweat, and blood.",
+    ]
+
+
+def test_a_first_clause_of_one_word_is_too_short_to_be_spoken_alone() -> None:
+    assert pieces("Aye, that it is.") == ["Aye, that it is."]
+
+
+@pytest.mark.parametrize("mark", [";", ":", " —"])
+def test_other_marks_end_a_first_clause_too(mark: str) -> None:
+    assert pieces(f"I know that man{mark} he owes me.") == [f"I know that man{mark}", "he owes me."]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Ask Dr. Voss or Mrs. Pock at St. Agnes.",
+        "Lt. Kane and Sgt. Holt and Prof. Crane vs. the dragon.",
+        "J. R. Stone sold it.",
+        "It weighs 3.5 pounds or 1,000 coins.",
+        "Hm... perhaps not.",
+        "Well… perhaps not.",
+        "1. Take the road.",
+        "Mr. Thorne Jr. lives at No. 4.",
+    ],
+)
+def test_what_looks_like_an_end_and_is_none(sentence: str) -> None:
+    assert pieces(sentence) == [sentence]
+
+
+def test_quotes_stay_with_their_sentence() -> None:
+    assert pieces('"Stop!" He ran. “No more.” (Gone.) End') == ['"Stop!"', "He ran.", "“No more.”", "(Gone.)", "End"]
+
+
+def test_several_marks_end_one_sentence() -> None:
+    assert pieces("What?! Never... Ever. So do I. Good!!") == ["What?!", "Never...", "Ever.", "So do I.", "Good!!"]
+
+
+def test_a_line_break_ends_a_piece() -> None:
+    assert pieces("Bread\n\nAle\nCheese") == ["Bread", "Ale", "Cheese"]
+
+
+def test_a_flushed_splitter_begins_anew() -> None:
+    splitter = Splitter()
+    splitter.push("One two three, four")
+    splitter.flush()
+    assert splitter.push("One two three, four") == ["One two three,"]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "...", "?!", ",,, ,"])
+def test_nothing_to_say_is_no_empty_piece(text: str) -> None:
+    assert all(pieces(text))
+
+
+TALK = st.lists(
+    st.sampled_from(
+        ["Dr.", "so", "I.", "wait...", "3.5", "no!", '"yes."', "then,", "A.", "—", "\n", "said:", "…", "End."]
+    ),
+    max_size=20,
+).map(" ".join)
+
+
+@given(TALK | st.text(max_size=80), st.integers(1, 9))
+def test_pieces_do_not_depend_on_how_the_tokens_are_cut(text: str, chunk: int) -> None:
+    assert pieces(text, chunk=chunk) == pieces(text)
+
+
+@given(TALK | st.text(max_size=80))
+def test_no_word_is_lost(text: str) -> None:
+    assert " ".join(pieces(text)).split() == text.split()
