@@ -94,6 +94,10 @@ class PartFile:
         self._note = target.with_name(f"{target.name}.part.json")
 
     @property
+    def label(self) -> str:
+        return f"{self.target.parent.name}/{self.target.name}"
+
+    @property
     def size(self) -> int:
         try:
             return self.path.stat().st_size

@@ -58,7 +58,7 @@ class Hub:
             before = part.size
             if before == wanted.size:
                 return
-            progress.begin(wanted.name, size=wanted.size, have=before)
+            progress.begin(part.label, size=wanted.size, have=before)
             try:
                 part.append(_body(url, part, wanted), advance=progress.advance)
             except HTTPError as refusal:

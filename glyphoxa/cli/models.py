@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+
+from glyphoxa.adapters.weights.progress import progress_to
+from glyphoxa.adapters.weights.store import Store
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[Any]
+
+DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-instruct-q4_k_m")
+"""What a table without any key needs; the voices come with their package."""
+
+
+def add_parser(verbs: Subparsers) -> None:
+    models = verbs.add_parser("models", help="the weights of the local models: list, fetch, verify")
+    actions = models.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    listing = actions.add_parser("list", help="what there is, what is here, under which licence")
+    listing.set_defaults(run=lambda _args: list_models(Store(), sys.stdout))
+
+    fetching = actions.add_parser("fetch", help="bring in what is missing; goes on where it was interrupted")
+    _add_names(fetching, "by default what the local stack needs")
+    fetching.add_argument(
+        "--from", dest="copy_from", type=Path, metavar="PATH", help="a file or directory to try first"
+    )
+    fetching.set_defaults(run=lambda args: fetch(Store(), _names(args), sys.stderr, copy_from=args.copy_from))
+
+    verifying = actions.add_parser("verify", help="read every byte and compare; a file that differs is removed")
+    _add_names(verifying, "by default all that are here")
+    verifying.set_defaults(run=lambda args: verify(Store(), _names(args), sys.stdout))
+
+
+def list_models(store: Store, out: TextIO) -> int:
+    """A table of the artefacts. Nothing is read or fetched."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("artefact", "state", "size", "licence", "what"):
+        table.add_column(heading, justify="right" if heading == "size" else "left", overflow="fold")
+    for status in store.status():
+        artefact = status.artefact
+        state = status.state if status.state != "partial" else f"{100 * status.have // artefact.size} %"
+        table.add_row(status.name, state, decimal(artefact.size), artefact.licence, artefact.what)
+    console = Console(file=out)
+    console.print(table)
+    console.print(f"kept in {store.directory}", markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+def fetch(store: Store, names: Sequence[str] | None, out: TextIO, *, copy_from: Path | None = None) -> int:
+    """Bring the artefacts in (`None`: what the local stack needs), showing progress.
+
+    Raises:
+        NotFound, Corrupt, Unavailable: As `Store.ensure`.
+    """
+    with progress_to(out) as progress:
+        paths = store.ensure(DEFAULT_NAMES if names is None else names, progress, copy_from=copy_from)
+    for name, path in paths.items():
+        print(f"{name}: {path}", file=out)
+    return 0
+
+
+def verify(store: Store, names: Sequence[str] | None, out: TextIO) -> int:
+    """Hash the artefacts (`None`: all that are here) and say of each file that it is right.
+
+    Raises:
+        NotFound: An artefact is unknown, or named and not here.
+        Corrupt: A file differs.
+    """
+    here = [status.name for status in store.status() if status.state in ("ready", "unverified")]
+    for name, path in store.verify(here if names is None else names):
+        print(f"{name}: {path.name} is right", file=out, flush=True)
+    return 0
+
+
+def _add_names(parser: argparse.ArgumentParser, otherwise: str) -> None:
+    parser.add_argument("names", nargs="*", metavar="ARTEFACT", help=f"names as `models list` shows them; {otherwise}")
+    parser.add_argument("--all", action="store_true", help="every artefact of the manifest")
+
+
+def _names(args: argparse.Namespace) -> list[str] | None:
+    if args.all:
+        return Store().names()
+    return list(args.names) or None
