@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 from importlib import import_module
@@ -92,7 +93,7 @@ class _Stop:
         self._loop.remove_reader(sys.stdin.fileno())
 
     def _on_input(self) -> None:
-        if not sys.stdin.buffer.raw.read(1024):  # type: ignore[attr-defined]
+        if not os.read(sys.stdin.fileno(), 1024):
             self._loop.remove_reader(sys.stdin.fileno())
             self._stop()
 

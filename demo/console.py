@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table as Grid
@@ -68,35 +68,37 @@ class Programme:
 
     def __init__(self, campaign: Campaign, console: Console | None = None) -> None:
         self._campaign = campaign
-        found = console or Console(highlight=False)
-        self._console = found if found.width <= MAX_COLUMNS else Console(highlight=False, width=MAX_COLUMNS)
+        self._console = console or Console(highlight=False)
         self._n_turns = 0
 
     def open(self, number: int, title: str) -> None:
-        self._console.print(Rule(Text(f"Session {number}: {title}", "bold")))
+        self._print(Rule(Text(f"Session {number}: {title}", "bold")))
 
     def told(self, event: TableEvent) -> None:
         match event:
             case SceneChanged(scene=scene):
                 place = self._campaign.entity(scene.location).name
                 there = ", ".join(self._campaign.npc(npc).name for npc in scene.npcs)
-                self._console.print(Text(f"— {place}, {scene.time_of_day}. Here: {there}.", "italic dim"))
+                self._print(Text(f"— {place}, {scene.time_of_day}. Here: {there}.", "italic dim"))
             case NpcSpeaks(npc_name=name, text=text):
-                self._console.print(Text.assemble(("  ♪ ", "green"), (f"{name}: ", "green"), (text, "dim")))
+                self._print(Text.assemble(("  ♪ ", "green"), (f"{name}: ", "green"), (text, "dim")))
             case TurnFinished(turn):
                 self._n_turns += 1
-                self._console.print(turn_view(self._n_turns, turn, self._npc_name(turn)))
+                self._print(turn_view(self._n_turns, turn, self._npc_name(turn)))
             case Degraded(what=what):
-                self._console.print(Text(f"  ! {what}", "yellow"))
+                self._print(Text(f"  ! {what}", "yellow"))
             case _:
                 pass
 
     def note(self, text: str) -> None:
-        self._console.print(Text(text, "dim"))
+        self._print(Text(text, "dim"))
 
     def summary(self, figures: Figures, sessions: Sequence[SessionPlayed]) -> None:
-        self._console.print(Rule(Text("The evening in figures", "bold")))
-        self._console.print(summary_view(figures, sessions))
+        self._print(Rule(Text("The evening in figures", "bold")))
+        self._print(summary_view(figures, sessions))
+
+    def _print(self, what: RenderableType) -> None:
+        self._console.print(what, width=min(self._console.width, MAX_COLUMNS))
 
     def _npc_name(self, turn: TurnRecord) -> str:
         return self._campaign.npc(turn.npc_id).name if turn.npc_id else ""

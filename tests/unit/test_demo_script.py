@@ -149,7 +149,7 @@ def test_a_session_that_is_stopped_still_leaves_what_was_said(evening: Evening, 
     tables: list[TwinTable] = []
 
     async def stop_midway() -> None:
-        heard = {"maren": ["Good evening, Korvald. How is my blade?"]}
+        heard = {"hanna": ["Good evening, Korvald. How is my blade?"]}
         table = TwinTable(campaign, SessionId("s1"), tmp_path / "memory.json", heard)
         tables.append(table)
         playing = asyncio.ensure_future(

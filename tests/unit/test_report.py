@@ -1,0 +1,369 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from demo.console import Programme, changed_spans, waterfall
+from demo.page import MAX_SOUND_BYTES, embedded_rate_hz, page, turn_span_ms
+from demo.played import LinePlayed, NpcSpoke, SessionPlayed
+from demo.report import evening_json, figures, ordinary_words_changed, percentile, since_speech_end
+from demo.script import Evening, Line, MemoryCheck, Part, SessionScript, Start
+from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
+from glyphoxa.domain.events import SceneChanged, TurnFinished
+from glyphoxa.domain.ids import (
+    CampaignId,
+    EntityId,
+    NpcId,
+    PlayerId,
+    SceneId,
+    SessionId,
+    SpeakerId,
+    TurnId,
+    UtteranceId,
+)
+from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
+from glyphoxa.domain.utterance import Correction, Utterance
+
+SMITH, WIDOW, ANN = NpcId("odo"), NpcId("berta"), PlayerId("ann")
+TOLD = "My uncle Rufus drowned in the Velmar at harvest."
+CAMPAIGN = Campaign(
+    id=CampaignId("c"),
+    name="A <small> campaign",
+    language="en",
+    entities=(
+        Entity(EntityId("odo"), "npc", "Odo"),
+        Entity(EntityId("berta"), "npc", "Berta"),
+        Entity(EntityId("velmar"), "location", "Velmar", attributes={"description": "The Velmar is a river."}),
+    ),
+    relationships=(),
+    npcs=(
+        Npc(SMITH, EntityId("odo"), "Odo", "You are Odo."),
+        Npc(WIDOW, EntityId("berta"), "Berta", "You are Berta."),
+    ),
+    players=(Player(ANN, "Ann"),),
+    scenes=(Scene(SceneId("mill"), EntityId("velmar"), (SMITH,), "noon"),),
+)
+
+
+def line(line_id: str, text: str, *names: str) -> Line:
+    return Line(id=line_id, player=ANN, wav="x.wav", text=text, names=names, start=Start(quiet_ms=0))
+
+
+def evening(*lines: Line) -> Evening:
+    sessions = tuple(
+        SessionScript(number=n, title=f"Evening {n}", parts=(Part(scene="mill", lines=lines),)) for n in (1, 2)
+    )
+    memory = MemoryCheck(told=("told",), to=SMITH, absent=WIDOW)
+    return Evening(Path("/nowhere"), Path("/nowhere/c.yaml"), memory, sessions)
+
+
+EVENING = evening(line("told", TOLD, "Velmar"), line("asked", "Do you remember my uncle?"))
+
+
+def utterance(
+    text: str, *, at_ms: int = 1_000, raw: str | None = None, witnesses: tuple[NpcId, ...] = (SMITH,)
+) -> Utterance:
+    return Utterance(
+        id=UtteranceId(f"u{at_ms}"),
+        campaign_id=CAMPAIGN.id,
+        session_id=SessionId("s1"),
+        speaker_id=SpeakerId(ANN),
+        speaker_name="Ann",
+        text=text,
+        raw_text=raw if raw is not None else text,
+        at_ms=at_ms,
+        witnesses=frozenset(witnesses),
+    )
+
+
+def turn(**changes: object) -> TurnRecord:
+    asked = TurnRecord(
+        id=TurnId("t"),
+        session_id=SessionId("s2"),
+        speaker_id=SpeakerId(ANN),
+        speaker_name="Ann",
+        raw_text="Do you remember my uncle?",
+        text="Do you remember my uncle?",
+        npc_id=SMITH,
+        address_reason="only NPC here",
+        outcome=Outcome.ANSWERED,
+        reply="Aye.",
+        reply_heard="Aye.",
+    )
+    return dataclasses.replace(asked, **changes)  # type: ignore[arg-type]
+
+
+def session(
+    number: int, *, turns: tuple[TurnRecord, ...] = (), said: tuple[Utterance, ...] = (), line_id: str = "told"
+) -> SessionPlayed:
+    return SessionPlayed(
+        number=number,
+        session_id=f"s{number}",
+        began_ms=0,
+        ended_ms=10_000,
+        complete=True,
+        turns=turns,
+        utterances=said,
+        lines=(LinePlayed(line_id, ANN, "mill", 900, 4_000),),
+        speech=(NpcSpoke(SMITH, 5_000, 7_000),),
+    )
+
+
+FIRST = session(1, said=(utterance(TOLD),))
+MEMORY = Recalled(text=TOLD, source="said", session_id=SessionId("s1"), utterance_id=UtteranceId("u1000"))
+
+
+def remembers(*turns: TurnRecord) -> bool:
+    return figures(EVENING, CAMPAIGN, [FIRST, session(2, turns=turns, line_id="asked")]).recalled_across_sessions
+
+
+def leaks(*turns: TurnRecord, first: SessionPlayed = FIRST) -> bool:
+    return figures(EVENING, CAMPAIGN, [first, session(2, turns=turns, line_id="asked")]).leaked_to_absent_npc
+
+
+def test_remembered_means_it_was_in_the_prompt_and_shows_in_the_reply() -> None:
+    shown = turn(recalled=(MEMORY,), reply_heard="Aye. Rufus drowned at harvest.")
+    assert remembers(shown)
+    assert remembers(dataclasses.replace(shown, recalled=(), prompt_text=f"Facts: {TOLD}"))
+
+
+@pytest.mark.parametrize(
+    "forgotten",
+    [
+        turn(reply_heard="Aye. Rufus drowned at harvest."),
+        turn(recalled=(MEMORY,), reply_heard="I do not remember your uncle."),
+        turn(recalled=(MEMORY,), reply_heard="Rufus? No."),
+        turn(recalled=(MEMORY,), reply_heard="Rufus drowned at harvest.", npc_id=WIDOW),
+    ],
+    ids=["guessed, not recalled", "recalled, not said", "one word may be chance", "said by another"],
+)
+def test_anything_less_is_not_remembered(forgotten: TurnRecord) -> None:
+    assert not remembers(forgotten)
+
+
+def test_what_is_only_repeated_from_the_question_does_not_count_as_remembered() -> None:
+    asked = "Do you remember that my uncle Rufus drowned at harvest?"
+    assert not remembers(turn(recalled=(MEMORY,), text=asked, reply_heard="Rufus drowned at harvest."))
+
+
+def test_within_one_session_nothing_is_remembered_across_sessions() -> None:
+    shown = turn(recalled=(MEMORY,), reply_heard="Rufus drowned at harvest.")
+    assert not figures(EVENING, CAMPAIGN, [dataclasses.replace(FIRST, turns=(shown,))]).recalled_across_sessions
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        turn(npc_id=WIDOW, recalled=(MEMORY,)),
+        turn(npc_id=WIDOW, prompt_text=f"Ann told you: {TOLD}"),
+        turn(npc_id=WIDOW, prompt_text="Somebody called Rufus came up."),
+    ],
+    ids=["recalled", "in her prompt", "one private word of it"],
+)
+def test_a_leak_to_the_npc_that_was_absent_is_found(leak: TurnRecord) -> None:
+    assert leaks(leak)
+
+
+def test_public_knowledge_and_the_question_itself_are_no_leak() -> None:
+    assert not leaks(turn(npc_id=WIDOW, prompt_text="The Velmar is a river.\nAnn says: Do you remember my uncle?"))
+    assert not leaks(turn(npc_id=SMITH, recalled=(MEMORY,)))
+
+
+def test_what_was_said_in_her_presence_is_no_leak() -> None:
+    told_her_too = utterance("Rufus was my uncle.", at_ms=9_500, witnesses=(WIDOW,))
+    first = dataclasses.replace(FIRST, utterances=(*FIRST.utterances, told_her_too))
+    assert not leaks(turn(npc_id=WIDOW, prompt_text="Ann said: Rufus was my uncle."), first=first)
+
+
+def test_names_are_scored_on_the_corrected_transcript() -> None:
+    found = figures(EVENING, CAMPAIGN, [FIRST])
+    assert (found.names_right, found.names_expected, found.names_right_pct) == (1, 1, 100)
+    garbled = session(1, said=(utterance("My uncle drowned in the bell Mar."),))
+    assert figures(EVENING, CAMPAIGN, [garbled]).names_right_pct == 0
+    unheard = session(1)
+    assert figures(EVENING, CAMPAIGN, [unheard]).names_right_pct == 0
+
+
+def test_without_lines_there_is_no_percentage() -> None:
+    nothing = dataclasses.replace(session(1), lines=())
+    found = figures(EVENING, CAMPAIGN, [nothing])
+    assert found.names_right_pct is None
+    assert found.first_audio_p50_ms is None
+
+
+def test_an_ordinary_word_that_a_correction_took_away_is_counted() -> None:
+    truth = "We walked out of the city to the Velmar."
+    wrong = Correction(3, 17, "walked out of", "Velmar", 0.7, "phonetic", "")
+    right = Correction(30, 38, "bell Mar", "Velmar", 0.9, "phonetic", "")
+    assert ordinary_words_changed(truth, [dataclasses.replace(utterance(truth), corrections=(right,))]) == ()
+    damaged = dataclasses.replace(utterance(truth), corrections=(wrong, right))
+    assert ordinary_words_changed(truth, [damaged]) == ("walked", "out", "of")
+
+
+def test_latency_is_counted_from_the_end_of_speech_over_the_turns_that_were_heard() -> None:
+    heard = [turn(stages={Stage.SPEECH_END: 1_000, Stage.FIRST_AUDIO: 1_000 + wait}) for wait in (1_000, 2_000, 3_000)]
+    unheard = turn(outcome=Outcome.NOT_ADDRESSED, npc_id=None, stages={Stage.SPEECH_END: 1_000})
+    found = figures(EVENING, CAMPAIGN, [session(1, turns=(*heard, unheard))])
+    assert found.first_audio_p50_ms == 2_000
+    assert found.first_audio_p95_ms == 2_900
+    assert found.outcomes == {"answered": 3, "not_addressed": 1}
+    assert percentile([], 50) is None
+
+
+def test_the_json_has_the_keys_that_others_read() -> None:
+    played = [FIRST, session(2, turns=(turn(recalled=(MEMORY,)),), line_id="asked")]
+    written = json.loads(json.dumps(evening_json(figures(EVENING, CAMPAIGN, played), played)))
+    assert {
+        "turns",
+        "first_audio_p50_ms",
+        "first_audio_p95_ms",
+        "l1_entries",
+        "recalled_across_sessions",
+        "leaked_to_absent_npc",
+        "names_right_pct",
+        "ordinary_words_changed",
+    } <= written.keys()
+    assert {
+        "session",
+        "speaker",
+        "raw",
+        "corrected",
+        "addressed",
+        "reply",
+        "outcome",
+        "first_audio_ms",
+        "recalled",
+    } <= written["turns"][0].keys()
+    assert written["l1_entries"] == 1
+    assert written["turns"][0]["session"] == 2
+
+
+def test_an_utterance_that_was_reported_twice_is_one_row() -> None:
+    assert session(1, said=(utterance(TOLD), utterance(TOLD))).l1_entries == 1
+
+
+STAGED = turn(
+    raw_text="Odo, who is bell Mar?",
+    text="Odo, who is Velmar?",
+    outcome=Outcome.INTERRUPTED,
+    reply="It is a river, and a <cold> one.",
+    reply_heard="It is a river,",
+    recalled=(MEMORY,),
+    omitted=("scene: late by 12 ms",),
+    stages={
+        Stage.SPEECH_END: 4_000,
+        Stage.TRANSCRIPT_FINAL: 4_300,
+        Stage.FIRST_TOKEN: 4_900,
+        Stage.FIRST_AUDIO: 5_200,
+        Stage.AUDIO_END: 7_000,
+    },
+)
+
+
+def test_stages_are_told_from_the_end_of_speech_in_order_of_time() -> None:
+    assert since_speech_end(STAGED) == {
+        "speech_end": 0,
+        "transcript_final": 300,
+        "first_token": 900,
+        "first_audio": 1_200,
+        "audio_end": 3_000,
+    }
+    assert waterfall(STAGED) == [("transcript_final", 0, 300), ("first_token", 300, 900), ("first_audio", 900, 1_200)]
+    assert waterfall(turn()) == []
+
+
+def test_only_what_differs_in_words_is_marked() -> None:
+    assert changed_spans("odo, who is bell Mar?", "Odo, who is Velmar?") == [("Odo, who is", False), ("Velmar?", True)]
+
+
+def printed(width: int) -> str:
+    out = io.StringIO()
+    programme = Programme(CAMPAIGN, Console(file=out, width=width, highlight=False))
+    programme.open(1, "Evening")
+    programme.told(SceneChanged(CAMPAIGN.scenes[0], 0))
+    programme.told(TurnFinished(STAGED))
+    programme.told(TurnFinished(turn(outcome=Outcome.NOT_ADDRESSED, npc_id=None, reply="", reply_heard="")))
+    played = [session(1, turns=(STAGED,))]
+    programme.summary(figures(EVENING, CAMPAIGN, played), played)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_console_fits_its_width_and_leaves_no_escape_codes_in_a_file(width: int) -> None:
+    text = printed(width)
+    assert max(len(row.rstrip()) for row in text.splitlines()) <= width
+    assert "\x1b" not in text
+
+
+def test_the_console_tells_what_a_turn_was() -> None:
+    text = " ".join(printed(80).split())
+    for expected in (
+        "Ann → Odo",
+        "only NPC here",
+        "bell Mar",
+        "1.20 s",
+        "interrupted",
+        "✂",
+        "1200 ms",
+        "not_addressed",
+    ):
+        assert expected in text, expected
+
+
+def html() -> str:
+    played = [session(1, turns=(STAGED,))]
+    found = figures(EVENING, CAMPAIGN, played)
+    return page(CAMPAIGN, found, played, {1: bytes(48_000)}, titles={1: "Evening"})
+
+
+class Resources(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "srcset", "action")]
+        if tag not in ("meta", "rect"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag != "rect":
+            assert self.open.pop() == tag, tag
+
+
+def test_the_page_needs_nothing_from_outside_and_is_well_formed() -> None:
+    text = html()
+    resources = Resources()
+    resources.feed(text)
+    assert resources.open == []
+    assert all(address.startswith("data:") for address in resources.addresses)
+    assert "@import" not in text
+    assert not re.search(r"[^a-z]url\(", text.casefold())
+
+
+def test_the_page_escapes_what_people_say() -> None:
+    text = html()
+    assert "A &lt;small&gt; campaign" in text
+    assert "&lt;cold&gt;" in text
+    assert "<cold>" not in text
+
+
+def test_the_page_plays_each_turn_from_its_line_to_the_end_of_the_reply() -> None:
+    assert re.findall(r'data-from="([\d.]+)" data-to="([\d.]+)"', html()) == [("0.50", "7.50")]
+    assert turn_span_ms(session(1), turn()) is None
+
+
+def test_sound_is_embedded_at_a_rate_that_keeps_the_page_small() -> None:
+    assert embedded_rate_hz(48_000 * 60) == 16_000
+    long = 48_000 * 390
+    assert embedded_rate_hz(long) == 12_000
+    assert long * 12_000 // 24_000 <= MAX_SOUND_BYTES
+    assert embedded_rate_hz(48_000 * 4_000) == 8_000
