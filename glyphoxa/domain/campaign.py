@@ -12,7 +12,8 @@ ENTITY_TYPES = ("npc", "player", "location", "item", "faction", "event", "quest"
 BIDIRECTIONAL_RELATIONS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
 """Relations that hold both ways; both directions are stored."""
 
-Engine = Literal["cascaded", "s2s"]
+Engine = str
+"""`cascaded`, `s2s`, the name of another installed pipeline, or `file.py:function`."""
 BudgetTier = Literal["FAST", "STANDARD", "DEEP"]
 
 

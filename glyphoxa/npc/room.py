@@ -14,7 +14,7 @@ from typing import assert_never
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.events import NpcSilent, NpcSpeaks, SceneChanged, TableEvent, TurnFinished
-from glyphoxa.domain.heard import Draft, EarEvent
+from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
@@ -35,7 +35,19 @@ class Move:
     scene: Scene
 
 
-RoomMessage = EarEvent | MouthEvent | Tick | Move
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A human stands up. What they were in the middle of saying is kept as far as it was heard."""
+
+    player: PlayerId
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The session ends: NPCs fall silent, unfinished speech is kept."""
+
+
+RoomMessage = EarEvent | MouthEvent | Tick | Move | Leave | End
 
 
 class Room:
@@ -71,6 +83,8 @@ class Room:
         self._names = {str(player.id): player.name for player in campaign.players}
         self._book = TurnBook(session, self._names)
         self._unanswered: dict[PlayerId, list[UtteranceId]] = {}
+        self._half_said: dict[PlayerId, Draft] = {}
+        self._audiences: dict[TurnId, frozenset[NpcId]] = {}
         self._numbers = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -101,9 +115,16 @@ class Room:
                 self._perform(self._talk.tick(at_ms=now_ms))
             case Move(scene):
                 self._move(scene)
+            case Leave(player):
+                self._leave(player)
+            case End():
+                for player in tuple(self._half_said):
+                    self._leave(player)
+                self._perform(self._talk.hush_all())
             case Marked() | Injected() | SentenceStarted() | Finished():
                 self._on_mouth(message)
             case _:
+                self._follow(message)
                 self._tell(message)
                 self._perform(self._talk.on_ear(message, at_ms=now_ms))
 
@@ -168,6 +189,27 @@ class Room:
             other = self._npcs[to].npc.name if to is not None and to != npc else ""
             self._npcs[npc].mailbox.post(Hear(utterance, other))
 
+    def _follow(self, event: EarEvent) -> None:
+        """Remember what is being said, in case it is never finished."""
+        match event:
+            case PartialHeard(player, text, raw_text, at_ms):
+                began_ms = self._half_said[player].began_ms if player in self._half_said else at_ms
+                self._half_said[player] = Draft(player, text, raw_text, (), began_ms, at_ms, at_ms, at_ms)
+            case EagerTurn(draft):
+                self._half_said[draft.player] = draft
+            case TurnEnded(draft):
+                self._half_said.pop(draft.player, None)
+            case NothingSaid(player):
+                self._half_said.pop(player, None)
+            case SpeechStarted():
+                pass
+
+    def _leave(self, player: PlayerId) -> None:
+        draft = self._half_said.pop(player, None)
+        if draft is not None:
+            self._keep(draft, None)
+        self._perform(self._talk.on_ear(NothingSaid(player, self._now_ms()), at_ms=self._now_ms()))
+
     # -- engines
 
     def _on_mouth(self, event: MouthEvent) -> None:
@@ -175,6 +217,7 @@ class Room:
             case Marked():
                 self._book.marked(event)
                 if event.stage is Stage.FIRST_AUDIO:
+                    self._audiences[event.turn] = frozenset({*self._talk.present, event.npc})
                     self._talk.on_first_audio(event.turn)
             case Injected():
                 self._book.injected(event)
@@ -192,7 +235,8 @@ class Room:
         if began_ms is not None:
             self._tell(NpcSilent(event.npc, event.turn, event.at_ms))
             if event.heard:
-                self._npc_spoke(event, began_ms)
+                self._npc_spoke(event, began_ms, self._audiences[event.turn])
+        self._audiences.pop(event.turn, None)
         if record is not None:
             if record.outcome is not Outcome.MERGED:
                 self._unanswered.pop(PlayerId(record.speaker_id), None)
@@ -201,7 +245,7 @@ class Room:
         if self._talk.is_quiet:
             self._get_ready()
 
-    def _npc_spoke(self, event: Finished, began_ms: int) -> None:
+    def _npc_spoke(self, event: Finished, began_ms: int, audience: frozenset[NpcId]) -> None:
         npc = self._npcs[event.npc].npc
         utterance = Utterance(
             id=self._next_id(),
@@ -214,11 +258,11 @@ class Room:
             at_ms=began_ms,
             duration_ms=event.audio_ms,
             npc_id=npc.id,
-            witnesses=frozenset({*self._talk.present, npc.id}),
+            witnesses=audience,
         )
         self._scribe.mailbox.post(utterance)
         self._npcs[npc.id].mailbox.post(Spoke(utterance))
-        for other in self._talk.present:
+        for other in audience:
             if other != npc.id:
                 self._npcs[other].mailbox.post(Hear(utterance))
 

@@ -191,10 +191,12 @@ class Talk:
         self._present = tuple(present)
         self.addressing.forget_all()
         self._carried.clear()
-        gone = [turn for turn in self._turns.values() if turn.npc not in self._present]
-        return [
-            self._cancel(turn, None if turn.phase is _Phase.PREPARING else Outcome.SUPERSEDED) for turn in gone
-        ]
+        return self._hush([turn for turn in self._turns.values() if turn.npc not in self._present])
+
+    def hush_all(self) -> list[Effect]:
+        """The session ends: no answer goes on."""
+        self._carried.clear()
+        return self._hush(list(self._turns.values()))
 
     def on_ear(self, event: EarEvent, *, at_ms: int) -> list[Effect]:
         """Take what an ear heard; return what must now be done, in order."""
@@ -362,6 +364,14 @@ class Talk:
         if turn.phase is _Phase.PREPARING or not turn.begun:
             del self._turns[turn.id]
         return Cancel(turn.id, turn.npc, outcome, turn.begun)
+
+    def _hush(self, turns: Sequence[_Turn]) -> list[Effect]:
+        outcomes = {_Phase.PREPARING: None, _Phase.HEARD: Outcome.INTERRUPTED}
+        return [
+            self._cancel(turn, outcomes.get(turn.phase, Outcome.SUPERSEDED))
+            for turn in turns
+            if turn.cancelled_as is None
+        ]
 
     def _cut_off(self, player: PlayerId, text: str) -> list[Effect]:
         if player not in self._wants_to_cut or not cuts_off(text):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import pipecat.adapters.llm.services.open_ai_adapter
 import pipecat.audio.vad.silero
@@ -28,6 +29,7 @@ create_stream_resampler()  # imports its library at the first call
 AsyncOpenAI(api_key="none").chat.completions  # noqa: B018 - imports the rest of the SDK and its HTTP client
 
 OnError = Callable[[str], None]
+T = TypeVar("T")
 
 
 class Line:
@@ -79,6 +81,13 @@ class Host:
     def __init__(self, *, start_within_ms: int = 20_000) -> None:
         self._start_within_ms = start_within_ms
         self._lines: dict[str, Line] = {}
+        self._shared: dict[type, Any] = {}
+
+    def shared(self, kind: type[T], make: Callable[[], T]) -> T:
+        """The one object of its kind that the graphs of this host share; made for the first that asks."""
+        if kind not in self._shared:
+            self._shared[kind] = make()
+        return cast(T, self._shared[kind])
 
     async def add(
         self, name: str, processors: Sequence[FrameProcessor], *, on_error: OnError, longest_queue: int = 1_000

@@ -14,7 +14,7 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.speech.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.keywords import KeywordSpotter
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SMITH, TAMSIN, a_campaign, an_utterance
-from tests.support.memory_twins import GraphTwin, LogTwin
+from tests.support.memory import GraphTwin, LogTwin
 
 BROTHER = an_utterance("My brother Joren was lost in the fen.", id="told")
 

@@ -21,7 +21,7 @@ from glyphoxa.npc.scribe import Scribe
 from glyphoxa.turns.address import Mention
 from glyphoxa.turns.talk import Talk
 from tests.support.builders import BRAN, CAMPAIGN, FORGE, INNKEEPER, MARKET, SESSION, SMITH, TAMSIN, a_campaign, a_draft
-from tests.support.memory_twins import LogTwin
+from tests.support.memory import LogTwin
 from tests.support.mouth_twin import MouthTwin
 
 NAMES = {npc.id: npc.name for npc in a_campaign().npcs}

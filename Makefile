@@ -1,0 +1,65 @@
+# Two commands matter: `make demo` and `make test`. Each sets up all it needs; a second run starts at once.
+
+PYTHON ?= python3
+BIN := .venv/bin
+export OMP_WAIT_POLICY := passive
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo serve test check gate bench models lock clean
+
+help: ## Show the targets
+	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+demo: .venv/app ## Play an evening: speech in, speech out, remembered (writes demo/out/)
+	@$(BIN)/python -m demo $(ARGS)
+
+serve: .venv/app ## The same campaign live on a local page: talk to the NPCs
+	@$(BIN)/glyphoxa serve $(ARGS)
+
+test: .venv/dev ## All tests, on a real database, with real models and a real browser
+	@$(BIN)/glyphoxa models fetch whisper-tiny.en minilm-l6-v2-int8 qwen2.5-coder-0.5b
+	@$(BIN)/python -m tests.support.browser
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: .venv/dev ## Lint, formatting, types, import contracts
+	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m ruff format --check .
+	@$(BIN)/python -m mypy
+	@$(BIN)/lint-imports
+
+gate: .venv/dev ## The latency gate: our overhead against a bare pipeline in the same run
+	@$(BIN)/python -m benchmarks.gate
+
+bench: .venv/dev ## The benchmarks of docs/benchmarks.md
+	@$(BIN)/python -m benchmarks.turn
+	@$(BIN)/python -m benchmarks.names --names benchmarks/data/names/names.tsv \
+		--pairs benchmarks/data/names/pairs.tsv --clean benchmarks/data/names/clean.txt
+
+models: .venv/app ## Fetch all local models now
+	@$(BIN)/glyphoxa models fetch --all
+
+lock: ## Pin every dependency with its hashes (needs uv)
+	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header pyproject.toml --extra all -o requirements/app.txt
+	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header pyproject.toml --extra all --group dev -o requirements/dev.txt
+	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header --group build -o requirements/build.txt
+
+clean: ## Remove the virtual environment and what was built
+	rm -rf .venv build dist demo/out
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Glyphoxa needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.11"; exit 1; }
+	@$(PYTHON) -m venv .venv || { echo "python3 -m venv failed: install your system's python3-venv package"; exit 1; }
+
+# The project itself is installed in place, so a change in the code needs no new install.
+.venv/app: requirements/app.txt requirements/build.txt pyproject.toml | .venv/bin/python
+	@echo "Installing Glyphoxa and what it needs (once; a minute or two) ..."
+	@$(BIN)/python -m pip install -q --require-hashes -r requirements/app.txt -r requirements/build.txt
+	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/dev: requirements/dev.txt .venv/app
+	@echo "Installing the tools for tests and checks ..."
+	@$(BIN)/python -m pip install -q --require-hashes -r requirements/dev.txt
+	@touch $@

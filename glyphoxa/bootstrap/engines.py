@@ -1,0 +1,133 @@
+"""What is ordered from the pipelines, and how they are found.
+
+Glyphoxa does not know pipecat: a wheel that brings pipelines names its builders as entry points of the group
+`glyphoxa.pipelines`. An NPC's `engine` is such a name, or `path/to/file.py:function` for a pipeline of the user's
+own. `ear` builds the ears, `host` the place where graphs run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.config.settings import Settings
+from glyphoxa.context.ports import HotContextSource
+from glyphoxa.domain.campaign import Npc, Player
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import PlayerId
+from glyphoxa.npc.mouth import Listener, Mouth
+from glyphoxa.npc.table import AudioSink, Ear, EarListener
+from glyphoxa.npc.tools import MemoryTools
+from glyphoxa.speech.correction import Corrected
+
+GROUP = "glyphoxa.pipelines"
+
+
+class Host(Protocol):
+    """Where graphs run."""
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EarOrder:
+    """An ear for one human.
+
+    Attributes:
+        correct: Puts names right; at once.
+        glossary: Names a recogniser should expect, as a prompt; read anew for each transcript.
+        on_partial: Starts look-ups; at once.
+    """
+
+    player: Player
+    language: str
+    settings: Settings
+    local: LocalModels
+    host: Host
+    correct: Callable[[str], Corrected]
+    glossary: Callable[[], str]
+    on_partial: Callable[[PlayerId, str], None]
+    listener: EarListener
+    now_ms: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class MouthOrder:
+    """A mouth for one NPC.
+
+    Attributes:
+        slot: The NPC's place in the local model's prompt cache, from 0.
+        tools: What the model may look up; None without memory.
+    """
+
+    npc: Npc
+    slot: int
+    language: str
+    settings: Settings
+    local: LocalModels
+    host: Host
+    context: HotContextSource
+    tools: MemoryTools | None
+    listener: Listener
+    sink: AudioSink
+    now_ms: Callable[[], int]
+
+
+OpenEar = Callable[[EarOrder], Awaitable[Ear]]
+OpenMouth = Callable[[MouthOrder], Awaitable[Mouth]]
+OpenHost = Callable[[], Host]
+
+
+def find_ear() -> OpenEar:
+    return cast(OpenEar, _installed("ear"))
+
+
+def find_host() -> OpenHost:
+    return cast(OpenHost, _installed("host"))
+
+
+def find_mouth(engine: str, *, base: Path) -> OpenMouth:
+    """The builder an NPC's `engine` names.
+
+    Args:
+        base: The folder that a relative `file.py:function` starts from.
+
+    Raises:
+        NotFound: No pipeline of that name is installed, or the file has no such function.
+    """
+    if ".py:" in engine:
+        return cast(OpenMouth, _from_file(engine, base))
+    return cast(OpenMouth, _installed(engine))
+
+
+def _installed(name: str) -> Any:
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in found:
+        raise NotFound(f"no pipeline {name!r} is installed: {did_you_mean(name, found)}")
+    try:
+        return found[name].load()
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"the pipeline {name!r} needs {error.name!r}, which is not installed: pip install 'glyphoxa[voice]'"
+        ) from error
+
+
+def _from_file(engine: str, base: Path) -> Any:
+    file, _, function = engine.rpartition(":")
+    path = (base / file).resolve()
+    if not path.is_file():
+        raise NotFound(f"engine {engine!r}: there is no file {path}")
+    spec = importlib.util.spec_from_file_location(f"glyphoxa_user_pipeline_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InvalidInput(f"engine {engine!r}: {path} is not Python")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    builder = getattr(module, function, None)
+    if not callable(builder):
+        raise NotFound(f"engine {engine!r}: {path} has no function {function!r}: {did_you_mean(function, vars(module))}")
+    return builder

@@ -1,0 +1,422 @@
+"""Opens a table: wires memory, models, ears, NPCs and the room together, by hand, once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from loguru import logger
+
+from glyphoxa.actors.supervisor import Supervisor
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.bootstrap import engines, local_models
+from glyphoxa.bootstrap.engines import EarOrder, Host, MouthOrder
+from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.bootstrap.seats import LiveSeat
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.settings import Settings
+from glyphoxa.context.assembly import Budgets, HotContextAssembly
+from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.domain.events import Degraded, SceneChanged, TableEvent
+from glyphoxa.domain.heard import Draft, EarEvent, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, SceneId, SessionId, UtteranceId
+from glyphoxa.memory.recorder import Recorder
+from glyphoxa.memory.spool import Spool
+from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.mouth import Listener, Mouth
+from glyphoxa.npc.room import End, Leave, Move, Room
+from glyphoxa.npc.scribe import Scribe
+from glyphoxa.npc.table import AudioSink, Seat
+from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.speech.calls import find_calls
+from glyphoxa.speech.correction import Corrected, Corrector
+from glyphoxa.speech.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.speech.keywords import KeywordSpotter
+from glyphoxa.turns.address import Mention
+from glyphoxa.turns.floor import Floor
+from glyphoxa.turns.talk import Talk
+
+SPOOL_FLUSH_MS = 5_000
+"""At the end of a session the database gets this long; what it has not taken is sent by the next one."""
+FALL_SILENT_MS = 2_000
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+async def open_table(
+    settings: Settings,
+    *,
+    session_name: str | None = None,
+    tell: Callable[[str], None] = logger.info,
+) -> LiveTable:
+    """Open a session of the campaign that the settings name. Everything slow happens here, before anybody speaks.
+
+    Args:
+        session_name: The session's id; by default one made of the campaign and the time.
+        tell: Takes lines for the user about what takes long.
+
+    Raises:
+        InvalidInput: The settings or the campaign file cannot be used.
+        Unavailable: A model or a database cannot be reached.
+    """
+    if settings.campaign is None:
+        raise InvalidInput("no campaign is set: add `campaign: FILE` to the settings, or name a file")
+    campaign = read_campaign(settings.campaign).campaign
+    if not campaign.scenes:
+        raise InvalidInput(f"{settings.campaign}: a campaign needs at least one scene to be played")
+    name = session_name or f"{campaign.id}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    async with AsyncExitStack() as stack:
+        local = await local_models.load(settings, stack, slots=max(1, len(campaign.npcs)), tell=tell)
+        store = await _open_memory(settings, campaign, local, stack, tell=tell)
+        table = LiveTable(settings, campaign, SessionId(name), local=local, store=store)
+        await table.open(stack)
+        table.adopt(stack.pop_all())
+    tell("the table is ready")
+    return table
+
+
+async def _open_memory(
+    settings: Settings,
+    campaign: Campaign,
+    local: LocalModels,
+    stack: AsyncExitStack,
+    *,
+    tell: Callable[[str], None],
+) -> Store | None:
+    if not settings.has_memory:
+        return None
+    tell("opening memory")
+    store = await stack.enter_async_context(
+        open_store(
+            settings.memory.postgres_dsn,
+            data_dir=settings.data_directory,
+            embedding_dimensions=settings.memory.embedding_dimensions,
+            embed=_embedder(local),
+        )
+    )
+    try:
+        await store.database.open()
+        await store.graph.load(campaign)
+    except GlyphoxaError as error:
+        # The evening goes on without long-term memory; what is said waits in the spool.
+        logger.error("long-term memory cannot be used now: {}", error)
+    return store
+
+
+def _embedder(local: LocalModels) -> Any:
+    minilm = local.minilm
+    if minilm is None:
+        return None
+
+    async def embed(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+        return await asyncio.to_thread(minilm.embed, texts)
+
+    return embed
+
+
+class LiveTable:
+    """See `glyphoxa.npc.table.Table`. Made by `open_table`."""
+
+    def __init__(
+        self, settings: Settings, campaign: Campaign, session: SessionId, *, local: LocalModels, store: Store | None
+    ) -> None:
+        self.campaign = campaign
+        self.session = session
+        self._settings = settings
+        self._local = local
+        self._store = store
+        self._scene = campaign.scenes[0]
+        self._listeners: list[Callable[[TableEvent], None]] = []
+        self._sinks: list[AudioSink] = []
+        self._seats: dict[PlayerId, LiveSeat] = {}
+        self._stack = AsyncExitStack()
+        self._is_closing = False
+        self._base = Path(settings.campaign or ".").absolute().parent
+
+        names = Gazetteer.build(entries_of(campaign), language=campaign.language)
+        self._corrector = Corrector(names)
+        self._names = names
+        self._people = Gazetteer.build(_people(campaign), language=campaign.language)
+        self._host: Host = engines.find_host()()
+        self._supervisor = Supervisor(on_fall=self._on_fall, on_given_up=self._on_given_up)
+        graph, past_talk = (store.graph, store.past_talk) if store is not None else (None, None)
+        self._prefetch = Prefetch(
+            campaign.id,
+            graph=graph,
+            talk=past_talk,
+            spotter=KeywordSpotter(names),
+            present=lambda: self._scene.npcs,
+            known_utterances=self._known_utterances,
+        )
+        self._context = HotContextAssembly(
+            campaign,
+            graph=graph,
+            talk=past_talk,
+            prefetch=self._prefetch,
+            known_utterances=self._known_utterances,
+            budgets=Budgets(
+                max_facts=settings.context.max_facts,
+                part_deadline_ms=settings.context.part_deadline_ms,
+                recall_deadline_ms=settings.context.recall_deadline_ms,
+            ),
+        )
+        self._recorder = Recorder(
+            Spool(settings.data_directory / "spool", alarm=self._alarm),
+            store.log if store is not None else None,
+            listener=self._alarm,
+            after_append=self._embed_what_is_new,
+        )
+        self._scribe = Scribe(
+            campaign.id, keeper=self._recorder, turns=self._recorder, tell=self._tell, now_ms=now_ms
+        )
+        self._npcs = {
+            npc.id: NpcActor(
+                npc,
+                conversation=Conversation(npc, history_tokens=settings.context.history_tokens),
+                open_mouth=partial(self._open_mouth, slot),
+                tell=lambda event: self._room.mailbox.post(event),
+                now_ms=now_ms,
+            )
+            for slot, npc in enumerate(campaign.npcs)
+        }
+        self._room = Room(
+            campaign,
+            session,
+            decisions=Talk(
+                self._mentions,
+                {npc.id: npc.name for npc in campaign.npcs},
+                floor=Floor(gap_ms=settings.turns.gap_ms),
+                reply_deadline_ms=settings.turns.reply_deadline_ms,
+                filler_after_ms=settings.turns.filler_after_ms,
+            ),
+            npcs=self._npcs,
+            scribe=self._scribe,
+            tell=self._tell,
+            now_ms=now_ms,
+            call_at=_call_at,
+        )
+
+    # -- the table, as others see it
+
+    @property
+    def scene(self) -> Scene:
+        return self._scene
+
+    def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def add_sink(self, sink: AudioSink) -> Callable[[], None]:
+        self._sinks.append(sink)
+        return lambda: self._sinks.remove(sink) if sink in self._sinks else None
+
+    async def seat(self, player: Player) -> Seat:
+        if player.id in self._seats:
+            raise InvalidInput(f"{player.name} sits at the table already")
+        self._room.introduce(player.id, player.name)
+        order = EarOrder(
+            player=player,
+            language=self.campaign.language,
+            settings=self._settings,
+            local=self._local,
+            host=self._host,
+            correct=self._correct,
+            glossary=self._names.glossary,
+            on_partial=self._prefetch.on_partial,
+            listener=self._on_ear,
+            now_ms=now_ms,
+        )
+        ear = await engines.find_ear()(order)
+        seat = self._seats[player.id] = LiveSeat(player, ear, on_left=self._left)
+        try:
+            await ear.start()
+        except BaseException:
+            del self._seats[player.id]
+            raise
+        return seat
+
+    def say(self, player: PlayerId, text: str) -> None:
+        text = " ".join(text.split())
+        if not text:
+            return
+        at_ms = now_ms()
+        corrected = self._correct(text)
+        draft = Draft(
+            player, corrected.text, text, tuple(corrected.corrections), at_ms, at_ms, at_ms, at_ms, typed=True
+        )
+        for event in (SpeechStarted(player, at_ms), TurnEnded(draft, at_ms)):
+            self._on_ear(event)
+
+    async def move(self, scene: SceneId) -> None:
+        self._scene = self.campaign.scene(scene)
+        self._context.enter(self._scene)
+        moved = asyncio.Event()
+        forget = self.subscribe(lambda event: moved.set() if isinstance(event, SceneChanged) else None)
+        self._room.mailbox.post(Move(self._scene))
+        try:
+            await moved.wait()
+        finally:
+            forget()
+
+    async def wait_until_quiet(self) -> None:
+        await self._room.wait_until_quiet()
+
+    async def close(self) -> None:
+        if self._is_closing:
+            return
+        self._is_closing = True
+        for seat in list(self._seats.values()):
+            await seat.leave()
+        self._room.mailbox.post(End())
+        try:
+            async with asyncio.timeout(FALL_SILENT_MS / 1000):
+                await self._room.wait_until_quiet()
+        except TimeoutError:
+            logger.warning("an NPC did not fall silent in time; the session ends all the same")
+        await self._stack.aclose()
+
+    # -- opening and closing
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Start the actors and open every engine. Closed in reverse order."""
+        stack.push_async_callback(self._recorder.close)
+        stack.push_async_callback(self._host.close)
+        stack.push_async_callback(self._prefetch.close)
+        await stack.enter_async_context(self._supervisor)
+        stack.push_async_callback(self._write_down)
+        if self._store is not None:
+            earlier = await self._earlier_talk()
+            self._recorder.remember(earlier)
+        for npc in self._npcs.values():
+            await npc.open()
+        self._supervisor.start("recorder", self._recorder.run)
+        self._supervisor.start("scribe", self._scribe.run)
+        self._supervisor.start("room", self._room.run)
+        for npc in self._npcs.values():
+            self._supervisor.start(npc.npc.id, npc.run)
+        await self.move(self._scene.id)
+
+    def adopt(self, stack: AsyncExitStack) -> None:
+        self._stack = stack
+
+    async def _write_down(self) -> None:
+        try:
+            async with asyncio.timeout(SPOOL_FLUSH_MS / 1000):
+                await self._scribe.wait_until_written()
+        except TimeoutError:
+            logger.error("the last words of the session could not be written to disk in time")
+        if not await self._recorder.flush(SPOOL_FLUSH_MS) and self._store is not None:
+            logger.warning("the database has not taken everything yet; the next session sends it")
+
+    async def _earlier_talk(self) -> list[Any]:
+        """What was said in this session before a restart, so that the NPCs go on where they were."""
+        assert self._store is not None  # noqa: S101 - asked only with memory
+        try:
+            said = await self._store.log.recent(self.campaign.id, self.session, since_ms=0)
+        except GlyphoxaError:
+            return []
+        for utterance in said:
+            for npc in utterance.witnesses:
+                if npc in self._npcs:
+                    conversation = self._npcs[npc].conversation
+                    (conversation.spoke if utterance.npc_id == npc else conversation.hear)(utterance)
+        return said
+
+    # -- wires
+
+    async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
+        tools = None
+        if self._store is not None:
+            memory = MemoryOf(self.campaign.id, npc.id, self._store.graph, self._store.past_talk)
+            tools = MemoryTools(memory, tier=npc.budget_tier)
+        order = MouthOrder(
+            npc=npc,
+            slot=slot,
+            language=self.campaign.language,
+            settings=self._settings,
+            local=self._local,
+            host=self._host,
+            context=self._context,
+            tools=tools,
+            listener=listener,
+            sink=self._on_voice,
+            now_ms=now_ms,
+        )
+        return await engines.find_mouth(npc.engine, base=self._base)(order)
+
+    def _on_ear(self, event: EarEvent) -> None:
+        if isinstance(event, SpeechStarted):
+            self._prefetch.forget(event.player)
+            self._context.new_speech()
+        self._room.mailbox.post(event)
+
+    def _on_voice(self, npc: NpcId, pcm: bytes) -> None:
+        for sink in tuple(self._sinks):
+            sink(npc, pcm)
+
+    def _correct(self, text: str) -> Corrected:
+        return self._corrector.correct(text)
+
+    def _mentions(self, text: str) -> list[Mention]:
+        npcs: dict[EntityId, NpcId] = {npc.entity_id: npc.id for npc in self.campaign.npcs}
+        return [
+            Mention(npcs.get(call.entity_id), call.name, call.position, call.is_vocative)
+            for call in find_calls(text, self._people)
+        ]
+
+    def _known_utterances(self, npc: NpcId) -> Sequence[UtteranceId]:
+        return self._npcs[npc].conversation.utterance_ids
+
+    async def _embed_what_is_new(self) -> None:
+        if self._store is None:
+            return
+        try:
+            await self._store.past_talk.embed_missing(self.campaign.id)
+        except GlyphoxaError as error:
+            logger.warning("new talk is not embedded yet: {}", error)
+
+    async def _left(self, seat: LiveSeat) -> None:
+        self._seats.pop(seat.player.id, None)
+        self._room.mailbox.post(Leave(seat.player.id))
+
+    def _tell(self, event: TableEvent) -> None:
+        for listener in tuple(self._listeners):
+            try:
+                listener(event)
+            except Exception as error:  # whoever watches must not stop the table
+                logger.opt(exception=error).error("a listener of the table fell")
+
+    def _alarm(self, what: str) -> None:
+        logger.warning("{}", what)
+        self._tell(Degraded(what, now_ms()))
+
+    def _on_fall(self, group: str, error: BaseException) -> None:
+        self._alarm(f"{group} fell and was started again ({type(error).__name__})")
+
+    def _on_given_up(self, group: str) -> None:
+        self._alarm(f"{group} fell too often and is out until the session is opened anew")
+        if (npc := self._npcs.get(NpcId(group))) is not None:
+            npc.give_up()
+
+
+def _people(campaign: Campaign) -> list[Entry]:
+    """Who can be called: the NPCs of the campaign and the players' characters."""
+    npcs = [Entry(npc.name, npc.entity_id, "npc", npc.aliases) for npc in campaign.npcs]
+    return [*npcs, *(Entry(p.name, EntityId(f"player:{p.id}"), "player") for p in campaign.players)]
+
+
+def _call_at(at_ms: int, callback: Callable[[], None]) -> object:
+    delay_s = max(0, at_ms - now_ms()) / 1000
+    return asyncio.get_running_loop().call_later(delay_s, callback)

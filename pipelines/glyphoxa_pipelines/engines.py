@@ -1,0 +1,125 @@
+"""From an order to a running graph: which services the settings ask for, and the graph they go into.
+
+These are the entry points of the group `glyphoxa.pipelines`. A pipeline of one's own takes the same order; see
+`docs/your-own-pipeline.md`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipecat.processors.frame_processor import FrameProcessor
+from pipecat.services.llm_service import LLMService
+from pipecat.services.tts_service import TTSService
+
+from glyphoxa.bootstrap.engines import EarOrder, MouthOrder
+from glyphoxa.judgement.safety import SafetyFilter
+from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.table import Ear
+from glyphoxa.speech.sentences import Splitter
+from glyphoxa_pipelines import cascaded, ear
+from glyphoxa_pipelines.host import Host
+from glyphoxa_pipelines.parts import EarParts, MouthParts, Pauses
+from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts, local_services
+from glyphoxa_processors.recogniser import Recogniser
+from glyphoxa_processors.tools import declare
+
+
+def open_host() -> Host:
+    """The entry point `host`."""
+    return Host()
+
+
+async def open_ear(order: EarOrder) -> Ear:
+    """The entry point `ear`."""
+    return await ear.build(ear_parts(order))
+
+
+async def open_cascaded(order: MouthOrder) -> Mouth:
+    """The entry point `cascaded`."""
+    return await cascaded.build(mouth_parts(order))
+
+
+def ear_parts(order: EarOrder) -> EarParts:
+    """What the settings make of an ear."""
+    turns = order.settings.turns
+    return EarParts(
+        player=order.player,
+        stt=_stt(order),
+        correct=order.correct,
+        on_partial=order.on_partial,
+        listener=order.listener,
+        host=_host(order),
+        language=order.language,
+        pauses=Pauses(
+            pause_ms=turns.pause_ms,
+            end_of_turn_ms=turns.end_of_turn_ms,
+            unfinished_ms=turns.unfinished_ms,
+            confirm_within_ms=None if order.settings.providers.stt.name == "whisper" else turns.end_of_turn_ms,
+        ),
+        clock=order.now_ms,
+    )
+
+
+def mouth_parts(order: MouthOrder) -> MouthParts:
+    """What the settings make of a cascaded mouth."""
+    # The small local models answer small talk with tool calls; they are given no tools.
+    has_tools = order.tools is not None and order.local.llama is None
+    return MouthParts(
+        npc=order.npc,
+        llm=_llm(order),
+        tts=_tts(order),
+        context=order.context,
+        new_splitter=Splitter,
+        new_clean=lambda: SafetyFilter(order.npc.name).clean,
+        sink=order.sink,
+        listener=order.listener,
+        host=_host(order),
+        tools=declare(order.tools) if has_tools and order.tools is not None else None,
+        clock=order.now_ms,
+    )
+
+
+def _host(order: EarOrder | MouthOrder) -> Host:
+    if not isinstance(order.host, Host):
+        raise TypeError(f"these pipelines run on {Host.__qualname__}, not on {type(order.host).__qualname__}")
+    return order.host
+
+
+def _stt(order: EarOrder) -> FrameProcessor:
+    whisper = order.local.whisper
+    if whisper is None:
+        keyterms = order.glossary().removeprefix("Names: ").rstrip(".").split(", ")
+        return cloud_stt.make_stt(
+            order.settings.providers.stt, keyterms=[term for term in keyterms if term], language=order.language
+        )
+    # One recogniser for all ears: two at once on two cores are both late.
+    recogniser = _host(order).shared(Recogniser, lambda: Recogniser(whisper.transcribe))
+    return local_services.make_stt(order.player.id, recogniser, glossary=order.glossary, clock=order.now_ms)
+
+
+def _llm(order: MouthOrder) -> LLMService[Any]:
+    llama, llm = order.local.llama, order.settings.providers.llm
+    if llama is None:
+        return cloud_llm.make_llm(llm, temperature=llm.temperature, max_tokens=llm.max_tokens)
+    from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, spoken_extras
+
+    return local_services.make_llm(
+        llama.base_url,
+        api_key=llama.api_key,
+        max_tokens=min(llm.max_tokens, SPOKEN_MAX_TOKENS),
+        temperature=SPOKEN_TEMPERATURE if llm.temperature is None else llm.temperature,
+        extra_body=spoken_extras(order.slot),
+    )
+
+
+def _tts(order: MouthOrder) -> TTSService:
+    voice, hibari = order.npc.voice, order.local.hibari
+    if hibari is None:
+        tts = order.settings.providers.tts
+        return cloud_tts.make_tts(tts, voice=voice.provider_voice or tts.voice)
+    from glyphoxa.adapters.local.hibari_voice import HibariVoice
+
+    speaker = HibariVoice(hibari, voice.preset)
+    speaker.warm_up()
+    return local_services.make_tts(speaker.synthesise, voice=voice.preset)
