@@ -1,85 +1,54 @@
-"""In-memory answers to the memory ports, with switches for being late and being away. Real code, no mocks."""
+"""Memory's ports as small twins in memory: a graph of three, and what Grimjaw heard."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from glyphoxa.domain.campaign import Campaign, Entity, Relationship
-from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.turn import Recalled, TurnRecord
-from glyphoxa.domain.utterance import Utterance
+from glyphoxa.domain.campaign import BudgetTier, Campaign, Entity, Relationship
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.npc.tools import MemoryOf, MemoryTools
+
+SALTMERE = CampaignId("saltmere")
+GRIMJAW = NpcId("grimjaw")
+ELOWEN = NpcId("elowen")
+
+SMITH = Entity(EntityId("grimjaw"), "npc", "Grimjaw", aliases=("the smith",), attributes={"occupation": "blacksmith"})
+WARDENS = Entity(EntityId("wardens"), "faction", "Wardens of the Tide")
+REAVERS = Entity(EntityId("reavers"), "faction", "Reavers of Skarn")
+EDGES = (
+    Relationship(SMITH.id, WARDENS.id, "MEMBER_OF"),
+    Relationship(WARDENS.id, REAVERS.id, "HOSTILE_TO"),
+    Relationship(REAVERS.id, SMITH.id, "OWES_MONEY_TO", dm_confirmed=False),
+)
 
 
-class Weather:
-    """Whether the store answers: `late` never does, `away` refuses."""
-
-    def __init__(self) -> None:
-        self.late = False
-        self.away = False
-
-    async def pass_through(self) -> None:
-        if self.away:
-            raise Unavailable("the database is away")
-        if self.late:
-            await asyncio.Event().wait()
+BY_ID = {entity.id: entity for entity in (SMITH, WARDENS, REAVERS)}
 
 
-class GraphTwin:
-    def __init__(self, campaign: Campaign) -> None:
-        self.campaign = campaign
-        self.weather = Weather()
+class Graph:
+    """The knowledge graph's twin in memory."""
 
-    async def load(self, campaign: Campaign) -> None:
-        self.campaign = campaign
+    async def load(self, campaign: Campaign) -> None: ...
 
     async def entities(self, campaign: CampaignId, *, of_type: str | None = None) -> list[Entity]:
-        await self.weather.pass_through()
-        return [entity for entity in self.campaign.entities if of_type in (None, entity.type)]
+        return [one for one in BY_ID.values() if of_type in (None, one.type) and campaign == SALTMERE]
 
     async def neighbourhood(
         self, campaign: CampaignId, entity: EntityId
     ) -> tuple[Entity | None, list[tuple[Relationship, Entity]]]:
-        await self.weather.pass_through()
-        edges = [
-            (edge, self.campaign.entity(edge.target if edge.source == entity else edge.source))
-            for edge in self.campaign.relationships
-            if entity in (edge.source, edge.target)
-        ]
-        found = next((e for e in self.campaign.entities if e.id == entity), None)
-        return found, edges if found else []
+        related = [(e, BY_ID[e.target]) for e in EDGES if e.source == entity]
+        related += [(e, BY_ID[e.source]) for e in EDGES if e.target == entity]
+        return BY_ID.get(entity), related
 
 
-class LogTwin:
-    """The transcript log and recall by shared words."""
+@dataclass
+class Talk:
+    """Past talk's twin: everything Grimjaw heard."""
 
-    def __init__(self) -> None:
-        self.utterances: dict[UtteranceId, Utterance] = {}
-        self.turns: list[TurnRecord] = []
-        self.weather = Weather()
-
-    async def append(self, utterances: Sequence[Utterance]) -> None:
-        await self.weather.pass_through()
-        for utterance in utterances:
-            self.utterances.setdefault(utterance.id, utterance)
-
-    async def keep(self, utterance: Utterance) -> None:
-        await self.append([utterance])
-
-    async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
-        await self.weather.pass_through()
-        self.turns.append(turn)
-
-    async def recent(
-        self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
-    ) -> list[Utterance]:
-        await self.weather.pass_through()
-        said = [u for u in self.utterances.values() if u.session_id == session and u.at_ms >= since_ms]
-        return sorted(said, key=lambda u: u.at_ms)[-limit:]
-
-    async def count(self, campaign: CampaignId) -> int:
-        return len(self.utterances)
+    heard: tuple[Recalled, ...] = ()
+    asked_for: list[NpcId] = field(default_factory=list)
 
     async def recall(
         self,
@@ -90,17 +59,9 @@ class LogTwin:
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
     ) -> list[Recalled]:
-        await self.weather.pass_through()
-        asked = set(question.lower().strip("?.").split())
-        found = [
-            Recalled(
-                text=f"{u.speaker_name} said: {u.text}",
-                source="said",
-                session_id=u.session_id,
-                utterance_id=u.id,
-                reason="witnessed",
-            )
-            for u in self.utterances.values()
-            if npc in u.witnesses and u.id not in exclude and asked & set(u.text.lower().strip(".").split())
-        ]
-        return found[:limit]
+        self.asked_for.append(npc)
+        return list(self.heard[:limit]) if npc == GRIMJAW else []
+
+
+def tools_of(npc: NpcId = GRIMJAW, *, talk: Talk | None = None, tier: BudgetTier = "DEEP") -> MemoryTools:
+    return MemoryTools(MemoryOf(SALTMERE, npc, Graph(), talk or Talk()), tier=tier)

@@ -1,0 +1,224 @@
+"""OpenAI's HTTP protocol: chat completions (streamed or whole, with tool calls), speech, embeddings.
+
+Any OpenAI-compatible service looks the same from outside, so this also stands for those.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from benchmarks.servers.local import LocalServer, hang_up, tone, wait_ms
+
+SPEECH_RATE_HZ = 24_000
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    name: str
+    arguments: str
+    """JSON, as a model writes it: it may be broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One completion.
+
+    Attributes:
+        text: Said after the tool calls' place; a reply with tool calls usually has none.
+        dies_after: Drop the connection after so many pieces of the stream.
+    """
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    dies_after: int | None = None
+
+
+Chooser = Callable[[Mapping[str, Any]], Reply]
+"""Picks the reply to a request's body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a provider is. 0 is as fast as it can.
+
+    Attributes:
+        ttft_ms: To the first token.
+        tokens_per_s: After it.
+        speech_ttfb_ms: To the first byte of speech; the rest follows at once.
+    """
+
+    ttft_ms: float = 0
+    tokens_per_s: float = 0
+    speech_ttfb_ms: float = 0
+
+
+class OpenAiServer(LocalServer):
+    """Answers with its replies in turn, the last one again and again.
+
+    `completions` and `speeches` hold the bodies of the requests, in order.
+    """
+
+    def __init__(
+        self,
+        replies: Iterable[Reply] | Chooser = (Reply("Well met."),),
+        *,
+        pace: Pace = Pace(),
+        key: str | None = None,
+        refuse_with: int | None = None,
+    ) -> None:
+        super().__init__(key=key, refuse_with=refuse_with)
+        self.pace = pace
+        self.completions: list[dict[str, Any]] = []
+        self.speeches: list[dict[str, Any]] = []
+        self._choose = replies if callable(replies) else _in_turn(list(replies))
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.http_url}/v1"
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/chat/completions", self._complete),
+            web.post("/v1/audio/speech", self._speak),
+            web.post("/v1/embeddings", self._embed),
+            web.get("/v1/models", self._models),
+        ]
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        if (status := self.refusal(request)) is not None:
+            return _refused(status)
+        body = await request.json()
+        self.completions.append(body)
+        reply = self._choose(body)
+        await wait_ms(self.pace.ttft_ms)
+        if not body.get("stream"):
+            return web.json_response(_whole(body["model"], reply))
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        for n, delta in enumerate(_deltas(reply)):
+            if n == reply.dies_after:
+                hang_up(request)
+                return response
+            await response.write(_event(_chunk(body["model"], delta)))
+            if self.pace.tokens_per_s:
+                await wait_ms(1_000 / self.pace.tokens_per_s)
+        await response.write(_event(_chunk(body["model"], {}, finish="tool_calls" if reply.tool_calls else "stop")))
+        if (body.get("stream_options") or {}).get("include_usage"):
+            await response.write(_event({**_chunk(body["model"], {}), "choices": [], "usage": _usage(reply)}))
+        await response.write(b"data: [DONE]\n\n")
+        await response.write_eof()
+        return response
+
+    async def _speak(self, request: web.Request) -> web.StreamResponse:
+        if (status := self.refusal(request)) is not None:
+            return _refused(status)
+        body = await request.json()
+        self.speeches.append(body)
+        await wait_ms(self.pace.speech_ttfb_ms)
+        response = web.StreamResponse(headers={"Content-Type": "audio/pcm"})
+        await response.prepare(request)
+        await response.write(tone(body["input"], rate_hz=SPEECH_RATE_HZ))
+        await response.write_eof()
+        return response
+
+    async def _embed(self, request: web.Request) -> web.StreamResponse:
+        if (status := self.refusal(request)) is not None:
+            return _refused(status)
+        body = await request.json()
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        as_base64 = body.get("encoding_format") == "base64"
+        data = [
+            {"object": "embedding", "index": n, "embedding": _vector(text, body.get("dimensions", 32), as_base64)}
+            for n, text in enumerate(texts)
+        ]
+        usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
+        return web.json_response({"object": "list", "data": data, "model": body["model"], "usage": usage})
+
+    async def _models(self, request: web.Request) -> web.StreamResponse:
+        if (status := self.refusal(request)) is not None:
+            return _refused(status)
+        return web.json_response({"object": "list", "data": [{"id": "local", "object": "model"}]})
+
+
+def _in_turn(replies: list[Reply]) -> Chooser:
+    left = iter(replies)
+
+    def choose(_body: Mapping[str, Any]) -> Reply:
+        return next(left, replies[-1])
+
+    return choose
+
+
+def _refused(status: int) -> web.Response:
+    message, code = {
+        401: ("Incorrect API key provided.", "invalid_api_key"),
+        429: ("Rate limit reached for requests.", "rate_limit_exceeded"),
+    }.get(status, ("The server had an error while processing your request.", "server_error"))
+    error = {"message": message, "type": code, "param": None, "code": code}
+    return web.json_response({"error": error}, status=status, headers={"x-should-retry": "false"})
+
+
+def _deltas(reply: Reply) -> list[dict[str, Any]]:
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    for index, call in enumerate(reply.tool_calls):
+        head = {"index": index, "id": f"call_{index}", "type": "function"}
+        deltas.append({"tool_calls": [{**head, "function": {"name": call.name, "arguments": ""}}]})
+        half = len(call.arguments) // 2
+        # Arguments come in pieces that are not JSON by themselves.
+        pieces = (call.arguments[:half], call.arguments[half:])
+        deltas.extend({"tool_calls": [{"index": index, "function": {"arguments": piece}}]} for piece in pieces)
+    return [*deltas, *({"content": token} for token in tokens(reply.text))]
+
+
+def tokens(text: str) -> list[str]:
+    """Words with the space in front of them, as most models' tokens come."""
+    return [word if n == 0 else f" {word}" for n, word in enumerate(text.split(" "))] if text else []
+
+
+def _event(payload: Mapping[str, Any]) -> bytes:
+    return f"data: {json.dumps(payload)}\n\n".encode()
+
+
+def _chunk(model: str, delta: Mapping[str, Any], *, finish: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model, "choices": [choice]}
+
+
+def _whole(model: str, reply: Reply) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text or None, "refusal": None}
+    if reply.tool_calls:
+        message["tool_calls"] = [
+            {"id": f"call_{n}", "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for n, call in enumerate(reply.tool_calls)
+        ]
+    finish = "tool_calls" if reply.tool_calls else "stop"
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": model,
+        "choices": [choice],
+        "usage": _usage(reply),
+    }
+
+
+def _usage(reply: Reply) -> dict[str, int]:
+    n = len(tokens(reply.text))
+    return {"prompt_tokens": 1, "completion_tokens": n, "total_tokens": n + 1}
+
+
+def _vector(text: str, dimensions: int, as_base64: bool) -> str | list[float]:
+    digest = hashlib.shake_256(text.encode()).digest(dimensions)
+    raw = [byte / 127.5 - 1 for byte in digest]
+    length = sum(value * value for value in raw) ** 0.5
+    unit = array("f", (value / length for value in raw))
+    return base64.b64encode(unit.tobytes()).decode() if as_base64 else list(unit)

@@ -1,0 +1,151 @@
+"""Memory tools inside a mouth: declared to the model, and their answers given back to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from pipecat.adapters.schemas.function_schema import FunctionSchema
+from pipecat.adapters.schemas.tools_schema import ToolsSchema
+from pipecat.frames.frames import (
+    Frame,
+    FunctionCallCancelFrame,
+    FunctionCallFromLLM,
+    FunctionCallInProgressFrame,
+    FunctionCallResultFrame,
+    FunctionCallsStartedFrame,
+    InterruptionFrame,
+    LLMContextFrame,
+    LLMFullResponseEndFrame,
+    LLMFullResponseStartFrame,
+)
+from pipecat.processors.aggregators.llm_context import LLMContext
+from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
+from pipecat.services.llm_service import FunctionCallParams
+
+from glyphoxa.npc.tools import MemoryTools
+
+
+def declare(tools: MemoryTools) -> ToolsSchema:
+    """The tools of the NPC's tier, as every pipecat LLM service takes them, with their handlers."""
+    return ToolsSchema(
+        standard_tools=[
+            FunctionSchema(
+                name=spec.wire_name,
+                description=spec.description,
+                properties={name: dict(schema) for name, schema in spec.parameters.items()},
+                required=list(spec.required),
+                handler=_handler(tools),
+            )
+            for spec in tools.declared
+        ]
+    )
+
+
+def _handler(tools: MemoryTools) -> Callable[[FunctionCallParams], Awaitable[None]]:
+    async def handle(params: FunctionCallParams) -> None:
+        await params.result_callback(await tools.call(params.function_name, params.arguments))
+
+    return handle
+
+
+class ToolRounds(FrameProcessor):
+    """Stands behind the LLM and makes its tool calls part of one reply.
+
+    A reply that calls tools is several responses of the model. When the answers to all calls of one response are
+    there, they go back to the model in a copy of its context. What comes behind sees one response: the end of
+    all but the last, and the start of all but the first, are kept back.
+
+    Args:
+        max_rounds: After so many, the model is asked without tools and has to speak.
+    """
+
+    def __init__(self, *, max_rounds: int = 2) -> None:
+        super().__init__()
+        self._max_rounds = max_rounds
+        self._calls: list[FunctionCallFromLLM] = []
+        self._answers: dict[str, Any] = {}
+        self._keep_back_end = False
+        self._rounds = 0
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        if direction is FrameDirection.UPSTREAM:
+            await self.push_frame(frame, direction)
+            return
+        match frame:
+            case FunctionCallsStartedFrame(function_calls=calls):
+                self._calls = list(calls)
+                self._answers = {}
+                self._keep_back_end = True
+            case FunctionCallResultFrame(tool_call_id=call_id, result=result):
+                await self._answered(call_id, result)
+            case FunctionCallCancelFrame(tool_call_id=call_id):
+                await self._answered(call_id, {"found": [], "note": "too slow"})
+            case FunctionCallInProgressFrame():
+                pass
+            case LLMFullResponseStartFrame() if self._rounds:
+                pass
+            case LLMFullResponseEndFrame() if self._keep_back_end:
+                self._keep_back_end = False
+                await self._ask_again_when_answered()
+            case LLMFullResponseEndFrame():
+                self._forget()
+                await self.push_frame(frame, direction)
+            case InterruptionFrame():
+                self._forget()
+                await self.push_frame(frame, direction)
+            case _:
+                await self.push_frame(frame, direction)
+
+    async def _answered(self, call_id: str, result: Any) -> None:
+        if any(call.tool_call_id == call_id for call in self._calls):
+            self._answers[call_id] = result
+            await self._ask_again_when_answered()
+
+    async def _ask_again_when_answered(self) -> None:
+        # The answers may be there before the end of the response that asked for them.
+        if self._keep_back_end or not self._calls or len(self._answers) < len(self._calls):
+            return
+        calls, self._calls = self._calls, []
+        self._rounds += 1
+        context = with_answers(calls, self._answers, may_call_again=self._rounds < self._max_rounds)
+        await self.push_frame(LLMContextFrame(context=context), FrameDirection.UPSTREAM)
+
+    def _forget(self) -> None:
+        self._calls = []
+        self._answers = {}
+        self._keep_back_end = False
+        self._rounds = 0
+
+
+def with_answers(calls: list[FunctionCallFromLLM], answers: dict[str, Any], *, may_call_again: bool) -> LLMContext:
+    """A copy of the context the calls came from, with the calls and their answers behind it."""
+    asked: LLMContext = calls[0].context
+    messages: list[Any] = [
+        *asked.get_messages(),
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {
+                    "id": call.tool_call_id,
+                    "type": "function",
+                    "function": {
+                        "name": call.function_name,
+                        "arguments": json.dumps(call.arguments, ensure_ascii=False),
+                    },
+                }
+                for call in calls
+            ],
+        },
+        *(
+            {
+                "role": "tool",
+                "tool_call_id": call.tool_call_id,
+                "content": json.dumps(answers[call.tool_call_id], ensure_ascii=False),
+            }
+            for call in calls
+        ),
+    ]
+    return LLMContext(messages, tools=asked.tools) if may_call_again else LLMContext(messages)

@@ -1,0 +1,159 @@
+"""The real Deepgram clients against servers that speak Deepgram's protocol."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pipecat.frames.frames import (
+    InputAudioRawFrame,
+    InterimTranscriptionFrame,
+    TranscriptionFrame,
+    VADUserStartedSpeakingFrame,
+    VADUserStoppedSpeakingFrame,
+)
+
+from benchmarks.servers.deepgram import DeepgramServer, Heard, Word
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa_processors.cloud_stt import make_stt
+from glyphoxa_processors.deepgram_stt import keyterms_frame
+from tests.support.graph import RunningGraph
+from tests.support.provider import KEYS, ProviderNamed
+
+WHO = (Word("Who"), Word("is"), Word("Grimjaw", confidence=0.55))
+
+
+def silence(ms: int) -> list[InputAudioRawFrame]:
+    return [InputAudioRawFrame(b"\0" * 640, 16_000, 1) for _ in range(ms // 20)]
+
+
+def words_of(frame: TranscriptionFrame | InterimTranscriptionFrame) -> list[tuple[str, float]]:
+    result = frame.result
+    words = result["words"] if isinstance(result, dict) else [w.dict() for w in result.channel.alternatives[0].words]
+    return [(word["word"], word["confidence"]) for word in words]
+
+
+async def test_nova_returns_partials_and_finals_with_the_confidence_of_each_word() -> None:
+    """R-163: the names of the campaign are on the wire."""
+    script = (Heard(60, "interim", WHO[:2]), Heard(120, "final", WHO))
+    async with DeepgramServer(script, key="secret-1234") as server:
+        stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), keyterms=["Grimjaw", "Old Mill"], environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await graph.send(*silence(200))
+            [final] = await graph.wait_for(TranscriptionFrame)
+        assert [frame.text for frame in graph.of(InterimTranscriptionFrame)] == ["Who is"]
+        assert final.text == "Who is Grimjaw"
+        assert words_of(final)[-1] == ("grimjaw", 0.55)
+        query = server.connections[0].query
+        assert query["keyterm"] == ["Grimjaw", "Old Mill"]
+        assert query["model"] == ["nova-3-general"]
+        assert query["encoding"] == ["linear16"]
+        assert query["sample_rate"] == ["16000"]
+
+
+async def test_nova_answers_a_pause_with_a_transcript_that_closes_it() -> None:
+    async with (
+        DeepgramServer(on_finalize=WHO) as server,
+        RunningGraph(make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)) as graph,
+    ):
+        await graph.send(*silence(100), VADUserStoppedSpeakingFrame(stop_secs=0.2))
+        [final] = await graph.wait_for(TranscriptionFrame)
+    assert (final.text, final.finalized) == ("Who is Grimjaw", True)
+
+
+async def test_nova_closes_a_pause_even_when_every_word_was_already_confirmed() -> None:
+    async with (
+        DeepgramServer((Heard(60, "final", WHO),)) as server,
+        RunningGraph(make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)) as graph,
+    ):
+        await graph.send(*silence(100))
+        await graph.wait_for(TranscriptionFrame)
+        await graph.send(VADUserStoppedSpeakingFrame(stop_secs=0.2))
+        first, closing = await graph.wait_for(TranscriptionFrame, n=2)
+    assert (first.text, first.finalized) == ("Who is Grimjaw", False)
+    assert (closing.text, closing.finalized) == ("", True)
+
+
+async def test_flux_returns_its_updates_as_partials_and_ends_its_turn_at_the_pause_of_the_ear() -> None:
+    script = (Heard(40, "StartOfTurn", WHO[:1]), Heard(80, "Update", WHO))
+    async with DeepgramServer(script) as server:
+        async with RunningGraph(make_stt(ProviderNamed("deepgram-flux", server.http_url), environ=KEYS)) as graph:
+            await graph.send(VADUserStartedSpeakingFrame(start_secs=0.2), *silence(200))
+            await graph.wait_for(InterimTranscriptionFrame)
+            await graph.send(VADUserStoppedSpeakingFrame(stop_secs=0.2))
+            [final] = await graph.wait_for(TranscriptionFrame)
+        assert (final.text, final.finalized) == ("Who is Grimjaw", True)
+        assert words_of(final)[-1] == ("Grimjaw", 0.55)
+        [connection] = server.connections
+        assert connection.query["eot_threshold"] == ["1.0"]
+        assert connection.messages[0] == {"type": "ForceEndTurn"}
+
+
+async def test_flux_closes_a_pause_whose_words_come_after_it() -> None:
+    script = (Heard(40, "StartOfTurn", WHO[:1]), Heard(80, "Update", WHO))
+    async with (
+        DeepgramServer(script) as server,
+        RunningGraph(make_stt(ProviderNamed("deepgram-flux", server.http_url), environ=KEYS)) as graph,
+    ):
+        await graph.send(VADUserStartedSpeakingFrame(start_secs=0.2), VADUserStoppedSpeakingFrame(stop_secs=0.2))
+        await graph.send(*silence(200))
+        [final] = await graph.wait_for(TranscriptionFrame)
+    assert final.finalized
+
+
+@pytest.mark.parametrize(("name", "n_keyterms"), [("deepgram-nova", 1), ("deepgram-flux", 1)])
+async def test_new_names_reach_the_recogniser_on_the_open_connection(name: str, n_keyterms: int) -> None:
+    """C-26: no reconnect, so no word is lost."""
+    kinds = {"deepgram-nova": "final", "deepgram-flux": "EndOfTurn"}
+    async with DeepgramServer((Heard(100, kinds[name], WHO),)) as server:
+        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Grimjaw"], environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await graph.send(keyterms_frame(["Grimjaw", "Vaelith"], stt=stt))
+            await graph.send(*silence(200))
+            await graph.wait_for(TranscriptionFrame)
+        [connection] = server.connections
+        configured = [message for message in connection.messages if message["type"] == "Configure"]
+        assert [message["keyterms"] for message in configured] == [["Grimjaw", "Vaelith"]]
+
+
+async def test_names_changed_in_quick_succession_are_sent_one_after_the_other_and_only_the_newest() -> None:
+    async with DeepgramServer((Heard(100, "final", WHO),)) as server:
+        stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await graph.send(*(keyterms_frame([f"Npc{n}"], stt=stt) for n in range(20)))
+            await server.wait_until(lambda: any(m.get("keyterms") == ["Npc19"] for m in server.connections[0].messages))
+        assert len(server.connections) == 1
+        assert len([m for m in server.connections[0].messages if m["type"] == "Configure"]) < 20
+
+
+async def test_an_endpoint_that_refuses_new_names_is_reconnected_with_them() -> None:
+    """C-26."""
+    async with DeepgramServer(configurable=False) as server:
+        stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
+            await server.wait_until(lambda: len(server.connections) == 2)
+        assert server.connections[1].query["keyterm"] == ["Vaelith"]
+
+
+@pytest.mark.parametrize("name", ["deepgram-nova", "deepgram-flux"])
+async def test_a_wrong_key_is_one_clear_error_without_the_key_in_it(name: str) -> None:
+    async with (
+        DeepgramServer(key="another") as server,
+        RunningGraph(make_stt(ProviderNamed(name, server.http_url), environ=KEYS)) as graph,
+    ):
+        error = await graph.wait_for_error()
+    assert "401" in error
+    assert "secret-1234" not in json.dumps(graph.errors)
+
+
+def test_a_missing_key_names_its_variable() -> None:
+    with pytest.raises(InvalidInput, match="environment variable TEST_KEY is not set"):
+        make_stt(ProviderNamed("deepgram-nova"), environ={})
+    with pytest.raises(InvalidInput, match="environment variable DEEPGRAM_API_KEY is not set"):
+        make_stt(ProviderNamed("deepgram-flux", api_key_env=None), environ={})
+
+
+def test_an_unknown_provider_is_answered_with_the_nearest() -> None:
+    with pytest.raises(InvalidInput, match="did you mean 'deepgram-nova'"):
+        make_stt(ProviderNamed("deepgram-nva"), environ=KEYS)
