@@ -44,7 +44,7 @@ class Corrected:
 
 
 class Corrector:
-    """Corrects transcripts. Holds no state: one object may serve every ear at once.
+    """Corrects transcripts. One object may serve every ear at once: what it answers depends on the text alone.
 
     Args:
         phonetic_threshold: Least Jaro-Winkler similarity of spellings that sound alike, 0 to 1.

@@ -6,7 +6,7 @@ the knowledge graph changes, a new one is built and takes the old one's place, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -103,6 +103,8 @@ class Gazetteer:
     """Most adjacent words worth comparing with a name: names are also heard in more pieces than they have."""
     by_joined: Mapping[str, Name]
     by_code: Mapping[str, tuple[Name, ...]]
+    _beginnings: frozenset[str]
+    """What names begin with: where no name goes on, no wider window is looked at."""
 
     @classmethod
     def build(cls, entries: Iterable[Entry], *, language: str = "en") -> Gazetteer:
@@ -129,6 +131,7 @@ class Gazetteer:
             widest=min(max(3, longest + 1), _WIDEST_WINDOW),
             by_joined=by_joined,
             by_code=by_code,
+            _beginnings=frozenset(joined[:end] for joined in by_joined for end in range(1, len(joined))),
         )
 
     def mentions(self, text: str) -> tuple[Mention, ...]:
@@ -147,10 +150,34 @@ class Gazetteer:
                 at = mention.last + 1
         return tuple(found)
 
-    def exact(self, window: Sequence[Word]) -> Name | None:
-        """The name that these adjacent words spell, also in the possessive or plural."""
-        stem = "".join(word.full for word in window[:-1])
-        last = window[-1]
+    def spelled_from(self, spoken: Sequence[Word], first: int) -> Iterator[tuple[int, Name]]:
+        """All names that begin with this word, each with the index of its last word; shorter ones first."""
+        stem = ""
+        for last in range(first, min(first + self.widest, len(spoken))):
+            word = spoken[last]
+            if last > first and not word.joins:
+                return
+            name = self._spelled(stem, word)
+            if name is not None:
+                yield last, name
+            stem += word.full
+            if stem not in self._beginnings:
+                return
+
+    def glossary(self, *, limit: int = 60) -> str:
+        """The first names as a prompt for a speech recogniser: "Names: Grimjaw, Ironhold." or nothing."""
+        listed = list(dict.fromkeys(name.text for name in self.names if name.kind == "name"))[:limit]
+        return f"Names: {', '.join(listed)}." if listed else ""
+
+    def _longest_at(self, spoken: Sequence[Word], first: int) -> Mention | None:
+        longest: Mention | None = None
+        for last, name in self.spelled_from(spoken, first):
+            if name.kind != "learned":
+                longest = Mention(name, first, last, spoken[first].start, spoken[last].end)
+        return longest
+
+    def _spelled(self, stem: str, last: Word) -> Name | None:
+        """The name that these letters and this word spell, also in the possessive or plural."""
         by_joined = self.by_joined
         if last.tail and (name := by_joined.get(stem + last.full)):
             return name
@@ -162,39 +189,21 @@ class Gazetteer:
                 return name
         return None
 
-    def glossary(self, *, limit: int = 60) -> str:
-        """The first names as a prompt for a speech recogniser: "Names: Grimjaw, Ironhold." or nothing."""
-        listed = list(dict.fromkeys(name.text for name in self.names if name.kind == "name"))[:limit]
-        return f"Names: {', '.join(listed)}." if listed else ""
-
-    def _longest_at(self, spoken: Sequence[Word], at: int) -> Mention | None:
-        longest: Mention | None = None
-        for end in range(at, min(at + self.widest, len(spoken))):
-            if end > at and not spoken[end].joins:
-                break
-            name = self.exact(spoken[at : end + 1])
-            if name and name.kind != "learned":
-                longest = Mention(name, at, end, spoken[at].start, spoken[end].end)
-        return longest
-
 
 def entries_of(campaign: Campaign) -> list[Entry]:
     """The names of a campaign: its NPCs first, then its players, then all other entities."""
-    aliases: dict[EntityId, tuple[str, ...]] = {}
+    entities = {entity.id: entity for entity in campaign.entities}
+    listed: dict[EntityId, Entry] = {}
     for npc in campaign.npcs:
-        aliases[npc.entity_id] = (*aliases.get(npc.entity_id, ()), npc.name, *npc.aliases)
-    listed = [
-        Entry(
-            name=entity.name,
-            entity_id=entity.id,
-            entity_type=entity.type,
-            aliases=(*entity.aliases, *aliases.get(entity.id, ())),
-        )
-        for entity in campaign.entities
-    ]
-    listed.sort(key=lambda entry: entry.entity_id not in aliases)
-    players = [Entry(player.name, EntityId(player.id), "player") for player in campaign.players]
-    return [*listed[: len(aliases)], *players, *listed[len(aliases) :]]
+        entity = entities.get(npc.entity_id)
+        name, aliases = (entity.name, (npc.name, *entity.aliases)) if entity else (npc.name, ())
+        listed[npc.entity_id] = Entry(name, npc.entity_id, "npc", (*aliases, *npc.aliases))
+    for player in campaign.players:
+        player_entity = EntityId(player.id)
+        listed.setdefault(player_entity, Entry(player.name, player_entity, "player"))
+    for entity in campaign.entities:
+        listed.setdefault(entity.id, Entry(entity.name, entity.id, entity.type, entity.aliases))
+    return list(listed.values())
 
 
 def _ways_to_name(entries: Sequence[Entry], vocabulary: Vocabulary) -> Iterable[tuple[NameKind, str, Entry]]:

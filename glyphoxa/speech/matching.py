@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from rapidfuzz import process
@@ -14,8 +16,9 @@ from glyphoxa.speech.scheduling import Match, best_without_overlap
 from glyphoxa.speech.words import Word
 
 _SHORTEST = 4
-_LONGEST = 40  # letters of a window; a longer one is no name
+_LEAST_LENGTH_RATIO = 0.6
 _MOST_CANDIDATES = 6
+_REMEMBERED = 8192
 _LEAST_OF_A_PART = 0.6
 _DERIVED = frozenset(("ed", "d", "ing", "er", "ers", "s", "es", "ian", "ians", "ish", "ly", "like", "an"))
 _KINDS_OF_THINGS = frozenset(
@@ -75,8 +78,35 @@ class _Likeness:
         return 0.3 * self.spelling + 0.3 * self.edits + 0.4 * self.sound
 
 
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    """Names that begin with related sounds, shorter ones first."""
+
+    lengths: list[int] = field(default_factory=list)
+    spellings: list[str] = field(default_factory=list)
+    names: list[Name] = field(default_factory=list)
+
+    def add(self, name: Name) -> None:
+        self.lengths.append(len(name.joined))
+        self.spellings.append(name.joined)
+        self.names.append(name)
+
+    def near(self, heard: str, least: float) -> Iterator[Name]:
+        """The names most alike by Jaro-Winkler, of a length that is not too different."""
+        low = bisect_left(self.lengths, len(heard) * _LEAST_LENGTH_RATIO)
+        high = bisect_right(self.lengths, len(heard) / _LEAST_LENGTH_RATIO)
+        near = process.extract(
+            heard,
+            self.spellings[low:high],
+            scorer=JaroWinkler.similarity,
+            score_cutoff=least,
+            limit=_MOST_CANDIDATES,
+        )
+        return (self.names[low + at] for _, _, at in near)
+
+
 class Matcher:
-    """Finds names in words. Read-only once built.
+    """Finds names in words. Read-only once built, but for a memory of scores, which never changes an answer.
 
     Args:
         phonetic_threshold: Least Jaro-Winkler similarity of a window and a name that sound alike.
@@ -87,14 +117,17 @@ class Matcher:
         self._gazetteer = gazetteer
         self._phonetic_threshold = phonetic_threshold
         self._fuzzy_threshold = fuzzy_threshold
-        self._buckets: dict[str, tuple[list[str], list[Name]]] = {}
-        for name in gazetteer.names:
-            if name.kind == "learned" or len(name.joined) < _SHORTEST:
-                continue
+        wanted = [name for name in gazetteer.names if name.kind != "learned" and len(name.joined) >= _SHORTEST]
+        self._longest_heard = int(max((len(name.joined) for name in wanted), default=0) / _LEAST_LENGTH_RATIO)
+        # Windows do not begin or end with a stop word, unless a name does ("The Gilded Eel").
+        self._first_words = frozenset(name.words[0] for name in wanted)
+        self._last_words = frozenset(name.words[-1] for name in wanted)
+        self._buckets: dict[str, _Bucket] = {}
+        for name in sorted(wanted, key=lambda name: len(name.joined)):
             for key in self._bucket_keys(name.joined, name.codes):
-                spellings, names = self._buckets.setdefault(key, ([], []))
-                spellings.append(name.joined)
-                names.append(name)
+                self._buckets.setdefault(key, _Bucket()).add(name)
+        # A partial transcript repeats the words of the one before it: their scores are remembered.
+        self._scored = lru_cache(_REMEMBERED)(self._score)
 
     def choose(self, spoken: Sequence[Word]) -> list[Match]:
         """The best set of matches, in order, without overlap."""
@@ -105,20 +138,14 @@ class Matcher:
 
     def _exact(self, spoken: Sequence[Word]) -> Iterator[Match]:
         for first in range(len(spoken)):
-            for last in self._lasts(spoken, first):
+            for last, name in self._gazetteer.spelled_from(spoken, first):
                 window = spoken[first : last + 1]
-                name = self._gazetteer.exact(window)
-                if name is None:
-                    continue
+                suffix, weight = _suffix(window, name), _weight(1.0, name)
                 if name.kind == "learned":
-                    yield Match(
-                        first, last, name, _suffix(window, name), 1.0, _weight(1.0, name), "learned", "confirmed before"
-                    )
-                    continue
-                keeps = not self._may_respell(window, name)
-                yield Match(
-                    first, last, name, _suffix(window, name), 1.0, _weight(1.0, name), reason="spelling", keeps=keeps
-                )
+                    yield Match(first, last, name, suffix, 1.0, weight, "learned", "confirmed before")
+                else:
+                    keeps = not self._may_respell(window, name)
+                    yield Match(first, last, name, suffix, 1.0, weight, reason="spelling", keeps=keeps)
 
     def _may_respell(self, window: Sequence[Word], name: Name) -> bool:
         """Whether other case or spaces than the name's are a mistake, and not just other words."""
@@ -135,34 +162,31 @@ class Matcher:
 
     def _alike(self, spoken: Sequence[Word], traits: Sequence[_Traits]) -> Iterator[Match]:
         for first in range(len(spoken)):
-            for last in self._lasts(spoken, first):
-                match = self._match(spoken, traits, first, last)
+            if traits[first].is_stop and spoken[first].folded not in self._first_words:
+                continue
+            stem = ""
+            for last in range(first, min(first + self._gazetteer.widest, len(spoken))):
+                word = spoken[last]
+                if last > first and not word.joins:
+                    break
+                joined = stem + word.folded
+                if len(joined) > self._longest_heard:
+                    break
+                stem += word.full
+                if len(joined) < _SHORTEST or (traits[last].is_stop and word.folded not in self._last_words):
+                    continue
+                match = self._match(spoken, traits, first, last, joined)
                 if match is not None:
                     yield match
 
-    def _lasts(self, spoken: Sequence[Word], first: int) -> Iterator[int]:
-        """The last words of all windows that begin with this word."""
-        yield first
-        for last in range(first + 1, min(first + self._gazetteer.widest, len(spoken))):
-            if not spoken[last].joins:
-                return
-            yield last
-
-    def _match(self, spoken: Sequence[Word], traits: Sequence[_Traits], first: int, last: int) -> Match | None:
+    def _match(
+        self, spoken: Sequence[Word], traits: Sequence[_Traits], first: int, last: int, joined: str
+    ) -> Match | None:
         inside = traits[first : last + 1]
+        suspicion = _suspicion(inside)
+        if suspicion is None:
+            return None
         window = spoken[first : last + 1]
-        if all(word.is_stop or word.is_fixed for word in inside):
-            return None
-        suspicion: Suspicion = "ordinary"
-        if any(word.is_odd for word in inside):
-            suspicion = "odd"
-        elif any(word.is_capital for word in inside):
-            suspicion = "capital"
-        elif first == last or any(word.is_stop for word in inside):
-            return None
-        joined = "".join(word.full for word in window[:-1]) + window[-1].folded
-        if not _SHORTEST <= len(joined) <= _LONGEST:
-            return None
         best: Match | None = None
         for heard, suffix in _endings(joined, window[-1]):
             for name, score in self._scored(heard, suspicion, is_single=first == last):
@@ -174,30 +198,26 @@ class Matcher:
                     )
         return best
 
-    def _scored(self, heard: str, suspicion: Suspicion, *, is_single: bool) -> Iterator[tuple[Name, float]]:
+    def _score(self, heard: str, suspicion: Suspicion, *, is_single: bool) -> tuple[tuple[Name, float], ...]:
+        """The names that this may be, each with its evidence."""
         codes = self._gazetteer.coder(heard) if self._gazetteer.coder else ()
+        found: list[tuple[Name, float]] = []
         for name in self._candidates(heard, codes, only_same_sound=suspicion == "ordinary"):
             likeness = _Likeness.of(heard, codes, name.joined, name.codes)
             spelling = self._phonetic_threshold if likeness.is_alike else self._fuzzy_threshold
             score = likeness.evidence
             if likeness.spelling >= spelling and score >= self._least(suspicion, name, is_single=is_single):
-                yield name, score
+                found.append((name, score))
+        return tuple(found)
 
     def _candidates(self, heard: str, codes: tuple[str, ...], *, only_same_sound: bool) -> list[Name]:
         by_code = self._gazetteer.by_code
         found = {name.joined: name for code in codes for name in by_code.get(code, ())}
         if not only_same_sound:
             for key in self._bucket_keys(heard, codes):
-                spellings, names = self._buckets.get(key, ([], []))
-                near = process.extract(
-                    heard,
-                    spellings,
-                    scorer=JaroWinkler.similarity,
-                    score_cutoff=self._phonetic_threshold,
-                    limit=_MOST_CANDIDATES,
-                )
-                for joined, _, at in near:
-                    found[joined] = names[at]
+                bucket = self._buckets.get(key)
+                if bucket is not None:
+                    found.update((name.joined, name) for name in bucket.near(heard, self._phonetic_threshold))
         return list(found.values())
 
     def _least(self, suspicion: Suspicion, name: Name, *, is_single: bool) -> float:
@@ -216,7 +236,7 @@ class Matcher:
         return least
 
     def _is_plausible(self, window: Sequence[Word], inside: Sequence[_Traits], heard: str, name: Name) -> bool:
-        if min(len(heard), len(name.joined)) < 0.6 * max(len(heard), len(name.joined)):
+        if min(len(heard), len(name.joined)) < _LEAST_LENGTH_RATIO * max(len(heard), len(name.joined)):
             return False
         if len(window) == 1 and _is_derived(heard, name.joined):
             return False
@@ -271,6 +291,17 @@ class Matcher:
     def _bucket_keys(joined: str, codes: tuple[str, ...]) -> set[str]:
         firsts = {code[0] for code in codes} or {joined[0]}
         return {next((group for group in _SOUND_GROUPS if first in group), first) for first in firsts}
+
+
+def _suspicion(inside: Sequence[_Traits]) -> Suspicion | None:
+    """Why these words may be a name; None if there is no reason to look."""
+    if any(word.is_odd for word in inside):
+        return "odd"
+    if any(word.is_capital for word in inside):
+        return "capital"
+    if len(inside) == 1 or any(word.is_stop for word in inside) or all(word.is_fixed for word in inside):
+        return None
+    return "ordinary"
 
 
 def _is_derived(heard: str, name: str) -> bool:
