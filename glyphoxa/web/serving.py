@@ -4,7 +4,7 @@ import asyncio
 import errno
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
@@ -55,7 +55,7 @@ def url_of(listener: socket.socket) -> str:
 
 
 class Server(uvicorn.Server):
-    """uvicorn that leaves signals to `stopped_by_signals`: its own way cuts our clean-up short."""
+    """uvicorn that leaves signals to `Interrupts`: its own way cuts our clean-up short."""
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(
@@ -83,26 +83,29 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-@contextmanager
-def cancelled_by_signals(task: asyncio.Task[None]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM cancel `task`, so that what it opened is closed again."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, task.cancel)
-    try:
-        yield
-    finally:
+class Interrupts:
+    """Ctrl-C and SIGTERM do what the present phase says, as long as the `with` lasts.
+
+    One handler for the whole life of a table: a signal that comes while it is opened or closed must not cut
+    that short, or a database is left running.
+    """
+
+    def __init__(self) -> None:
+        self.act: Callable[[], object] = _nothing
+
+    def __enter__(self) -> Interrupts:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._on_signal)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
 
+    def _on_signal(self) -> None:
+        self.act()
 
-@contextmanager
-def stopped_by_signals(server: Server) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, server.stop)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
+
+def _nothing() -> None: ...

@@ -23,9 +23,9 @@ from glyphoxa.domain.events import Degraded
 from glyphoxa.npc.table import INPUT_RATE_HZ
 from glyphoxa.web.app import MAX_OFFER_BYTES, create_app
 from glyphoxa.web.guard import is_allowed_host, is_same_origin
-from glyphoxa.web.serving import Server, bind, url_of
-from glyphoxa_pipelines.webrtc import WebRtcPeers, build, reveal_candidates
-from tests.support.web_table import BRAN, GRIMJAW, REPLY, SECRET, TAMSIN, TONE_HZ, TwinTable
+from glyphoxa.web.serving import bind, url_of
+from glyphoxa_pipelines.webrtc import build, reveal_candidates
+from tests.support.web_table import BRAN, GRIMJAW, REPLY, SECRET, TAMSIN, TONE_HZ, TwinTable, served
 
 WITHIN_S = 20
 OPUS_RATE_HZ = 48_000
@@ -36,13 +36,12 @@ class Site:
     """A served table and what a browser would do there."""
 
     table: TwinTable
-    peers: WebRtcPeers
-    port: int
+    origin: str
     http: httpx.AsyncClient
 
     @property
-    def origin(self) -> str:
-        return f"http://localhost:{self.port}"
+    def port(self) -> int:
+        return int(self.origin.rpartition(":")[2])
 
     @asynccontextmanager
     async def sits(self, player: str, *, ticket: str = "") -> AsyncIterator[ClientConnection]:
@@ -61,32 +60,13 @@ class Site:
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     table = TwinTable()
-    peers = build(table)
-    await peers.start()
-    listener = bind("127.0.0.1", 0)
-    port = listener.getsockname()[1]
-    server = Server(create_app(table, connect=peers.connect))
-    serving = asyncio.create_task(server.listen(listener))
-    async with httpx.AsyncClient(base_url=f"http://localhost:{port}") as http:
-        http.headers["Origin"] = f"http://localhost:{port}"
-        site = Site(table, peers, port, http)
-        await _until_served(site)
-        yield site
-        server.stop()
-        await serving
-    await peers.close()
+    async with served(table) as url, httpx.AsyncClient(base_url=url) as http:
+        http.headers["Origin"] = url
+        yield Site(table, url, http)
     await table.close()
     assert table.seats == {}
     assert table.sinks == []
     assert table.listeners == []
-
-
-async def _until_served(site: Site) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        while True:
-            with suppress(httpx.TransportError):
-                if (await site.http.get("/healthz")).is_success:
-                    return
 
 
 async def next_of(socket: ClientConnection, *kinds: str) -> dict[str, Any]:

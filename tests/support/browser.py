@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
@@ -133,3 +134,7 @@ LOUDNESS = """async (ms) => {
   await context.close();
   return best;
 }"""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"browser tests run in {chromium_path()}\n")

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
+import httpx
 import numpy as np
 
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
@@ -31,7 +33,10 @@ from glyphoxa.domain.ids import (
 )
 from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink
+from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table
+from glyphoxa.web.app import create_app
+from glyphoxa.web.serving import Server, bind, url_of
+from glyphoxa_pipelines.webrtc import build
 
 TONE_HZ = 660
 WITHIN_S = 20
@@ -244,6 +249,28 @@ class TwinTable:
             npc_id=npc,
             corrections=corrections,
         )
+
+
+@asynccontextmanager
+async def served(table: Table, *, port: int = 0) -> AsyncIterator[str]:
+    """The page of `table` on this machine, for as long as the context lasts. Gives its address, without a slash."""
+    peers = build(table)
+    await peers.start()
+    listener = bind("127.0.0.1", port)
+    url = url_of(listener).rstrip("/")
+    server = Server(create_app(table, connect=peers.connect))
+    serving = asyncio.create_task(server.listen(listener))
+    try:
+        async with asyncio.timeout(WITHIN_S), httpx.AsyncClient() as http:
+            while not serving.done():
+                with suppress(httpx.TransportError):
+                    if (await http.get(f"{url}/readyz")).is_success:
+                        break
+        yield url
+    finally:
+        server.stop()
+        await serving
+        await peers.close()
 
 
 def _now_ms() -> int:

@@ -1,0 +1,109 @@
+"""`glyphoxa serve`: a table on a local page."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import socket
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.npc.table import Table
+
+if TYPE_CHECKING:
+    from glyphoxa.web.peer import Peers
+
+GROUP = "glyphoxa.pipelines"
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = verbs.add_parser("serve", help="open a table on a local page: talk to the NPCs in a browser")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings (YAML); left out: local models")
+    parser.add_argument("--campaign", type=Path, metavar="FILE", help="campaign file; wins over the settings")
+    parser.add_argument("--host", metavar="ADDRESS", help="where to serve; default 127.0.0.1: this machine only")
+    parser.add_argument("--port", type=int, metavar="N", help="default 7860; 0 takes any free one")
+    parser.add_argument("--session", metavar="NAME", help="name of the session; default: the date and time")
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a DNS name under which the page may be opened, besides localhost and addresses",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    settings = read_settings(options.config)
+    if options.campaign is not None:
+        settings = settings.model_copy(update={"campaign": options.campaign.absolute()})
+    _need_web()
+    from glyphoxa.web.serving import bind, url_of
+
+    host = options.host or settings.server.host
+    listener = bind(host, settings.server.port if options.port is None else options.port)
+    with listener:
+        try:
+            asyncio.run(
+                _serve(settings, listener, url_of(listener), session=options.session, allowed_hosts=options.allow_host)
+            )
+        except asyncio.CancelledError:
+            # Ctrl-C while the models were loading; what was open is closed by now.
+            return 130
+    return 0
+
+
+async def _serve(
+    settings: Settings, listener: socket.socket, url: str, *, session: str | None, allowed_hosts: list[str]
+) -> None:
+    from glyphoxa.bootstrap.table import open_table
+    from glyphoxa.web.app import create_app
+    from glyphoxa.web.serving import Interrupts, Server
+
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("a server runs in a task")
+    with Interrupts() as interrupts:
+        interrupts.act = task.cancel
+        print("Loading the models ...", flush=True)
+        table = await open_table(settings, session_name=session)
+        peers: Peers | None = None
+        try:
+            peers = _peers(table)
+            await peers.start()
+            server = Server(create_app(table, connect=peers.connect, allowed_hosts=allowed_hosts))
+            interrupts.act = server.stop
+            print(f"{table.campaign.name} is open at {url}   (Ctrl-C closes the table)", flush=True)
+            await server.listen(listener)
+        finally:
+            interrupts.act = _say_closing
+            _say_closing()
+            if peers is not None:
+                await peers.close()
+            await table.close()
+
+
+def _say_closing() -> None:
+    print("Closing the table ...", flush=True)
+
+
+def _peers(table: Table) -> Peers:
+    """The transport for browsers: the pipeline that is installed as `webrtc`."""
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if "webrtc" not in found:
+        raise NotFound(f"no pipeline 'webrtc' is installed: {did_you_mean('webrtc', found)}")
+    peers: Peers = found["webrtc"].load()(table)
+    return peers
+
+
+def _need_web() -> None:
+    """Raises: InvalidInput: The page's packages are not installed."""
+    for module in ("fastapi", "uvicorn", "aiortc"):
+        if importlib.util.find_spec(module) is None:
+            raise InvalidInput(
+                f"`glyphoxa serve` needs {module!r}, which is not installed: pip install 'glyphoxa[voice]'"
+            )

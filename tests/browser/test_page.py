@@ -1,0 +1,245 @@
+"""The page in a real Chromium, with a table that needs no models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from glyphoxa.domain.events import Degraded
+from tests.support.browser import LOUDNESS, browser
+from tests.support.web_table import BRAN, HEARD, RAW, REPLY, TAMSIN, TONE_HZ, TwinTable, served
+
+pytestmark = pytest.mark.browser
+
+SPEECH = Path(__file__).parents[2] / "demo" / "players" / "greeting.wav"
+expect.set_options(timeout=20_000)
+
+Open = Callable[..., AbstractAsyncContextManager[Page]]
+
+
+@pytest.fixture
+async def table() -> AsyncIterator[TwinTable]:
+    table = TwinTable(reply_ms=4_000)
+    yield table
+    await table.close()
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Open:
+    """Opens pages in browsers of their own; in the end none may have had an error or asked another server."""
+    numbers = iter(range(99))
+
+    @asynccontextmanager
+    async def open_page(url: str, *, may_lose_server: bool = False, **options: object) -> AsyncIterator[Page]:
+        async with browser(tmp_path / f"profile-{next(numbers)}", **options) as page:  # type: ignore[arg-type]
+            errors: list[str] = []
+            strangers: list[str] = []
+            page.on("pageerror", lambda error: errors.append(str(error)))
+            page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+            page.on("request", lambda asked: strangers.append(asked.url) if not asked.url.startswith(url) else None)
+            await page.goto(url)
+            yield page
+            assert strangers == []
+            assert may_lose_server or errors == []
+
+    return open_page
+
+
+async def sit(page: Page, player: str) -> None:
+    await page.click(f'.seat[data-player="{player}"]')
+    await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")
+
+
+async def say(page: Page, text: str) -> None:
+    await page.fill("#say-text", text)
+    await page.press("#say-text", "Enter")
+
+
+async def test_a_player_types_reads_the_answer_and_hears_it(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        await expect(page).to_have_title(re.compile("Glyphoxa"))
+        await sit(page, "tamsin")
+        await say(page, "Grimjaw, is it done?")
+        await expect(page.locator(".said.mine .words")).to_have_text("Grimjaw, is it done?")
+        await expect(page.locator('.person.speaking[data-id="grimjaw"]')).to_be_visible()
+        sound = await page.evaluate(LOUDNESS, 1_500)
+        assert sound["rms"] > 0.05
+        assert sound["hz"] == pytest.approx(TONE_HZ, abs=15)
+        await expect(page.locator("#log .said.npc .words")).to_have_text(REPLY)
+        await expect(page.locator(".person.speaking")).to_have_count(0)
+        assert table.said == [(TAMSIN.id, "Grimjaw, is it done?")]
+
+
+async def test_nothing_is_heard_while_no_npc_speaks(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        assert (await page.evaluate(LOUDNESS, 600))["rms"] < 0.001
+
+
+async def test_speech_is_captioned_as_it_comes_and_a_corrected_name_is_marked(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url, speech=SPEECH) as page:
+        await sit(page, "tamsin")
+        await page.click("#talk")
+        await expect(page.locator(".said.partial.mine .words")).to_contain_text("Good evening")
+        await expect(page.locator("#talk")).to_have_attribute("aria-pressed", "true")
+        caption = page.locator("#log .said.mine .words").first
+        await expect(caption).to_contain_text(HEARD[13:])
+        mark = caption.locator("mark")
+        await expect(mark).to_have_attribute("data-raw", RAW[13:21])
+        await expect(mark.locator(".tip")).to_be_hidden()
+        await mark.hover()
+        await expect(mark.locator(".tip")).to_be_visible()
+
+
+async def test_each_turn_shows_where_its_time_went(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        await say(page, "Grimjaw?")
+        turn = page.locator(".turn").first
+        await expect(turn.locator(".ms")).to_have_text("1.18 s")
+        await expect(turn.locator(".track i")).to_have_count(8)
+        widths = await turn.locator(".track i").evaluate_all("bars => bars.map(b => b.getBoundingClientRect().width)")
+        assert max(widths) == widths[0]  # the transcript took longest
+        assert min(widths) >= 2
+
+
+async def test_two_browsers_share_a_table(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as first, opened(url) as second:
+        await sit(first, "tamsin")
+        await expect(second.locator('.seat[data-player="tamsin"]')).to_be_disabled()
+        await sit(second, "bran")
+        await expect(first.locator('.person[data-id="bran"]')).not_to_have_class(re.compile("away"))
+        await say(first, "Grimjaw, sing!")
+        await expect(second.locator("#log .said.player:not(.mine) .words")).to_have_text("Grimjaw, sing!")
+        for page in (first, second):
+            assert (await page.evaluate(LOUDNESS, 800))["rms"] > 0.05
+        await second.select_option("#scene", "inn-night")
+        await expect(first.locator("#place")).to_have_text("The Drowned Lantern, night")
+        await expect(first.locator('.person[data-id="grimjaw"]')).to_have_count(0)
+
+
+async def test_without_the_microphone_a_player_is_told_and_can_type(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url, microphone=False) as page:
+        await sit(page, "tamsin")
+        await page.click("#talk")
+        await expect(page.locator('.notice[data-topic="microphone"]')).to_contain_text("not allowed")
+        await expect(page.locator("#talk")).to_have_attribute("aria-pressed", "false")
+        await expect(page.locator("#say-text")).to_be_focused()
+        await say(page, "Grimjaw?")
+        await expect(page.locator("#log .said.npc .words")).to_have_text(REPLY)
+
+
+async def test_muting_stops_what_the_seat_hears(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url, speech=SPEECH) as page:
+        await sit(page, "tamsin")
+        await page.click("#talk")
+        seat = table.seats[TAMSIN.id]
+        await table.wait_until(lambda: len(seat.heard) > 16_000)
+        await page.click("#talk")
+        await expect(page.locator("#talk-label")).to_have_text("Talk")
+        assert await page.evaluate("navigator.mediaDevices.enumerateDevices().then(() => true)")
+        # What was under way arrives; then it is quiet: a turn of the typed kind is the next thing that happens.
+        await say(page, "Grimjaw?")
+        await expect(page.locator("#log .said.npc .words").last).to_have_text(REPLY)
+        heard = len(seat.heard)
+        await page.evaluate(LOUDNESS, 500)
+        assert len(seat.heard) == heard
+
+
+async def test_a_reloaded_page_has_its_seat_and_the_talk_again(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        await say(page, "Grimjaw?")
+        await expect(page.locator("#log .said.npc")).to_have_count(1)
+        await page.reload()
+        await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")
+        await expect(page.locator("#log .said.npc")).to_have_count(1)
+        assert table.seats.keys() == {TAMSIN.id}
+
+
+async def test_closing_the_page_and_leaving_free_the_seat(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url:
+        async with opened(url) as page:
+            await sit(page, "tamsin")
+            await page.click("#leave")
+            await expect(page.locator('.seat[data-player="tamsin"]')).to_be_enabled()
+            await table.wait_until(lambda: not table.seats)
+            await sit(page, "bran")
+            assert table.seats.keys() == {BRAN.id}
+        await table.wait_until(lambda: not table.seats)
+
+
+async def test_a_page_says_that_the_server_is_gone_and_comes_back_by_itself(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url:
+        port = int(url.rpartition(":")[2])
+        context = opened(url, may_lose_server=True)
+        page = await context.__aenter__()
+        await sit(page, "tamsin")
+    try:
+        await expect(page.locator('.notice[data-topic="server"]')).to_be_visible()
+        await expect(page.locator("#say-text")).to_be_disabled()
+        async with served(table, port=port):
+            await expect(page.locator("#wire-state")).to_have_attribute("data-state", "on")
+            await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")
+            await expect(page.locator('.notice[data-topic="server"]')).to_have_count(0)
+            await say(page, "Grimjaw, are you still there?")
+            assert (await page.evaluate(LOUDNESS, 1_000))["rms"] > 0.05
+    finally:
+        await context.__aexit__(None, None, None)
+
+
+async def test_what_does_not_work_now_is_shown(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        table.tell(Degraded("long-term memory is away", at_ms=1))
+        await expect(page.locator(".notice")).to_contain_text("long-term memory is away")
+        await page.click(".notice button")
+        await expect(page.locator(".notice")).to_have_count(0)
+
+
+async def test_words_are_never_markup(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        await say(page, "<img src=x onerror=alert(1)> & <b>Grimjaw</b>")
+        await expect(page.locator(".said.mine .words")).to_have_text("<img src=x onerror=alert(1)> & <b>Grimjaw</b>")
+
+
+async def test_a_phone_shows_everything_without_scrolling_sideways(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url, width=360, height=700) as page:
+        await sit(page, "tamsin")
+        await say(page, "Grimjaw, " + "is it really done and sharp " * 12)
+        await expect(page.locator("#log .said.npc")).to_have_count(1)
+        for control in ("#talk", "#say-text", "#send", "#side-toggle"):
+            await expect(page.locator(control)).to_be_in_viewport()
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        await page.click("#side-toggle")
+        await expect(page.locator("#scene")).to_be_in_viewport()
+        await expect(page.locator(".turn .track i").first).to_be_visible()
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+async def test_everything_can_be_done_from_the_keyboard(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        await expect(page.locator(".seat").first).to_be_enabled()
+        await tab_to(page, 'document.activeElement.dataset.player === "tamsin"')
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#say-text")).to_be_enabled()
+        await tab_to(page, 'document.activeElement.id === "scene"')
+        await tab_to(page, 'document.activeElement.id === "talk"')
+        await tab_to(page, 'document.activeElement.id === "say-text"')
+        await page.keyboard.type("Grimjaw?")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".said.mine .words")).to_have_text("Grimjaw?")
+
+
+async def tab_to(page: Page, is_there: str) -> None:
+    for _ in range(30):
+        await page.keyboard.press("Tab")
+        if await page.evaluate(is_there):
+            return
+    raise AssertionError(f"the Tab key never led to: {is_there}")
