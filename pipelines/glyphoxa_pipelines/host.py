@@ -1,4 +1,4 @@
-"""Where the graphs of a session run: one worker an ear, one a mouth, all on one runner.
+"""Where the graphs of a session run: one worker an ear, one a mouth, each on a runner of its own.
 
 Importing this module imports everything a graph needs, models' runtimes and provider SDKs included: the first
 import of some takes half a second, which must not happen in the event loop of a live session.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
+import anyio._backends._asyncio  # noqa: F401
+import h11  # noqa: F401
 import pipecat.adapters.llm.services.open_ai_adapter
 import pipecat.audio.vad.silero
 import pipecat.services.openai.llm
@@ -29,7 +31,13 @@ create_stream_resampler()  # imports its library at the first call
 AsyncOpenAI(api_key="none").chat.completions  # noqa: B018 - imports the rest of the SDK and its HTTP client
 
 OnError = Callable[[str], None]
-T = TypeVar("T")
+
+
+class _Closeable(Protocol):
+    def close(self) -> None: ...
+
+
+T = TypeVar("T", bound=_Closeable)
 
 
 class Line:
@@ -81,10 +89,10 @@ class Host:
     def __init__(self, *, start_within_ms: int = 20_000) -> None:
         self._start_within_ms = start_within_ms
         self._lines: dict[str, Line] = {}
-        self._shared: dict[type, Any] = {}
+        self._shared: dict[type, _Closeable] = {}
 
     def shared(self, kind: type[T], make: Callable[[], T]) -> T:
-        """The one object of its kind that the graphs of this host share; made for the first that asks."""
+        """The one object of its kind for all graphs of this host: made for the first that asks, closed with the host."""
         if kind not in self._shared:
             self._shared[kind] = make()
         return cast(T, self._shared[kind])
@@ -144,6 +152,9 @@ class Host:
             await line.close()
 
     async def close(self) -> None:
-        """End every graph."""
+        """End every graph, then close what they shared."""
         for name in list(self._lines):
             await self.remove(name)
+        for shared in self._shared.values():
+            shared.close()
+        self._shared.clear()

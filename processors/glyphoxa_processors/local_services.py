@@ -40,8 +40,7 @@ def make_llm(
     return SpokenLLM(
         api_key=api_key,
         base_url=base_url,
-        settings=OpenAILLMSettings(model=model, temperature=temperature),
-        max_reply_tokens=max_tokens,
+        settings=OpenAILLMSettings(model=model, temperature=temperature, max_tokens=max_tokens),
         extra_body=extra_body,
         primes=True,
     )

@@ -23,7 +23,7 @@ class Recognised(Protocol):
 class Transcribe(Protocol):
     """Blocking; called in one thread. `retry` asks for the slower, safer decoding when the first result is doubtful."""
 
-    def __call__(self, pcm: Pcm, glossary: str, *, retry: bool) -> Recognised: ...
+    def __call__(self, pcm: Pcm, glossary: str, /, *, retry: bool) -> Recognised: ...
 
 
 class Recogniser:

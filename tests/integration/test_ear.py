@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
+import numpy as np
+import pytest
+from scipy.signal import resample_poly
+
+from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
+from glyphoxa.adapters.local.whisper import Whisper
+from glyphoxa.adapters.weights.store import Store
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
-from glyphoxa_pipelines.parts import Pauses
+from glyphoxa_pipelines.parts import Pauses, now_ms
 from tests.support.pipecat_fakes import DEADLINE_S, Corrected, Scripted, listening
 
 
@@ -49,8 +57,7 @@ async def test_the_recogniser_is_given_the_glossary_and_the_sound_from_before_th
         lengths.append(len(pcm) // 16)
         return scripted(pcm, glossary, retry=retry)
 
-    async with listening(transcribe) as play:  # type: ignore[arg-type]
-        transcribe.let_go = scripted.let_go  # type: ignore[attr-defined]
+    async with listening(transcribe) as play:
         play.hear(100, ms=2_000)
         play.detect(speech=True)
         play.hear(100, ms=200)
@@ -131,3 +138,40 @@ async def test_an_ear_that_is_closed_hears_nothing_and_leaves_nothing_behind() -
         await play.ear.close()
         play.hear(100, ms=100)
     assert asyncio.all_tasks() == before
+
+
+def spoken(text: str) -> bytes:
+    """The local voice as a microphone hears it: 16 kHz, a little noise, a second of quiet around the words."""
+    pcm = np.concatenate(list(HibariVoice(load_engine(), "heart").synthesise(text))).astype(np.float32)
+    voice = resample_poly(pcm, 2, 3)
+    quiet = np.zeros(16_000, dtype=np.float32)
+    noise = np.random.default_rng(0).normal(0, 8, len(voice) + 2 * len(quiet))
+    return (np.concatenate([quiet, voice, quiet]) + noise).clip(-32_768, 32_767).astype(np.int16).tobytes()
+
+
+async def play_in_real_time(pcm: bytes, hear: Callable[[bytes], None]) -> int:
+    """Twenty milliseconds at a time; returns when its last voiced sample was heard (Unix epoch, ms)."""
+    loop, step = asyncio.get_running_loop(), 640
+    samples = np.abs(np.frombuffer(pcm, dtype=np.int16))
+    last_voiced = int(np.flatnonzero(samples > 500)[-1]) * 2
+    began, voiced_ms = loop.time(), 0
+    for n, at in enumerate(range(0, len(pcm), step)):
+        hear(pcm[at : at + step])
+        if at <= last_voiced:
+            voiced_ms = now_ms()
+        await asyncio.sleep(max(0.0, began + (n + 1) * 0.02 - loop.time()))
+    return voiced_ms
+
+
+@pytest.mark.models
+async def test_a_human_voice_is_detected_transcribed_and_ended_by_the_real_models() -> None:
+    whisper = Whisper(Store().path("whisper-tiny.en"))
+    whisper.warm_up()
+    async with listening(whisper.transcribe, pauses=Pauses()) as play:
+        voiced_ms = await play_in_real_time(spoken("Good evening, my friend. How is the weather?"), play.ear.hear)
+        ended = await play.until(TurnEnded)
+        assert isinstance(play.events[0], SpeechStarted)
+        assert "good evening" in ended.draft.text.lower()
+        assert "weather" in ended.draft.text.lower()
+        assert abs(ended.draft.speech_end_ms - voiced_ms) < 250
+        assert play.partials

@@ -142,7 +142,7 @@ async def test_a_model_that_fails_ends_the_turn_and_not_the_npc(server: ModelSer
 
 async def test_a_model_that_never_begins_ends_the_turn_as_timed_out(server: ModelServer) -> None:
     settings = OpenAILLMSettings(model="m")
-    llm = SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, max_reply_tokens=50, first_token_ms=50)
+    llm = SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, first_token_ms=50)
     async with stage(server, llm=llm) as play:
         server.gate.clear()
         play.begin()

@@ -153,6 +153,7 @@ _BUILD = """
 import asyncio, sys
 import glyphoxa_pipelines.host
 import glyphoxa_pipelines.ear, glyphoxa_pipelines.cascaded
+from glyphoxa.domain.heard import TurnEnded
 from tests.support import pipecat_fakes as fakes
 
 async def main():
@@ -160,7 +161,7 @@ async def main():
     says_yes = fakes.Scripted({1: "Yes."})
     async with fakes.model_server() as server, fakes.stage(server) as play, fakes.listening(says_yes) as ear:
         play.begin(); play.release(); await play.finished()
-        ear.say(1); await ear.until(fakes.TurnEnded)
+        ear.say(1); await ear.until(TurnEnded)
     heavy = {"openai", "numba", "onnxruntime", "soxr", "scipy", "google", "transformers", "httpx", "httpx2"}
     print(sorted({name.split(".")[0] for name in set(sys.modules) - before} & heavy))
     print(sorted(name for name in sys.modules if "smart_turn" in name))

@@ -28,7 +28,7 @@ from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import Host
 from glyphoxa_pipelines.parts import EarParts, MouthParts, Pauses, now_ms
 from glyphoxa_processors.local_services import make_llm, make_stt, make_tts
-from glyphoxa_processors.recogniser import Recogniser
+from glyphoxa_processors.recogniser import Recogniser, Transcribe
 
 DEADLINE_S = 10
 GRIMJAW = Npc(NpcId("grimjaw"), EntityId("grimjaw"), "Grimjaw", "You are Grimjaw, a smith.")
@@ -306,14 +306,15 @@ class Listening:
 
 
 @asynccontextmanager
-async def listening(transcribe: Scripted, **changes: Any) -> AsyncIterator[Listening]:
+async def listening(transcribe: Transcribe, **changes: Any) -> AsyncIterator[Listening]:
     recogniser = Recogniser(transcribe)
     play = Listening(recogniser, **changes)
     await play.ear.start()
     try:
         yield play
     finally:
-        transcribe.let_go.set()
+        if isinstance(transcribe, Scripted):
+            transcribe.let_go.set()
         await play.ear.close()
         await play.host.close()
         recogniser.close()
