@@ -15,8 +15,10 @@ from demo.evening import STOPPED, Run, run_evening
 from demo.opener import OpenTable
 from demo.play import play_session
 from demo.script import read_evening
+from glyphoxa.adapters.local import native_env
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.observability import log
 
 HERE = Path(__file__).resolve().parent
 
@@ -24,13 +26,14 @@ HERE = Path(__file__).resolve().parent
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=HERE / "out", help="where the recording and the report go")
     parser.add_argument("--script", type=Path, default=HERE / "evening.yaml", help="who says what, and when")
+    parser.add_argument("--config", type=Path, help="settings (YAML); left out: local models and database")
     parser.add_argument("--opener", default="demo.opener:open_local", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Play the evening. Exit codes: 0 played, 1 could not go on, 2 wrong input, 130 stopped."""
     try:
-        return run_evening(Run(arguments.script, arguments.out.resolve(), arguments.opener))
+        return run_evening(Run(arguments.script, arguments.out.resolve(), arguments.config, arguments.opener))
     except GlyphoxaError as error:
         return failed(error)
     except KeyboardInterrupt:
@@ -44,6 +47,8 @@ def failed(error: GlyphoxaError) -> int:
 
 def run_session(arguments: argparse.Namespace) -> int:
     """Play one session in this process. It ends early, and orderly, when its standard input is closed."""
+    native_env.prepare()
+    log.set_up(level="WARNING")
     try:
         return asyncio.run(_session(arguments))
     except GlyphoxaError as error:
@@ -55,13 +60,18 @@ def run_session(arguments: argparse.Namespace) -> int:
 async def _session(arguments: argparse.Namespace) -> int:
     evening = read_evening(arguments.script)
     script = evening.session(arguments.number)
-    programme = Programme(read_campaign(arguments.campaign).campaign)
+    campaign = read_campaign(arguments.campaign).campaign
+    programme = Programme(campaign)
     programme.open(script.number, script.title)
     open_table = _opener(arguments.opener)
 
     async def play() -> None:
-        programme.note("  the table is being laid ...")
-        table = await open_table(arguments.campaign, f"{script.number}: {script.title}")
+        table = await open_table(
+            arguments.campaign,
+            session=f"{campaign.id}-{script.number}",
+            config=arguments.config,
+            tell=lambda text: programme.note(f"  {text} ..."),
+        )
         await play_session(evening, script, table, out=arguments.out, tell=programme.told)
 
     playing = asyncio.create_task(play())

@@ -1,14 +1,32 @@
-"""How the demo gets its table: the product's own, on this machine's models and database."""
+"""How the demo gets its table: the product's own, on this machine's models and database unless settings say else."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from glyphoxa.config.settings import read_settings
 from glyphoxa.npc.table import Table
 
 
 class OpenTable(Protocol):
-    """Lays a table for a campaign file. The caller closes it."""
+    """Lays a table for a campaign file. The caller closes it. `tell` takes lines about what takes long."""
 
-    async def __call__(self, campaign: Path, session_name: str) -> Table: ...
+    async def __call__(
+        self, campaign: Path, *, session: str, config: Path | None, tell: Callable[[str], None]
+    ) -> Table: ...
+
+
+async def open_local(campaign: Path, *, session: str, config: Path | None, tell: Callable[[str], None]) -> Table:
+    """The table as `glyphoxa serve` opens it.
+
+    Raises:
+        InvalidInput: The settings or the campaign file cannot be used.
+        Unavailable: A model or the database cannot be reached.
+    """
+    # The voice stack takes a second to import; a mistake in the script is reported before.
+    from glyphoxa.bootstrap.table import open_table
+
+    settings = read_settings(config).model_copy(update={"campaign": campaign})
+    return await open_table(settings, session_name=session, tell=tell)

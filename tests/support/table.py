@@ -249,14 +249,14 @@ class TwinTable:
             listener(event)
 
 
-async def open_twin(campaign: Path, session_name: str) -> Table:
+async def open_twin(campaign: Path, *, session: str, config: Path | None, tell: Callable[[str], None]) -> Table:
     """A table that hears the demo's own script. Its memory lies beside the campaign file."""
-    number = int(session_name.partition(":")[0])
+    number = int(session.rpartition("-")[2])
     script = read_evening(Path(__file__).parents[2] / "demo" / "evening.yaml").session(number)
     heard: dict[str, list[str]] = {}
     for line in script.lines:
         heard.setdefault(line.player, []).append(line.text)
     table: Table = TwinTable(
-        read_campaign(campaign).campaign, SessionId(f"s{number}"), campaign.with_name("memory.json"), heard
+        read_campaign(campaign).campaign, SessionId(session), campaign.with_name("memory.json"), heard
     )
     return table

@@ -37,7 +37,7 @@ def played(evening: Evening, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     campaign = copy_campaign(evening.campaign, read_campaign(evening.campaign).campaign, out)
 
     async def session(number: int) -> SessionPlayed:
-        table = await open_twin(campaign, f"{number}: a session")
+        table = await open_twin(campaign, session=f"s-{number}", config=None, tell=lambda _: None)
         script = evening.session(number)
         return await play_session(evening, script, table, out=out, tell=lambda _: None)
 
