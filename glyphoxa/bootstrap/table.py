@@ -261,7 +261,7 @@ class LiveTable:
 
     async def move(self, scene: SceneId) -> None:
         self._scene = self.campaign.scene(scene)
-        self._context.enter(self._scene)
+        await self._context.enter(self._scene)
         moved = asyncio.Event()
         forget = self.subscribe(lambda event: moved.set() if isinstance(event, SceneChanged) else None)
         self._room.mailbox.post(Move(self._scene))

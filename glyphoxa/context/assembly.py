@@ -1,8 +1,8 @@
 """Hot context: what an NPC has in mind when it answers (R-012 to R-022).
 
-Identity, scene and recall are gathered at the same time, each under its own deadline. A late or failed part is
-left out and said so; identity and scene then fall back to what they were last time, which also keeps the beginning
-of the prompt the same for the prompt cache.
+Identity, look-ups and recall are gathered at the same time, each under its own deadline. A late or failed part is
+left out and said so; identity then falls back to what it was last time, which also keeps the beginning of the
+prompt the same for the prompt cache. The scene is known without asking.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports import KnowledgeGraph, PastTalk
 
 T = TypeVar("T")
+
+ENTER_DEADLINE_MS = 2_000
+"""Between scenes nobody waits for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +73,16 @@ class HotContextAssembly:
         self._scenes: dict[NpcId, str] = {}
         self._shown: dict[NpcId, list[str]] = {}
 
-    def enter(self, scene: Scene) -> None:
-        """The table is in this scene now."""
+    async def enter(self, scene: Scene) -> None:
+        """The table is in this scene now. Reads what its NPCs know of themselves, so that a prompt cache can be primed
+        with the very words of the first answer.
+        """
         self._scene = scene
-        self._scenes.clear()
+        self._scenes = {npc: self._scene_line(scene, npc) for npc in scene.npcs}
+        for npc in scene.npcs:
+            identity = await self._part("identity", self._identity(npc), ENTER_DEADLINE_MS, [])
+            if identity is not None:
+                self._identities[npc] = identity
 
     def new_speech(self) -> None:
         """Somebody begins to speak: the facts shown for the last question are not kept for this one."""
@@ -83,16 +92,13 @@ class HotContextAssembly:
         """See `HotContextSource.gather`."""
         late: list[str] = []
         budgets = self._budgets
-        identity, scene, looked_up, said = await asyncio.gather(
+        identity, looked_up, said = await asyncio.gather(
             self._part("identity", self._identity(npc), budgets.part_deadline_ms, late),
-            self._part("scene", self._scene_line(npc), budgets.part_deadline_ms, late),
             self._part("entities", self._entities(npc, question), budgets.part_deadline_ms, late),
             self._part("recall", self._past_talk(npc, question), budgets.recall_deadline_ms, late),
         )
         if identity is not None:
             self._identities[npc] = identity
-        if scene is not None:
-            self._scenes[npc] = scene
         recalled = said if said is not None else self._prefetch.recalled(npc)
         return self._sheet(npc, question, looked_up or (), recalled, omitted=tuple(late))
 
@@ -143,10 +149,8 @@ class HotContextAssembly:
         secrets = [f"You keep secret: {s.text}" for s in self._campaign.secrets if npc_id in s.known_by]
         return (*within(sentences, tokens=self._budgets.identity_tokens), *secrets)
 
-    async def _scene_line(self, npc_id: NpcId) -> str:
-        scene = self._scene
-        if scene is None:
-            return ""
+    def _scene_line(self, scene: Scene, npc_id: NpcId) -> str:
+        """From the campaign in memory: it is never late."""
         place = self._campaign.entity(scene.location).name
         others = [self._campaign.npc(other).name for other in scene.npcs if other != npc_id]
         parts = [scene.time_of_day, place, f"{' and '.join(others)} is here" if others else ""]

@@ -20,7 +20,11 @@ def set_up(*, level: str = "INFO", with_content: bool = False) -> None:
     """
 
     def is_shown(record: Record) -> bool:
-        return with_content or "content" not in record["extra"]
+        if with_content:
+            return True
+        # pipecat puts transcripts and prompts into its messages below WARNING.
+        is_chatty = (record["name"] or "").startswith("pipecat") and record["level"].no < logger.level("WARNING").no
+        return "content" not in record["extra"] and not is_chatty
 
     def layout(record: Record) -> str:
         content = " | {extra[content]}" if "content" in record["extra"] else ""

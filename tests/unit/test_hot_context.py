@@ -43,7 +43,6 @@ class Mind:
             known_utterances=lambda _: (),
             budgets=Budgets(part_deadline_ms=20, recall_deadline_ms=20),
         )
-        self.assembly.enter(campaign.scene(FORGE))
 
     async def partial(self, text: str) -> None:
         """A partial transcript, and the look-ups it starts."""
@@ -55,6 +54,7 @@ class Mind:
 @pytest.fixture
 async def mind() -> AsyncIterator[Mind]:
     mind = Mind()
+    await mind.assembly.enter(a_campaign().scene(FORGE))
     await mind.log.append([BROTHER])
     yield mind
     await mind.prefetch.close()
@@ -118,6 +118,12 @@ async def test_facts_shown_on_a_partial_stay_in_front_for_the_prompt_cache(mind:
     final = await mind.assembly.gather(SMITH, "Has Eldrinax ever paid my brother?")
     assert final.facts[: len(primed.facts)] == primed.facts
     assert len(final.facts) <= Budgets().max_facts
+
+
+async def test_the_prompt_cache_is_primed_with_the_words_of_the_answer(mind: Mind) -> None:
+    primed = mind.assembly.gather_nowait(SMITH, "")
+    answered = await mind.assembly.gather(SMITH, "Hello.")
+    assert (primed.identity, primed.scene) == (answered.identity, answered.scene)
 
 
 async def test_a_new_speech_starts_with_an_empty_sheet(mind: Mind) -> None:

@@ -1,0 +1,43 @@
+"""What people say does not get into logs unless somebody asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from loguru import logger
+
+from glyphoxa.observability import log
+
+
+@pytest.fixture(autouse=True)
+def the_logger_as_it_was() -> Iterator[None]:
+    yield
+    logger.remove()
+    logger.add(lambda _: None)
+
+
+@pytest.mark.parametrize("with_content", [False, True])
+def test_speech_is_logged_only_when_asked_for(with_content: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up(level="DEBUG", with_content=with_content)
+    logger.bind(content="my brother is lost").info("an utterance was kept")
+    logger.info("the table is open")
+    shown = capsys.readouterr().err
+    assert ("my brother is lost" in shown) is with_content
+    assert "the table is open" in shown
+
+
+def test_pipecats_prompts_are_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up(level="DEBUG")
+    as_pipecat = logger.patch(lambda record: record.update(name="pipecat.services.openai"))
+    as_pipecat.debug("Generating LLM response [my brother is lost]")
+    as_pipecat.warning("the connection is gone")
+    shown = capsys.readouterr().err
+    assert "my brother" not in shown
+    assert "the connection is gone" in shown
+
+
+def test_below_the_level_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up(level="WARNING")
+    logger.info("chatter")
+    assert capsys.readouterr().err == ""
