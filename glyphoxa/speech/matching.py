@@ -29,8 +29,9 @@ _KINDS_OF_THINGS = frozenset(
 # First sounds that recognisers exchange, as groups of Double Metaphone letters or of Kölner digits.
 _SOUND_GROUPS = ("PF", "TSXJ0", "MN", "LR", "K", "A", "123", "48", "57", "6")
 
-Suspicion = Literal["odd", "capital", "ordinary"]
-"""Why words may be a name: in no dictionary; written large within a sentence; not at all."""
+Suspicion = Literal["odd", "capital", "ordinary", "edge"]
+"""Why words may be a name: in no dictionary; written large within a sentence; not at all; one is odd, but a
+stop word stands at the edge ("More Wenna")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +163,7 @@ class Matcher:
 
     def _alike(self, spoken: Sequence[Word], traits: Sequence[_Traits]) -> Iterator[Match]:
         for first in range(len(spoken)):
-            if traits[first].is_stop and spoken[first].folded not in self._first_words:
-                continue
+            is_edge_stop = traits[first].is_stop and spoken[first].folded not in self._first_words
             stem = ""
             for last in range(first, min(first + self._gazetteer.widest, len(spoken))):
                 word = spoken[last]
@@ -173,19 +173,31 @@ class Matcher:
                 if len(joined) > self._longest_heard:
                     break
                 stem += word.full
-                if len(joined) < _SHORTEST or (traits[last].is_stop and word.folded not in self._last_words):
+                if len(joined) < _SHORTEST:
                     continue
-                match = self._match(spoken, traits, first, last, joined)
+                is_loose = is_edge_stop or (traits[last].is_stop and word.folded not in self._last_words)
+                match = self._match(spoken, traits, first, last, joined, is_loose=is_loose)
                 if match is not None:
                     yield match
 
     def _match(
-        self, spoken: Sequence[Word], traits: Sequence[_Traits], first: int, last: int, joined: str
+        self,
+        spoken: Sequence[Word],
+        traits: Sequence[_Traits],
+        first: int,
+        last: int,
+        joined: str,
+        *,
+        is_loose: bool,
     ) -> Match | None:
         inside = traits[first : last + 1]
         suspicion = _suspicion(inside)
         if suspicion is None:
             return None
+        if is_loose:
+            if suspicion != "odd":
+                return None
+            suspicion = "edge"
         window = spoken[first : last + 1]
         best: Match | None = None
         for heard, suffix in _endings(joined, window[-1]):
@@ -202,7 +214,7 @@ class Matcher:
         """The names that this may be, each with its evidence."""
         codes = self._gazetteer.coder(heard) if self._gazetteer.coder else ()
         found: list[tuple[Name, float]] = []
-        for name in self._candidates(heard, codes, only_same_sound=suspicion == "ordinary"):
+        for name in self._candidates(heard, codes, only_same_sound=suspicion in ("ordinary", "edge")):
             likeness = _Likeness.of(heard, codes, name.joined, name.codes)
             spelling = self._phonetic_threshold if likeness.is_alike else self._fuzzy_threshold
             score = likeness.evidence
@@ -224,7 +236,7 @@ class Matcher:
         if suspicion == "capital" and is_single:
             least = 0.90  # "Mark" is somebody, not Marek
         else:
-            least = {"odd": 0.72, "capital": 0.80, "ordinary": 0.93}[suspicion]
+            least = {"odd": 0.72, "capital": 0.80, "ordinary": 0.93, "edge": 0.90}[suspicion]
             if suspicion == "ordinary" and len(name.words) == 1 and len(name.codes[0]) >= 5:
                 least = 0.76  # so long a sound does not come about by chance in two ordinary words
         if name.is_ordinary:
@@ -241,11 +253,6 @@ class Matcher:
         if len(window) == 1 and _is_derived(heard, name.joined):
             return False
         if len(window) > 1 and len(name.words) > 1 and not self._differs_alike(window, name):
-            return False
-        same_sound = heard == name.joined
-        if inside[0].is_stop and not same_sound and window[0].folded != name.words[0]:
-            return False
-        if inside[-1].is_stop and not same_sound and window[-1].folded != name.words[-1]:
             return False
         return all(not word.is_fixed or window[at].folded in name.words for at, word in enumerate(inside))
 

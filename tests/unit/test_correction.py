@@ -100,6 +100,12 @@ def test_a_possessive_or_plural_ending_is_kept() -> None:
     assert CORRECTOR.correct("Eldrinaks's sword and the Zentarims").text == "Eldrinax's sword and the Zhentarims"
 
 
+def test_a_stop_word_may_be_the_beginning_of_a_name_that_sounds_the_same() -> None:
+    morwenna = corrector("Morwenna")
+    assert morwenna.correct("More Wenna gave me this ring").text == "Morwenna gave me this ring"
+    assert morwenna.correct("give me more when you can").text == "give me more when you can"
+
+
 def test_a_correction_says_where_what_and_why() -> None:
     (correction,) = CORRECTOR.correct("I asked elder nacks.").corrections
     assert (correction.start, correction.end) == (8, 19)
