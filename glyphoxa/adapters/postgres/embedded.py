@@ -178,6 +178,7 @@ class EmbeddedPostgres:
                 binaries.program("initdb"),
                 *("-D", fresh, "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-k"),
                 *("--auth-local=trust", "--auth-host=reject"),
+                *(("--no-sync",) if self._settings.get("fsync") == "off" else ()),
             ],
             capture_output=True,
             text=True,
@@ -192,12 +193,12 @@ class EmbeddedPostgres:
         fresh.rename(self.data)
 
     def _launch(self, binaries: Binaries, give_up: float) -> None:
-        self._forget_stale_pid()
+        sockets = self._make_socket_dir(binaries)
+        self._forget_stale_pids(sockets)
         log = self.data / "server.log"
         with contextlib.suppress(OSError):
             if log.stat().st_size > _MAX_LOG_BYTES:
                 log.unlink()
-        sockets = self._make_socket_dir(binaries)
         settings = {
             **self._settings,
             "listen_addresses": "",
@@ -241,10 +242,16 @@ class EmbeddedPostgres:
                 raise Unavailable(f"the embedded PostgreSQL in {self.directory} is not ready in {self._timeout_s:g} s")
             time.sleep(_POLL_S)
 
-    def _forget_stale_pid(self) -> None:
-        # After a crash the recorded id may meanwhile belong to any program of ours; the server would refuse to
-        # start beside it. We know that it is not a server of this directory, and hold the start lock.
-        (self.data / "postmaster.pid").unlink(missing_ok=True)
+    def _forget_stale_pids(self, sockets: Path) -> None:
+        """Remove lock files of a dead server whose process id answers again: reused, or not yet reaped.
+
+        The server itself sees to all others. We hold the start lock and know that it is not a server of this
+        directory; that no child of the dead one is left is still checked by the new one (shared memory).
+        """
+        for path in (self.data / "postmaster.pid", *sockets.glob(".s.PGSQL.*.lock")):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                os.kill(int(path.read_text().split(maxsplit=1)[0]), 0)
+                path.unlink()
 
     def _make_socket_dir(self, binaries: Binaries) -> Path:
         path = self.directory / "sock"

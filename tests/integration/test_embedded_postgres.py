@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres, running
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from tests.support.postgres import TEST_SETTINGS, wait_until
+
+CLIENT = """
+import sys
+from pathlib import Path
+from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
+server = EmbeddedPostgres(Path(sys.argv[1]), settings={"fsync": "off"})
+server.start()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="about a server that root starts")
+
+
+def a_client(directory: Path) -> subprocess.Popen[str]:
+    client = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert client.stdout is not None and client.stdout.readline() == "ready\n"
+    return client
+
+
+def end(client: subprocess.Popen[str], how: signal.Signals) -> None:
+    client.send_signal(how)
+    client.communicate()
+
+
+async def test_a_server_starts_from_nothing_in_a_path_with_spaces(reachable_dir: Path) -> None:
+    async with running(reachable_dir / "a table's data", settings=TEST_SETTINGS) as server:
+        connection = await asyncpg.connect(server.dsn())
+        assert await connection.fetchval("SELECT 1") == 1
+        await connection.close()
+    wait_until(lambda: server.pid() is None)
+
+
+async def test_a_path_too_long_for_a_socket_works_too(reachable_dir: Path) -> None:
+    async with running(reachable_dir / ("x" * 120), settings=TEST_SETTINGS) as server:
+        connection = await asyncpg.connect(server.dsn())
+        await connection.close()
+    wait_until(lambda: server.pid() is None)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_server_stops_after_its_last_client_however_that_one_ends(
+    reachable_dir: Path, how: signal.Signals
+) -> None:
+    first, second = a_client(reachable_dir), a_client(reachable_dir)
+    server = EmbeddedPostgres(reachable_dir)
+    pid = server.pid()
+    end(first, signal.SIGKILL)
+    assert server.pid() == pid
+    end(second, how)
+    wait_until(lambda: server.pid() is None)
+
+
+def test_many_clients_that_come_at_once_share_one_server(reachable_dir: Path) -> None:
+    clients = [
+        subprocess.Popen(
+            [sys.executable, "-c", CLIENT, str(reachable_dir)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for client in clients:
+        assert client.stdout is not None and client.stdout.readline() == "ready\n"
+    for client in clients:
+        end(client, signal.SIGKILL)
+    server = EmbeddedPostgres(reachable_dir)
+    wait_until(lambda: server.pid() is None)
+
+
+def test_a_server_that_was_killed_comes_back_with_everything_that_was_committed(reachable_dir: Path) -> None:
+    server = EmbeddedPostgres(reachable_dir)
+    server.start()
+    try:
+        _sql(server, "CREATE TABLE said (text TEXT)", "INSERT INTO said VALUES ('kept')")
+        pid = server.pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: server.pid() is None)
+        server.start()
+        assert _sql(server, "SELECT text FROM said") == "kept"
+    finally:
+        server.release()
+    wait_until(lambda: server.pid() is None)
+
+
+def test_a_client_that_comes_while_the_server_stops_gets_a_running_one(reachable_dir: Path) -> None:
+    server = EmbeddedPostgres(reachable_dir, settings=TEST_SETTINGS)
+    for _ in range(5):
+        server.start()
+        assert _sql(server, "SELECT 'here'") == "here"
+        server.release()
+    wait_until(lambda: server.pid() is None)
+
+
+def test_a_half_made_data_directory_is_made_again(reachable_dir: Path) -> None:
+    (reachable_dir / "pgdata.new").mkdir()
+    (reachable_dir / "pgdata.new" / "PG_VERSION").write_text("18\n")
+    server = EmbeddedPostgres(reachable_dir, settings=TEST_SETTINGS)
+    server.start()
+    server.release()
+    wait_until(lambda: server.pid() is None)
+
+
+def test_data_of_another_major_version_is_named_and_left_alone(reachable_dir: Path) -> None:
+    (reachable_dir / "pgdata").mkdir()
+    (reachable_dir / "pgdata" / "PG_VERSION").write_text("12\n")
+    with pytest.raises(InvalidInput, match="written by PostgreSQL 12"):
+        EmbeddedPostgres(reachable_dir).start()
+
+
+def test_files_of_somebody_else_are_not_taken_for_data(reachable_dir: Path) -> None:
+    (reachable_dir / "pgdata").mkdir()
+    (reachable_dir / "pgdata" / "diary.txt").write_text("mine")
+    with pytest.raises(InvalidInput, match="not PostgreSQL's"):
+        EmbeddedPostgres(reachable_dir).start()
+    assert (reachable_dir / "pgdata" / "diary.txt").read_text() == "mine"
+
+
+def test_a_missing_program_directory_is_named(reachable_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PG_BIN", "/no/such/place")
+    with pytest.raises(InvalidInput, match="PG_BIN='/no/such/place'"):
+        EmbeddedPostgres(reachable_dir).start()
+
+
+def test_a_server_that_does_not_run_has_no_dsn(reachable_dir: Path) -> None:
+    with pytest.raises(Unavailable, match="does not run"):
+        EmbeddedPostgres(reachable_dir).dsn()
+
+
+def test_a_wrong_setting_is_told_in_the_words_of_the_server(reachable_dir: Path) -> None:
+    with pytest.raises(Unavailable, match="no_such_setting"):
+        EmbeddedPostgres(reachable_dir, settings={"no_such_setting": "1"}).start()
+
+
+@as_root
+def test_a_private_directory_is_refused_and_stays_private(reachable_dir: Path) -> None:
+    private = reachable_dir / "private"
+    private.mkdir(mode=0o700)
+    with pytest.raises(InvalidInput, match="cannot reach .*private"):
+        EmbeddedPostgres(private / "data").start()
+    assert private.stat().st_mode & 0o777 == 0o700
+
+
+@as_root
+def test_root_s_server_runs_as_an_ordinary_account(reachable_dir: Path) -> None:
+    server = EmbeddedPostgres(reachable_dir, settings=TEST_SETTINGS)
+    server.start()
+    try:
+        assert Path(f"/proc/{server.pid()}").stat().st_uid != 0
+        assert (reachable_dir / "pgdata").stat().st_mode & 0o777 == 0o700
+    finally:
+        server.release()
+    wait_until(lambda: server.pid() is None)
+
+
+def _sql(server: EmbeddedPostgres, *statements: str) -> object:
+    import asyncio
+
+    async def run() -> object:
+        connection = await asyncpg.connect(server.dsn())
+        try:
+            for statement in statements[:-1]:
+                await connection.execute(statement)
+            return await connection.fetchval(statements[-1])
+        finally:
+            await connection.close()
+
+    return asyncio.run(run())

@@ -1,0 +1,88 @@
+"""The real embedded server for tests, and a database of its own for each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import asyncpg
+
+from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
+from glyphoxa.adapters.postgres.migrate import migrate
+
+# The machine of a test does not lose power; waiting for its disk would only cost time.
+TEST_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
+_TEMPLATE = "glyphoxa_template"
+
+
+@contextmanager
+def a_directory() -> Iterator[Path]:
+    """A new directory that the server's account can reach: pytest's own are private to root."""
+    path = Path(tempfile.mkdtemp(prefix="glyphoxa test "))
+    path.chmod(0o711)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@dataclass
+class TestServer:
+    __test__ = False
+
+    server: EmbeddedPostgres
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    async def make_template(self) -> None:
+        await self._execute(f"CREATE DATABASE {_TEMPLATE}")
+        connection = await asyncpg.connect(self.server.dsn(_TEMPLATE))
+        try:
+            await migrate(connection, embedding_dimensions=384)
+        finally:
+            await connection.close()
+
+    async def create(self, *, migrated: bool = True) -> str:
+        """A new database; returns its name."""
+        name = f"test_{next(self._numbers)}"
+        await self._execute(f"CREATE DATABASE {name}" + (f" TEMPLATE {_TEMPLATE}" if migrated else ""))
+        return name
+
+    async def drop(self, name: str) -> None:
+        await self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    async def _execute(self, statement: str) -> None:
+        connection = await asyncpg.connect(self.server.dsn())
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+
+@contextmanager
+def a_test_server() -> Iterator[TestServer]:
+    with a_directory() as directory:
+        server = EmbeddedPostgres(directory, settings=TEST_SETTINGS)
+        server.start()
+        try:
+            made = TestServer(server)
+            asyncio.run(made.make_template())
+            yield made
+        finally:
+            server.release()
+            wait_until(lambda: server.pid() is None)
+
+
+def wait_until(condition, *, timeout_s: float = 60.0) -> None:
+    """Block until something outside this process has happened; fails when it does not."""
+    import time
+
+    give_up = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < give_up, "it did not happen in time"
+        time.sleep(0.01)
