@@ -1,0 +1,261 @@
+"""Weights are data: pinned, verified, and refused when a byte differs."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.adapters.weights.files import PartFile, Stamps
+from glyphoxa.adapters.weights.hub import Hub
+from glyphoxa.adapters.weights.manifest import Artefact, Manifest, WeightFile, own_manifest, read_manifest
+from glyphoxa.adapters.weights.progress import Lines
+from glyphoxa.adapters.weights.store import Store
+from glyphoxa.cli import models
+from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
+
+MODEL = bytes(range(256)) * 40
+WORDS = b"hello\nworld\n" * 30
+NOWHERE = Hub("http://127.0.0.1:9")
+
+
+def weight(name: str, content: bytes) -> WeightFile:
+    return WeightFile(name=name, size=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+
+def manifest(**artefacts: tuple[WeightFile, ...]) -> Manifest:
+    return Manifest(
+        artefacts={
+            name: Artefact(what="a test", licence="CC0-1.0", publisher="us", files=files)
+            for name, files in artefacts.items()
+        }
+    )
+
+
+EARS = manifest(ears=(weight("model.bin", MODEL), weight("words.txt", WORDS)), voice=(weight("voice.bin", WORDS),))
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.delenv("GLYPHOXA_MODELS", raising=False)
+    return Store(tmp_path / "my cache", manifest=EARS, hub=NOWHERE)
+
+
+def put(directory: Path, **contents: bytes) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        (directory / name.replace("_", ".")).write_bytes(content)
+    return directory
+
+
+def states(store: Store) -> dict[str, str]:
+    return {status.name: status.state for status in store.status()}
+
+
+def test_the_own_manifest_pins_every_file_and_names_its_licence_and_a_source() -> None:
+    artefacts = own_manifest().artefacts
+    assert set(models.DEFAULT_NAMES) <= set(artefacts)
+    for artefact in artefacts.values():
+        assert artefact.licence in {"Apache-2.0", "MIT"}
+        assert all(file.packages for file in artefact.files)
+
+
+def test_the_own_manifest_names_no_package_index() -> None:
+    where = Path(models.__file__).parents[1] / "adapters" / "weights"
+    assert not [path for path in where.iterdir() if path.suffix in {".py", ".yaml"} and "pypi" in path.read_text()]
+
+
+def test_a_manifest_with_a_mistake_says_where() -> None:
+    with pytest.raises(InvalidInput, match=r"mine\.yaml: artefacts\.x\.files\.0\.sha256"):
+        read_manifest(
+            "artefacts: {x: {what: w, licence: l, publisher: p, files: [{name: a, size: 1, sha256: zz}]}}",
+            where="mine.yaml",
+        )
+
+
+def test_a_manifest_cannot_write_outside_its_directory() -> None:
+    with pytest.raises(ValueError, match="pattern"):
+        weight("../../evil.bin", b"x")
+
+
+def test_an_unknown_artefact_is_answered_with_the_nearest_name(store: Store) -> None:
+    with pytest.raises(NotFound, match="did you mean 'ears'"):
+        store.path("eers")
+
+
+def test_a_missing_file_says_how_to_get_it(store: Store) -> None:
+    with pytest.raises(NotFound, match="glyphoxa models fetch ears"):
+        store.path("ears")
+
+
+def test_an_artefact_of_one_file_is_that_file_and_of_several_their_directory(store: Store) -> None:
+    put(store.directory / "ears", model_bin=MODEL, words_txt=WORDS)
+    put(store.directory / "voice", voice_bin=WORDS)
+    assert store.path("ears") == store.directory / "ears"
+    assert store.path("voice") == store.directory / "voice" / "voice.bin"
+
+
+def test_a_file_counts_as_ready_once_it_was_hashed(store: Store) -> None:
+    put(store.directory / "voice", voice_bin=WORDS)
+    assert states(store) == {"ears": "missing", "voice": "unverified"}
+    store.path("voice")
+    assert states(store)["voice"] == "ready"
+
+
+def test_a_changed_byte_is_refused_and_the_file_is_removed(store: Store) -> None:
+    put(store.directory / "voice", voice_bin=WORDS)
+    store.path("voice")
+    file = store.directory / "voice" / "voice.bin"
+    file.write_bytes(b"J" + WORDS[1:])
+    with pytest.raises(Corrupt, match=r"voice\.bin: its SHA-256 is .*removed"):
+        store.path("voice")
+    assert not file.exists()
+
+
+def test_verify_finds_what_a_stamp_hides(store: Store) -> None:
+    file = put(store.directory / "voice", voice_bin=WORDS) / "voice.bin"
+    store.path("voice")
+    file.write_bytes(b"J" + WORDS[1:])
+    Stamps(store.directory / ".verified").put(file, EARS.artefacts["voice"].files[0])
+    store.path("voice")
+    with pytest.raises(Corrupt):
+        list(store.verify(["voice"]))
+
+
+def test_a_truncated_file_is_refused(store: Store) -> None:
+    put(store.directory / "voice", voice_bin=WORDS[:-1])
+    with pytest.raises(Corrupt, match="359 bytes instead of 360"):
+        store.path("voice")
+
+
+@pytest.mark.parametrize("folder", ["ears", "."])
+def test_a_given_directory_is_used_in_place(
+    tmp_path: Path, store: Store, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = put(tmp_path / "given" / folder, model_bin=MODEL, words_txt=WORDS)
+    monkeypatch.setenv("GLYPHOXA_MODELS", str(tmp_path / "given"))
+    mine = Store(store.directory, manifest=EARS, hub=NOWHERE)
+    assert mine.ensure(["ears"])["ears"].resolve() == given.resolve()
+    assert not (store.directory / "ears").exists()
+
+
+def test_a_wrong_file_in_a_given_directory_is_refused_but_left_alone(tmp_path: Path, store: Store) -> None:
+    given = put(tmp_path / "given", voice_bin=WORDS[::-1])
+    with pytest.raises(Corrupt, match="replace it or take it away"):
+        Store(store.directory, given=given, manifest=EARS, hub=NOWHERE).ensure(["voice"])
+    assert (given / "voice.bin").read_bytes() == WORDS[::-1]
+
+
+def test_files_can_be_copied_from_a_directory_or_a_single_file(tmp_path: Path, store: Store) -> None:
+    elsewhere = put(tmp_path / "stick", model_bin=MODEL, words_txt=WORDS, voice_bin=WORDS)
+    store.ensure(["ears"], copy_from=elsewhere)
+    store.ensure(["voice"], copy_from=elsewhere / "voice.bin")
+    assert states(store) == {"ears": "ready", "voice": "ready"}
+
+
+def test_a_wrong_copy_is_refused_and_nothing_is_left_of_it(tmp_path: Path, store: Store) -> None:
+    with pytest.raises(Corrupt, match="what was received is not the file"):
+        store.ensure(["voice"], copy_from=put(tmp_path / "stick", voice_bin=WORDS.upper()))
+    assert list((store.directory / "voice").iterdir()) == []
+
+
+def test_without_any_source_the_error_is_one_line(store: Store) -> None:
+    with pytest.raises(Unavailable, match=r"^voice: could not get voice\.bin: no source of it can be reached$"):
+        store.ensure(["voice"])
+
+
+def test_a_full_disk_is_said_before_anything_is_fetched(tmp_path: Path) -> None:
+    huge = WeightFile(name="huge.bin", size=10**18, sha256="0" * 64)
+    with pytest.raises(Unavailable, match="are needed on this disk"):
+        Store(tmp_path, manifest=manifest(huge=(huge,)), hub=NOWHERE).ensure(["huge"])
+
+
+def test_a_disk_that_fills_up_meanwhile_gives_one_clear_error(tmp_path: Path, store: Store) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    stick = put(tmp_path / "stick", voice_bin=WORDS)
+    directory = store.directory / "voice"
+    directory.mkdir(parents=True)
+    (stick / "voice.bin").write_bytes(WORDS)
+    part = PartFile(directory / "voice.bin")
+    part.discard = lambda: None  # type: ignore[method-assign]
+    part.path.symlink_to("/dev/full")
+    from glyphoxa.adapters.weights.files import blocks_of, naming_disk_troubles
+
+    with pytest.raises(Unavailable, match="the disk is full"), naming_disk_troubles(directory):
+        part.append(blocks_of(stick / "voice.bin"), advance=lambda _: None)
+
+
+def test_a_directory_that_cannot_be_written_gives_one_clear_error(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(Unavailable, match="file"):
+        Store(tmp_path / "file" / "below", manifest=EARS, hub=NOWHERE).ensure(["voice"])
+
+
+def test_verified_weights_are_used_from_a_read_only_directory(store: Store) -> None:
+    put(store.directory / "voice", voice_bin=WORDS)
+    store.path("voice")
+    places = [store.directory, *store.directory.iterdir()]
+    for place in places:
+        place.chmod(0o555)
+    try:
+        assert store.ensure(["voice"]) == {"voice": store.directory / "voice" / "voice.bin"}
+    finally:
+        for place in places:
+            place.chmod(0o755)
+
+
+def test_a_piece_cut_off_half_way_is_taken_back(tmp_path: Path) -> None:
+    part = PartFile(tmp_path / "model.bin")
+    part.append(iter([b"first"]), advance=lambda _: None)
+    part.note_pieces(1)
+    part.append(iter([b"sec"]), advance=lambda _: None)
+    assert PartFile(tmp_path / "model.bin").pieces_joined() == 1
+    assert part.path.read_bytes() == b"first"
+
+
+def test_a_stamp_does_not_outlive_a_change(tmp_path: Path) -> None:
+    file, wanted = put(tmp_path, voice_bin=WORDS) / "voice.bin", EARS.artefacts["voice"].files[0]
+    stamps = Stamps(tmp_path / "stamps")
+    stamps.put(file, wanted)
+    assert stamps.holds(file, wanted)
+    os.utime(file, ns=(0, 0))
+    assert not stamps.holds(file, wanted)
+
+
+def test_progress_in_a_pipe_is_a_few_lines_in_bytes() -> None:
+    out = io.StringIO()
+    lines = Lines(out)
+    lines.begin("ears/model.bin", size=1000, have=250)
+    for _ in range(75):
+        lines.advance(10)
+    lines.end()
+    assert out.getvalue().splitlines() == [
+        "ears/model.bin: 1.0 kB, 250 bytes already there",
+        *[f"ears/model.bin: {tenth * 10} %" for tenth in range(3, 10)],
+        "ears/model.bin: verified",
+    ]
+
+
+def test_the_list_names_state_size_and_licence(store: Store) -> None:
+    put(store.directory / "ears", model_bin=MODEL)
+    out = io.StringIO()
+    assert models.list_models(store, out) == 0
+    row = next(line for line in out.getvalue().splitlines() if line.startswith("ears"))
+    assert row.split()[1:6] == ["96", "%", "10.6", "kB", "CC0-1.0"]
+
+
+def test_the_fetch_command_says_where_things_lie(store: Store, tmp_path: Path) -> None:
+    out = io.StringIO()
+    assert models.fetch(store, ["voice"], out, copy_from=put(tmp_path / "stick", voice_bin=WORDS)) == 0
+    assert out.getvalue().splitlines()[-1] == f"voice: {store.directory / 'voice' / 'voice.bin'}"
+
+
+def test_the_verify_command_reads_what_is_here(store: Store) -> None:
+    put(store.directory / "voice", voice_bin=WORDS)
+    out = io.StringIO()
+    assert models.verify(store, None, out) == 0
+    assert out.getvalue() == "voice: voice.bin is right\n"
