@@ -20,7 +20,9 @@ _OUT_OF_CHARACTER = re.compile(
     rf"|\b(?:i am|i['’]m) (?:just |only |merely )*an? {_MACHINE}\b"
     r"|\blarge language model\b|\bmy (?:training data|knowledge cutoff|system prompt)\b"
     r"|\b(?:openai|chatgpt|anthropic|alibaba cloud|qwen)\b"
-    rf"|\bals (?:eine? )?{_MASCHINE}\b|\bich bin (?:nur |lediglich )?(?:eine? )?{_MASCHINE}\b",
+    rf"|\bals (?:eine? )?{_MASCHINE}\b|\bich bin (?:nur |lediglich )?(?:eine? )?{_MASCHINE}\b"
+    r"|\bhere(?: is|['’]s) (?:an?|my|the) (?:[\w-]+ )?(?:response|reply)\b|\b(?:stay|respond)(?:ing)? in character\b"
+    r"|\bi (?:cannot|can['’]t|am unable to) (?:assist|help) (?:you )?with (?:that|this) request\b",
     re.IGNORECASE,
 )
 _ECHO = re.compile(
@@ -29,13 +31,14 @@ _ECHO = re.compile(
     re.IGNORECASE,
 )
 _OWN_LABELS = ("npc", "assistant", "ai", "answer", "reply", "response", "character", "antwort")
-_OTHER_LABELS = ("player", "user", "human", "dm", "gm", "game master", "dungeon master", "narrator", "spieler")
+_OTHER_LABELS = ("player", "user", "human", "dm", "gm", "game master", "dungeon master", "narrator", "you", "spieler")
 _LABEL = re.compile(r"^[\s\"“*_#>]*([^\W_][^:.,!?\n\"]{0,40}?)[*_\"”]*\s*:[*_]*(?!\d)\s*")
 
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]*>|<\|[^<>\n]*\|>")
 _CALL = re.compile(r"\b[a-z]+(?:_[a-z]+)+\([^()\n]*\)")
 _LINK = re.compile(r"!?\[([^\]\n]+)\]\([^()\s]+\)")
-_EMPHASIS = re.compile(r"\*\*([^*\n]+)\*\*|(?<!\w)__?([^_\n]+)__?(?!\w)|~~([^~\n]+)~~|(?<!`)`([^`\n]+)`(?!`)")
+_EMPHASIS = re.compile(r"\*\*([^*\n]+)\*\*|(?<!\w)__([^_\n]+)__(?!\w)|~~([^~\n]+)~~|(?<!`)`([^`\n]+)`(?!`)")
+_UNDERLINED = re.compile(r"(?<!\w)_([^_\n]+)_(?!\w)")
 # One or two words within a sentence are stressed, not acted, unless they are a verb ("*sighs*", "*grinning*").
 _STRESSED = re.compile(r"(?<=\w )\*(?!\w+(?:s|ing)\b)(\w+(?: \w+)?)\*")
 _HEAD = re.compile(r"^\s*(?:#{1,6}\s+|[-*•]\s+|>\s+|\d{1,2}[.)]\s+(?=\S))")
@@ -47,7 +50,7 @@ _SPEAKABLE = re.compile(r"[^\W_]")
 _BEFORE_PUNCTUATION = re.compile(r"\s+([,.!?;:…])")
 
 _OPENING = re.compile(
-    r"```|[*({\[]|<(?:think|thinking|tool_call|tool|function_call|function|json)\b[^<>]*>", re.IGNORECASE
+    r"```|\*(?=\S)|[({\[]|<(?:think|thinking|tool_call|tool|function_call|function|json)\b[^<>]*>", re.IGNORECASE
 )
 _CLOSED_BY = {"*": "*", "(": ")", "[": "]", "{": "}", "```": "```"}
 
@@ -103,7 +106,7 @@ class SafetyFilter:
             piece = "\n".join(_HEAD.sub("", line) for line in piece.splitlines())
             piece = _EMOTICON.sub("", _EMOJI.sub("", _LINK.sub(r"\1", _CALL.sub("", piece))))
             piece = _EMPHASIS.sub(lambda found: next(group for group in found.groups() if group), piece)
-            piece = _STRESSED.sub(r"\1", piece)
+            piece = _STRESSED.sub(r"\1", _UNDERLINED.sub(r"*\1*", piece))
         return piece
 
     def _without_asides(self, text: str) -> str:
@@ -123,7 +126,7 @@ class SafetyFilter:
                 text = text[opening.end() :]
             else:
                 text = self._skipped(self._aside, text)
-        return _TAG.sub("", "".join(spoken))
+        return _TAG.sub("", "".join(spoken)).replace("*", "")
 
     def _skipped(self, aside: _Aside, text: str) -> str:
         """What follows the aside, if it ends in this text."""
@@ -148,6 +151,7 @@ class SafetyFilter:
         if found is None:
             return line
         label = found.group(1).strip().casefold()
+        label = label.removesuffix(" says").removesuffix(" said").removesuffix(" replies")
         if label in self._own:
             return line[found.end() :]
         if label in self._others:
