@@ -2,105 +2,20 @@
 
 from __future__ import annotations
 
-from loguru import logger
-from pipecat.frames.frames import InterruptionFrame
 from pipecat.processors.frame_processor import FrameProcessor
 
-from glyphoxa.context.prompt import Prompt
-from glyphoxa.domain.ids import TurnId
-from glyphoxa.npc.mouth import Finished, Mouth, MouthEvent
-from glyphoxa_pipelines.host import Line
+from glyphoxa.npc.mouth import Mouth
+from glyphoxa_pipelines.mouth import GraphMouth
 from glyphoxa_pipelines.parts import MouthParts
-from glyphoxa_processors.frames import BeginFrame, FillerFrame, PrimeFrame
-from glyphoxa_processors.hot_context import HotContextInjector
+from glyphoxa_pipelines.stages import clauses, memory
 from glyphoxa_processors.speaker import Speaker
-from glyphoxa_processors.spoken_text import SpokenText
 from glyphoxa_processors.tools import ToolRounds
+
+
+def graph(parts: MouthParts, speaker: Speaker) -> list[FrameProcessor]:
+    return [memory(parts, speaker), parts.llm, ToolRounds(), clauses(parts, speaker), parts.tts, speaker]
 
 
 async def build(parts: MouthParts) -> Mouth:
     """A mouth that is ready to `start`."""
-    return CascadedMouth(parts)
-
-
-class CascadedMouth:
-    """See `glyphoxa.npc.mouth`. The speaker keeps the turns; the graph behind it only makes words and sound."""
-
-    def __init__(self, parts: MouthParts) -> None:
-        self._parts = parts
-        self._npc = parts.npc
-        self._line: Line | None = None
-        self._speaker = Speaker(self._npc.id, parts.sink, self._report, clock=parts.clock)
-
-    def processors(self) -> list[FrameProcessor]:
-        """The graph, in the order of the frames."""
-        parts, speaker, clock = self._parts, self._speaker, self._parts.clock
-        return [
-            HotContextInjector(parts.context, self._report, speaker.fail, clock=clock, tools=parts.tools),
-            parts.llm,
-            ToolRounds(),
-            SpokenText(
-                self._npc.id,
-                new_splitter=parts.new_splitter,
-                new_clean=parts.new_clean,
-                listener=self._report,
-                on_failure=speaker.fail,
-                clock=clock,
-            ),
-            parts.tts,
-            speaker,
-        ]
-
-    async def start(self) -> None:
-        def report(error: str) -> None:
-            logger.warning("a mouth's service failed: npc={} error={}", self._npc.id, error)
-
-        self._line = await self._parts.host.add(f"mouth-{self._npc.id}", self.processors(), on_error=report)
-        for filler in self._npc.fillers:
-            self._line.send(FillerFrame(filler))
-
-    def prime(self, prompt: Prompt) -> None:
-        if self._line is not None and self._speaker.turn is None:
-            self._line.send(PrimeFrame(prompt))
-
-    def begin(self, turn: TurnId, prompt: Prompt) -> None:
-        if self._speaker.turn is not None:
-            self.cancel(self._speaker.turn)
-        self._speaker.begin(turn)
-        if self._line is None or not self._line.send(BeginFrame(turn, prompt)):
-            self._speaker.fail(turn, "the pipeline does not run")
-
-    def release(self, turn: TurnId) -> None:
-        self._speaker.release(turn)
-
-    def cancel(self, turn: TurnId) -> None:
-        if turn == self._speaker.turn:
-            self._speaker.cancel(turn)
-            self._interrupt()
-
-    def fill(self, turn: TurnId, text: str) -> None:
-        self._speaker.fill(turn, text)
-
-    async def wait_until_drained(self) -> None:
-        """Until the graph is at rest. A reply that is held or being played is not part of it."""
-        if self._line is not None:
-            await self._line.wait_until_drained()
-
-    async def close(self) -> None:
-        if self._speaker.turn is not None:
-            self._speaker.cancel(self._speaker.turn)
-        self._line = None
-        await self._parts.host.remove(f"mouth-{self._npc.id}")
-
-    def _report(self, event: MouthEvent) -> None:
-        """Pass an event on, unless it belongs to a turn that is over."""
-        if isinstance(event, Finished):
-            if event.error:
-                self._interrupt()  # whatever hangs must not stand in the way of the next turn
-            self._parts.listener(event)
-        elif event.turn == self._speaker.turn:
-            self._parts.listener(event)
-
-    def _interrupt(self) -> None:
-        if self._line is not None:
-            self._line.send(InterruptionFrame())
+    return GraphMouth(parts, graph)

@@ -92,7 +92,7 @@ class Host:
         self._shared: dict[type, _Closeable] = {}
 
     def shared(self, kind: type[T], make: Callable[[], T]) -> T:
-        """The one object of its kind for all graphs of this host: made for the first that asks, closed with the host."""
+        """The one object of its kind for all graphs: made for the first that asks, closed with the host."""
         if kind not in self._shared:
             self._shared[kind] = make()
         return cast(T, self._shared[kind])

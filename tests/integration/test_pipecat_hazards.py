@@ -215,7 +215,7 @@ async def test_no_graph_holds_a_parallel_pipeline(server: ModelServer) -> None:
     """It remembers the id of every frame it ever saw: 42 MiB in four hours of one microphone."""
     async with stage(server) as mouth:
         ear = Listening(Recogniser(Scripted({})))
-        graphs = [*ear_processors(ear.ear._parts), *mouth.mouth.processors()]
+        graphs = [*ear_processors(ear.ear._parts), *mouth.mouth.processors]
         assert len(graphs) == 11
         assert not [processor for processor in _all(graphs) if isinstance(processor, ParallelPipeline)]
 

@@ -23,9 +23,10 @@ from glyphoxa.domain.heard import EarEvent
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, TurnId
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.npc.mouth import Finished, MouthEvent
-from glyphoxa_pipelines.cascaded import CascadedMouth, build
+from glyphoxa_pipelines.cascaded import build
 from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import Host
+from glyphoxa_pipelines.mouth import GraphMouth
 from glyphoxa_pipelines.parts import EarParts, MouthParts, Pauses, now_ms
 from glyphoxa_processors.local_services import make_llm, make_stt, make_tts
 from glyphoxa_processors.recogniser import Recogniser, Transcribe
@@ -170,7 +171,7 @@ class Stage:
             ),
             **changes,
         )
-        self.mouth: CascadedMouth
+        self.mouth: GraphMouth
 
     def _sink(self, npc: NpcId, pcm: bytes) -> None:
         self.sound += pcm
@@ -194,7 +195,9 @@ class Stage:
 
     async def finished(self, turn: str = "t1") -> Finished:
         await self.until(lambda: bool(self.of(Finished, turn)))
-        return self.of(Finished, turn)[0]
+        (finished,) = self.of(Finished, turn)
+        assert isinstance(finished, Finished)
+        return finished
 
     def begin(self, turn: str = "t1", words: str = "How is my blade?") -> None:
         self.mouth.begin(TurnId(turn), prompt(words))
@@ -210,7 +213,7 @@ class Stage:
 async def stage(server: ModelServer, **changes: Any) -> AsyncIterator[Stage]:
     play = Stage(server, **changes)
     mouth = await build(play.parts)
-    assert isinstance(mouth, CascadedMouth)
+    assert isinstance(mouth, GraphMouth)
     play.mouth = mouth
     await play.mouth.start()
     try:

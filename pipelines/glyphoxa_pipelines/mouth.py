@@ -1,0 +1,89 @@
+"""What turns a graph of processors into an NPC's mouth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from loguru import logger
+from pipecat.frames.frames import InterruptionFrame
+from pipecat.processors.frame_processor import FrameProcessor
+
+from glyphoxa.context.prompt import Prompt
+from glyphoxa.domain.ids import TurnId
+from glyphoxa.npc.mouth import Finished, MouthEvent
+from glyphoxa_pipelines.host import Line
+from glyphoxa_pipelines.parts import MouthParts
+from glyphoxa_processors.frames import BeginFrame, FillerFrame, PrimeFrame
+from glyphoxa_processors.speaker import Speaker
+
+Graph = Callable[[MouthParts, Speaker], Sequence[FrameProcessor]]
+
+
+class GraphMouth:
+    """A `glyphoxa.npc.mouth.Mouth` made of a graph. The speaker keeps the turns; the rest makes words and sound.
+
+    Args:
+        graph: The processors in the order of the frames: from a `BeginFrame` (see `stages.memory`) to the speaker.
+    """
+
+    def __init__(self, parts: MouthParts, graph: Graph) -> None:
+        self._parts = parts
+        self._npc = parts.npc
+        self._line: Line | None = None
+        self._speaker = Speaker(self._npc.id, parts.sink, self._report, clock=parts.clock)
+        self.processors = graph(replace(parts, listener=self._report), self._speaker)
+
+    async def start(self) -> None:
+        def report(error: str) -> None:
+            logger.warning("a mouth's service failed: npc={} error={}", self._npc.id, error)
+
+        self._line = await self._parts.host.add(f"mouth-{self._npc.id}", self.processors, on_error=report)
+        for filler in self._npc.fillers:
+            self._line.send(FillerFrame(filler))
+
+    def prime(self, prompt: Prompt) -> None:
+        if self._line is not None and self._speaker.turn is None:
+            self._line.send(PrimeFrame(prompt))
+
+    def begin(self, turn: TurnId, prompt: Prompt) -> None:
+        if self._speaker.turn is not None:
+            self.cancel(self._speaker.turn)
+        self._speaker.begin(turn)
+        if self._line is None or not self._line.send(BeginFrame(turn, prompt)):
+            self._speaker.fail(turn, "the pipeline does not run")
+
+    def release(self, turn: TurnId) -> None:
+        self._speaker.release(turn)
+
+    def cancel(self, turn: TurnId) -> None:
+        if turn == self._speaker.turn:
+            self._speaker.cancel(turn)
+            self._interrupt()
+
+    def fill(self, turn: TurnId, text: str) -> None:
+        self._speaker.fill(turn, text)
+
+    async def wait_until_drained(self) -> None:
+        """Until the graph is at rest. A reply that is held or being played is not part of it."""
+        if self._line is not None:
+            await self._line.wait_until_drained()
+
+    async def close(self) -> None:
+        if self._speaker.turn is not None:
+            self._speaker.cancel(self._speaker.turn)
+        self._line = None
+        await self._parts.host.remove(f"mouth-{self._npc.id}")
+
+    def _report(self, event: MouthEvent) -> None:
+        """Pass an event on, unless it belongs to a turn that is over."""
+        if isinstance(event, Finished):
+            if event.error:
+                self._interrupt()  # whatever hangs must not stand in the way of the next turn
+            self._parts.listener(event)
+        elif event.turn == self._speaker.turn:
+            self._parts.listener(event)
+
+    def _interrupt(self) -> None:
+        if self._line is not None:
+            self._line.send(InterruptionFrame())
