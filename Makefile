@@ -18,7 +18,7 @@ serve: .venv/app ## The same campaign live on a local page: talk to the NPCs
 	@$(BIN)/glyphoxa serve $(ARGS)
 
 test: .venv/dev ## All tests, on a real database, with real models and a real browser
-	@$(BIN)/glyphoxa models fetch whisper-tiny.en minilm-l6-v2-int8 qwen2.5-coder-0.5b
+	@$(BIN)/glyphoxa models fetch whisper-tiny.en minilm-l6-v2-int8 qwen2.5-coder-0.5b-instruct-q4_k_m
 	@$(BIN)/python -m tests.support.browser
 	@$(BIN)/python -m pytest $(ARGS)
 
@@ -33,8 +33,8 @@ gate: .venv/dev ## The latency gate: our overhead against a bare pipeline in the
 
 bench: .venv/dev ## The benchmarks of docs/benchmarks.md
 	@$(BIN)/python -m benchmarks.turn
-	@$(BIN)/python -m benchmarks.names --names benchmarks/data/names/names.tsv \
-		--pairs benchmarks/data/names/pairs.tsv --clean benchmarks/data/names/clean.txt
+	@$(BIN)/python -m benchmarks.names --names benchmarks/data/names/N.tsv \
+		--pairs benchmarks/data/names/P.tsv --clean benchmarks/data/names/C.txt
 
 models: .venv/app ## Fetch all local models now
 	@$(BIN)/glyphoxa models fetch --all

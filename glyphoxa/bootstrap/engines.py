@@ -62,10 +62,12 @@ class MouthOrder:
 
     Attributes:
         slot: The NPC's place in the local model's prompt cache, from 0.
+        others: Names of everybody else who may speak; a reply that goes on in their name ends there.
         tools: What the model may look up; None without memory.
     """
 
     npc: Npc
+    others: tuple[str, ...]
     slot: int
     language: str
     settings: Settings

@@ -343,6 +343,7 @@ class LiveTable:
             tools = MemoryTools(memory, tier=npc.budget_tier)
         order = MouthOrder(
             npc=npc,
+            others=self._names_of_others(npc),
             slot=slot,
             language=self.campaign.language,
             settings=self._settings,
@@ -355,6 +356,10 @@ class LiveTable:
             now_ms=now_ms,
         )
         return await engines.find_mouth(npc.engine, base=self._base)(order)
+
+    def _names_of_others(self, npc: Npc) -> tuple[str, ...]:
+        npcs = [other.name for other in self.campaign.npcs if other.id != npc.id]
+        return (*npcs, *(player.name for player in self.campaign.players))
 
     def _on_ear(self, event: EarEvent) -> None:
         if isinstance(event, SpeechStarted):

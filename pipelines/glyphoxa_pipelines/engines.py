@@ -71,7 +71,7 @@ def mouth_parts(order: MouthOrder) -> MouthParts:
         tts=_tts(order),
         context=order.context,
         new_splitter=Splitter,
-        new_clean=lambda: SafetyFilter(order.npc.name).clean,
+        new_clean=lambda: SafetyFilter(order.npc.name, others=order.others).clean,
         sink=order.sink,
         listener=order.listener,
         host=_host(order),
