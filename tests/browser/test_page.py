@@ -17,7 +17,6 @@ from tests.support.web_table import BRAN, HEARD, RAW, REPLY, TAMSIN, TONE_HZ, Tw
 pytestmark = pytest.mark.browser
 
 SPEECH = Path(__file__).parents[2] / "demo" / "players" / "greeting.wav"
-expect.set_options(timeout=20_000)
 
 Open = Callable[..., AbstractAsyncContextManager[Page]]
 

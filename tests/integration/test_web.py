@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
@@ -18,12 +20,13 @@ from av import AudioFrame, AudioResampler
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from glyphoxa.cli.main import main
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded
 from glyphoxa.npc.table import INPUT_RATE_HZ
 from glyphoxa.web.app import MAX_OFFER_BYTES, create_app
 from glyphoxa.web.guard import is_allowed_host, is_same_origin
-from glyphoxa.web.serving import bind, url_of
+from glyphoxa.web.serving import Interrupts, bind, url_of
 from glyphoxa_pipelines.webrtc import build, reveal_candidates
 from tests.support.web_table import BRAN, GRIMJAW, REPLY, SECRET, TAMSIN, TONE_HZ, TwinTable, served
 
@@ -503,6 +506,46 @@ def test_a_port_in_use_is_named_with_the_way_out() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(Unavailable, match=rf"port {port} on 127.0.0.1 is in use; .*--port"):
             bind("127.0.0.1", port)
+
+
+def test_a_table_on_a_taken_port_is_one_line_before_anything_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
+    with bind("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main(["serve", "--port", str(port)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
+        f"glyphoxa: port {port} on 127.0.0.1 is in use; choose another with --port (0 takes any free one)"
+    ]
+
+
+async def test_a_signal_does_what_the_phase_says_and_cuts_nothing_short() -> None:
+    done: list[str] = []
+    happened = asyncio.Event()
+
+    def act(name: str) -> None:
+        done.append(name)
+        happened.set()
+
+    with Interrupts() as interrupts:
+        for number, phase in ((signal.SIGINT, "loading"), (signal.SIGTERM, "serving"), (signal.SIGINT, "closing")):
+            happened.clear()
+            interrupts.act = partial(act, phase)
+            signal.raise_signal(number)
+            await happened.wait()
+    assert done == ["loading", "serving", "closing"]
+
+
+async def test_a_server_that_is_stopped_tells_its_pages_and_frees_their_seats() -> None:
+    table = TwinTable()
+    async with served(table) as url:
+        socket = await connect(f"{url.replace('http', 'ws')}/ws?player=tamsin", origin=url)  # type: ignore[arg-type]
+        await next_of(socket, "welcome")
+    with pytest.raises(ConnectionClosed):
+        await next_of(socket, "nothing more")
+    assert table.seats == {}
+    await table.close()
 
 
 @pytest.mark.parametrize(("host", "port"), [("not a host", 0), ("127.0.0.1", 70_000), ("203.0.113.9", 0)])

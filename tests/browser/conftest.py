@@ -1,0 +1,6 @@
+from __future__ import annotations
+
+from playwright.async_api import expect
+
+# A machine that does much else at once is slow; waiting longer costs nothing when all is well.
+expect.set_options(timeout=30_000)
