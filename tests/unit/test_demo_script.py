@@ -99,7 +99,7 @@ def test_both_sessions_take_well_under_five_minutes(played: tuple[list[SessionPl
 def test_two_players_overlap_once(played: tuple[list[SessionPlayed], Path]) -> None:
     lines = played[0][0].lines
     overlaps = [(a.line_id, b.line_id) for a, b in pairwise(lines) if b.began_ms < a.ended_ms]
-    assert overlaps == [("pass", "debt")]
+    assert overlaps == [("pass", "mine")]
 
 
 def test_an_npc_is_interrupted_once(played: tuple[list[SessionPlayed], Path]) -> None:
