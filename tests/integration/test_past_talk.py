@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glyphoxa.adapters.postgres.past_talk import RecallSettings, name_words
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
+
+TOPICS = {"sister": 0, "sibling": 0, "kin": 0, "blade": 1, "sword": 1, "rain": 2, "weather": 2}
+
+
+async def embed_topics(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Texts on the same topic point the same way; those on none point nowhere near another."""
+    rows = np.zeros((len(texts), 384), dtype=np.float32)
+    for i, text in enumerate(texts):
+        row = rows[i]
+        for word, axis in TOPICS.items():
+            row[axis] += word in text.lower()
+        if not row.any():
+            row[100 + sum(map(ord, text)) % 200] = 1
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.fixture
+async def by_meaning(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(dsn, data_dir=tmp_path, embed=embed_topics) as opened:
+        yield opened
+
+
+def told(text: str, *, id: str, at_ms: int = 1_000, **changes: object) -> Any:
+    return replace(an_utterance(text, id=id), at_ms=at_ms, **changes)  # type: ignore[arg-type]
+
+
+async def ids(store: Store, question: str, *, npc: Any = SMITH, **options: Any) -> list[str]:
+    return [str(r.utterance_id) for r in await store.past_talk.recall(CAMPAIGN, npc, question, **options)]
+
+
+async def test_a_natural_question_finds_what_shares_a_word_with_it(store: Store) -> None:
+    """C-53"""
+    await store.log.append([told("My sister Ilvara sails with the pirates.", id="u1"), told("It rains.", id="u2")])
+    assert await ids(store, "Do you remember what I told you about my sister?") == ["u1"]
+
+
+async def test_what_is_recalled_says_who_said_it_when_and_why_it_may_be_known(store: Store) -> None:
+    await store.log.append([told("My sister is a pirate.", id="u1", at_ms=5_000)])
+    [found] = await store.past_talk.recall(CAMPAIGN, SMITH, "What does my sister do?")
+    assert (found.text, found.source, found.reason) == ("Tamsin said: My sister is a pirate.", "said", "witnessed")
+    assert (found.session_id, found.utterance_id, found.at_ms, found.score) == ("s1", "u1", 5_000, 1.0)
+
+
+async def test_who_was_not_there_recalls_nothing_by_words_or_by_meaning(by_meaning: Store) -> None:
+    await by_meaning.log.append([told("My sister is a pirate.", id="u1", witnesses=frozenset({SMITH}))])
+    assert await by_meaning.past_talk.embed_missing(CAMPAIGN) == 1
+    assert await ids(by_meaning, "What about my sister?") == ["u1"]
+    assert await ids(by_meaning, "What about my sister?", npc=INNKEEPER) == []
+
+
+async def test_unseen_talk_does_not_crowd_out_what_was_witnessed(by_meaning: Store) -> None:
+    """Visibility is decided before LIMIT."""
+    hidden = [told(f"sister sister sister {n}", id=f"h{n}", witnesses=frozenset({INNKEEPER})) for n in range(60)]
+    await by_meaning.log.append([*hidden, told("A sister, once.", id="mine")])
+    await by_meaning.past_talk.embed_missing(CAMPAIGN)
+    assert await ids(by_meaning, "Have you a sister?", limit=1) == ["mine"]
+
+
+async def test_one_campaign_never_recalls_another(store: Store) -> None:
+    await store.log.append([told("My sister is a pirate.", id="u1", campaign_id=CampaignId("other"))])
+    assert await ids(store, "What about my sister?") == []
+
+
+async def test_talk_of_earlier_sessions_is_recalled(store: Store) -> None:
+    await store.log.append([told("My sister is a pirate.", id="u1", session_id=SessionId("long-ago"))])
+    assert await ids(store, "What about my sister?") == ["u1"]
+
+
+async def test_the_question_itself_and_what_is_in_the_prompt_anyway_are_left_out(store: Store) -> None:
+    await store.log.append([told("What about my sister?", id="u1"), told("My sister sails.", id="u2")])
+    assert await ids(store, "what about my sister?") == ["u2"]
+    assert await ids(store, "What about my sister?", exclude=[UtteranceId("u2")]) == []
+
+
+async def test_meaning_finds_what_words_cannot(by_meaning: Store) -> None:
+    await by_meaning.log.append([told("My sister is a pirate.", id="u1"), told("Rain again.", id="u2")])
+    await by_meaning.past_talk.embed_missing(CAMPAIGN)
+    assert await ids(by_meaning, "Who are your kin?") == ["u1"]
+
+
+async def test_found_by_words_and_by_meaning_outranks_found_by_one(by_meaning: Store) -> None:
+    """C-55"""
+    await by_meaning.log.append(
+        [told("A sword for my cousin.", id="meaning"), told("The blade is done.", id="both"), told("Done.", id="words")]
+    )
+    await by_meaning.past_talk.embed_missing(CAMPAIGN)
+    found = await ids(by_meaning, "Is the blade done?")
+    assert found[0] == "both"
+    assert set(found) == {"both", "meaning", "words"}
+
+
+@pytest.mark.parametrize("question", ["", "   ", "is it?", "?!", "\0", "' OR 1=1 --", "a & b | !c:*"])
+async def test_a_question_of_no_content_finds_nothing_and_breaks_nothing(store: Store, question: str) -> None:
+    await store.log.append([told("My sister is a pirate.", id="u1")])
+    assert await ids(store, question) == []
+
+
+async def test_a_name_that_is_also_a_little_word_is_found(store: Store) -> None:
+    """C-52"""
+    await store.log.append([told("Will has the key.", id="u1"), told("It rains.", id="u2")])
+    assert await ids(store, "And where is Will?") == ["u1"]
+
+
+def test_names_are_capitalised_inside_a_sentence() -> None:
+    assert name_words("Where is Will, and has May come? I'm late.") == "Will May"
+
+
+async def test_without_an_embedding_in_time_words_decide(dsn: str, tmp_path: Path) -> None:
+    async def never(texts: list[str]) -> None:
+        await asyncio.Event().wait()
+
+    async def broken(texts: list[str]) -> None:
+        raise Unavailable("no model")
+
+    for embed in (never, broken):
+        settings = RecallSettings(embed_deadline_ms=1)
+        async with open_store(dsn, data_dir=tmp_path, embed=embed, recall=settings) as store:
+            await store.log.append([told("My sister is a pirate.", id="u1")])
+            assert await ids(store, "My sister?") == ["u1"]
+
+
+async def test_only_what_has_no_embedding_yet_is_embedded(by_meaning: Store) -> None:
+    await by_meaning.log.append([told(f"line {n}", id=f"u{n}") for n in range(40)])
+    assert await by_meaning.past_talk.embed_missing(CAMPAIGN) == 40
+    assert await by_meaning.past_talk.embed_missing(CAMPAIGN) == 0

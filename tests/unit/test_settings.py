@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.config.check import PROVIDERS, Finding, check, port_is_free
+from glyphoxa.config.located_yaml import InvalidFile
+from glyphoxa.config.settings import ProvidersSettings, Settings, read_settings
+from glyphoxa.domain.errors import InvalidInput, NotFound
+
+
+def read(tmp_path: Path, text: str) -> Settings:
+    path = tmp_path / "glyphoxa.yaml"
+    path.write_text(text)
+    return read_settings(path)
+
+
+def mistakes(tmp_path: Path, text: str) -> list[str]:
+    """Each as `line: what`."""
+    with pytest.raises(InvalidFile) as caught:
+        read(tmp_path, text)
+    return [line.removeprefix(f"{tmp_path / 'glyphoxa.yaml'}:") for line in str(caught.value).splitlines()]
+
+
+def findings(settings: Settings, **world: object) -> dict[str, Finding]:
+    everything = {
+        "has_weights": lambda _name: True,
+        "has_module": lambda _name: True,
+        "is_port_free": lambda _host, _port: True,
+        "environ": {},
+    }
+    return {found.subject: found for found in check(settings, **{**everything, **world})}  # type: ignore[arg-type]
+
+
+def test_without_a_file_everything_runs_here_and_needs_no_key() -> None:
+    """R-152"""
+    settings = read_settings(None)
+    assert settings.has_memory
+    levels = {found.level for found in findings(settings).values()}
+    assert levels == {"ok", "warning"}  # a campaign has to be named
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "server:\n", "memory: {postgres_dsn: }\n"])
+def test_an_empty_file_or_section_means_the_defaults(tmp_path: Path, text: str) -> None:
+    assert read(tmp_path, text) == Settings()
+
+
+def test_a_misspelt_key_is_reported_with_its_line_and_the_nearest_valid_one(tmp_path: Path) -> None:
+    text = "server:\n  port: 7000\nprividers:\n  llm: {name: ollama}\n"
+    assert mistakes(tmp_path, text) == ["3: unknown key 'prividers', did you mean 'providers'?"]
+    text = "providers:\n  llm:\n    name: ollama\n    modle: llama3\n"
+    assert mistakes(tmp_path, text) == ["4: unknown key 'modle', did you mean 'model'?"]
+
+
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
+    text = "server:\n  port: 70000\nproviders:\n  stt: {name: wisper}\nturns: quick\n"
+    assert mistakes(tmp_path, text) == [
+        "2: server.port: should be less than or equal to 65535, not 70000",
+        "4: providers.stt.name: 'wisper' is not valid, did you mean 'whisper'?",
+        "5: turns must hold keys, not 'quick'",
+    ]
+
+
+def test_values_that_are_wrong_together_are_reported(tmp_path: Path) -> None:
+    text = "turns:\n  pause_ms: 700\nproviders:\n  llm:\n    name: openai-compatible\n"
+    found = mistakes(tmp_path, text)
+    assert found[0].startswith("1: turns.end_of_turn_ms (480) must not be less than turns.pause_ms (700)")
+    assert found[1] == "5: openai-compatible needs providers.llm.base_url"
+
+
+def test_a_pasted_key_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    found = mistakes(tmp_path, "providers:\n  llm: {name: openai, api_key_env: sk-very-secret}\n")
+    assert "name of an environment variable" in found[0]
+    assert "very-secret" not in found[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("a: [1\nb: 2\n", "not YAML"),
+        ("server: {port: 1}\nserver: {port: 2}\n", "2: key 'server' stands here twice, first on line 1"),
+        ("- 1\n", "must hold keys"),
+        ("a: &a [*a]\n", "contains itself"),
+        ("a: !!python/object:os.system x\n", "not used here"),
+        ('host: "a\\0b"\n', "NUL"),
+        ("a: .nan\n", "not a number that can be stored"),
+        ("\ta: 1\n", "1: not YAML"),
+        ("--- {}\n--- {}\n", "not YAML"),
+    ],
+)
+def test_what_is_not_a_settings_file_is_refused_with_its_line(tmp_path: Path, text: str, what: str) -> None:
+    assert what in mistakes(tmp_path, text)[0]
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="no such file"):
+        read_settings(tmp_path / "none.yaml")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        read_settings(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes(b"host: x\nname: caf\xe9\n")
+    with pytest.raises(InvalidInput, match=r"latin\.yaml:2: not UTF-8"):
+        read_settings(tmp_path / "latin.yaml")
+
+
+def test_a_bomb_of_aliases_is_refused(tmp_path: Path) -> None:
+    layers = "\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 10)}]" for n in range(1, 12))
+    assert "stands for more than" in mistakes(tmp_path, f"k0: &k0 [x]\n{layers}\n")[0]
+
+
+def test_paths_count_from_the_settings_file(tmp_path: Path) -> None:
+    settings = read(tmp_path, "campaign: town/campaign.yaml\ndata_dir: /srv/data\n")
+    assert settings.campaign == tmp_path / "town" / "campaign.yaml"
+    assert settings.data_directory == Path("/srv/data")
+
+
+def test_the_data_directory_can_be_named_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLYPHOXA_DATA", "/srv/glyphoxa data")
+    assert Settings().data_directory == Path("/srv/glyphoxa data")
+    monkeypatch.delenv("GLYPHOXA_DATA")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert Settings().data_directory == Path("/var/lib/glyphoxa")
+
+
+def test_the_three_meanings_of_the_dsn(tmp_path: Path) -> None:
+    """C-54"""
+    assert read(tmp_path, "memory: {postgres_dsn: ''}").memory.postgres_dsn is None
+    assert not read(tmp_path, "memory: {postgres_dsn: none}").has_memory
+    assert read(tmp_path, "memory: {postgres_dsn: 'postgresql://db/x'}").has_memory
+    assert "must begin with postgresql://" in mistakes(tmp_path, "memory:\n  postgres_dsn: 'db.example'\n")[0]
+
+
+def test_a_missing_key_is_named_by_its_variable(tmp_path: Path) -> None:
+    settings = read(tmp_path, "providers: {stt: {name: deepgram-nova}, llm: {name: openai, api_key_env: MY_KEY}}")
+    found = findings(settings, environ={"DEEPGRAM_API_KEY": "dg-secret"})
+    assert found["stt"] == Finding("ok", "stt", "deepgram-nova, key from DEEPGRAM_API_KEY")
+    assert found["llm"] == Finding("error", "llm", "openai: environment variable MY_KEY is not set")
+
+
+def test_no_key_and_no_password_is_ever_shown(tmp_path: Path) -> None:
+    settings = read(
+        tmp_path,
+        "memory: {postgres_dsn: 'postgresql://gm:hunter2@db.example/town'}\n"
+        "providers: {llm: {name: openai-compatible, base_url: 'https://me:hunter2@llm.example/v1', api_key_env: K}}\n",
+    )
+    shown = "\n".join(found.text for found in findings(settings, environ={"K": "hunter2"}).values())
+    assert "hunter2" not in shown
+    assert "db.example/town" in shown and "llm.example" in shown
+
+
+def test_missing_packages_and_weights_are_named_with_what_brings_them(tmp_path: Path) -> None:
+    found = findings(Settings(), has_module=lambda name: name != "xllamacpp", has_weights=lambda _name: False)
+    assert "pip install 'glyphoxa[local]'" in found["llm"].text
+    assert "glyphoxa models fetch whisper-tiny.en" in found["stt"].text
+
+
+def test_a_taken_port_is_noticed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert not port_is_free("127.0.0.1", port)
+    assert findings(Settings(), is_port_free=lambda _host, _port: False)["server"].level == "error"
+
+
+def test_every_provider_that_can_be_chosen_is_known_to_the_check() -> None:
+    choosable = {
+        (kind, name)
+        for kind, field in ProvidersSettings.model_fields.items()
+        for name in field.annotation.model_fields["name"].annotation.__args__  # type: ignore[union-attr]
+    }
+    assert choosable - {("embeddings", "none"), ("s2s", "none")} == set(PROVIDERS)
