@@ -42,11 +42,15 @@ class Recogniser:
         """Transcribe a whole segment. Raises what the recogniser raises."""
         return await self._run(lambda: self._transcribe(pcm, glossary, retry=True))
 
-    async def partial(self, pcm: Pcm, glossary: str) -> Recognised | None:
+    @property
+    def is_busy(self) -> bool:
+        return self._n_pending > 0
+
+    async def partial(self, pcm: Pcm, glossary: str, *, retry: bool = False) -> Recognised | None:
         """Transcribe what there is so far; None when the model is busy."""
-        if self._n_pending:
+        if self.is_busy:
             return None
-        return await self._run(lambda: self._transcribe(pcm, glossary, retry=False))
+        return await self._run(lambda: self._transcribe(pcm, glossary, retry=retry))
 
     def close(self) -> None:
         self._executor.shutdown(wait=False, cancel_futures=True)

@@ -140,6 +140,38 @@ async def test_an_ear_that_is_closed_hears_nothing_and_leaves_nothing_behind() -
     assert asyncio.all_tasks() == before
 
 
+async def test_the_recogniser_is_asked_before_the_pause_is_certain_and_not_again_when_it_is() -> None:
+    scripted = Scripted({100: "Good evening."})
+    async with listening(scripted) as play:
+        play.detect(speech=True)
+        play.hear(100, ms=100)
+        play.hear(0, ms=200)
+        await play.until(PartialHeard)
+        play.detect(speech=False)
+        assert (await play.until(TurnEnded)).draft.text == "Good evening."
+        assert [retry for _, _, retry in scripted.calls] == [True]
+
+
+async def test_speech_behind_what_was_transcribed_early_is_transcribed_too() -> None:
+    lines = iter(["Good.", "Good evening.", "Good evening.", "Good evening."])
+    lengths: list[int] = []
+
+    def transcribe(pcm, glossary, *, retry):  # type: ignore[no-untyped-def]
+        lengths.append(len(pcm))
+        return Corrected(next(lines))
+
+    async with listening(transcribe) as play:
+        play.detect(speech=True)
+        play.hear(100, ms=100)
+        play.hear(0, ms=140)
+        await play.until(PartialHeard)
+        play.hear(100, ms=100)  # not for 200 ms before the detector's pause: it was still speech
+        play.hear(0, ms=20)
+        play.detect(speech=False)
+        assert (await play.until(TurnEnded)).draft.text == "Good evening."
+        assert lengths[-1] == (100 + 140 + 100 + 20) * 16
+
+
 def spoken(text: str) -> bytes:
     """The local voice as a microphone hears it: 16 kHz, a little noise, a second of quiet around the words."""
     pcm = np.concatenate(list(HibariVoice(load_engine(), "heart").synthesise(text))).astype(np.float32)
@@ -167,7 +199,8 @@ async def play_in_real_time(pcm: bytes, hear: Callable[[bytes], None]) -> int:
 async def test_a_human_voice_is_detected_transcribed_and_ended_by_the_real_models() -> None:
     whisper = Whisper(Store().path("whisper-tiny.en"))
     whisper.warm_up()
-    async with listening(whisper.transcribe, pauses=Pauses()) as play:
+    # This voice leaves more than a second between two sentences.
+    async with listening(whisper.transcribe, pauses=Pauses(end_of_turn_ms=1_400, unfinished_ms=1_600)) as play:
         voiced_ms = await play_in_real_time(spoken("Good evening, my friend. How is the weather?"), play.ear.hear)
         ended = await play.until(TurnEnded)
         assert isinstance(play.events[0], SpeechStarted)
