@@ -1,0 +1,112 @@
+"""One contract, two providers: the real SDKs against servers of their protocols."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from benchmarks.servers.google import GeminiServer
+from benchmarks.servers.openai import OpenAiServer, Pace, Reply
+from glyphoxa.adapters.llm.google import GoogleStructuredLlm
+from glyphoxa.adapters.llm.openai import OpenAiStructuredLlm
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.llm.structured import StructuredLlm, Unparseable, parsed
+
+SCHEMA = {
+    "title": "facts",
+    "type": "object",
+    "properties": {"facts": {"type": "array", "items": {"type": "string"}}},
+    "required": ["facts"],
+    "additionalProperties": False,
+}
+
+Server = OpenAiServer | GeminiServer
+
+
+@asynccontextmanager
+async def asked_of(
+    name: str, reply: str = '{"facts": []}', **changes: Any
+) -> AsyncIterator[tuple[StructuredLlm, Server]]:
+    async with AsyncExitStack() as stack:
+        server: Server
+        llm: OpenAiStructuredLlm | GoogleStructuredLlm
+        if name == "openai":
+            server = await stack.enter_async_context(OpenAiServer([Reply(reply)], **changes))
+            llm = OpenAiStructuredLlm(model="m", api_key="secret-1234", base_url=server.base_url)
+        else:
+            server = await stack.enter_async_context(GeminiServer([Reply(reply)], **changes))
+            llm = GoogleStructuredLlm(model="m", api_key="secret-1234", base_url=server.http_url)
+        stack.push_async_callback(llm.close)
+        yield llm, server
+
+
+both = pytest.mark.parametrize("name", ["openai", "google"])
+
+
+@both
+async def test_an_answer_comes_back_as_the_object_that_was_asked_for(name: str) -> None:
+    async with asked_of(name, '{"facts": ["Grimjaw is a smith."]}') as (llm, _):
+        assert await llm.complete("Extract facts.", "Grimjaw forges.", SCHEMA) == {"facts": ["Grimjaw is a smith."]}
+
+
+async def test_the_schema_is_enforced_by_the_provider() -> None:
+    async with asked_of("openai") as (llm, server):
+        await llm.complete("Extract facts.", "Grimjaw forges.", SCHEMA, temperature=0.2)
+        assert isinstance(server, OpenAiServer)
+        [body] = server.completions
+    assert body["response_format"]["json_schema"] == {"name": "facts", "schema": SCHEMA, "strict": True}
+    assert body["temperature"] == 0.2
+    async with asked_of("google") as (llm, server):
+        await llm.complete("Extract facts.", "Grimjaw forges.", SCHEMA)
+        assert isinstance(server, GeminiServer)
+        [(_, asked)] = server.requests
+    assert asked["generationConfig"]["responseMimeType"] == "application/json"
+    assert asked["generationConfig"]["responseJsonSchema"] == SCHEMA
+
+
+@both
+@pytest.mark.parametrize("reply", ["I think Grimjaw is a smith.", '["facts"]', '{"fact": []}', '{"facts": ["Gri'])
+async def test_an_answer_of_another_shape_is_refused_without_being_quoted(name: str, reply: str) -> None:
+    async with asked_of(name, reply) as (llm, _):
+        with pytest.raises(Unparseable) as refused:
+            await llm.complete("Extract facts.", "Grimjaw forges.", SCHEMA)
+    assert "Gri" not in str(refused.value)
+
+
+@both
+async def test_a_model_that_is_too_slow_is_unavailable(name: str) -> None:
+    async with asked_of(name, pace=Pace(ttft_ms=60_000)) as (llm, _):
+        with pytest.raises(Unavailable, match="within 20 ms"):
+            await llm.complete("Extract facts.", "Grimjaw forges.", SCHEMA, deadline_ms=20)
+
+
+@both
+@pytest.mark.parametrize("changes", [{"key": "another"}, {"refuse_with": 500}])
+async def test_a_refusal_is_unavailable_and_says_nothing_of_the_key(name: str, changes: dict[str, Any]) -> None:
+    async with asked_of(name, **changes) as (llm, _):
+        with pytest.raises(Unavailable) as refused:
+            await llm.complete("Extract facts.", "Grimjaw forges.", SCHEMA)
+    assert "secret-1234" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "llm_at",
+    [
+        lambda address: OpenAiStructuredLlm(model="m", api_key="k", base_url=f"{address}/v1"),
+        lambda address: GoogleStructuredLlm(model="m", api_key="k", base_url=address),
+    ],
+)
+async def test_a_server_that_is_not_there_is_unavailable(
+    llm_at: Callable[[str], OpenAiStructuredLlm | GoogleStructuredLlm],
+) -> None:
+    llm = llm_at("http://127.0.0.1:1")
+    with pytest.raises(Unavailable):
+        await llm.complete("Extract facts.", "Grimjaw forges.", SCHEMA)
+    await llm.close()
+
+
+def test_a_code_fence_around_the_answer_is_forgiven() -> None:
+    assert parsed('```json\n{"facts": []}\n```', SCHEMA) == {"facts": []}
