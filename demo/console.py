@@ -114,7 +114,7 @@ def turn_view(number: int, turn: TurnRecord, npc_name: str) -> Group:
     reason = f"  {turn.address_reason}" if turn.address_reason else ""
     head.add_row(
         Text.assemble((f"{number:>2}  ", "dim"), (turn.speaker_name + addressed, "bold"), (reason, "dim")),
-        Text.assemble((wait + "  ", "bold"), (str(turn.outcome), _colour(turn.outcome))),
+        Text.assemble((wait + "  ", "bold"), (str(turn.outcome).replace("_", " "), _colour(turn.outcome))),
     )
     body = Grid.grid(padding=(0, 1))
     body.add_column(justify="right", style="dim", width=8)
@@ -190,7 +190,11 @@ def summary_rows(figures: Figures, sessions: Iterable[SessionPlayed]) -> list[tu
             f"{figures.corrections} corrections; ordinary words changed: {figures.ordinary_words_changed}",
         ),
         ("recalled", f"{figures.recalls} facts and memories"),
-        ("outcomes", ", ".join(f"{count} {name}" for name, count in sorted(figures.outcomes.items())) or "none"),
+        (
+            "outcomes",
+            ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(figures.outcomes.items()))
+            or "none",
+        ),
         ("kept in L1", f"{figures.l1_entries} utterances"),
         ("remembered the next evening", "yes" if figures.recalled_across_sessions else "no"),
         ("reached the NPC who was absent", "YES, a leak" if figures.leaked_to_absent_npc else "no"),

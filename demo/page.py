@@ -85,7 +85,7 @@ def timeline(campaign: Campaign, session: SessionPlayed) -> str:
     seconds = (session.ended_ms - session.began_ms) // 1000
     shapes += [
         f'<text x="{left + second * 1000 * scale:.1f}" y="{foot}">{second} s</text>'
-        for second in range(0, seconds + 1, 10)
+        for second in range(0, max(1, seconds - 2), 10)  # a label at the very end would be cut off
     ]
     return f'<svg viewBox="0 0 {width} {foot + 6}" role="img" aria-label="Who spoke when">{"".join(shapes)}</svg>'
 
