@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,23 +48,38 @@ class MiniLm:
             self._tokenizer: Any = Tokenizer.from_file(str(directory / "tokenizer.json"))
         except Exception as failure:  # onnxruntime and tokenizers raise types of their own that share no base
             raise Corrupt(f"{directory}: cannot be loaded as an embedding model: {failure}") from failure
-        self._tokenizer.enable_padding()
+        self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(_MOST_TOKENS)
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """float32, shape (len(texts), 384), rows of unit length. What exceeds 256 tokens of a text is not read."""
         rows = np.empty((len(texts), DIMENSIONS), np.float32)
-        for start in range(0, len(texts), _BATCH):
-            rows[start : start + _BATCH] = self._embed_batch(list(texts[start : start + _BATCH]))
+        tokens = [encoded.ids for encoded in self._tokenizer.encode_batch(list(texts))]
+        for batch in _alike_in_length(tokens):
+            rows[batch] = self._embed_batch([tokens[i] for i in batch])
         return rows
 
-    def _embed_batch(self, texts: list[str]) -> npt.NDArray[np.float32]:
-        encoded = self._tokenizer.encode_batch(texts)
-        ids = np.array([e.ids for e in encoded], np.int64)
-        mask = np.array([e.attention_mask for e in encoded], np.int64)
+    def _embed_batch(self, tokens: list[list[int]]) -> npt.NDArray[np.float32]:
+        ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
+        mask = np.zeros_like(ids)
+        for row, line in enumerate(tokens):
+            ids[row, : len(line)] = line
+            mask[row, : len(line)] = 1
         states = self._session.run(
             None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         )[0]
         mean = (states * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
         unit: npt.NDArray[np.float32] = (mean / np.linalg.norm(mean, axis=1, keepdims=True)).astype(np.float32)
         return unit
+
+
+def _alike_in_length(tokens: list[list[int]]) -> Iterator[list[int]]:
+    """Indices in batches. One long text among short ones would make each of them as slow as itself."""
+    batch: list[int] = []
+    for index in sorted(range(len(tokens)), key=lambda i: len(tokens[i])):
+        if batch and (len(batch) == _BATCH or len(tokens[index]) > 1.25 * len(tokens[batch[0]]) + 4):
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch

@@ -1,0 +1,378 @@
+"""The local models with their real weights: heard, spoken, embedded, thought."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glyphoxa.adapters.local.hibari_voice import PRESETS, HibariVoice, load_engine
+from glyphoxa.adapters.local.llama import (
+    SPOKEN_MAX_TOKENS,
+    SPOKEN_TEMPERATURE,
+    SPOKEN_TOP_P,
+    LlamaServer,
+    spoken_extras,
+)
+from glyphoxa.adapters.local.minilm import MiniLm
+from glyphoxa.adapters.local.whisper import Whisper, without_loop
+from glyphoxa.adapters.weights.store import Store
+from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
+
+pytestmark = pytest.mark.models
+
+GLOSSARY = "Names: Eldrinax, Ironhold, Grimjaw, Tower of Whispers, Rusty Tankard."
+
+
+def weights(name: str) -> Path:
+    try:
+        return Store().path(name)
+    except NotFound as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="module")
+def whisper() -> Whisper:
+    return Whisper(weights("whisper-tiny.en"))
+
+
+@pytest.fixture(scope="module")
+def engine() -> object:
+    return load_engine()
+
+
+@pytest.fixture(scope="module")
+def minilm() -> MiniLm:
+    return MiniLm(weights("minilm-l6-v2-int8"))
+
+
+def spoken(engine: object, text: str, preset: str = "heart") -> np.ndarray:
+    """The line as a microphone of 16 kHz would give it, with a little room before and after."""
+    from scipy.signal import resample_poly
+
+    line = np.concatenate(list(HibariVoice(engine, preset).synthesise(text)))
+    heard = resample_poly(line.astype(np.float32) / 32768, 2, 3)
+    return np.concatenate([np.zeros(3200), heard, np.zeros(4800)]).astype(np.float32)
+
+
+# Whisper
+
+
+@pytest.mark.parametrize("preset", ["heart", "man", "halfling"])
+def test_a_spoken_line_is_heard(whisper: Whisper, engine: object, preset: str) -> None:
+    heard = whisper.transcribe(spoken(engine, "Can you tell me where the market is?", preset))
+    assert heard.text.startswith("Can you tell me where the market")
+    assert heard.avg_logprob > -0.5
+    assert heard.no_speech_prob < 0.3
+
+
+def test_samples_may_be_int16(whisper: Whisper, engine: object) -> None:
+    line = spoken(engine, "What happened here last night?")
+    assert whisper.transcribe((line * 32767).astype(np.int16)).text == "What happened here last night?"
+
+
+def test_the_glossary_brings_invented_names_out_right(whisper: Whisper, engine: object) -> None:
+    line = spoken(engine, "Eldrinax told me that the dragon sleeps under Ironhold.")
+    assert "Eldrinax" not in whisper.transcribe(line).text
+    assert whisper.transcribe(line, GLOSSARY).text == "Eldrinax told me that the dragon sleeps under Ironhold."
+
+
+def test_a_glossary_that_is_too_long_is_cut(whisper: Whisper, engine: object) -> None:
+    names = "Names: " + ", ".join(f"Eldrinax the {n}th" for n in range(400))
+    assert "market" in whisper.transcribe(spoken(engine, "Can you tell me where the market is?"), names).text
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        pytest.param(np.zeros(0, np.float32), id="nothing"),
+        pytest.param(np.full(160, 0.1, np.float32), id="ten milliseconds"),
+        pytest.param(np.zeros(32_000, np.int16), id="digital silence"),
+        pytest.param(np.random.default_rng(1).normal(0, 0.05, 48_000).astype(np.float32), id="hiss"),
+        pytest.param(np.random.default_rng(1).normal(0, 0.5, 48_000).astype(np.float32), id="loud noise"),
+        pytest.param((0.3 * np.sin(np.arange(32_000) * 0.02)).astype(np.float32), id="hum"),
+        pytest.param(np.full(16_000, np.nan, np.float32), id="not a number"),
+    ],
+)
+@pytest.mark.parametrize("retry", [True, False])
+def test_what_is_not_speech_gives_no_words(whisper: Whisper, noise: np.ndarray, retry: bool) -> None:
+    heard = whisper.transcribe(noise, GLOSSARY, retry=retry)
+    assert heard.text == ""
+    assert np.isfinite([heard.avg_logprob, heard.no_speech_prob]).all()
+
+
+def test_more_than_thirty_seconds_are_heard_to_the_end(whisper: Whisper, engine: object) -> None:
+    days = ("Monday", "Tuesday", "Thursday", "Friday", "Saturday", "Sunday")
+    lines = [spoken(engine, f"I will meet you at the old stone bridge on {day} morning.") for day in days]
+    pause = np.zeros(32_000, np.float32)
+    whole = np.concatenate([part for line in lines for part in (line, pause)])
+    assert len(whole) > 30 * 16_000
+    heard = whisper.transcribe(whole).text
+    assert [day for day in days if day in heard] == list(days)
+
+
+@pytest.mark.parametrize("odd", [np.zeros((2, 1600), np.float32), np.zeros(1600, np.float64)])
+def test_sound_of_another_form_is_refused(whisper: Whisper, odd: np.ndarray) -> None:
+    with pytest.raises(InvalidInput):
+        whisper.transcribe(odd)
+
+
+def test_a_loop_is_cut_after_its_first_round() -> None:
+    assert without_loop("Where is the market? Where is the market? Where is the market?") == "Where is the market"
+    assert without_loop("No, no, no, I said no.") == "No, no, no, I said no."
+
+
+def test_other_threads_run_while_whisper_listens(whisper: Whisper, engine: object) -> None:
+    line = np.tile(spoken(engine, "Please give me a room for the night."), 6)
+    listening = threading.Thread(target=whisper.transcribe, args=(line,))
+    turns = 0
+    listening.start()
+    while listening.is_alive():
+        listening.join(0.001)
+        turns += 1
+    assert turns > 20
+
+
+def test_a_directory_without_a_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=r"model\.bin"):
+        Whisper(tmp_path)
+
+
+# hibari
+
+
+def pitch_hz(wave: np.ndarray) -> float:
+    """Median over the loud 100 ms stretches of the strongest peak of the cepstrum."""
+    size, low, high = 2400, 24_000 // 400, 24_000 // 60
+    frames = np.lib.stride_tricks.sliding_window_view(wave.astype(np.float64), size)[::600]
+    powers = (frames**2).mean(axis=1)
+    spectra = np.abs(np.fft.rfft(frames[powers > 0.3 * powers.max()] * np.hanning(size), axis=1))
+    cepstra = np.fft.irfft(np.log(spectra + 1e-3), axis=1)
+    return float(np.median(24_000 / (low + cepstra[:, low:high].argmax(axis=1))))
+
+
+def test_the_presets_differ_in_pitch(engine: object) -> None:
+    text = "All of our old men are home."
+    heights = {
+        preset: pitch_hz(np.concatenate(list(HibariVoice(engine, preset).synthesise(text))))
+        for preset in ("ogre", "man", "heart", "halfling")
+    }
+    assert heights["ogre"] < heights["man"] * 0.85
+    assert heights["man"] < heights["heart"] * 0.75
+    assert heights["heart"] < heights["halfling"] * 0.95
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_is_as_loud_as_the_others_and_does_not_clip(engine: object, preset: str) -> None:
+    voice = HibariVoice(engine, preset)
+    wave = np.concatenate(list(voice.synthesise("Good evening. I need to buy some food before I leave.")))
+    frames = wave[: len(wave) // 480 * 480].reshape(-1, 480).astype(np.float64) / 32768
+    levels = np.sqrt((frames**2).mean(axis=1))
+    loudness_dbfs = 20 * np.log10(np.sqrt((levels[levels > levels.max() * 0.05] ** 2).mean()))
+    assert -24 < loudness_dbfs < -17
+    assert np.abs(wave.astype(np.int32)).max() < 32767
+
+
+def test_there_is_a_block_a_sentence_and_the_same_each_time(engine: object) -> None:
+    voice = HibariVoice(engine, "gruff_smith")
+    first, again = (list(voice.synthesise("Six crowns. Mind the sparks.")) for _ in range(2))
+    assert len(first) == 2
+    assert all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
+
+
+def test_numbers_are_spoken(whisper: Whisper, engine: object) -> None:
+    heard = whisper.transcribe(spoken(engine, "The sword costs 14 crowns and 3 coppers.")).text.lower()
+    assert "14" in heard or "fourteen" in heard
+    assert "3" in heard or "three" in heard
+
+
+@pytest.mark.parametrize("text", ["", "   ", "...", "!?", "🔥🐉", "你好", "\u200b", "_", "[x](/ /)"])
+def test_what_has_no_sound_gives_no_block(engine: object, text: str) -> None:
+    assert list(HibariVoice(engine).synthesise(text)) == []
+
+
+@pytest.mark.parametrize("text", ["A" * 3000, "word " * 400, "<b>x</b> *waves* 3d6+2", "\x00abc", "éàü", "²½"])
+def test_odd_text_is_spoken_without_a_crash(engine: object, text: str) -> None:
+    blocks = list(HibariVoice(engine).synthesise(text))
+    assert blocks
+    assert max(len(block) for block in blocks) < 60 * 24_000
+
+
+def test_an_unknown_preset_is_answered_with_the_nearest() -> None:
+    with pytest.raises(InvalidInput, match="did you mean 'gruff_smith'"):
+        HibariVoice(None, "gruf_smith")
+
+
+# MiniLM
+
+
+def test_a_question_is_nearest_to_what_answers_it(minilm: MiniLm) -> None:
+    memories = [
+        "A dagger costs six crowns.",
+        "Mirelle, the innkeeper, owes you forty silver crowns.",
+        "The mines closed after miners heard voices in the deep shaft.",
+    ]
+    near = minilm.embed(memories) @ minilm.embed(["Does anyone owe you money?", "Why is the mine shut?"]).T
+    assert near.argmax(axis=0).tolist() == [1, 2]
+
+
+def test_rows_are_unit_vectors_for_any_text(minilm: MiniLm) -> None:
+    rows = minilm.embed(["", "x", "word " * 1000, "🔥", *["y"] * 40])
+    assert rows.shape == (44, 384)
+    assert rows.dtype == np.float32
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    assert minilm.embed([]).shape == (0, 384)
+
+
+# The language model
+
+
+@dataclass
+class Reply:
+    text: str
+    evaluated: int
+    """Prompt tokens that were not in the slot's cache."""
+
+
+class Smiths:
+    """Two characters at one small model, each in a slot of their own."""
+
+    def __init__(self, server: LlamaServer) -> None:
+        from openai import AsyncOpenAI
+
+        self.server = server
+        self.client = AsyncOpenAI(base_url=server.base_url, api_key=server.api_key)
+
+    def messages(self, name: str, question: str) -> list[dict[str, str]]:
+        persona = f"You are {name}, who lives in the mountain town of Ironhold and answers in one short sentence. " * 6
+        return [{"role": "system", "content": persona}, {"role": "user", "content": question}]
+
+    async def ask(
+        self, name: str, slot: int, question: str, *, tokens: int = SPOKEN_MAX_TOKENS, grammar: bool = True
+    ) -> Reply:
+        text, evaluated = "", -1
+        async with aclosing(self.chunks(name, slot, question, tokens=tokens, grammar=grammar)) as chunks:
+            async for chunk in chunks:
+                timings = (chunk.model_extra or {}).get("timings")
+                evaluated = timings["prompt_n"] if timings else evaluated
+                text += (chunk.choices[0].delta.content or "") if chunk.choices else ""
+        return Reply(text, evaluated)
+
+    async def chunks(self, name: str, slot: int, question: str, *, tokens: int, grammar: bool):  # type: ignore[no-untyped-def]
+        extras = spoken_extras(slot) if grammar else spoken_extras(slot, grammar=None)
+        stream = await self.client.chat.completions.create(
+            model="local",
+            messages=self.messages(name, question),
+            max_tokens=tokens,
+            temperature=SPOKEN_TEMPERATURE,
+            top_p=SPOKEN_TOP_P,
+            stream=True,
+            extra_body=extras,
+        )
+        async with stream:
+            async for chunk in stream:
+                yield chunk
+
+
+@pytest.fixture
+async def smiths() -> AsyncIterator[Smiths]:
+    async with LlamaServer(model_path=weights("qwen2.5-coder-0.5b-instruct-q4_k_m"), slots=2) as server:
+        smiths = Smiths(server)
+        yield smiths
+        await smiths.client.close()
+
+
+async def test_a_reply_streams_through_the_openai_client_and_is_plain_speech(smiths: Smiths) -> None:
+    reply = await smiths.ask("Grimjaw", 0, "List five swords with their prices as a table.")
+    assert reply.text[0].isupper() or reply.text[0].isdigit()
+    assert not set(reply.text) & set('*#|"\n:()[]')
+
+
+async def test_a_primed_turn_evaluates_only_what_is_new(smiths: Smiths) -> None:
+    question = "Facts: A dagger costs six crowns.\nTamsin says: How much for a dagger?"
+    cold = await smiths.ask("Grimjaw", 0, "Hello.", tokens=1)
+    primed = await smiths.ask("Grimjaw", 0, question, tokens=1)
+    answer = await smiths.ask("Grimjaw", 0, question)
+    assert cold.evaluated > 100
+    assert primed.evaluated < 40
+    assert answer.evaluated == 1
+
+
+async def test_two_characters_in_turn_keep_their_prefixes(smiths: Smiths) -> None:
+    for name, slot in (("Grimjaw", 0), ("Mirelle", 1)):
+        assert (await smiths.ask(name, slot, "Hello.", tokens=1)).evaluated > 100
+    for _ in range(2):
+        for name, slot in (("Grimjaw", 0), ("Mirelle", 1)):
+            assert (await smiths.ask(name, slot, "Where is the inn?", tokens=4)).evaluated < 20
+
+
+async def test_a_closed_stream_frees_its_slot(smiths: Smiths) -> None:
+    async with aclosing(smiths.chunks("Grimjaw", 0, "Tell me a story.", tokens=1500, grammar=False)) as chunks:
+        async for chunk in chunks:
+            if chunk.choices and chunk.choices[0].delta.content:
+                break
+    async with asyncio.timeout(20):  # 1500 tokens would take a minute
+        assert (await smiths.ask("Grimjaw", 0, "Hello.", tokens=2)).text
+
+
+async def test_a_cancelled_prefill_frees_its_slot(smiths: Smiths) -> None:
+    long_question = " ".join(f"stone{n} apple" for n in range(80))
+    begun = asyncio.Event()
+
+    async def prime() -> None:
+        async for _ in smiths.chunks("Grimjaw", 0, long_question, tokens=1, grammar=False):
+            begun.set()  # the first report of progress
+
+    priming = asyncio.create_task(prime())
+    await begun.wait()
+    priming.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await priming
+    again = await smiths.ask("Grimjaw", 0, long_question, tokens=1, grammar=False)
+    assert again.evaluated > 100, "the cancelled prefill went on to its end"
+
+
+async def test_the_event_loop_turns_while_the_model_thinks(smiths: Smiths) -> None:
+    thinking = asyncio.create_task(smiths.ask("Grimjaw", 0, "Tell me about iron.", tokens=20))
+    turns = 0
+    while not thinking.done():
+        await asyncio.wait([thinking], timeout=0.005)
+        turns += 1
+    assert turns > 20
+
+
+async def test_a_stranger_without_the_key_is_refused(smiths: Smiths) -> None:
+    from openai import AsyncOpenAI, AuthenticationError
+
+    async with AsyncOpenAI(base_url=smiths.server.base_url, api_key="guess") as stranger:
+        with pytest.raises(AuthenticationError):
+            await stranger.chat.completions.create(model="local", messages=[{"role": "user", "content": "Hi"}])
+
+
+async def test_closing_ends_a_running_reply_and_the_port(smiths: Smiths) -> None:
+    talking = asyncio.create_task(smiths.ask("Grimjaw", 0, "Tell me a story.", tokens=1500, grammar=False))
+    await smiths.ask("Mirelle", 1, "Hello.", tokens=1)
+    await smiths.server.close()
+    await smiths.server.close()
+    talking.cancel()
+    await asyncio.wait([talking])
+    with pytest.raises(Unavailable):
+        _ = smiths.server.base_url
+
+
+async def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    with pytest.raises(NotFound, match=r"model\.gguf: no such model file"):
+        await LlamaServer(model_path=file).start()
+    file.write_bytes(b"PK\x03\x04 not a model")
+    with pytest.raises(Corrupt, match="not a GGUF file"):
+        await LlamaServer(model_path=file).start()
+    file.write_bytes(b"GGUF" + bytes(1000))
+    with pytest.raises(Corrupt, match="cannot be loaded"):
+        await LlamaServer(model_path=file).start()
