@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.npc.table import Table
+from glyphoxa.observability import log
 
 if TYPE_CHECKING:
     from glyphoxa.web.peer import Peers
@@ -41,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     settings = read_settings(options.config)
     if options.campaign is not None:
         settings = settings.model_copy(update={"campaign": options.campaign.absolute()})
+    log.set_up(level=settings.logging.level, with_content=settings.logging.content)
     _need_web()
     from glyphoxa.web.serving import bind, url_of
 
@@ -69,15 +71,14 @@ async def _serve(
         raise RuntimeError("a server runs in a task")
     with Interrupts() as interrupts:
         interrupts.act = task.cancel
-        print("Loading the models ...", flush=True)
-        table = await open_table(settings, session_name=session)
+        table = await open_table(settings, session_name=session, tell=_say)
         peers: Peers | None = None
         try:
             peers = _peers(table)
             await peers.start()
             server = Server(create_app(table, connect=peers.connect, allowed_hosts=allowed_hosts))
             interrupts.act = server.stop
-            print(f"{table.campaign.name} is open at {url}   (Ctrl-C closes the table)", flush=True)
+            _say(f"{table.campaign.name} is open at {url}   (Ctrl-C closes the table)")
             await server.listen(listener)
         finally:
             interrupts.act = _say_closing
@@ -87,8 +88,12 @@ async def _serve(
             await table.close()
 
 
+def _say(line: str) -> None:
+    print(f"{line[:1].upper()}{line[1:]}", flush=True)
+
+
 def _say_closing() -> None:
-    print("Closing the table ...", flush=True)
+    _say("closing the table ...")
 
 
 def _peers(table: Table) -> Peers:

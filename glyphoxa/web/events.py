@@ -134,9 +134,10 @@ def _bars(turn: TurnRecord) -> list[Json]:
     The bar of a stage is the time that led to it. Stages before the end of speech (an answer begun on a
     partial) have a negative `from_ms`. How long the reply was is no waiting, so the audio's end has no bar.
     """
+    usual_order = list(Stage)
     reached = sorted(
         ((at_ms, stage) for stage, at_ms in turn.stages.items() if stage is not Stage.AUDIO_END),
-        key=lambda mark: mark[0],
+        key=lambda mark: (mark[0], usual_order.index(mark[1])),
     )
     if not reached:
         return []

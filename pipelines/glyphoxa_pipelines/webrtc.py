@@ -133,6 +133,16 @@ class WebRtcPeer:
             self._on_closed()
 
 
+class SoundConnection(SmallWebRTCConnection):
+    """A connection without pictures: looking for them in an offer that has none logs a warning each time."""
+
+    def video_input_track(self) -> None:
+        return None
+
+    def screen_video_input_track(self) -> None:
+        return None
+
+
 def reveal_candidates(sdp: str, remote_host: str, *, own_addresses: list[str]) -> str:
     """Replace mDNS names by addresses in an offer's candidates.
 
@@ -158,7 +168,7 @@ async def _answer(sdp: str) -> SmallWebRTCConnection:
     media = [line for line in sdp.splitlines() if line.startswith("m=")]
     if not media or not media[0].startswith("m=audio"):
         raise InvalidInput(f"the offer's first medium must be audio, it is {media[0][:40] if media else 'missing'!r}")
-    connection = SmallWebRTCConnection(connection_timeout_secs=CONNECT_WITHIN_S)
+    connection = SoundConnection(connection_timeout_secs=CONNECT_WITHIN_S)
     try:
         await connection.initialize(sdp=sdp, type="offer")
     except Exception as error:  # aiortc's parser raises whatever the broken line leads to: ValueError, KeyError, ...
