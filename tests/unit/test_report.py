@@ -312,7 +312,7 @@ def test_the_console_tells_what_a_turn_was() -> None:
         "interrupted",
         "✂",
         "1200 ms",
-        "not_addressed",
+        "not addressed",
     ):
         assert expected in text, expected
 
