@@ -1,0 +1,127 @@
+"""Sound between a browser's WebRTC and the table, with real connections on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from glyphoxa.npc.table import INPUT_RATE_HZ
+from glyphoxa.web.app import MAX_OFFER_BYTES
+from tests.support.web_client import Browser, Site, Tone, a_site, next_of, pitch_hz
+from tests.support.web_table import BRAN, TAMSIN, TONE_HZ
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with a_site() as site:
+        yield site
+
+
+async def test_what_a_microphone_hears_reaches_the_seat_at_16_khz(site: Site) -> None:
+    browser = Browser(microphone=Tone(440))
+    try:
+        await browser.accept(await site.offer("tamsin", await browser.offer()))
+        seat = site.table.seats[TAMSIN.id]
+        await site.table.wait_until(lambda: len(seat.heard) > 2 * INPUT_RATE_HZ)
+        assert pitch_hz(bytes(seat.heard[-INPUT_RATE_HZ:])) == pytest.approx(440, abs=5)
+    finally:
+        await browser.close()
+
+
+async def test_everyone_hears_the_npc_that_answers_one_of_them(site: Site) -> None:
+    listeners = [Browser(), Browser()]
+    try:
+        for player, browser in zip(("tamsin", "bran"), listeners, strict=True):
+            await browser.accept(await site.offer(player, await browser.offer()))
+        for browser in listeners:
+            await browser.wait_until_connected()
+        site.table.say(BRAN.id, "Grimjaw, sing for us.")
+        for browser in listeners:
+            await browser.wait_until_loud()
+            assert pitch_hz(bytes(browser.heard)) == pytest.approx(TONE_HZ, abs=5)
+    finally:
+        for browser in listeners:
+            await browser.close()
+
+
+async def test_nobody_hears_their_own_voice_or_another_players(site: Site) -> None:
+    speaker, listener = Browser(microphone=Tone(440)), Browser()
+    try:
+        await speaker.accept(await site.offer("tamsin", await speaker.offer()))
+        await listener.accept(await site.offer("bran", await listener.offer()))
+        await site.table.wait_until(lambda: len(site.table.seats[TAMSIN.id].heard) > 2 * INPUT_RATE_HZ)
+        assert not speaker.heard
+        assert not listener.heard
+    finally:
+        await speaker.close()
+        await listener.close()
+
+
+async def test_a_peer_that_hangs_up_frees_a_seat_held_by_it_alone(site: Site) -> None:
+    browser = Browser()
+    await browser.accept(await site.offer("tamsin", await browser.offer()))
+    assert await site.seat_state("tamsin")
+    await browser.wait_until_connected()
+    await browser.close()
+    await site.table.wait_until(lambda: not site.table.seats)
+    assert not await site.seat_state("tamsin")
+
+
+async def test_a_page_connects_its_sound_with_its_ticket_and_again_when_it_broke(site: Site) -> None:
+    first, second = Browser(), Browser()
+    try:
+        async with site.sits("tamsin") as tamsin:
+            ticket = (await next_of(tamsin, "welcome"))["ticket"]
+            await first.accept(await site.offer("tamsin", await first.offer(), ticket=ticket))
+            await first.wait_until_connected()
+            await second.accept(await site.offer("tamsin", await second.offer(), ticket=ticket))
+            await second.wait_until_connected()
+            await first.wait_until_closed()
+            site.table.say(TAMSIN.id, "Grimjaw?")
+            await second.wait_until_loud()
+            assert len(site.table.sinks) == 1
+        await second.wait_until_closed()
+        await site.table.wait_until(lambda: not site.table.seats)
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_sound_for_a_seat_somebody_else_sits_on_is_refused(site: Site) -> None:
+    browser = Browser()
+    try:
+        async with site.sits("tamsin") as tamsin:
+            await next_of(tamsin, "welcome")
+            sdp = await browser.offer()
+            for more in ({}, {"ticket": "stolen"}):
+                response = await site.offer("tamsin", sdp, **more)
+                assert response.status_code == 409
+                assert response.json()["error"]["code"] == "seat_taken"
+    finally:
+        await browser.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 422),
+        (b"{", 422),
+        (b'{"player": "tamsin"}', 422),
+        (b'{"player": "tamsin", "sdp": "v=0", "type": "answer"}', 422),
+        (b'{"player": "tamsin", "sdp": "v=0", "type": "offer", "x": 1}', 422),
+        (b'{"player": 7, "sdp": "v=0", "type": "offer"}', 422),
+        (b'{"player": "tamsin", "sdp": "v=0", "type": "offer"}', 400),
+        (b'{"player": "tamsin", "sdp": "m=video 9 X 96", "type": "offer"}', 400),
+        (b'{"player": "tamsin", "sdp": "m=audio 9 UDP/TLS/RTP/SAVPF", "type": "offer"}', 400),
+        (b'{"player": "tamsin", "sdp": "v=0\\r\\nm=audio x y z\\r\\na=rtpmap:q", "type": "offer"}', 400),
+        (b" " * (MAX_OFFER_BYTES + 1), 413),
+    ],
+)
+async def test_an_offer_that_cannot_be_used_is_refused_and_leaves_the_seat_free(
+    site: Site, body: bytes, status: int
+) -> None:
+    response = await site.http.post("/api/offer", content=body)
+    assert response.status_code == status, response.text
+    assert response.json()["error"]["message"]
+    assert site.table.seats == {}

@@ -1,0 +1,161 @@
+"""Clients of the local page: one that reads and types, and one that speaks and hears as a browser does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import numpy as np
+from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
+from av import AudioFrame, AudioResampler
+from websockets.asyncio.client import ClientConnection, connect
+
+from glyphoxa.npc.table import INPUT_RATE_HZ
+from tests.support.web_table import TwinTable, served
+
+WITHIN_S = 20
+OPUS_RATE_HZ = 48_000
+
+
+@dataclass
+class Site:
+    """A served table and what a browser would do there."""
+
+    table: TwinTable
+    origin: str
+    http: httpx.AsyncClient
+
+    @property
+    def port(self) -> int:
+        return int(self.origin.rpartition(":")[2])
+
+    @asynccontextmanager
+    async def sits(self, player: str, *, ticket: str = "") -> AsyncIterator[ClientConnection]:
+        url = f"ws://localhost:{self.port}/ws?player={player}" + (f"&ticket={ticket}" if ticket else "")
+        async with connect(url, origin=self.origin) as socket:  # type: ignore[arg-type]
+            yield socket
+
+    async def offer(self, player: str, sdp: str, **more: str) -> httpx.Response:
+        return await self.http.post("/api/offer", json={"player": player, "sdp": sdp, "type": "offer", **more})
+
+    async def seat_state(self, player: str) -> bool:
+        players = (await self.http.get("/api/table")).json()["players"]
+        return bool({p["id"]: p["taken"] for p in players}[player])
+
+
+@asynccontextmanager
+async def a_site() -> AsyncIterator[Site]:
+    """A served twin table. In the end everyone has left it and nothing listens to it any more."""
+    table = TwinTable()
+    async with served(table) as url, httpx.AsyncClient(base_url=url) as http:
+        http.headers["Origin"] = url
+        yield Site(table, url, http)
+    await table.close()
+    assert table.seats == {}
+    assert table.sinks == []
+    assert table.listeners == []
+
+
+async def next_of(socket: ClientConnection, *kinds: str) -> dict[str, Any]:
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            message: dict[str, Any] = json.loads(await socket.recv())
+            if message["type"] in kinds:
+                return message
+
+
+class Tone(MediaStreamTrack):
+    """A microphone in which a tone sounds, in real time."""
+
+    kind = "audio"
+
+    def __init__(self, hz: int) -> None:
+        super().__init__()
+        self._hz = hz
+        self._n = 0
+        self._began = 0.0
+
+    async def recv(self) -> AudioFrame:
+        loop = asyncio.get_running_loop()
+        self._began = self._began or loop.time()
+        n = OPUS_RATE_HZ // 50
+        await asyncio.sleep(max(0.0, self._began + self._n / OPUS_RATE_HZ - loop.time()))
+        at = np.arange(self._n, self._n + n)
+        samples = (9_000 * np.sin(2 * np.pi * self._hz * at / OPUS_RATE_HZ)).astype(np.int16)
+        frame = AudioFrame.from_ndarray(samples[None, :], layout="mono")
+        frame.sample_rate, frame.pts = OPUS_RATE_HZ, self._n
+        self._n += n
+        return frame
+
+
+class Browser:
+    """A WebRTC client as our page is one: audio both ways, no STUN, all candidates in the offer."""
+
+    def __init__(self, *, microphone: MediaStreamTrack | None = None) -> None:
+        self.connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+        self.connection.addTransceiver(microphone or "audio", direction="sendrecv")
+        self.connection.createDataChannel("glyphoxa")
+        self.heard = bytearray()
+        self._is_loud = asyncio.Event()
+        self._is_connected = asyncio.Event()
+        self._is_closed = asyncio.Event()
+        self._listening: list[asyncio.Task[None]] = []
+        self.connection.on("track", lambda track: self._listening.append(asyncio.create_task(self._listen(track))))
+        self.connection.on("connectionstatechange", self._on_state)
+
+    async def offer(self) -> str:
+        await self.connection.setLocalDescription(await self.connection.createOffer())
+        return self.connection.localDescription.sdp
+
+    async def accept(self, response: httpx.Response) -> str:
+        assert response.status_code == 200, response.text
+        answer = response.json()
+        await self.connection.setRemoteDescription(RTCSessionDescription(answer["sdp"], answer["type"]))
+        return str(answer["ticket"])
+
+    async def wait_until_loud(self) -> None:
+        async with asyncio.timeout(WITHIN_S):
+            await self._is_loud.wait()
+
+    async def wait_until_connected(self) -> None:
+        async with asyncio.timeout(WITHIN_S):
+            await self._is_connected.wait()
+
+    async def wait_until_closed(self) -> None:
+        async with asyncio.timeout(WITHIN_S):
+            await self._is_closed.wait()
+
+    async def close(self) -> None:
+        await self.connection.close()
+        for task in self._listening:
+            task.cancel()
+        await asyncio.gather(*self._listening, return_exceptions=True)
+
+    def _on_state(self) -> None:
+        if self.connection.connectionState == "connected":
+            self._is_connected.set()
+        elif self.connection.connectionState in ("closed", "failed"):
+            self._is_closed.set()
+
+    async def _listen(self, track: MediaStreamTrack) -> None:
+        resampler = AudioResampler("s16", "mono", INPUT_RATE_HZ)
+        with suppress(MediaStreamError):
+            while True:
+                for frame in resampler.resample(await track.recv()):
+                    pcm = frame.to_ndarray().astype(np.int16)
+                    if self.heard or np.abs(pcm.astype(int)).max() > 2_000:
+                        self.heard += pcm.tobytes()
+                    if len(self.heard) >= INPUT_RATE_HZ:  # half a second
+                        self._is_loud.set()
+
+
+def pitch_hz(pcm: bytes) -> float:
+    samples = np.frombuffer(pcm, np.int16).astype(float)
+    spectrum = np.abs(np.fft.rfft(samples * np.hanning(samples.size)))
+    return float(np.fft.rfftfreq(samples.size, 1 / INPUT_RATE_HZ)[spectrum.argmax()])

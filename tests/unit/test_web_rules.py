@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glyphoxa.domain.events import TurnFinished
+from glyphoxa.domain.ids import SpeakerId, TurnId
+from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.utterance import Correction
+from glyphoxa.web.events import event_json, marked
+from glyphoxa.web.guard import is_allowed_host, is_same_origin
+from glyphoxa_pipelines.webrtc import reveal_candidates
+from tests.support.web_table import CAMPAIGN, CORRECTION, HEARD, RAW, SECRET, SESSION
+
+
+def test_a_corrected_name_is_marked_with_what_was_heard() -> None:
+    assert marked(HEARD, RAW, [CORRECTION]) == [
+        {"text": "Good evening "},
+        {"text": "Grimjaw", "raw": "grim jaw", "why": "sounds like Grimjaw"},
+        {"text": ", how is my blade?"},
+    ]
+
+
+def test_text_that_the_corrections_do_not_explain_is_shown_unmarked() -> None:
+    assert marked("Something else.", RAW, [CORRECTION]) == [{"text": "Something else."}]
+    assert marked(HEARD, RAW, [CORRECTION, CORRECTION]) == [{"text": HEARD}]
+
+
+@given(st.lists(st.tuples(st.text(), st.text(), st.text())), st.text())
+def test_the_marked_spans_always_read_as_the_text(parts: list[tuple[str, str, str]], rest: str) -> None:
+    raw = text = ""
+    corrections = []
+    for kept, before, after in parts:
+        start = len(raw + kept)
+        corrections.append(Correction(start, start + len(before), before, after, 1.0, "phonetic", ""))
+        raw, text = raw + kept + before, text + kept + after
+    spans = marked(text + rest, raw + rest, corrections)
+    assert "".join(span["text"] for span in spans) == text + rest
+
+
+def test_the_waterfall_counts_from_the_end_of_speech_and_leaves_the_reply_itself_out() -> None:
+    stages = {Stage.AUDIO_END: 9_000, Stage.FIRST_AUDIO: 1_900, Stage.SPEECH_END: 1_000, Stage.TURN_END: 1_480}
+    assert _turn_json(stages)["bars"] == [
+        {"stage": "turn_end", "from_ms": 0, "to_ms": 480},
+        {"stage": "first_audio", "from_ms": 480, "to_ms": 900},
+    ]
+
+
+def test_stages_of_the_same_millisecond_stand_in_their_usual_order() -> None:
+    stages = {Stage.TURN_END: 5, Stage.ADDRESSED: 5, Stage.CORRECTED: 5, Stage.SPEECH_END: 5}
+    assert [bar["stage"] for bar in _turn_json(stages)["bars"]] == ["corrected", "addressed", "turn_end"]
+
+
+def test_a_turn_without_stages_has_no_waterfall() -> None:
+    assert _turn_json({})["bars"] == []
+
+
+def test_a_prompt_never_leaves_for_a_page() -> None:
+    assert SECRET not in str(_turn_json({}))
+
+
+def _turn_json(stages: dict[Stage, int]) -> dict[str, object]:
+    turn = TurnRecord(
+        TurnId("t"),
+        SESSION,
+        SpeakerId("tamsin"),
+        "Tamsin",
+        RAW,
+        HEARD,
+        None,
+        "",
+        Outcome.NOT_ADDRESSED,
+        stages=stages,
+        prompt_text=SECRET,
+    )
+    return event_json(TurnFinished(turn), CAMPAIGN)
+
+
+@pytest.mark.parametrize("host", ["localhost:8080", "127.0.0.1", "[::1]:8080", "192.168.4.2:80", "table.lan:80"])
+def test_hosts_that_no_stranger_can_point_here_are_served(host: str) -> None:
+    assert is_allowed_host(host, allowed={"table.lan"})
+
+
+@pytest.mark.parametrize("host", ["", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "[oops"])
+def test_other_hosts_are_not_served(host: str) -> None:
+    assert not is_allowed_host(host, allowed={"table.lan"})
+
+
+def test_an_origin_is_ours_only_when_scheme_host_and_port_are() -> None:
+    assert is_same_origin("http://localhost:80", "localhost:80")
+    assert not is_same_origin("file://localhost:80", "localhost:80")
+    assert not is_same_origin("null", "localhost:80")
+    assert not is_same_origin("http://localhost", "localhost:80")
+
+
+def test_hidden_candidates_are_replaced_by_where_the_request_came_from() -> None:
+    hidden = "a=candidate:1 1 udp 2113937151 9f0c.local 50000 typ host generation 0"
+    sdp = f"v=0\r\n{hidden}\r\na=mid:0\r\n"
+    assert "udp 2113937151 192.0.2.7 50000 typ host" in reveal_candidates(sdp, "192.0.2.7", own_addresses=["10.1.1.1"])
+    on_this_machine = reveal_candidates(sdp, "127.0.0.1", own_addresses=["10.1.1.1", "fd00::2"])
+    assert on_this_machine.count("50000 typ host") == 2
+    assert ".local" not in on_this_machine
+    assert reveal_candidates(sdp, "", own_addresses=[]) == sdp
