@@ -21,8 +21,8 @@ _BLOCK = 1 << 20
 class Registry:
     """Packages of whatever registry `pip` is set up for, read as archives. Nothing is installed or imported.
 
-    A context manager: the last wheel is kept for the next file that lies in it, at most one at a time, and
-    removed at the end.
+    A context manager that owns `scratch`: the last wheel is kept there for the next file that lies in it, at most
+    one at a time, and all of it is removed at the end.
     """
 
     def __init__(self, scratch: Path) -> None:
@@ -32,12 +32,13 @@ class Registry:
         self._held: tuple[str, str] | None = None
 
     def __enter__(self) -> Self:
+        self._clear()  # a process that was killed left its wheel behind
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._let_go()
+        self._clear()
 
     def offers(self, wanted: WeightFile) -> bool:
         return bool(wanted.packages)
@@ -59,7 +60,7 @@ class Registry:
     def _wheel(self, piece: PackagePart) -> Path:
         wanted = (piece.package, piece.version)
         if self._directory is None or self._held != wanted:
-            self._let_go()
+            self._clear()
             self._scratch.mkdir(parents=True, exist_ok=True)
             self._directory = Path(tempfile.mkdtemp(prefix="wheel-", dir=self._scratch))
             _pip_download(piece, self._directory)
@@ -69,9 +70,8 @@ class Registry:
             raise Unavailable(f"{piece.package}=={piece.version}: pip brought {len(wheels)} wheels instead of one")
         return wheels[0]
 
-    def _let_go(self) -> None:
-        if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+    def _clear(self) -> None:
+        shutil.rmtree(self._scratch, ignore_errors=True)
         self._directory, self._held = None, None
 
 

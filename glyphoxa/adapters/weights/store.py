@@ -200,7 +200,7 @@ class Store:
                     self.directory / ".locks" / name,
                     waiting=lambda: progress.note(f"{name}: another process is fetching it; waiting"),
                 ),
-                Registry(self.directory / ".wheels") as registry,
+                Registry(self.directory / ".wheels" / name) as registry,
             ):
                 missing = [file for file in self._artefacts[name].files if not self._is_right(home, file, progress)]
                 self._check_room(home, missing)
