@@ -58,6 +58,13 @@ class ReplyFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something went wrong that may have cost a piece its sound. The reply goes on."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class Released:
     pass
 
@@ -75,7 +82,16 @@ class Played:
 
 
 PlaybackEvent = (
-    PieceBegan | SoundCame | PieceEnded | FillerCame | ReplyEnded | ReplyFailed | Released | Cancelled | Played
+    PieceBegan
+    | SoundCame
+    | PieceEnded
+    | FillerCame
+    | ReplyEnded
+    | ReplyFailed
+    | Trouble
+    | Released
+    | Cancelled
+    | Played
 )
 
 
@@ -144,6 +160,7 @@ class Playback:
     _is_over: bool = False
     _withheld: bool = False
     _error: str = ""
+    _trouble: str = ""
 
     @property
     def is_over(self) -> bool:
@@ -191,6 +208,8 @@ class Playback:
             case ReplyFailed(error):
                 self._complete_latest()
                 self._has_ended, self._error = True, self._error or error
+            case Trouble(error):
+                self._trouble = self._trouble or error
             case Released():
                 self._is_released = True
             case Cancelled():
@@ -235,7 +254,7 @@ class Playback:
     def _end(self, *, interrupted: bool = False) -> tuple[PlaybackEffect, ...]:
         self._is_over = True
         if self._has_ended and self._pieces and not any(piece.n_samples for piece in self._pieces):
-            self._error = self._error or "the voice made no sound"
+            self._error = self._error or self._trouble or "the voice made no sound"
         heard = [piece.heard(rate_hz=self.rate_hz) for piece in self._pieces]
         return (
             Over(

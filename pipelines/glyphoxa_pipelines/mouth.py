@@ -43,7 +43,7 @@ class GraphMouth:
             self._line.send(FillerFrame(filler))
 
     def prime(self, prompt: Prompt) -> None:
-        if self._line is not None and self._speaker.turn is None:
+        if self._line is not None:
             self._line.send(PrimeFrame(prompt))
 
     def begin(self, turn: TurnId, prompt: Prompt) -> None:

@@ -12,7 +12,14 @@ from glyphoxa_processors.spoken_text import SpokenText
 
 def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
     """What the NPC has in mind, put in front of the question. First in every mouth."""
-    return HotContextInjector(parts.context, parts.listener, speaker.fail, clock=parts.clock, tools=parts.tools)
+    return HotContextInjector(
+        parts.context,
+        parts.listener,
+        speaker.fail,
+        on_trouble=speaker.worry,
+        clock=parts.clock,
+        tools=parts.tools,
+    )
 
 
 def clauses(parts: MouthParts, speaker: Speaker) -> FrameProcessor:

@@ -9,6 +9,7 @@ from typing import Any
 from pipecat.frames.frames import ErrorFrame, Frame, InterruptionFrame, LLMContextFrame
 from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
+from pipecat.services.llm_service import LLMService
 
 from glyphoxa.context.ports import HotContext, HotContextSource
 from glyphoxa.context.prompt import Prompt, with_hot_context
@@ -23,8 +24,9 @@ OnFailure = Callable[[TurnId, str], None]
 class HotContextInjector(FrameProcessor):
     """Turns a `BeginFrame` into the model's context; the given prompt stays as it is.
 
-    Stands first in a mouth, where every error of a service passes on its way up, and tells `on_failure` which
-    turn it ended.
+    Stands first in a mouth, where every error of a service passes on its way up, and tells which turn it belongs
+    to: an error of the model ends the reply (`on_failure`), any other costs at most a piece of it
+    (`on_trouble`, if given).
 
     Args:
         tools: Function schemas to declare to the model (`pipecat` `ToolsSchema`), if any.
@@ -37,6 +39,7 @@ class HotContextInjector(FrameProcessor):
         listener: Listener,
         on_failure: OnFailure,
         *,
+        on_trouble: OnFailure | None = None,
         clock: Callable[[], int],
         tools: Any = None,
         deadline_ms: int = 500,
@@ -45,6 +48,7 @@ class HotContextInjector(FrameProcessor):
         self._source = source
         self._listener = listener
         self._on_failure = on_failure
+        self._on_trouble = on_trouble or on_failure
         self._clock = clock
         self._tools = tools
         self._deadline_ms = deadline_ms
@@ -62,8 +66,9 @@ class HotContextInjector(FrameProcessor):
                 frame = PrimeFrame(with_hot_context(prompt, hot))
             case InterruptionFrame():
                 self._turn = None
-            case ErrorFrame(error=error) if direction is FrameDirection.UPSTREAM and self._turn is not None:
-                self._on_failure(self._turn, error)
+            case ErrorFrame(error=error, processor=source) if self._turn is not None:
+                ends_reply = isinstance(source, LLMService)
+                (self._on_failure if ends_reply else self._on_trouble)(self._turn, error)
             case _:
                 pass
         await self.push_frame(frame, direction)

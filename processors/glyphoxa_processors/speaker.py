@@ -39,6 +39,7 @@ from glyphoxa.turns.playback import (
     ReplyFailed,
     SoundBegins,
     SoundCame,
+    Trouble,
 )
 from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
 
@@ -51,8 +52,8 @@ _BEHIND_S = 0.1
 class Speaker(FrameProcessor):
     """The last processor of a mouth, and the ledger of its turns: each begun one ends in exactly one `Finished`.
 
-    `begin`, `release`, `cancel`, `fail` and `fill` are called in the event loop and take effect at once; they do
-    not wait behind frames. Sound of any other turn than the one begun last is dropped.
+    `begin`, `release`, `cancel`, `fail`, `worry` and `fill` are called in the event loop and take effect at once;
+    they do not wait behind frames. Sound of any other turn than the one begun last is dropped.
 
     Args:
         patience_ms: A reply that makes no progress for so long has failed. Services keep shorter deadlines of
@@ -104,6 +105,10 @@ class Speaker(FrameProcessor):
 
     def fail(self, turn: TurnId, error: str) -> None:
         self._on(turn, ReplyFailed(error))
+
+    def worry(self, turn: TurnId, error: str) -> None:
+        """Remember what went wrong, as the reason if nothing of the reply can be heard."""
+        self._on(turn, Trouble(error))
 
     def cancel(self, turn: TurnId) -> None:
         """Stop now. What was being heard fades out, so that it does not click."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from pipecat.services.openai.base_llm import OpenAILLMSettings
 
 from glyphoxa.domain import turn as turns
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceStarted
 from glyphoxa_processors.llm import SpokenLLM
-from tests.support.pipecat_fakes import DEADLINE_S, GRIMJAW, Memory, ModelServer, model_server, prompt, stage
+from glyphoxa_processors.local_services import make_tts
+from tests.support.pipecat_fakes import DEADLINE_S, GRIMJAW, Memory, ModelServer, hum, model_server, prompt, stage
 
 
 @pytest.fixture
@@ -152,6 +154,30 @@ async def test_a_model_that_never_begins_ends_the_turn_as_timed_out(server: Mode
         play.begin("t2")
         play.release("t2")
         assert (await play.finished("t2")).error == ""
+
+
+async def test_a_clause_that_the_voice_cannot_say_does_not_cost_the_rest(server: ModelServer) -> None:
+    def stumbles(text: str) -> Iterator[NDArray[np.int16]]:
+        if text.startswith("Well"):
+            raise RuntimeError("no such sound")
+        yield from hum()(text)
+
+    async with stage(server, tts=make_tts(stumbles, voice="stumbling")) as play:
+        play.begin()
+        play.release()
+        finished = await play.finished()
+        assert finished.heard == "The blade is ready."
+        assert finished.error == ""
+
+
+async def test_a_voice_that_fails_throughout_is_the_reason_for_the_silence(server: ModelServer) -> None:
+    def broken(text: str) -> Iterator[NDArray[np.int16]]:
+        raise RuntimeError("the voice is gone")
+
+    async with stage(server, tts=make_tts(broken, voice="broken")) as play:
+        play.begin()
+        play.release()
+        assert "the voice is gone" in (await play.finished()).error
 
 
 async def test_a_reply_of_which_nothing_may_be_said_is_withheld(server: ModelServer) -> None:

@@ -42,6 +42,7 @@ async def test_the_pipeline_in_the_documentation_gives_an_npc_its_voice(tmp_path
                 host=host,
                 context=Memory(),
                 tools=None,
+                others=(),
                 listener=listen,
                 sink=lambda _, pcm: sound.extend(pcm),
                 now_ms=now_ms,

@@ -19,6 +19,7 @@ from glyphoxa.turns.playback import (
     ReplyFailed,
     SoundBegins,
     SoundCame,
+    Trouble,
 )
 
 CHUNK = 480
@@ -144,6 +145,21 @@ def test_a_voice_without_sound_is_an_error() -> None:
     playback = Playback()
     playback.on(PieceBegan("Well met."))
     assert over(playback.on(ReplyEnded())).error == "the voice made no sound"
+
+
+def test_trouble_with_one_piece_is_the_reason_only_if_nothing_is_heard() -> None:
+    playback = Playback()
+    playback.on(PieceBegan("Well met."))
+    playback.on(Trouble("no such voice"))
+    assert over(playback.on(ReplyEnded())).error == "no such voice"
+    playback = Playback()
+    playback.on(Released())
+    playback.on(PieceBegan("Ahem."))
+    playback.on(Trouble("no such sound"))
+    playback.on(PieceBegan("Yes."))
+    playback.on(SoundCame(CHUNK))
+    playback.on(ReplyEnded())
+    assert over(played_out(playback)).error == ""
 
 
 def test_a_piece_without_sound_does_not_block_the_next() -> None:
