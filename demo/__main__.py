@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=HERE / "out", help="where the recording and the report go")
     parser.add_argument("--script", type=Path, default=HERE / "evening.yaml", help="who says what, and when")
-    parser.add_argument("--config", type=Path, help="settings (YAML); left out: local models and database")
+    parser.add_argument("--config", type=Path, default=HERE / "settings.yaml", help="which models and database")
     parser.add_argument("--opener", default="demo.opener:open_local", help=argparse.SUPPRESS)
 
 

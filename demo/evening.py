@@ -44,7 +44,7 @@ class Run:
 
     script: Path
     out: Path
-    config: Path | None
+    config: Path
     opener: str
 
 
@@ -116,7 +116,7 @@ def _run_session(run: Run, number: int, campaign_file: Path) -> int:
     It has a process group of its own, or the terminal's Ctrl-C would reach it a second time while it closes.
     """
     command = [sys.executable, "-m", "demo", "--script", str(run.script), "--out", str(run.out), "--opener", run.opener]
-    command += ["--config", str(run.config.resolve())] if run.config else []
+    command += ["--config", str(run.config.resolve())]
     command += ["session", "--number", str(number), "--campaign", str(campaign_file)]
     root = str(Path(__file__).resolve().parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -13,12 +13,10 @@ from glyphoxa.npc.table import Table
 class OpenTable(Protocol):
     """Lays a table for a campaign file. The caller closes it. `tell` takes lines about what takes long."""
 
-    async def __call__(
-        self, campaign: Path, *, session: str, config: Path | None, tell: Callable[[str], None]
-    ) -> Table: ...
+    async def __call__(self, campaign: Path, *, session: str, config: Path, tell: Callable[[str], None]) -> Table: ...
 
 
-async def open_local(campaign: Path, *, session: str, config: Path | None, tell: Callable[[str], None]) -> Table:
+async def open_local(campaign: Path, *, session: str, config: Path, tell: Callable[[str], None]) -> Table:
     """The table as `glyphoxa serve` opens it.
 
     Raises:

@@ -249,7 +249,7 @@ class TwinTable:
             listener(event)
 
 
-async def open_twin(campaign: Path, *, session: str, config: Path | None, tell: Callable[[str], None]) -> Table:
+async def open_twin(campaign: Path, *, session: str, config: Path, tell: Callable[[str], None]) -> Table:
     """A table that hears the demo's own script. Its memory lies beside the campaign file."""
     number = int(session.rpartition("-")[2])
     script = read_evening(Path(__file__).parents[2] / "demo" / "evening.yaml").session(number)

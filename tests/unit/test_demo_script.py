@@ -16,6 +16,7 @@ from demo.report import evening_json, figures
 from demo.script import Evening, read_evening
 from glyphoxa.adapters.audio.wav import read_recording, samples_of
 from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.turn import Outcome
@@ -37,7 +38,7 @@ def played(evening: Evening, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     campaign = copy_campaign(evening.campaign, read_campaign(evening.campaign).campaign, out)
 
     async def session(number: int) -> SessionPlayed:
-        table = await open_twin(campaign, session=f"s-{number}", config=None, tell=lambda _: None)
+        table = await open_twin(campaign, session=f"s-{number}", config=DEMO, tell=lambda _: None)
         script = evening.session(number)
         return await play_session(evening, script, table, out=out, tell=lambda _: None)
 
@@ -61,6 +62,13 @@ def test_the_campaign_is_what_an_evening_needs(evening: Evening) -> None:
     assert all(len(secret.known_by) == 1 for secret in campaign.secrets)
     assert {secret.known_by for secret in campaign.secrets} == {frozenset({npc.id}) for npc in campaign.npcs}
     assert len({name for session in evening.sessions for line in session.lines for name in line.names}) >= 8
+
+
+def test_the_demo_needs_no_key(evening: Evening) -> None:
+    settings = read_settings(evening.folder / "settings.yaml")
+    assert settings.has_memory
+    assert (settings.providers.stt.name, settings.providers.tts.name) == ("whisper", "hibari")
+    assert settings.providers.llm.name.startswith("qwen")
 
 
 def test_the_expected_names_of_a_line_stand_in_it_and_in_the_campaign(evening: Evening) -> None:
