@@ -13,13 +13,15 @@ from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
 from glyphoxa.bootstrap.engines import EarOrder, MouthOrder
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.judgement.safety import SafetyFilter
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.speech.sentences import Splitter
-from glyphoxa_pipelines import cascaded, ear
+from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import Host
 from glyphoxa_pipelines.parts import EarParts, MouthParts, Pauses
+from glyphoxa_pipelines.s2s import S2sParts
 from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts, local_services
 from glyphoxa_processors.recogniser import Recogniser
 from glyphoxa_processors.tools import declare
@@ -38,6 +40,11 @@ async def open_ear(order: EarOrder) -> Ear:
 async def open_cascaded(order: MouthOrder) -> Mouth:
     """The entry point `cascaded`."""
     return await cascaded.build(mouth_parts(order))
+
+
+async def open_s2s(order: MouthOrder) -> Mouth:
+    """The entry point `s2s`."""
+    return await s2s.build(s2s_parts(order))
 
 
 def ear_parts(order: EarOrder) -> EarParts:
@@ -76,6 +83,30 @@ def mouth_parts(order: MouthOrder) -> MouthParts:
         listener=order.listener,
         host=_host(order),
         tools=declare(order.tools) if has_tools and order.tools is not None else None,
+        clock=order.now_ms,
+    )
+
+
+def s2s_parts(order: MouthOrder) -> S2sParts:
+    """What the settings make of a speech-to-speech mouth.
+
+    Raises:
+        InvalidInput: No service is set, or its key is missing.
+    """
+    provider = order.settings.providers.s2s
+    if provider.name == "none":
+        raise InvalidInput(
+            f"NPC {order.npc.id!r} has engine s2s, but providers.s2s.name is none; set it to openai-realtime"
+        )
+    return S2sParts(
+        npc=order.npc,
+        session=s2s.make_session(provider, voice=order.npc.voice.provider_voice),
+        context=order.context,
+        new_clean=lambda: SafetyFilter(order.npc.name, others=order.others).clean,
+        sink=order.sink,
+        listener=order.listener,
+        host=_host(order),
+        tools=order.tools,
         clock=order.now_ms,
     )
 

@@ -1,0 +1,87 @@
+"""Whole ears and mouths with cloud services in them, each behind a server of its provider's protocol."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.servers.deepgram import DeepgramServer, Heard, Word
+from benchmarks.servers.openai import OpenAiServer, Reply, ToolCall
+from glyphoxa.domain.heard import EagerTurn, PartialHeard, TurnEnded
+from glyphoxa.domain.turn import Stage
+from glyphoxa.npc.mouth import Marked, SentenceStarted
+from glyphoxa_pipelines.parts import Pauses
+from glyphoxa_processors.cloud_llm import make_llm
+from glyphoxa_processors.cloud_stt import make_stt
+from glyphoxa_processors.cloud_tts import make_tts
+from glyphoxa_processors.tools import declare
+from tests.support.memory_twins import tools_of
+from tests.support.pipecat_fakes import Scripted, listening, stage
+from tests.support.provider import KEYS, ProviderNamed
+
+WORDS = (Word("Where"), Word("is"), Word("glif", 0.4), Word("oxa?", 0.5))
+PAUSES = Pauses(end_of_turn_ms=220, unfinished_ms=260)
+SCRIPTS = {
+    "deepgram-nova": (Heard(60, "interim", WORDS[:2]), Heard(120, "interim", WORDS)),
+    "deepgram-flux": (Heard(60, "StartOfTurn", WORDS[:2]), Heard(120, "Update", WORDS)),
+}
+
+
+@pytest.mark.parametrize("name", ["deepgram-nova", "deepgram-flux"])
+async def test_an_ear_ends_a_turn_by_itself_whichever_service_recognises_the_words(name: str) -> None:
+    async with DeepgramServer(SCRIPTS[name], on_finalize=WORDS) as server:
+        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Glyphoxa"], environ=KEYS)
+        async with listening(Scripted({}), stt=stt, pauses=PAUSES) as play:
+            play.detect(speech=True)
+            play.hear(100, ms=200)
+            partial = await play.until(PartialHeard)
+            play.detect(speech=False)
+            eager = await play.until(EagerTurn)
+            ended = await play.until(TurnEnded)
+    assert partial.text.startswith("Where is")
+    assert eager.draft.text == ended.draft.text == "Where is Glyphoxa?"
+    assert ended.draft.raw_text == "Where is glif oxa?"
+    assert [event for event in play.events if isinstance(event, TurnEnded)] == [ended]
+
+
+async def test_a_cascaded_mouth_looks_something_up_and_says_it_with_cloud_services() -> None:
+    """R-023: the look-up is part of the turn, and the turn is one reply."""
+    look_up = Reply(tool_calls=(ToolCall("memory_query_entities", '{"name": "Grimjaw"}'),))
+    async with OpenAiServer([look_up, Reply("To the Wardens. Why?")], key="secret-1234") as server:
+        provider = ProviderNamed("openai", server.base_url)
+        llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
+        async with stage(server, llm=llm, tts=tts, tools=declare(tools_of(tier="FAST"))) as play:  # type: ignore[arg-type]
+            play.begin()
+            play.release()
+            finished = await play.finished()
+    assert finished.error == ""
+    assert finished.reply == finished.heard == "To the Wardens. Why?"
+    assert len(play.sound) == finished.audio_ms * 48 > 0
+    assert [started.text for started in play.of(SentenceStarted)] == ["To the Wardens.", "Why?"]
+    assert [mark.stage for mark in play.of(Marked)].count(Stage.FIRST_TOKEN) == 1
+    assert [speech["input"] for speech in server.speeches] == ["To the Wardens.", "Why?"]
+
+
+async def test_a_model_that_dies_in_the_middle_fails_the_turn_and_the_next_one_is_answered() -> None:
+    replies = [Reply("Once. There was a smith who", dies_after=4), Reply("Aye.")]
+    async with OpenAiServer(replies) as server:
+        provider = ProviderNamed("openai", server.base_url)
+        llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
+        async with stage(server, llm=llm, tts=tts) as play:  # type: ignore[arg-type]
+            play.begin()
+            play.release()
+            assert (await play.finished()).error
+            play.begin("t2")
+            play.release("t2")
+            assert (await play.finished("t2")).heard == "Aye."
+
+
+async def test_a_voice_that_refuses_fails_the_turn() -> None:
+    async with OpenAiServer([Reply("Aye.")]) as model, OpenAiServer(refuse_with=429) as voice:
+        llm = make_llm(ProviderNamed("openai", model.base_url), environ=KEYS)
+        tts = make_tts(ProviderNamed("openai", voice.base_url), environ=KEYS)
+        async with stage(model, llm=llm, tts=tts) as play:  # type: ignore[arg-type]
+            play.begin()
+            play.release()
+            finished = await play.finished()
+    assert finished.error
+    assert finished.heard == ""
