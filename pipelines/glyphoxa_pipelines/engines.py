@@ -102,6 +102,7 @@ def s2s_parts(order: MouthOrder) -> S2sParts:
         npc=order.npc,
         session=s2s.make_session(provider, voice=order.npc.voice.provider_voice),
         context=order.context,
+        new_splitter=Splitter,
         new_clean=lambda: SafetyFilter(order.npc.name, others=order.others).clean,
         sink=order.sink,
         listener=order.listener,

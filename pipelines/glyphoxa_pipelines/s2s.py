@@ -26,7 +26,7 @@ from glyphoxa_processors.frames import BeginFrame
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.realtime_voice import HeardFrame, RealtimeVoice, Session
 from glyphoxa_processors.speaker import Speaker
-from glyphoxa_processors.spoken_text import Clean
+from glyphoxa_processors.spoken_text import Clean, Splitter
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -42,6 +42,7 @@ class S2sParts:
     npc: Npc
     session: Session
     context: HotContextSource
+    new_splitter: Callable[[], Splitter]
     new_clean: Callable[[], Clean]
     sink: AudioSink
     listener: Listener
@@ -100,6 +101,7 @@ class S2sMouth:
             self._npc.id,
             parts.session,
             tools=parts.tools,
+            new_splitter=parts.new_splitter,
             new_clean=parts.new_clean,
             listener=self._report,
             on_failure=self._speaker.fail,

@@ -31,6 +31,7 @@ from glyphoxa_processors.frames import (
     ReplyEndFrame,
 )
 from glyphoxa_processors.hot_context import OnFailure
+from glyphoxa_processors.spoken_text import Clean, Splitter
 
 SESSION_RATE_HZ = 24_000
 
@@ -73,8 +74,7 @@ class RealtimeVoice(FrameProcessor):
 
     Args:
         tools: Declared to the session and performed here, by the NPC's tier.
-        new_clean: The safety filter of one reply. Words come together with their sound, so what it withholds is
-            neither said nor in the reply.
+        new_clean: The safety filter of one reply. A clause that it withholds is neither said nor in the reply.
     """
 
     def __init__(
@@ -83,7 +83,8 @@ class RealtimeVoice(FrameProcessor):
         session: Session,
         *,
         tools: MemoryTools | None,
-        new_clean: Callable[[], Callable[[str], str | None]],
+        new_splitter: Callable[[], Splitter],
+        new_clean: Callable[[], Clean],
         listener: Listener,
         on_failure: OnFailure,
         clock: Callable[[], int],
@@ -92,6 +93,7 @@ class RealtimeVoice(FrameProcessor):
         self._npc = npc
         self._session = session
         self._tools = tools
+        self._new_splitter = new_splitter
         self._new_clean = new_clean
         self._listener = listener
         self._on_failure = on_failure
@@ -147,7 +149,7 @@ class RealtimeVoice(FrameProcessor):
             await self._send(event)
 
     async def _answer(self, turn: TurnId, messages: list[Message]) -> None:
-        pieces = Pieces(turn, clean=self._new_clean())
+        pieces = Pieces(turn, splitter=self._new_splitter(), clean=self._new_clean())
         try:
             connection = await self._connected()
             for event in self._talk.ask(messages):
@@ -162,7 +164,11 @@ class RealtimeVoice(FrameProcessor):
         except (OpenAIError, WebSocketException, OSError, TimeoutError, _Failed) as error:
             self._on_failure(turn, f"speech-to-speech: {_reason(error)}")
             await self._disconnect()
-        for frame in pieces.end():
+        last = pieces.end()
+        if pieces.text:
+            self._talk.replied(self._item_id, pieces.text)
+        for frame in last:
+            self._mark_first_sentence(turn, frame, pieces)
             await self.push_frame(frame)
 
     async def _respond(
@@ -195,8 +201,6 @@ class RealtimeVoice(FrameProcessor):
                 case "response.done":
                     if event.response.status in ("failed", "incomplete"):
                         raise _Failed(_why(event.response))
-                    if pieces.text:
-                        self._talk.replied(self._item_id, pieces.text)
                     return [item for item in event.response.output or [] if item.type == "function_call"]
                 case _:
                     pass
@@ -321,62 +325,59 @@ class _Failed(Exception):
 
 
 class Pieces:
-    """Cuts words and sound that arrive side by side into pieces that a speaker can account for.
+    """Cuts words and sound that arrive side by side into clauses that a speaker can account for.
 
-    The protocol does not say which word a sound belongs to; they arrive in step, the words a little early. So a piece
-    is the whole words that are there when sound comes. The latest sound is kept back, so that the last words
-    always have one.
+    The protocol does not say which word a sound belongs to; they arrive in step, the words a little early. So a
+    clause begins with the sound that comes when its words are whole, which is also what a safety filter needs to
+    judge it. The latest sound is kept back, so that the last words always have one.
     """
 
-    def __init__(self, turn: TurnId, *, clean: Callable[[str], str | None]) -> None:
+    def __init__(self, turn: TurnId, *, splitter: Splitter, clean: Clean) -> None:
         self._turn = turn
+        self._splitter = splitter
         self._clean = clean
-        self._words = ""
+        self._clauses: list[str] = []
         self._sound = b""
         self._is_open = False
         self._withheld = False
+        self.has_words = False
         self.n_begun = 0
         self.text = ""
 
-    @property
-    def has_words(self) -> bool:
-        return bool(self.text or self._words.strip())
-
     def take_words(self, words: str) -> None:
-        self._words += words
+        self.has_words = self.has_words or bool(words.strip())
+        self._clauses += self._splitter.push(words)
 
     def take_sound(self, sound: bytes) -> list[Frame]:
-        ready, self._sound = self._sound, sound
-        if not ready:
+        if not self._clauses and not (self.n_begun or self._withheld):
+            self._sound += sound  # nothing may be said before it is known what it is
             return []
-        cut = self._words.rfind(" ")
-        whole, self._words = self._words[: cut + 1].strip(), self._words[cut + 1 :]
-        return self._piece(whole, ready)
+        ready, self._sound = self._sound, sound
+        return self._piece(ready)
 
     def end(self) -> list[Frame]:
-        words, self._words = self._words.strip(), ""
-        frames = self._piece(words, self._sound) if words or self._sound else []
+        self._clauses += self._splitter.flush()
+        frames = self._piece(self._sound)
+        self._sound = b""
         if self._is_open:
             frames.append(PieceEndFrame(self._turn))
         return [*frames, ReplyEndFrame(self._turn, withheld=self._withheld and not self.n_begun)]
 
-    def _piece(self, words: str, sound: bytes) -> list[Frame]:
+    def _piece(self, sound: bytes) -> list[Frame]:
         frames: list[Frame] = []
-        if words:
+        if self._clauses:
             if self._is_open:
                 frames.append(PieceEndFrame(self._turn))
-            allowed = (self._clean(words) or "").strip()
+            allowed = " ".join(kept.strip() for clause in self._clauses if (kept := self._clean(clause)))
+            self._clauses = []
             self._is_open = bool(allowed)
+            self._withheld = self._withheld or not allowed
             if allowed:
                 self.n_begun += 1
                 self.text = f"{self.text} {allowed}".strip()
                 frames.append(PieceFrame(self._turn, allowed))
-            else:
-                self._withheld = True
         if self._is_open and sound:
             frames.append(TTSAudioRawFrame(sound, SESSION_RATE_HZ, 1))
-        elif not self._is_open and not self._withheld:
-            self._sound = sound + self._sound  # words are still to come
         return frames
 
 

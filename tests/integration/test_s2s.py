@@ -21,7 +21,7 @@ from glyphoxa.npc.tools import MemoryTools
 from glyphoxa_pipelines.host import Host
 from glyphoxa_pipelines.s2s import S2sParts, build, make_session
 from tests.support.memory_twins import tools_of
-from tests.support.pipecat_fakes import DEADLINE_S, GRIMJAW, Memory
+from tests.support.pipecat_fakes import DEADLINE_S, GRIMJAW, Memory, SentenceSplitter
 from tests.support.provider import KEYS, ProviderNamed
 
 PERSONA = Message("system", "You are Grimjaw.")
@@ -87,6 +87,7 @@ async def play_with(
         npc=GRIMJAW,
         session=session,
         context=Memory(facts),
+        new_splitter=SentenceSplitter,
         new_clean=lambda: clean,
         sink=play.take_sound,
         listener=play.take_event,
@@ -147,15 +148,15 @@ async def test_nothing_is_heard_before_the_release() -> None:
 
 
 async def test_a_cancelled_reply_is_cut_on_both_sides_to_what_was_heard() -> None:
-    reply = SpokenReply("It is sharp and it is yours to carry home.", holds_after=5)
+    reply = SpokenReply("It is sharp, my friend, and bright. It is yours to carry home.", holds_after=9)
     async with brisk([reply, SpokenReply("Aye.")]) as server, play_with(server) as play:
         play.begin()
         play.release()
-        await play.until(lambda: len(play.sound) >= 48 * 60)
+        await play.until(lambda: len(play.sound) >= 48 * 150)
         play.mouth.cancel(TurnId("t1"))
         finished = await play.finished()
         assert finished.interrupted
-        assert "It is sharp and it".startswith(finished.heard)
+        assert "It is sharp, my friend, and bright.".startswith(finished.heard)
         assert finished.heard
         [conversation] = server.conversations
         await server.wait_until(
@@ -170,7 +171,7 @@ async def test_a_cancelled_reply_is_cut_on_both_sides_to_what_was_heard() -> Non
 
 
 async def test_a_reply_cancelled_before_it_was_heard_is_taken_back() -> None:
-    reply = SpokenReply("It is sharp and it is yours.", holds_after=4)
+    reply = SpokenReply("It is sharp. It is yours now.", holds_after=5)
     async with brisk([reply, SpokenReply("Aye.")]) as server, play_with(server) as play:
         play.begin()
         await play.until(lambda: Stage.FIRST_SENTENCE in [mark.stage for mark in play.of(Marked)])
