@@ -155,7 +155,7 @@ def test_a_wrong_setting_is_told_in_the_words_of_the_server(reachable_dir: Path)
 def test_a_private_directory_is_refused_and_stays_private(reachable_dir: Path) -> None:
     private = reachable_dir / "private"
     private.mkdir(mode=0o700)
-    with pytest.raises(InvalidInput, match="cannot reach .*private"):
+    with pytest.raises(InvalidInput, match=r"cannot reach .*private"):
         EmbeddedPostgres(private / "data").start()
     assert private.stat().st_mode & 0o777 == 0o700
 

@@ -19,16 +19,19 @@ SELECT e.utterance_id, e.session_id, e.speaker_name, e.text, e.timestamp,
 -- dense --
 -- What $2 witnessed and is near in meaning to the question's embedding $4, nearest first. Exact within that set:
 -- the distance is computed for every visible utterance. Score is the cosine, at least $7.
-SELECT e.utterance_id, e.session_id, e.speaker_name, e.text, e.timestamp, 1 - (c.embedding <=> $4) AS score
-  FROM session_entries e
-  JOIN chunks c ON c.campaign_id = e.campaign_id AND c.id = e.utterance_id
- WHERE e.campaign_id = $1
-   AND $2 = ANY (e.witnesses)
-   AND NOT e.utterance_id = ANY ($5)
-   AND lower(e.text) <> lower($3)
-   AND 1 - (c.embedding <=> $4) >= $7
- ORDER BY c.embedding <=> $4
- LIMIT $6;
+-- Only ids and distances are carried through the sort, and each distance is computed once.
+WITH near AS MATERIALIZED (
+    SELECT e.id, c.embedding <=> $4 AS distance
+      FROM session_entries e
+      JOIN chunks c ON c.campaign_id = e.campaign_id AND c.id = e.utterance_id
+     WHERE e.campaign_id = $1
+       AND $2 = ANY (e.witnesses)
+       AND NOT e.utterance_id = ANY ($5)
+       AND lower(e.text) <> lower($3)),
+nearest AS MATERIALIZED (SELECT id, distance FROM near WHERE distance <= 1 - $7::float8 ORDER BY distance LIMIT $6)
+SELECT e.utterance_id, e.session_id, e.speaker_name, e.text, e.timestamp, 1 - n.distance AS score
+  FROM nearest n JOIN session_entries e ON e.campaign_id = $1 AND e.id = n.id
+ ORDER BY n.distance;
 
 -- missing --
 -- The oldest utterances that have no embedding yet.
