@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -23,7 +24,7 @@ Open = Callable[..., AbstractAsyncContextManager[Page]]
 
 @pytest.fixture
 async def table() -> AsyncIterator[TwinTable]:
-    table = TwinTable(reply_ms=4_000)
+    table = TwinTable(reply_ms=3_000)
     yield table
     await table.close()
 
@@ -115,8 +116,8 @@ async def test_two_browsers_share_a_table(table: TwinTable, opened: Open) -> Non
         await expect(first.locator('.person[data-id="bran"]')).not_to_have_class(re.compile("away"))
         await say(first, "Grimjaw, sing!")
         await expect(second.locator("#log .said.player:not(.mine) .words")).to_have_text("Grimjaw, sing!")
-        for page in (first, second):
-            assert (await page.evaluate(LOUDNESS, 800))["rms"] > 0.05
+        sounds = await asyncio.gather(*(page.evaluate(LOUDNESS, 1_500) for page in (first, second)))
+        assert all(sound["rms"] > 0.05 for sound in sounds)
         await second.select_option("#scene", "inn-night")
         await expect(first.locator("#place")).to_have_text("The Drowned Lantern, night")
         await expect(first.locator('.person[data-id="grimjaw"]')).to_have_count(0)
