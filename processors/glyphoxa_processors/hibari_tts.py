@@ -27,6 +27,8 @@ class HibariTTS(TTSService):
             push_start_frame=True,
             push_stop_frames=True,
             push_text_frames=False,
+            # It is not a provider that may have stopped answering: the next clause may have a sound again.
+            max_consecutive_zero_audio_contexts=0,
             sample_rate=OUTPUT_RATE_HZ,
             settings=TTSSettings(model="hibari", voice=voice, language=None),
         )
@@ -57,13 +59,18 @@ class HibariTTS(TTSService):
                 hand_over(error)
 
         self._executor.submit(synthesise)
+        has_sound = False
         try:
             while (part := await parts.get()) is not None:
                 if isinstance(part, Exception):
                     await self.push_error(f"the voice failed: {part}", exception=part)
-                    return
+                    break
+                has_sound = True
                 await self.stop_ttfb_metrics()
                 yield TTSAudioRawFrame(part, OUTPUT_RATE_HZ, 1, context_id=context_id)
+            if not has_sound:
+                # pipecat would wait three seconds for it, and the next clause with it.
+                await self.remove_audio_context(context_id)
         finally:
             stop.set()
 
