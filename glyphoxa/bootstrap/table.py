@@ -157,7 +157,7 @@ class LiveTable:
             graph=graph,
             talk=past_talk,
             spotter=KeywordSpotter(names),
-            present=lambda: self._scene.npcs,
+            present=lambda: {npc: campaign.npc(npc).name for npc in self._scene.npcs},
             known_utterances=self._known_utterances,
         )
         self._context = HotContextAssembly(

@@ -15,6 +15,7 @@ from typing import TypeVar
 from glyphoxa.context.knowledge import entity_sentences, within
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.relevance import bears_on_question, without_call
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
@@ -125,7 +126,8 @@ class HotContextAssembly:
         prompt cache has seen on a partial transcript stays the beginning of the final prompt.
         """
         asks_of_the_past = self._prefetch.spotter.spot(question).temporal
-        ranked = [*said, *looked_up] if asks_of_the_past else [*looked_up, *said]
+        past = [fact for fact in said if bears_on_question(fact, npc=npc)]
+        ranked = [*past, *looked_up] if asks_of_the_past else [*looked_up, *past]
         by_text = {fact.text: fact for fact in ranked}
         shown = [text for text in self._shown.get(npc, ()) if text in by_text]
         order = list(dict.fromkeys([*shown, *by_text]))[: self._budgets.max_facts]
@@ -171,8 +173,9 @@ class HotContextAssembly:
     async def _past_talk(self, npc: NpcId, question: str) -> tuple[Recalled, ...]:
         if self._talk is None or not question:
             return ()
+        asked = without_call(question, self._campaign.npc(npc).name)
         exclude = self._known_utterances(npc)
-        return tuple(await self._talk.recall(self._campaign.id, npc, question, exclude=exclude))
+        return tuple(await self._talk.recall(self._campaign.id, npc, asked, exclude=exclude))
 
     async def _part(self, name: str, part: Awaitable[T], deadline_ms: int, late: list[str]) -> T | None:
         try:

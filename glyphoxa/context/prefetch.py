@@ -8,11 +8,12 @@ simply not there yet. Nothing of this is awaited by the voice path.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from loguru import logger
 
 from glyphoxa.context.knowledge import entity_sentences
+from glyphoxa.context.relevance import without_call
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
@@ -24,7 +25,7 @@ class Prefetch:
     """What was looked up ahead for the speech that is going on.
 
     Args:
-        present: The NPCs in the scene, asked for at each partial.
+        present: The NPCs in the scene, with their names, asked for at each partial.
         known_utterances: What an NPC's prompt already holds, so that it is not recalled again.
         deadline_ms: After this a look-up is given up; well above what a healthy database needs.
     """
@@ -36,7 +37,7 @@ class Prefetch:
         graph: KnowledgeGraph | None,
         talk: PastTalk | None,
         spotter: KeywordSpotter,
-        present: Callable[[], Sequence[NpcId]],
+        present: Callable[[], Mapping[NpcId, str]],
         known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
         deadline_ms: int = 1_000,
         min_words: int = 3,
@@ -75,8 +76,8 @@ class Prefetch:
         is_worth_asking = spotted.temporal or bool(spotted.entity_ids) or len(words) > self._min_words
         if self._talk is not None and is_worth_asking and self._asked.get(player) != question:
             self._asked[player] = question
-            for npc in self._present():
-                self._start(self._fetch_talk(npc, question))
+            for npc, name in self._present().items():
+                self._start(self._fetch_talk(npc, without_call(question, name)))
 
     def entity(self, entity: EntityId) -> Sequence[str]:
         """What is known of an entity, if it has been fetched."""

@@ -99,6 +99,8 @@ class LogTwin:
                 session_id=u.session_id,
                 utterance_id=u.id,
                 reason="witnessed",
+                speaker_id=u.speaker_id,
+                shared_words=len(asked & set(u.text.lower().strip(".").split())),
             )
             for u in self.utterances.values()
             if npc in u.witnesses and u.id not in exclude and asked & set(u.text.lower().strip(".").split())

@@ -14,7 +14,7 @@ from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.transcript_log import at_ms
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.fusion import fuse_convex
 
@@ -84,7 +84,7 @@ class PostgresPastTalk:
                     )
         finally:
             embedding.cancel()
-        return _fused(lexical, dense, limit)
+        return _fused(lexical, dense, npc, limit)
 
     async def _embed_question(self, question: str) -> np.ndarray[Any, np.dtype[np.float32]] | None:
         if self._embed is None:
@@ -132,8 +132,12 @@ def name_words(question: str) -> str:
     return " ".join(word for word in found if word not in ("I'm", "I'd", "I'll", "I've"))
 
 
-def _fused(lexical: Sequence[asyncpg.Record], dense: Sequence[asyncpg.Record], limit: int) -> list[Recalled]:
+def _fused(
+    lexical: Sequence[asyncpg.Record], dense: Sequence[asyncpg.Record], npc: NpcId, limit: int
+) -> list[Recalled]:
     rows = {row["utterance_id"]: row for row in (*lexical, *dense)}
+    shared = {row["utterance_id"]: row["shared"] for row in lexical}
+    similarity = {row["utterance_id"]: row["score"] for row in dense}
     ranking = fuse_convex(
         [
             (_LEXICAL_WEIGHT, {row["utterance_id"]: row["score"] for row in lexical}),
@@ -142,13 +146,16 @@ def _fused(lexical: Sequence[asyncpg.Record], dense: Sequence[asyncpg.Record], l
     )
     return [
         Recalled(
-            text=f"{rows[key]['speaker_name']} said: {rows[key]['text']}",
+            text=f"{'You' if rows[key]['speaker_id'] == npc else rows[key]['speaker_name']} said: {rows[key]['text']}",
             source="said",
             score=score,
             session_id=SessionId(rows[key]["session_id"]),
             utterance_id=UtteranceId(key),
             reason="witnessed",
             at_ms=at_ms(rows[key]["timestamp"]),
+            speaker_id=SpeakerId(rows[key]["speaker_id"]),
+            similarity=similarity.get(key),
+            shared_words=shared.get(key, 0),
         )
         for key, score in ranking[:limit]
     ]
