@@ -1,0 +1,254 @@
+"""The providers of the turn benchmark, in a process of their own so that their work is not taken for ours.
+
+    python -m benchmarks.turn_providers
+
+reads one JSON object from standard input (see `Plan`), prints one with the addresses, and serves until standard
+input is closed: when the benchmark goes, however it goes, its providers go with it.
+
+The recogniser cannot recognise speech. It knows the recordings, sees from the first 20 ms which one begins, and
+answers with the words that have been spoken so far: growing partials while the player speaks, a final transcript a
+given time after it is asked to finalise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from aiohttp import WSMsgType, web
+
+from benchmarks.servers.local import LocalServer, tone, wait_ms
+from benchmarks.servers.openai import SPEECH_RATE_HZ, OpenAiServer, Pace, Reply
+from benchmarks.turn_recordings import CHUNK_BYTES, CHUNK_MS, Recorded, read_recorded
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.speech.sentences import Splitter
+
+REPLY = "That much I know. Ask the others, friend."
+MS_PER_CHARACTER = 25
+PARTIAL_EVERY_MS = 300
+STARTS_WITHIN_S = 30
+STOPS_WITHIN_S = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """What the providers take, milliseconds.
+
+    Attributes:
+        stt_final_ms: From the request for the final transcript to the transcript.
+        llm_ttft_ms: From the request to the first event of the stream.
+        tts_ttfb_ms: From the request to the first sound.
+    """
+
+    stt_final_ms: float = 20
+    llm_ttft_ms: float = 200
+    llm_tokens_per_s: float = 80
+    tts_ttfb_ms: float = 80
+
+    @property
+    def to_first_sound_ms(self) -> float:
+        """From the pause that the detector reports to the first sound, if nothing but the providers took time.
+
+        The model's stream begins with an event without words; the first clause is whole one token after its end.
+        """
+        a_token_ms = 1_000 / self.llm_tokens_per_s if self.llm_tokens_per_s else 0.0
+        return self.stt_final_ms + self.llm_ttft_ms + tokens_of_first_clause(REPLY) * a_token_ms + self.tts_ttfb_ms
+
+
+def tokens_of_first_clause(reply: str) -> int:
+    """How many words of the stream it takes until the first clause can be said."""
+    splitter = Splitter()
+    for n, word in enumerate(reply.split(" ")):
+        if splitter.push(word if n == 0 else f" {word}"):
+            return n + 1
+    return len(reply.split(" "))
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    deepgram: str
+    openai: str
+
+
+@asynccontextmanager
+async def providers(recordings: Sequence[Recorded], delays: Delays) -> AsyncIterator[Addresses]:
+    """The providers' process, for the time of the block.
+
+    Raises:
+        Unavailable: It did not start.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.turn_providers", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    plan = {"recordings": [[str(r.path), r.text] for r in recordings], "delays": asdict(delays)}
+    try:
+        process.stdin.write(json.dumps(plan).encode() + b"\n")
+        async with asyncio.timeout(STARTS_WITHIN_S):
+            line = await process.stdout.readline()
+        if not line:
+            raise Unavailable("the benchmark's providers did not start")
+        yield Addresses(**json.loads(line))
+    finally:
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(STOPS_WITHIN_S):
+                await process.wait()
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            raise
+
+
+class KnowingDeepgram(LocalServer):
+    """Nova's WebSocket protocol for players whose recordings are known."""
+
+    def __init__(self, recordings: Sequence[Recorded], *, final_ms: float) -> None:
+        super().__init__()
+        self._by_beginning = {recorded.pcm[:CHUNK_BYTES]: recorded for recorded in recordings}
+        self._final_ms = final_ms
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/v1/listen", self._listen)]
+
+    async def _listen(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        listening = Listening(self._by_beginning)
+        async for message in socket:
+            if message.type is WSMsgType.BINARY:
+                if listening.take(message.data):
+                    await socket.send_json(results(listening.words(), is_final=False))
+            elif message.type is WSMsgType.TEXT:
+                kind = json.loads(message.data)["type"]
+                if kind == "CloseStream":
+                    break
+                if kind == "Finalize":
+                    words = listening.words()
+                    listening.confirm(len(words))
+                    await wait_ms(self._final_ms)
+                    await socket.send_json(results(words, is_final=True))
+        await socket.close()
+        return socket
+
+
+class Listening:
+    """Where one player is in which recording. Audio comes in pieces of 20 ms."""
+
+    def __init__(self, by_beginning: dict[bytes, Recorded]) -> None:
+        self._by_beginning = by_beginning
+        self._recorded: Recorded | None = None
+        self._heard_ms = 0
+        self._confirmed = 0
+
+    def take(self, sound: bytes) -> bool:
+        """True when it is time for a partial transcript."""
+        begins = self._by_beginning.get(sound)
+        if begins is not None:
+            self._recorded, self._heard_ms, self._confirmed = begins, 0, 0
+        self._heard_ms += CHUNK_MS
+        return self._heard_ms % PARTIAL_EVERY_MS == 0 and bool(self.words())
+
+    def words(self) -> list[str]:
+        """What has been said and is not confirmed yet."""
+        return self._recorded.words_until(self._heard_ms)[self._confirmed :] if self._recorded is not None else []
+
+    def confirm(self, n_words: int) -> None:
+        self._confirmed += n_words
+
+
+def results(words: Sequence[str], *, is_final: bool) -> dict[str, Any]:
+    """A message of Nova's."""
+    return {
+        "type": "Results",
+        "channel_index": [0, 1],
+        "duration": 0.2 * len(words),
+        "start": 0.0,
+        "is_final": is_final,
+        "speech_final": is_final,
+        "from_finalize": is_final,
+        "channel": {
+            "alternatives": [
+                {
+                    "transcript": " ".join(words),
+                    "confidence": 0.98,
+                    "words": [
+                        {
+                            "word": word.casefold(),
+                            "punctuated_word": word,
+                            "start": 0.2 * n,
+                            "end": 0.2 * n + 0.2,
+                            "confidence": 0.98,
+                        }
+                        for n, word in enumerate(words)
+                    ],
+                }
+            ]
+        },
+        "metadata": {
+            "request_id": "r1",
+            "model_info": {"name": "nova-3-general", "version": "1", "arch": "nova-3"},
+            "model_uuid": "m1",
+        },
+    }
+
+
+class TalkingOpenAi(OpenAiServer):
+    """The model and the voice. The voice's sound is made beforehand, so that its first byte comes when it is due."""
+
+    def __init__(self, delays: Delays) -> None:
+        super().__init__(
+            lambda _body: Reply(REPLY),
+            pace=Pace(
+                ttft_ms=delays.llm_ttft_ms,
+                tokens_per_s=delays.llm_tokens_per_s,
+                speech_ttfb_ms=delays.tts_ttfb_ms,
+            ),
+        )
+        self._sounds: dict[str, bytes] = {}
+
+    def routes(self) -> list[web.RouteDef]:
+        others = [route for route in super().routes() if route.path != "/v1/audio/speech"]
+        return [*others, web.post("/v1/audio/speech", self._say)]
+
+    async def _say(self, request: web.Request) -> web.StreamResponse:
+        due_s = asyncio.get_running_loop().time() + self.pace.speech_ttfb_ms / 1_000
+        text = (await request.json())["input"]
+        if text not in self._sounds:
+            self._sounds[text] = tone(text, rate_hz=SPEECH_RATE_HZ, ms_per_character=MS_PER_CHARACTER)
+        response = web.StreamResponse(headers={"Content-Type": "audio/pcm"})
+        await response.prepare(request)
+        await wait_ms((due_s - asyncio.get_running_loop().time()) * 1_000)
+        await response.write(self._sounds[text])
+        await response.write_eof()
+        return response
+
+
+async def serve(plan: dict[str, Any]) -> None:
+    delays = Delays(**plan["delays"])
+    recordings = [read_recorded(Path(path), text) for path, text in plan["recordings"]]
+    async with KnowingDeepgram(recordings, final_ms=delays.stt_final_ms) as deepgram, TalkingOpenAi(delays) as openai:
+        print(json.dumps(asdict(Addresses(deepgram.ws_url, openai.base_url))), flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+
+def main() -> None:
+    # The terminal's Ctrl-C reaches this process too; the benchmark still needs it while it closes.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A client that hangs up is business as usual: an answer that was prepared and is not wanted any more.
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
+    asyncio.run(serve(json.loads(sys.stdin.readline())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The turn benchmark runs whole: real detector, real clients, real database, providers in a process of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+KEYS = {
+    "first_audio_p50_ms",
+    "first_audio_p95_ms",
+    "overhead_p50_ms",
+    "overhead_p95_ms",
+    "stages",
+    "hot_context_p50_ms",
+    "hot_context_p95_ms",
+    "outcomes",
+    "turns",
+    "rss_mb",
+}
+PATIENCE_S = 120
+
+
+async def _started(*options: str, temporary: Path) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "benchmarks.turn", *options),
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(temporary)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def _left_over(temporary: Path) -> list[str]:
+    """What the run left in its temporary directory, and who still works there."""
+    files = [str(path) for path in temporary.glob("glyphoxa-benchmark-*")]
+    running = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = process.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if str(temporary) in command:
+            running.append(command)
+    return files + running
+
+
+@pytest.fixture
+def temporary():
+    """Short, and open to the database's own account: pytest's directories are neither."""
+    with tempfile.TemporaryDirectory(prefix="glx-") as name:
+        path = Path(name)
+        path.chmod(0o711)
+        yield path
+
+
+@pytest.mark.models
+async def test_two_turns_give_every_figure_as_the_last_line(temporary: Path) -> None:
+    run = await _started(
+        "--turns", "2", "--npcs", "2", "--speakers", "2", "--history-entries", "20", temporary=temporary
+    )
+    async with asyncio.timeout(PATIENCE_S):
+        out, told = await run.communicate()
+
+    assert run.returncode == 0, told.decode()
+    figures = json.loads(out.decode().splitlines()[-1])
+    assert set(figures) == KEYS
+    assert figures["turns"] == 2
+    assert figures["outcomes"] == {"answered": 2}
+    assert {"detector", "transcript", "context", "first_token", "first_audio"} <= set(figures["stages"])
+    assert all(set(step) == {"p50", "p95"} for step in figures["stages"].values())
+    assert figures["first_audio_p50_ms"] > figures["overhead_p50_ms"]
+    assert not _left_over(temporary)
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+async def test_stopped_in_the_middle_it_leaves_nothing_behind(temporary: Path, how: signal.Signals) -> None:
+    run = await _started("--turns", "50", "--npcs", "2", "--history-entries", "20", temporary=temporary)
+    assert run.stderr is not None
+    async with asyncio.timeout(PATIENCE_S):
+        while b"turn   0" not in await run.stderr.readline():
+            assert not run.stderr.at_eof()
+        os.killpg(run.pid, how)  # as a terminal does: the whole group
+        await run.communicate()
+
+    assert run.returncode == 130
+    assert not _left_over(temporary)

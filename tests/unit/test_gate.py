@@ -1,0 +1,143 @@
+"""The gate compares ratios with a baseline; the runs behind them are in `python -m benchmarks.gate --prove`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from benchmarks import gate
+from benchmarks.gate_rules import Limit, Verdict, paired_ratio, read_limits, verdicts, write_limits
+from benchmarks.turn_providers import Delays, tokens_of_first_clause
+from benchmarks.turn_recordings import demo_recordings, questions
+from benchmarks.turn_world import Size, past_talk, write_campaign
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.domain.errors import Corrupt, NotFound
+
+LIMIT = Limit(ratio=1.05, tolerance=0.1, meaning="ours to bare")
+
+
+def test_a_ratio_above_the_accepted_one_and_its_tolerance_is_a_regression() -> None:
+    assert Verdict("first_audio", 1.2, LIMIT).is_regression
+
+
+@pytest.mark.parametrize("measured", [0.8, 1.05, 1.149])
+def test_a_ratio_within_the_tolerance_or_better_passes(measured: float) -> None:
+    assert not Verdict("first_audio", measured, LIMIT).is_regression
+
+
+def test_the_line_of_a_regression_says_what_by_how_much_and_how_to_accept_it() -> None:
+    line = str(Verdict("first_audio", 1.26, LIMIT))
+
+    assert line.startswith("REGRESSION first_audio: 1.260")
+    assert "+20 %" in line
+    assert "python -m benchmarks.gate --update" in line
+
+
+def test_a_slow_machine_slows_both_arms_and_leaves_the_ratio_as_it_is() -> None:
+    ours, bare = [660.0, 700.0, 680.0], [630.0, 670.0, 650.0]
+
+    quiet = paired_ratio(ours, bare)
+    busy = paired_ratio([ms * 3 for ms in ours], [ms * 3 for ms in bare])
+
+    assert quiet is not None
+    assert busy == pytest.approx(quiet)
+
+
+def test_a_single_stall_of_either_arm_does_not_move_the_ratio_far() -> None:
+    ratio = paired_ratio([660, 662, 2_400, 658, 661], [630, 631, 632, 1_900, 629])
+
+    assert ratio == pytest.approx(1.05, abs=0.01)
+
+
+def test_a_turn_without_sound_takes_its_neighbour_out() -> None:
+    assert paired_ratio([660, None, 660], [600, 10, 600]) == pytest.approx(1.1)
+
+
+def test_too_few_answers_are_no_measurement() -> None:
+    assert paired_ratio([660, None, None], [600, 600, 600]) is None
+
+
+def test_an_updated_baseline_keeps_its_tolerances_and_accepts_what_was_measured(tmp_path) -> None:
+    path = tmp_path / "baseline.json"
+
+    write_limits(path, {"first_audio": 1.2345}, {"first_audio": LIMIT})
+
+    limits = read_limits(path)
+    assert limits == {"first_audio": Limit(1.234, 0.1, "ours to bare")}
+    assert not any(verdict.is_regression for verdict in verdicts({"first_audio": 1.2345}, limits))
+
+
+def test_a_baseline_about_other_things_is_refused() -> None:
+    with pytest.raises(NotFound, match="decisions"):
+        verdicts({"first_audio": 1.0, "decisions": 0.2}, {"first_audio": LIMIT})
+
+
+def test_a_missing_or_broken_baseline_says_how_to_make_one(tmp_path) -> None:
+    with pytest.raises(NotFound, match="--update"):
+        read_limits(tmp_path / "none.json")
+    broken = tmp_path / "broken.json"
+    broken.write_text(json.dumps({"first_audio": 1.0}))
+    with pytest.raises(Corrupt, match="--update"):
+        read_limits(broken)
+
+
+def test_the_committed_baseline_limits_everything_the_gate_measures() -> None:
+    assert set(read_limits(gate.BASELINE)) == set(gate.KNOWN)
+
+
+def test_the_gate_ends_with_1_on_a_regression_and_0_without_one(tmp_path, capsys) -> None:
+    path = tmp_path / "baseline.json"
+    write_limits(path, {"first_audio": 1.05}, {"first_audio": LIMIT})
+
+    assert gate.judge({"first_audio": 1.06}, path) == 0
+    assert gate.judge({"first_audio": 1.3}, path) == 1
+    assert "REGRESSION" in capsys.readouterr().out
+
+
+def test_the_providers_time_is_that_of_the_first_clause_and_not_of_the_whole_reply() -> None:
+    # "know. Ask": the clause is seen to be over with the first character behind it.
+    assert tokens_of_first_clause("That much I know. Ask the others.") == 5
+    delays = Delays(stt_final_ms=20, llm_ttft_ms=200, llm_tokens_per_s=100, tts_ttfb_ms=80)
+    assert delays.to_first_sound_ms == 350
+
+
+def test_a_recording_ends_where_the_voice_ends_and_gives_its_words_in_time() -> None:
+    recorded = next(r for r in demo_recordings() if r.text.startswith("Korvald, tell me"))
+
+    assert recorded.words_until(0) == []
+    assert recorded.words_until(recorded.voiced_until_ms - 1) != recorded.text.split()
+    assert recorded.words_until(recorded.voiced_until_ms) == recorded.text.split()
+    assert recorded.voiced_until_ms < len(recorded.pcm) // 32
+
+
+def test_the_stand_in_recogniser_can_tell_the_recordings_apart_by_their_first_20_ms() -> None:
+    recordings = demo_recordings()
+
+    assert len({recorded.pcm[:640] for recorded in recordings}) == len(recordings)
+
+
+def test_only_single_sentences_that_name_somebody_are_asked() -> None:
+    asked = questions(demo_recordings(), to=["Korvald"])
+
+    assert asked
+    assert all(
+        "Korvald" in recorded.text and recorded.text.count(".") + recorded.text.count("?") == 1 for recorded in asked
+    )
+
+
+@pytest.mark.parametrize("size", [Size(1, 1, 0), Size(3, 4, 0), Size(12, 10, 0)])
+def test_the_campaign_has_as_many_npcs_and_players_as_were_asked_for(tmp_path, size: Size) -> None:
+    campaign = read_campaign(write_campaign(tmp_path, size)).campaign
+
+    assert (len(campaign.npcs), len(campaign.players)) == (size.npcs, size.speakers)
+    assert set(campaign.scenes[0].npcs) == {npc.id for npc in campaign.npcs}
+
+
+def test_the_past_is_the_same_in_every_run(tmp_path) -> None:
+    campaign = read_campaign(write_campaign(tmp_path, Size(2, 2, 0))).campaign
+
+    first, second = past_talk(campaign, 50), past_talk(campaign, 50)
+
+    assert [said.text for said in first] == [said.text for said in second]
+    assert len({said.id for said in first}) == 50
