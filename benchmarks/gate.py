@@ -42,7 +42,7 @@ BASELINE = Path(__file__).parent / "baseline.json"
 FIRST_AUDIO = "first_audio"
 DECISIONS = "decisions"
 KNOWN = {
-    FIRST_AUDIO: Limit(1.0, 0.09, "end of speech to first sound, ours to bare pipecat, median of neighbours"),
+    FIRST_AUDIO: Limit(1.0, 0.11, "end of speech to first sound, ours to bare pipecat, median of neighbours"),
     DECISIONS: Limit(0.25, 0.15, "CPU of a turn's decisions (names, keywords, address, prompt), in yardsticks"),
 }
 PAIRS = 7

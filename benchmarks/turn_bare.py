@@ -83,7 +83,7 @@ async def bare_agent(settings: Settings) -> AsyncIterator[BareAgent]:
     strategies = UserTurnStrategies(
         start=[VADUserTurnStartStrategy()], stop=[SpeechTimeoutUserTurnStopStrategy(user_speech_timeout=0.0)]
     )
-    context = LLMContext([{"role": "system", "content": _PERSONA}])
+    context = LLMContext([{"role": "user", "content": _PERSONA}])
     aggregators = LLMContextAggregatorPair(
         context, user_params=LLMUserAggregatorParams(user_turn_strategies=strategies)
     )

@@ -119,7 +119,7 @@ def _mind(campaign: Campaign, slow_down: SlowDown | None) -> Mind:
         graph=None,
         talk=None,
         spotter=KeywordSpotter(names),
-        present=lambda: [npc.id for npc in campaign.npcs],
+        present=lambda: {npc.id: npc.name for npc in campaign.npcs},
         known_utterances=lambda _npc: conversation.utterance_ids,
     )
     assembly = HotContextAssembly(

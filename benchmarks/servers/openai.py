@@ -5,6 +5,7 @@ Any OpenAI-compatible service looks the same from outside, so this also stands f
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -103,13 +104,17 @@ class OpenAiServer(LocalServer):
             return web.json_response(_whole(body["model"], reply))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
+        loop = asyncio.get_running_loop()
+        due_s = loop.time()
         for n, delta in enumerate(_deltas(reply)):
             if n == reply.dies_after:
                 hang_up(request)
                 return response
             await response.write(_event(_chunk(body["model"], delta)))
             if self.pace.tokens_per_s:
-                await wait_ms(1_000 / self.pace.tokens_per_s)
+                # By the clock, or the lateness of every wait adds up over a reply.
+                due_s += 1 / self.pace.tokens_per_s
+                await wait_ms((due_s - loop.time()) * 1_000)
         await response.write(_event(_chunk(body["model"], {}, finish="tool_calls" if reply.tool_calls else "stop")))
         if (body.get("stream_options") or {}).get("include_usage"):
             await response.write(_event({**_chunk(body["model"], {}), "choices": [], "usage": _usage(reply)}))
