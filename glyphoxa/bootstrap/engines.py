@@ -131,5 +131,7 @@ def _from_file(engine: str, base: Path) -> Any:
     spec.loader.exec_module(module)
     builder = getattr(module, function, None)
     if not callable(builder):
-        raise NotFound(f"engine {engine!r}: {path} has no function {function!r}: {did_you_mean(function, vars(module))}")
+        raise NotFound(
+            f"engine {engine!r}: {path} has no function {function!r}: {did_you_mean(function, vars(module))}"
+        )
     return builder

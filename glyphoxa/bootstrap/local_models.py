@@ -88,12 +88,13 @@ async def _load(settings: Settings, store: Store, stack: AsyncExitStack, *, slot
     if providers.stt.name == "whisper":
         from glyphoxa.adapters.local.whisper import Whisper
 
-        whisper = await asyncio.to_thread(Whisper, store.path(WHISPER))
+        whisper = await asyncio.to_thread(Whisper, await asyncio.to_thread(store.path, WHISPER))
         await asyncio.to_thread(whisper.warm_up)
     if providers.tts.name == "hibari":
-        from hibari import Hibari
+        from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 
-        hibari = await asyncio.to_thread(Hibari)
+        hibari = await asyncio.to_thread(load_engine)
+        await asyncio.to_thread(HibariVoice(hibari).warm_up)
     if MINILM in needed(settings):
         from glyphoxa.adapters.local.minilm import MiniLm
 

@@ -33,7 +33,7 @@ from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, SceneId, SessionId, U
 from glyphoxa.memory.recorder import Recorder
 from glyphoxa.memory.spool import Spool
 from glyphoxa.npc.actor import NpcActor
-from glyphoxa.npc.mouth import Listener, Mouth
+from glyphoxa.npc.mouth import Listener, Mouth, MouthEvent
 from glyphoxa.npc.room import End, Leave, Move, Room
 from glyphoxa.npc.scribe import Scribe
 from glyphoxa.npc.table import AudioSink, Seat
@@ -178,15 +178,13 @@ class LiveTable:
             listener=self._alarm,
             after_append=self._embed_what_is_new,
         )
-        self._scribe = Scribe(
-            campaign.id, keeper=self._recorder, turns=self._recorder, tell=self._tell, now_ms=now_ms
-        )
+        self._scribe = Scribe(campaign.id, keeper=self._recorder, turns=self._recorder, tell=self._tell, now_ms=now_ms)
         self._npcs = {
             npc.id: NpcActor(
                 npc,
                 conversation=Conversation(npc, history_tokens=settings.context.history_tokens),
                 open_mouth=partial(self._open_mouth, slot),
-                tell=lambda event: self._room.mailbox.post(event),
+                tell=self._on_mouth,
                 now_ms=now_ms,
             )
             for slot, npc in enumerate(campaign.npcs)
@@ -299,8 +297,9 @@ class LiveTable:
         if self._store is not None:
             earlier = await self._earlier_talk()
             self._recorder.remember(earlier)
+        await self._context.enter(self._scene)
         for npc in self._npcs.values():
-            await npc.open()
+            await npc.get_ready(self._somebody())
         self._supervisor.start("recorder", self._recorder.run)
         self._supervisor.start("scribe", self._scribe.run)
         self._supervisor.start("room", self._room.run)
@@ -361,10 +360,16 @@ class LiveTable:
         npcs = [other.name for other in self.campaign.npcs if other.id != npc.id]
         return (*npcs, *(player.name for player in self.campaign.players))
 
+    def _somebody(self) -> str:
+        return next((player.name for player in self.campaign.players), "Somebody")
+
     def _on_ear(self, event: EarEvent) -> None:
         if isinstance(event, SpeechStarted):
             self._prefetch.forget(event.player)
             self._context.new_speech()
+        self._room.mailbox.post(event)
+
+    def _on_mouth(self, event: MouthEvent) -> None:
         self._room.mailbox.post(event)
 
     def _on_voice(self, npc: NpcId, pcm: bytes) -> None:

@@ -80,10 +80,10 @@ class HotContextAssembly:
         """
         self._scene = scene
         self._scenes = {npc: self._scene_line(scene, npc) for npc in scene.npcs}
-        for npc in scene.npcs:
-            identity = await self._part("identity", self._identity(npc), ENTER_DEADLINE_MS, [])
+        for npc in self._campaign.npcs:
+            identity = await self._part("identity", self._identity(npc.id), ENTER_DEADLINE_MS, [])
             if identity is not None:
-                self._identities[npc] = identity
+                self._identities[npc.id] = identity
 
     def new_speech(self) -> None:
         """Somebody begins to speak: the facts shown for the last question are not kept for this one."""

@@ -109,6 +109,13 @@ class NpcActor:
             self._mouth = await self._open_mouth(self.npc, self._on_mouth)
             await self._mouth.start()
 
+    async def get_ready(self, somebody: str) -> None:
+        """Open the engine and let it read the persona, which takes a small machine seconds; before anybody speaks."""
+        await self.open()
+        if self._mouth is not None:
+            self._mouth.prime(self.conversation.prompt("", somebody))
+            await self._mouth.wait_until_primed()
+
     async def run(self) -> None:
         """The actor's body."""
         try:

@@ -219,6 +219,8 @@ class Room:
                 if event.stage is Stage.FIRST_AUDIO:
                     self._audiences[event.turn] = frozenset({*self._talk.present, event.npc})
                     self._talk.on_first_audio(event.turn)
+                    # The others have time now to read what was asked.
+                    self._get_ready(*(npc for npc in self._talk.present if npc != event.npc))
             case Injected():
                 self._book.injected(event)
             case SentenceStarted(npc, turn, text, at_ms):
@@ -243,7 +245,8 @@ class Room:
             self._finish(record)
         self._perform(effects)
         if self._talk.is_quiet:
-            self._get_ready()
+            # Who spoke first: it is the one most likely to be spoken to again.
+            self._get_ready(event.npc, *(npc for npc in self._talk.present if npc != event.npc))
 
     def _npc_spoke(self, event: Finished, began_ms: int, audience: frozenset[NpcId]) -> None:
         npc = self._npcs[event.npc].npc
@@ -271,12 +274,12 @@ class Room:
     def _move(self, scene: Scene) -> None:
         self._perform(self._talk.move(scene.npcs))
         self._tell(SceneChanged(scene, self._now_ms()))
-        self._get_ready()
+        self._get_ready(*self._talk.present)
 
-    def _get_ready(self) -> None:
-        """Nobody speaks: let the engines read what has been said, so that the next answer starts from there."""
+    def _get_ready(self, *npcs: NpcId) -> None:
+        """Let engines that are not asked anything read what has been said: the next answer starts from there."""
         somebody = next(iter(self._names.values()), "")
-        for npc in self._talk.present:
+        for npc in npcs:
             self._npcs[npc].mailbox.post(GetReady("", somebody))
 
     # -- pieces

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import TYPE_CHECKING
 
 from loguru import logger
@@ -30,5 +31,11 @@ def set_up(*, level: str = "INFO", with_content: bool = False) -> None:
         content = " | {extra[content]}" if "content" in record["extra"] else ""
         return "{time:HH:mm:ss.SSS} {level: <7} {name}: {message}" + content + "\n{exception}"
 
+    # Warnings of libraries are for who develops this, not for who plays.
+    warnings.showwarning = _to_log  # type: ignore[assignment]  # it takes and ignores where to write
     logger.remove()
     logger.add(sys.stderr, level=level, format=layout, filter=is_shown, backtrace=False, diagnose=False)
+
+
+def _to_log(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
+    logger.debug("{}:{}: {}: {}", filename, lineno, category.__name__, message)

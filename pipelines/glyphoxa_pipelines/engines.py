@@ -152,6 +152,4 @@ def _tts(order: MouthOrder) -> TTSService:
         return cloud_tts.make_tts(tts, voice=voice.provider_voice or tts.voice)
     from glyphoxa.adapters.local.hibari_voice import HibariVoice
 
-    speaker = HibariVoice(hibari, voice.preset)
-    speaker.warm_up()
-    return local_services.make_tts(speaker.synthesise, voice=voice.preset)
+    return local_services.make_tts(HibariVoice(hibari, voice.preset).synthesise, voice=voice.preset)

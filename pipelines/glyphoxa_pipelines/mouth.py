@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any, Generic, TypeVar
 
 from loguru import logger
 from pipecat.frames.frames import InterruptionFrame
@@ -13,21 +14,26 @@ from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa_pipelines.host import Line
-from glyphoxa_pipelines.parts import MouthParts
 from glyphoxa_processors.frames import BeginFrame, FillerFrame, PrimeFrame
+from glyphoxa_processors.llm import SpokenLLM
 from glyphoxa_processors.speaker import Speaker
 
-Graph = Callable[[MouthParts, Speaker], Sequence[FrameProcessor]]
+P = TypeVar("P", bound=Any)
+"""A dataclass with at least `npc`, `sink`, `listener`, `host` and `clock`, such as `parts.MouthParts`."""
+
+Graph = Callable[[P, Speaker], Sequence[FrameProcessor]]
 
 
-class GraphMouth:
+class GraphMouth(Generic[P]):
     """A `glyphoxa.npc.mouth.Mouth` made of a graph. The speaker keeps the turns; the rest makes words and sound.
 
     Args:
         graph: The processors in the order of the frames: from a `BeginFrame` (see `stages.memory`) to the speaker.
     """
 
-    def __init__(self, parts: MouthParts, graph: Graph) -> None:
+    renders_fillers = True
+
+    def __init__(self, parts: P, graph: Graph[P]) -> None:
         self._parts = parts
         self._npc = parts.npc
         self._line: Line | None = None
@@ -39,12 +45,18 @@ class GraphMouth:
             logger.warning("a mouth's service failed: npc={} error={}", self._npc.id, error)
 
         self._line = await self._parts.host.add(f"mouth-{self._npc.id}", self.processors, on_error=report)
-        for filler in self._npc.fillers:
+        for filler in self._npc.fillers if self.renders_fillers else ():
             self._line.send(FillerFrame(filler))
 
     def prime(self, prompt: Prompt) -> None:
         if self._line is not None:
             self._line.send(PrimeFrame(prompt))
+
+    async def wait_until_primed(self) -> None:
+        await self.wait_until_drained()
+        for processor in self.processors:
+            if isinstance(processor, SpokenLLM):
+                await processor.wait_until_primed()
 
     def begin(self, turn: TurnId, prompt: Prompt) -> None:
         if self._speaker.turn is not None:
@@ -78,11 +90,15 @@ class GraphMouth:
     def _report(self, event: MouthEvent) -> None:
         """Pass an event on, unless it belongs to a turn that is over."""
         if isinstance(event, Finished):
+            self._note_heard(event)
             if event.error:
                 self._interrupt()  # whatever hangs must not stand in the way of the next turn
             self._parts.listener(event)
         elif event.turn == self._speaker.turn:
             self._parts.listener(event)
+
+    def _note_heard(self, event: Finished) -> None:
+        """For graphs that keep a conversation of their own: what was heard of the reply."""
 
     def _interrupt(self) -> None:
         if self._line is not None:

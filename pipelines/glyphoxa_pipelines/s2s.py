@@ -7,22 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from loguru import logger
-from pipecat.frames.frames import InterruptionFrame
 from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa.context.ports import HotContextSource
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import TurnId
-from glyphoxa.npc.mouth import Finished, Listener, Mouth, MouthEvent
+from glyphoxa.npc.mouth import Finished, Listener, Mouth
 from glyphoxa.npc.table import AudioSink
 from glyphoxa.npc.tools import MemoryTools
-from glyphoxa_pipelines.host import Host, Line
+from glyphoxa_pipelines.host import Host
+from glyphoxa_pipelines.mouth import GraphMouth
 from glyphoxa_pipelines.parts import now_ms
 from glyphoxa_processors.cloud import Provider, choose, key_of
-from glyphoxa_processors.frames import BeginFrame
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.realtime_voice import HeardFrame, RealtimeVoice, Session
 from glyphoxa_processors.speaker import Speaker
@@ -86,82 +83,34 @@ def make_session(
 
 async def build(parts: S2sParts) -> Mouth:
     """A mouth that is ready to `start`."""
-    return S2sMouth(parts)
+    return S2sMouth(parts, graph)
 
 
-class S2sMouth:
-    """See `glyphoxa.npc.mouth`. Fillers are not rendered: the session has the NPC's only voice."""
+def graph(parts: S2sParts, speaker: Speaker) -> list[FrameProcessor]:
+    voice = RealtimeVoice(
+        parts.npc.id,
+        parts.session,
+        tools=parts.tools,
+        new_splitter=parts.new_splitter,
+        new_clean=parts.new_clean,
+        listener=parts.listener,
+        on_failure=speaker.fail,
+        clock=parts.clock,
+    )
+    return [HotContextInjector(parts.context, parts.listener, speaker.fail, clock=parts.clock), voice, speaker]
 
-    def __init__(self, parts: S2sParts) -> None:
-        self._parts = parts
-        self._npc = parts.npc
-        self._line: Line | None = None
-        self._speaker = Speaker(self._npc.id, parts.sink, self._report, clock=parts.clock)
-        self._voice = RealtimeVoice(
-            self._npc.id,
-            parts.session,
-            tools=parts.tools,
-            new_splitter=parts.new_splitter,
-            new_clean=parts.new_clean,
-            listener=self._report,
-            on_failure=self._speaker.fail,
-            clock=parts.clock,
-        )
 
-    def processors(self) -> list[FrameProcessor]:
-        """The graph, in the order of the frames."""
-        injector = HotContextInjector(self._parts.context, self._report, self._speaker.fail, clock=self._parts.clock)
-        return [injector, self._voice, self._speaker]
+class S2sMouth(GraphMouth[S2sParts]):
+    """A mouth whose session keeps the conversation: it is told what was heard of each reply.
 
-    async def start(self) -> None:
-        def report(error: str) -> None:
-            logger.warning("a mouth's service failed: npc={} error={}", self._npc.id, error)
+    Fillers are not rendered: the session has the NPC's only voice.
+    """
 
-        self._line = await self._parts.host.add(f"mouth-{self._npc.id}", self.processors(), on_error=report)
+    renders_fillers = False
 
     def prime(self, prompt: Prompt) -> None:
         """Nothing: the session keeps what it knows, and there is no speculative pre-fetch for it (R-231)."""
 
-    def begin(self, turn: TurnId, prompt: Prompt) -> None:
-        if self._speaker.turn is not None:
-            self.cancel(self._speaker.turn)
-        self._speaker.begin(turn)
-        if self._line is None or not self._line.send(BeginFrame(turn, prompt)):
-            self._speaker.fail(turn, "the pipeline does not run")
-
-    def release(self, turn: TurnId) -> None:
-        self._speaker.release(turn)
-
-    def cancel(self, turn: TurnId) -> None:
-        if turn == self._speaker.turn:
-            self._speaker.cancel(turn)
-            self._interrupt()
-
-    def fill(self, turn: TurnId, text: str) -> None:
-        self._speaker.fill(turn, text)
-
-    async def wait_until_drained(self) -> None:
-        """Until the graph is at rest. A reply that is being made or played is not part of it."""
+    def _note_heard(self, event: Finished) -> None:
         if self._line is not None:
-            await self._line.wait_until_drained()
-
-    async def close(self) -> None:
-        if self._speaker.turn is not None:
-            self._speaker.cancel(self._speaker.turn)
-        self._line = None
-        await self._parts.host.remove(f"mouth-{self._npc.id}")
-
-    def _report(self, event: MouthEvent) -> None:
-        """Pass an event on, unless it belongs to a turn that is over."""
-        if isinstance(event, Finished):
-            if self._line is not None:
-                self._line.send(HeardFrame(event.heard, event.audio_ms))
-            if event.error:
-                self._interrupt()
-            self._parts.listener(event)
-        elif event.turn == self._speaker.turn:
-            self._parts.listener(event)
-
-    def _interrupt(self) -> None:
-        if self._line is not None:
-            self._line.send(InterruptionFrame())
+            self._line.send(HeardFrame(event.heard, event.audio_ms))

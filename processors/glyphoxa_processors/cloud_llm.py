@@ -69,18 +69,20 @@ def make_llm(
 def _openai(model: str, key: str, base_url: str | None, temperature: float | None, max_tokens: int) -> OpenAILLMService:
     from pipecat.services.openai.llm import OpenAILLMService
 
-    from glyphoxa_processors.openai_llm import QuickOpenAiLlm
+    from glyphoxa_processors.llm import SpokenLLM
 
-    return QuickOpenAiLlm(
+    # OpenAI's newer models refuse the old name of the limit; others' servers may not know the new one.
+    limit = "max_completion_tokens" if base_url is None else "max_tokens"
+    return SpokenLLM(
         api_key=key,
         base_url=base_url,
-        stalled_after_s=STALLED_AFTER_MS / 1_000,
-        # OpenAI's newer models refuse the old name of the limit; others' servers may not know the new one.
-        limit_name="max_completion_tokens" if base_url is None else "max_tokens",
-        max_reply_tokens=max_tokens,
+        first_token_ms=STALLED_AFTER_MS,
+        stall_ms=STALLED_AFTER_MS,
         retry_on_timeout=False,
         function_call_timeout_secs=TOOL_TIMEOUT_S,
-        settings=OpenAILLMService.Settings(model=model, system_instruction=None, temperature=temperature),
+        settings=OpenAILLMService.Settings(
+            model=model, system_instruction=None, temperature=temperature, extra={limit: max_tokens}
+        ),
     )
 
 

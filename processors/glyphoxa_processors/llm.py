@@ -62,6 +62,11 @@ class SpokenLLM(OpenAILLMService):
             self._stop_priming()
         await super().process_frame(frame, direction)
 
+    async def wait_until_primed(self) -> None:
+        """Until the last `PrimeFrame` is in the endpoint's cache, or has been called off."""
+        if self._priming is not None:
+            await asyncio.gather(self._priming, return_exceptions=True)
+
     def create_client(
         self,
         api_key: str | None = None,
@@ -126,7 +131,11 @@ class SpokenLLM(OpenAILLMService):
         )
         params.pop("stream_options", None)
         try:
-            await self._client.chat.completions.create(**{**params, "stream": False, "max_tokens": 1})
+            # Streamed, so that the server notices at once when the priming is called off.
+            stream = await self._client.chat.completions.create(**{**params, "stream": True, "max_tokens": 1})
+            async with stream:
+                async for _ in stream:
+                    pass
         except OpenAIError as error:
             logger.debug("a prompt could not be primed: {}", type(error).__name__)
 

@@ -29,6 +29,8 @@ class MouthTwin:
     def prime(self, prompt: Prompt) -> None:
         self.primed.append(prompt)
 
+    async def wait_until_primed(self) -> None: ...
+
     def begin(self, turn: TurnId, prompt: Prompt) -> None:
         assert self.turn is None
         self.turn, self.is_heard = turn, False
