@@ -23,6 +23,16 @@ def said_line(speaker_name: str, text: str, *, to: str = "") -> str:
     return f"{speaker_name} says to {to}: {text}" if to else f"{speaker_name} says: {text}"
 
 
+def own_line(text: str) -> Message:
+    """What an NPC said, in its own prompt."""
+    return Message("assistant", text)
+
+
+def others_line(speaker_name: str, text: str, *, to: str = "") -> Message:
+    """What somebody else said."""
+    return Message("user", said_line(speaker_name, text, to=to))
+
+
 @dataclass(slots=True)
 class Conversation:
     """One NPC's talk of one session.
@@ -38,29 +48,38 @@ class Conversation:
 
     def hear(self, utterance: Utterance, *, to: str = "") -> None:
         """Somebody else said this in its presence, to `to` if not to it."""
-        line = said_line(utterance.speaker_name, utterance.text, to=to)
-        self._append(utterance.id, Message("user", line))
+        self._append(utterance.id, others_line(utterance.speaker_name, utterance.text, to=to))
 
     def spoke(self, utterance: Utterance) -> None:
         """It said this itself, as far as it was heard."""
         if utterance.text:
-            self._append(utterance.id, Message("assistant", utterance.text))
+            self._append(utterance.id, own_line(utterance.text))
 
     @property
     def utterance_ids(self) -> Sequence[UtteranceId]:
         """What the next prompt already holds and recall need not bring again."""
         return [utterance_id for utterance_id, _ in self._lines]
 
-    def prompt(self, question: str, speaker_name: str, *, unless: Sequence[UtteranceId] = ()) -> Prompt:
+    def prompt(
+        self,
+        question: str,
+        speaker_name: str,
+        *,
+        unless: Sequence[UtteranceId] = (),
+        expecting: Message | None = None,
+    ) -> Prompt:
         """The prompt for an answer to `question`.
 
         Args:
             question: What was said to it, as far as it is known; may be empty while nobody speaks.
             speaker_name: Who says it.
             unless: Lines to leave out: the question itself, where it was already heard.
+            expecting: A line that will have been said by then, see `own_line` and `others_line`.
         """
         history = [message for utterance_id, message in self._lines if utterance_id not in unless]
-        asked = Message("user", said_line(speaker_name, question))
+        if expecting is not None:
+            history.append(expecting)
+        asked = others_line(speaker_name, question)
         messages = (Message("system", self.npc.persona), *_as_messages(self.npc.examples), *history, asked)
         return Prompt(npc=self.npc.id, messages=messages, question=question, speaker_name=speaker_name)
 

@@ -15,11 +15,14 @@ RELATED = 0.25
 """Cosine below which a shared word is chance. True hits are often as low (0.25 to 0.45)."""
 
 
-def bears_on_question(recalled: Recalled, *, npc: NpcId) -> bool:
+def bears_on_question(recalled: Recalled, *, npc: NpcId, asks_of_the_past: bool = False) -> bool:
     """Whether past talk is near enough in meaning or words.
 
-    What the NPC said itself must share two words: its own "I do not know" is near to every question.
+    What the NPC said itself must share two words: its own "I do not know" is near to every question. A question
+    somebody asked before tells nothing, unless it is the past that is asked about.
     """
+    if recalled.text.rstrip().endswith("?") and not asks_of_the_past:
+        return False
     if recalled.speaker_id == SpeakerId(npc):
         return recalled.shared_words >= 2
     similarity = recalled.similarity

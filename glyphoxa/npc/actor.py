@@ -14,9 +14,9 @@ from typing import assert_never
 from loguru import logger
 
 from glyphoxa.actors.supervisor import Mailbox
-from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.conversation import Conversation, others_line, own_line
 from glyphoxa.domain.campaign import Npc
-from glyphoxa.domain.ids import TurnId, UtteranceId
+from glyphoxa.domain.ids import NpcId, TurnId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.mouth import Finished, Listener, Mouth, MouthEvent
 
@@ -40,6 +40,21 @@ class Spoke:
 class GetReady:
     """Somebody speaks to it or soon may: prime the engine with what is known so far."""
 
+    text: str
+    speaker_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relax:
+    """Another NPC is needed now: leave it the machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """This is about to have been said: read it while it is still being heard."""
+
+    npc: NpcId
+    npc_name: str
     text: str
     speaker_name: str
 
@@ -71,7 +86,7 @@ class MakeASound:
     turn: TurnId
 
 
-NpcMessage = Hear | Spoke | GetReady | Ask | Speak | Hush | MakeASound
+NpcMessage = Hear | Spoke | GetReady | Expect | Relax | Ask | Speak | Hush | MakeASound
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
 
@@ -141,6 +156,11 @@ class NpcActor:
             case GetReady(text, speaker_name):
                 if not self._asked:
                     mouth.prime(self.conversation.prompt(text, speaker_name))
+            case Expect(npc, npc_name, text, speaker_name):
+                line = own_line(text) if npc == self.npc.id else others_line(npc_name, text)
+                mouth.prime(self.conversation.prompt("", speaker_name, expecting=line))
+            case Relax():
+                mouth.relax()
             case Ask(turn, text, speaker_name, unless):
                 self._asked.append(turn)
                 mouth.begin(turn, self.conversation.prompt(text, speaker_name, unless=unless))

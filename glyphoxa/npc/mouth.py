@@ -55,6 +55,15 @@ class SentenceStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyKnown:
+    """The whole reply has been thought of; it will be heard for a while yet. The engine has time until then."""
+
+    npc: NpcId
+    turn: TurnId
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The end of a begun turn.
 
@@ -79,7 +88,7 @@ class Finished:
     error: str = ""
 
 
-MouthEvent = Marked | Injected | SentenceStarted | Finished
+MouthEvent = Marked | Injected | SentenceStarted | ReplyKnown | Finished
 Listener = Callable[[MouthEvent], None]
 """Called in the event loop; must return at once (put it into a mailbox)."""
 
@@ -93,6 +102,10 @@ class Mouth(Protocol):
 
     async def wait_until_primed(self) -> None:
         """Until the last `prime` has taken effect. At once where there is nothing to prime."""
+        ...
+
+    def relax(self) -> None:
+        """Stop priming: another NPC is needed now, and the machine with it."""
         ...
 
     def begin(self, turn: TurnId, prompt: Prompt) -> None: ...

@@ -18,8 +18,8 @@ from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, NothingSaid, Parti
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.npc.actor import Ask, GetReady, Hear, Hush, MakeASound, NpcActor, Speak, Spoke
-from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent, SentenceStarted
+from glyphoxa.npc.actor import Ask, Expect, GetReady, Hear, Hush, MakeASound, NpcActor, Relax, Speak, Spoke
+from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent, ReplyKnown, SentenceStarted
 from glyphoxa.npc.scribe import Scribe
 from glyphoxa.npc.turn_book import TurnBook
 from glyphoxa.turns import talk
@@ -84,6 +84,7 @@ class Room:
         self._book = TurnBook(session, self._names)
         self._unanswered: dict[PlayerId, list[UtteranceId]] = {}
         self._half_said: dict[PlayerId, Draft] = {}
+        self._replies: dict[TurnId, ReplyKnown] = {}
         self._audiences: dict[TurnId, frozenset[NpcId]] = {}
         self._numbers = 0
         self._quiet = asyncio.Event()
@@ -121,7 +122,7 @@ class Room:
                 for player in tuple(self._half_said):
                     self._leave(player)
                 self._perform(self._talk.hush_all())
-            case Marked() | Injected() | SentenceStarted() | Finished():
+            case Marked() | Injected() | SentenceStarted() | ReplyKnown() | Finished():
                 self._on_mouth(message)
             case _:
                 self._follow(message)
@@ -138,13 +139,17 @@ class Room:
         now_ms = self._now_ms()
         match effect:
             case talk.Prime(npc, player, text):
+                self._relax_all_but(npc)
                 self._npcs[npc].mailbox.post(GetReady(text, self._name(player)))
             case talk.Begin(turn, npc, player, text):
                 self._book.begun(turn, question=text, at_ms=now_ms)
+                self._relax_all_but(npc)
                 unless = tuple(self._unanswered.get(player, ()))
                 self._npcs[npc].mailbox.post(Ask(turn, text, self._name(player), unless))
             case talk.Commit(turn, npc, draft, addressed, at_ms):
                 self._book.committed(turn, npc, draft, addressed.reason, at_ms=at_ms)
+                if turn in self._replies:
+                    self._expect(self._replies[turn])
             case talk.Release(turn, npc):
                 self._npcs[npc].mailbox.post(Speak(turn))
             case talk.Fill(turn, npc):
@@ -219,13 +224,16 @@ class Room:
                 if event.stage is Stage.FIRST_AUDIO:
                     self._audiences[event.turn] = frozenset({*self._talk.present, event.npc})
                     self._talk.on_first_audio(event.turn)
-                    # The others have time now to read what was asked.
-                    self._get_ready(*(npc for npc in self._talk.present if npc != event.npc))
             case Injected():
                 self._book.injected(event)
             case SentenceStarted(npc, turn, text, at_ms):
                 self._tell(NpcSpeaks(npc, self._npcs[npc].npc.name, turn, text, at_ms))
+            case ReplyKnown():
+                self._replies[event.turn] = event
+                if self._book.is_committed(event.turn):
+                    self._expect(event)
             case Finished():
+                self._replies.pop(event.turn, None)
                 self._on_finished(event)
             case _:
                 assert_never(event)
@@ -276,11 +284,25 @@ class Room:
         self._tell(SceneChanged(scene, self._now_ms()))
         self._get_ready(*self._talk.present)
 
+    def _expect(self, reply: ReplyKnown) -> None:
+        """An answer is being heard: let the engines read it meanwhile, first the one that gives it."""
+        speaker = self._npcs[reply.npc].npc
+        for npc in (reply.npc, *(npc for npc in self._talk.present if npc != reply.npc)):
+            self._npcs[npc].mailbox.post(Expect(reply.npc, speaker.name, reply.text, self._somebody()))
+
+    def _relax_all_but(self, npc: NpcId) -> None:
+        for other in self._talk.present:
+            if other != npc:
+                self._npcs[other].mailbox.post(Relax())
+
+    def _somebody(self) -> str:
+        """Who will probably speak next; a guess only costs the cache a few words."""
+        return next(iter(self._names.values()), "")
+
     def _get_ready(self, *npcs: NpcId) -> None:
         """Let engines that are not asked anything read what has been said: the next answer starts from there."""
-        somebody = next(iter(self._names.values()), "")
         for npc in npcs:
-            self._npcs[npc].mailbox.post(GetReady("", somebody))
+            self._npcs[npc].mailbox.post(GetReady("", self._somebody()))
 
     # -- pieces
 

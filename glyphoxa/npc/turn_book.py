@@ -48,6 +48,10 @@ class TurnBook:
         entry.stages.setdefault(Stage.ADDRESSED, at_ms)
         entry.stages |= _heard_stages(draft) | {Stage.TURN_END: at_ms}
 
+    def is_committed(self, turn: TurnId) -> bool:
+        """Its words are kept and stand in the talk."""
+        return turn in self._open and self._open[turn].draft is not None
+
     def marked(self, event: Marked) -> None:
         if (entry := self._open.get(event.turn)) is not None:
             entry.stages.setdefault(event.stage, event.at_ms)

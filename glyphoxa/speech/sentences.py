@@ -1,7 +1,8 @@
 """Cuts a stream of tokens into pieces that can be spoken, as early as sounds natural.
 
-A piece ends where a sentence ends. Only the first piece of a reply may already end at a comma or a dash:
-the voice starts earlier, and later pieces are long enough for a natural melody.
+A piece ends where a sentence ends. Only the first piece of a reply may already end at a comma or a dash, or, when
+it is long, before a word that joins another clause ("a sorcerer | who built the tower"): the voice starts earlier,
+and later pieces are long enough for a natural melody.
 
 A full stop ends nothing after an abbreviation ("Dr."), a single capital ("J. R.") or within a number ("3.5").
 What stands there can be seen only with the character that follows, so a piece is released one character late;
@@ -22,6 +23,11 @@ _ABBREVIATIONS = frozenset(
         "prof", "sgt", "sr", "st", "usw", "vs", "z.b", "e.g", "i.e", "d.h",
     )
 )  # fmt: skip
+_JOINS = re.compile(
+    r"\s(?=(?:and|because|but|if|or|since|that|until|when|where|which|while|who"
+    r"|aber|bis|dass|denn|oder|und|weil|wenn|wo)\s)"
+)
+"""Before these one may take breath (English and German)."""
 _LAST_WORD = re.compile(r"([\w.]*\w)$")
 
 
@@ -33,9 +39,11 @@ class Splitter:
 
     Args:
         least_words: Words that a first piece needs before it may end at a clause.
+        least_words_to_join: The same, before it may end at a word that joins another clause.
     """
 
     least_words: int = 3
+    least_words_to_join: int = 4
     _held: str = ""
     _began: bool = False
 
@@ -73,6 +81,12 @@ class Splitter:
                     return end
             elif char in _CLAUSE_ENDERS and not self._began and self._ends_clause(at):
                 return at + 1
+        return None if self._began else self._join()
+
+    def _join(self) -> int | None:
+        for found in _JOINS.finditer(self._held):
+            if len(self._held[: found.start()].split()) >= self.least_words_to_join:
+                return found.start()
         return None
 
     def _sentence_end(self, at: int) -> int | None:

@@ -332,9 +332,7 @@ class Talk:
     # -- pieces
 
     def _decide(self, player: PlayerId, text: str, at_ms: int) -> Addressed:
-        return self.addressing.decide(
-            player, self.mentions(text), present=self._present, names=self.names, at_ms=at_ms
-        )
+        return self.addressing.decide(player, self.mentions(text), present=self._present, names=self.names, at_ms=at_ms)
 
     def _with_carried(self, player: PlayerId, text: str) -> str:
         carried = self._carried.get(player)

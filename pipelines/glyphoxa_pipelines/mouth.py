@@ -58,6 +58,11 @@ class GraphMouth(Generic[P]):
             if isinstance(processor, SpokenLLM):
                 await processor.wait_until_primed()
 
+    def relax(self) -> None:
+        for processor in self.processors:
+            if isinstance(processor, SpokenLLM):
+                processor.stop_priming()
+
     def begin(self, turn: TurnId, prompt: Prompt) -> None:
         if self._speaker.turn is not None:
             self.cancel(self._speaker.turn)

@@ -59,7 +59,7 @@ class SpokenLLM(OpenAILLMService):
             self._prime(frame)
             return
         if isinstance(frame, LLMContextFrame):
-            self._stop_priming()
+            self.stop_priming()
         await super().process_frame(frame, direction)
 
     async def wait_until_primed(self) -> None:
@@ -88,7 +88,7 @@ class SpokenLLM(OpenAILLMService):
         )
 
     async def cleanup(self) -> None:
-        self._stop_priming()
+        self.stop_priming()
         await super().cleanup()
         await self._client.close()
 
@@ -114,10 +114,11 @@ class SpokenLLM(OpenAILLMService):
 
     def _prime(self, frame: PrimeFrame) -> None:
         if self._primes:
-            self._stop_priming()
+            self.stop_priming()
             self._priming = self.create_task(self._read_in(frame), "prime")
 
-    def _stop_priming(self) -> None:
+    def stop_priming(self) -> None:
+        """Call off what is being primed; what has been read so far stays in the cache."""
         if self._priming is not None:
             self._priming.cancel()
             self._priming = None

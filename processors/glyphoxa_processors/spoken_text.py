@@ -17,7 +17,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import Stage
-from glyphoxa.npc.mouth import Listener, Marked
+from glyphoxa.npc.mouth import Listener, Marked, ReplyKnown
 from glyphoxa_processors.frames import (
     FillerFrame,
     PieceEndFrame,
@@ -96,7 +96,7 @@ class SpokenText(FrameProcessor):
         self._splitter = self._new_splitter()
         self._clean = self._new_clean()
         self._has_words = False
-        self._n_said = 0
+        self._said: list[str] = []
 
     async def _take(self, text: str) -> None:
         if self._turn is None:
@@ -115,16 +115,18 @@ class SpokenText(FrameProcessor):
         if not self._has_words:
             # A service that failed has said so already; the first reason given counts.
             self._on_failure(self._turn, "the model returned no words")
-        await self.push_frame(ReplyEndFrame(self._turn, withheld=self._has_words and not self._n_said))
+        await self.push_frame(ReplyEndFrame(self._turn, withheld=self._has_words and not self._said))
+        if self._said:
+            self._listener(ReplyKnown(self._npc, self._turn, " ".join(self._said)))
         self._turn = None
 
     async def _say(self, piece: str) -> None:
         allowed = self._clean(piece)
         if allowed is None or not allowed.strip() or self._turn is None:
             return
-        if not self._n_said:
+        if not self._said:
             self._listener(Marked(self._npc, self._turn, Stage.FIRST_SENTENCE, self._clock()))
-        self._n_said += 1
+        self._said.append(allowed.strip())
         await self._speak(self._turn, allowed.strip())
 
     async def _speak(self, turn: TurnId | None, text: str) -> None:

@@ -19,6 +19,7 @@ class MouthTwin:
         self.asked: list[Prompt] = []
         self.primed: list[Prompt] = []
         self.fillers: list[str] = []
+        self.relaxed = 0
         self.turn: TurnId | None = None
         self.is_heard = False
         self.is_closed = False
@@ -30,6 +31,9 @@ class MouthTwin:
         self.primed.append(prompt)
 
     async def wait_until_primed(self) -> None: ...
+
+    def relax(self) -> None:
+        self.relaxed += 1
 
     def begin(self, turn: TurnId, prompt: Prompt) -> None:
         assert self.turn is None

@@ -52,7 +52,8 @@ def test_other_marks_end_a_first_clause_too(mark: str) -> None:
     ],
 )
 def test_what_looks_like_an_end_and_is_none(sentence: str) -> None:
-    assert pieces(sentence) == [sentence]
+    splitter = Splitter(least_words_to_join=99)
+    assert [*splitter.push(sentence), *splitter.flush()] == [sentence]
 
 
 def test_quotes_stay_with_their_sentence() -> None:
@@ -95,3 +96,14 @@ def test_pieces_do_not_depend_on_how_the_tokens_are_cut(text: str, chunk: int) -
 @given(TALK | st.text(max_size=80))
 def test_no_word_is_lost(text: str) -> None:
     assert " ".join(pieces(text)).split() == text.split()
+
+
+def test_a_long_first_sentence_is_begun_before_a_word_that_joins() -> None:
+    splitter = Splitter()
+    assert splitter.push("Velkoreth was a sorcerer who") == []
+    assert splitter.push(" built") == ["Velkoreth was a sorcerer"]
+    assert splitter.push(" it and died. ") == ["who built it and died."]
+
+
+def test_a_short_beginning_is_not_torn_from_its_clause() -> None:
+    assert Splitter().push("You and I will go. ") == ["You and I will go."]

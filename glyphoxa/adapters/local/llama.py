@@ -20,6 +20,9 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -44,6 +47,7 @@ _BATCH_TOKENS = 32
 _PING_S = 1
 """How long a stream may stay silent before the server writes a comment to it, and so notices that it was closed.
 `close` waits for that: 30 s with the server's default."""
+_NICENESS = 10
 _PROMPT_CACHE_MIB = 256
 """Prefixes pushed out of a slot are kept in memory: some ten kilobytes (0.5B) to thirty (1.5B) a token."""
 
@@ -121,7 +125,8 @@ class LlamaServer:
         params.cache_ram_mib = _PROMPT_CACHE_MIB
         params.api_keys = [self.api_key]
         try:
-            self._server = xllamacpp.Server(params)
+            with ThreadPoolExecutor(max_workers=1, thread_name_prefix="llama", initializer=_stand_back) as fresh:
+                self._server = fresh.submit(xllamacpp.Server, params).result()
         except RuntimeError as failure:
             raise Corrupt(f"{self.model_path}: cannot be loaded as a model: {failure}") from failure
 
@@ -153,6 +158,16 @@ class LlamaServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _stand_back() -> None:
+    """Lower this thread's priority, and with it that of the threads it starts: the server's.
+
+    The model reads and writes for seconds; hearing takes a tenth of one and must not wait for it. On two cores a
+    transcript beside a prefill took 0.55-0.65 s at equal priority, 0.07 s alone.
+    """
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
 def _check_gguf(path: Path) -> None:
