@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from loguru import logger
 
@@ -54,6 +55,7 @@ class Prefetch:
         self._recalled: dict[NpcId, tuple[Recalled, ...]] = {}
         self._asked: dict[PlayerId, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._talking: dict[PlayerId, list[asyncio.Task[None]]] = {}
 
     def forget(self, player: PlayerId) -> None:
         """A new speech begins: what was recalled for the last one does not belong to it."""
@@ -69,15 +71,19 @@ class Prefetch:
         for entity in spotted.entity_ids:
             if entity not in self._entities and self._graph is not None:
                 self._entities[entity] = []
-                self._start(self._fetch_entity(entity))
+                self._start(partial(self._fetch_entity, entity))
         words = text.split()
         # The last word of a partial is often half a word: ask with the ones before it.
         question = " ".join(words[:-1])
         is_worth_asking = spotted.temporal or bool(spotted.entity_ids) or len(words) > self._min_words
         if self._talk is not None and is_worth_asking and self._asked.get(player) != question:
             self._asked[player] = question
+            # Only the newest words matter; an older look-up that is still running is in their way.
+            for look_up in self._talking.pop(player, ()):
+                look_up.cancel()
             for npc, name in self._present().items():
-                self._start(self._fetch_talk(npc, without_call(question, name)))
+                look_up = self._start(partial(self._fetch_talk, npc, without_call(question, name)))
+                self._talking.setdefault(player, []).append(look_up)
 
     def entity(self, entity: EntityId) -> Sequence[str]:
         """What is known of an entity, if it has been fetched."""
@@ -98,17 +104,18 @@ class Prefetch:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _start(self, look_up: Awaitable[None]) -> None:
+    def _start(self, look_up: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         async def within_deadline() -> None:
             try:
                 async with asyncio.timeout(self._deadline_ms / 1000):
-                    await look_up
+                    await look_up()
             except (TimeoutError, GlyphoxaError) as error:
                 logger.debug("pre-fetch gave up: {}", error or type(error).__name__)
 
         task = asyncio.create_task(within_deadline())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _fetch_entity(self, entity: EntityId) -> None:
         assert self._graph is not None  # noqa: S101 - only started with a graph

@@ -139,7 +139,12 @@ async def test_the_table_plays_on_without_memory() -> None:
     campaign = a_campaign()
     spotter = KeywordSpotter(Gazetteer.build([]))
     prefetch = Prefetch(
-        CAMPAIGN, graph=None, talk=None, spotter=spotter, present=lambda: {SMITH: "Grimjaw"}, known_utterances=lambda _: ()
+        CAMPAIGN,
+        graph=None,
+        talk=None,
+        spotter=spotter,
+        present=lambda: {SMITH: "Grimjaw"},
+        known_utterances=lambda _: (),
     )
     assembly = HotContextAssembly(campaign, graph=None, talk=None, prefetch=prefetch, known_utterances=lambda _: ())
     prefetch.on_partial(TAMSIN, "do you remember Eldrinax from last time")

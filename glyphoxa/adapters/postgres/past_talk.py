@@ -24,6 +24,7 @@ Embed: TypeAlias = Callable[[list[str]], Awaitable["np.ndarray[Any, np.dtype[np.
 _CANDIDATES = 50
 _LEXICAL_WEIGHT = _DENSE_WEIGHT = 0.5
 _EMBED_BATCH = 16
+_REMEMBERED_QUESTIONS = 32
 _EMBED_DEADLINE_MS = 30_000
 
 
@@ -55,6 +56,7 @@ class PostgresPastTalk:
         self._embed = embed
         self._settings = settings or RecallSettings()
         self._sql = load_paragraphs("past_talk")
+        self._embedded: dict[str, np.ndarray[Any, np.dtype[np.float32]]] = {}
 
     async def recall(
         self,
@@ -80,15 +82,24 @@ class PostgresPastTalk:
                 async with self._database.use(deadline_ms=self._settings.deadline_ms) as connection:
                     dense = await connection.fetch(
                         self._sql["dense"],
-                        *(campaign, npc, asked, vector, list(exclude), _CANDIDATES, self._settings.min_cosine),
+                        *(campaign, npc, vector, list(exclude), _CANDIDATES, self._settings.min_cosine),
                     )
         finally:
             embedding.cancel()
-        return _fused(lexical, dense, npc, limit)
+        # The question itself may be in the log already, under an id the caller does not know.
+        said_now = asked.casefold()
+        return _fused(
+            [row for row in lexical if row["text"].casefold() != said_now],
+            [row for row in dense if row["text"].casefold() != said_now],
+            npc,
+            limit,
+        )
 
     async def _embed_question(self, question: str) -> np.ndarray[Any, np.dtype[np.float32]] | None:
         if self._embed is None:
             return None
+        if question in self._embedded:
+            return self._embedded[question]
         try:
             async with asyncio.timeout(self._settings.embed_deadline_ms / 1000):
                 vectors = await self._embed([question])
@@ -98,7 +109,13 @@ class PostgresPastTalk:
         except Unavailable as error:
             logger.warning("no embedding, words alone decide: {}", error)
             return None
-        return None if vectors is None else vectors[0]
+        if vectors is None:
+            return None
+        # Every NPC that hears a question asks with the same words.
+        while len(self._embedded) >= _REMEMBERED_QUESTIONS:
+            del self._embedded[next(iter(self._embedded))]
+        self._embedded[question] = vectors[0]
+        return self._embedded[question]
 
     async def embed_missing(self, campaign: CampaignId) -> int:
         """Embed what was said and has no embedding yet, oldest first. Returns how many; meant for the background.

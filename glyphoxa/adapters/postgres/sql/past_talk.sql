@@ -14,24 +14,22 @@ SELECT f.utterance_id, f.session_id, f.speaker_id, f.speaker_name, f.text, f.tim
            AND $2 = ANY (e.witnesses)
            AND (e.fts @@ asked.words OR e.names @@ asked.names)
            AND NOT e.utterance_id = ANY ($5)
-           AND lower(e.text) <> lower($3)
          ORDER BY score DESC, e.timestamp DESC
          LIMIT $6) f
  ORDER BY f.score DESC, f.timestamp DESC;
 
 -- dense --
--- What $2 witnessed and is near in meaning to the question's embedding $4, nearest first. Exact within that set:
--- the distance is computed for every visible utterance. Score is the cosine, at least $7.
+-- What $2 witnessed and is near in meaning to the question's embedding $3, nearest first. Exact within that set:
+-- the distance is computed for every visible utterance. Score is the cosine, at least $6.
 -- Only ids and distances are carried through the sort, and each distance is computed once.
 WITH near AS MATERIALIZED (
-    SELECT e.id, c.embedding <=> $4 AS distance
+    SELECT e.id, c.embedding <=> $3 AS distance
       FROM session_entries e
       JOIN chunks c ON c.campaign_id = e.campaign_id AND c.id = e.utterance_id
      WHERE e.campaign_id = $1
        AND $2 = ANY (e.witnesses)
-       AND NOT e.utterance_id = ANY ($5)
-       AND lower(e.text) <> lower($3)),
-nearest AS MATERIALIZED (SELECT id, distance FROM near WHERE distance <= 1 - $7::float8 ORDER BY distance LIMIT $6)
+       AND NOT e.utterance_id = ANY ($4)),
+nearest AS MATERIALIZED (SELECT id, distance FROM near WHERE distance <= 1 - $6::float8 ORDER BY distance LIMIT $5)
 SELECT e.utterance_id, e.session_id, e.speaker_id, e.speaker_name, e.text, e.timestamp, 1 - n.distance AS score
   FROM nearest n JOIN session_entries e ON e.campaign_id = $1 AND e.id = n.id
  ORDER BY n.distance;
