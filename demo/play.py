@@ -150,6 +150,7 @@ class Performance:
     microphones: dict[str, Microphone] = field(default_factory=dict)
     lines: list[LinePlayed] = field(default_factory=list)
     complete: bool = False
+    l1_entries: int | None = None
     _pcm: dict[str, bytes] = field(default_factory=dict)
 
     async def play(self) -> None:
@@ -173,6 +174,7 @@ class Performance:
                     await self._say(line, part.scene)
             await self._quiet("the end")
             await asyncio.sleep(CLOSING_WORDS_MS / 1000)
+            self.l1_entries = await self.table.kept()
             for stream in streams:
                 stream.cancel()
         self.complete = True
@@ -190,6 +192,9 @@ class Performance:
             turns=tuple(self.witness.turns),
             utterances=tuple(self.witness.utterances),
             lines=tuple(self.lines),
+            l1_entries=self.l1_entries
+            if self.l1_entries is not None
+            else len({utterance.id for utterance in self.witness.utterances}),
             speech=tuple(NpcSpoke(npc, s.at_ms, s.end_ms) for npc, sounds in voices.items() for s in sounds),
             notes=tuple(self.witness.notes),
         )

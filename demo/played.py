@@ -39,7 +39,7 @@ class SessionPlayed:
     Attributes:
         began_ms: When its recording (`session-N.wav`) begins.
         complete: False when it was stopped before its last line.
-        l1_entries: Utterances of this session that were kept.
+        l1_entries: Rows of this session in memory level 1; what was seen to be kept, when it was stopped early.
         notes: What went wrong or was late, for people.
     """
 
@@ -52,11 +52,8 @@ class SessionPlayed:
     utterances: tuple[Utterance, ...]
     lines: tuple[LinePlayed, ...]
     speech: tuple[NpcSpoke, ...]
+    l1_entries: int
     notes: tuple[str, ...] = ()
-
-    @property
-    def l1_entries(self) -> int:
-        return len({utterance.id for utterance in self.utterances})
 
 
 _PLAYED = TypeAdapter(SessionPlayed)

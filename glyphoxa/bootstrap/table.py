@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -270,6 +271,13 @@ class LiveTable:
 
     async def wait_until_quiet(self) -> None:
         await self._room.wait_until_quiet()
+
+    async def kept(self) -> int:
+        await self._scribe.wait_until_written()
+        await self._recorder.flush(SPOOL_FLUSH_MS)
+        if self._store is None:
+            return len(self._recorder.recent(self.session, limit=sys.maxsize))
+        return await self._store.log.count(self.campaign.id, self.session)
 
     async def close(self) -> None:
         if self._is_closing:

@@ -30,7 +30,9 @@ class TranscriptLog(Protocol):
         """The session's utterances that began at or after `since_ms`, oldest first, at most the last `limit`."""
         ...
 
-    async def count(self, campaign: CampaignId) -> int: ...
+    async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
+        """Utterances of a campaign, or of one of its sessions."""
+        ...
 
 
 class PastTalk(Protocol):

@@ -89,6 +89,13 @@ class Table(Protocol):
         """Until nobody speaks and no answer is on its way."""
         ...
 
+    async def kept(self) -> int:
+        """How many utterances of this session stand in the log (memory level 1), after what waits has been sent.
+
+        Without long-term memory: how many are on disk.
+        """
+        ...
+
     async def close(self) -> None:
         """End the session: nothing said is lost, no task or process is left."""
         ...

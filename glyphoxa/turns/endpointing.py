@@ -8,9 +8,17 @@ Rules.
 - The turn ends when the player has been silent for `end_of_turn_ms` and no transcript is outstanding; for
   `unfinished_ms` when the words sound as if more were to come ("I would like the"). If the player goes on before
   that, the segments are one turn.
+- The detector is sure of speech only some 200 ms after it began. A turn does not end while it hears what may become
+  speech, so that a pause shorter than `end_of_turn_ms` really ends nothing; but not longer than `onset_within_ms`.
 - A transcript that is `final_within_ms` late is given up: the turn ends with the words of the last partial
   transcript, or as nothing said. If it does come after nothing was said, it is a turn after all.
 - Words without detected speech (a voice too quiet for the detector) are a turn too.
+- A transcript that `revises` takes the place of the last one: the recogniser has heard the same speech again with
+  what came after it. Others are appended, as streaming services send them. An empty one takes nothing back.
+- Segments are counted by their beginnings. When a turn ends, the number of its last one is told to the recogniser;
+  a transcript that ends in that or an earlier one comes late. It is a turn after all if nothing was said before it
+  and since; otherwise its words were reported already, or would be taken for the next turn's, and it is dropped.
+  Services that do not say which segment they heard are never late.
 """
 
 from __future__ import annotations
@@ -33,6 +41,9 @@ _SELDOM_LAST = {
     "de": frozenset({"also", "auf", "dann", "für", "ich", "mit", "nach", "von", "wir", "zu", "äh"}),
 }
 """Words behind which a turn ends seldom, unless the recogniser heard the end of a sentence."""
+
+_LOOK_AGAIN_MS = 40
+"""A little more than a window of the detector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +79,32 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What the segment that is being spoken sounds like so far."""
+    """What is being spoken sounds like so far. `revises`: the last `Final` included; otherwise it comes behind that.
+
+    `segment`: As in `Final`.
+    """
 
     heard: Heard
     at_ms: int
+    revises: bool = False
+    segment: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """A transcript that will not change. `closes`: no more will come for the segment before the last pause."""
+    """A transcript of what was said up to a pause.
+
+    Attributes:
+        closes: No more will come for the segment before the last pause.
+        revises: It takes the place of the last one; otherwise it is appended.
+        segment: In which the transcribed sound ends: how often speech had begun. None when that is not known.
+    """
 
     heard: Heard
     at_ms: int
     closes: bool = True
+    revises: bool = False
+    segment: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +112,14 @@ class Tick:
     at_ms: int
 
 
-EndpointingEvent = Started | Paused | Partial | Final | Tick
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """The detector hears what may become speech. To be sent again as long as it does, before other events."""
+
+    at_ms: int
+
+
+EndpointingEvent = Started | Paused | Partial | Final | Tick | Onset
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +134,14 @@ class AskAgain:
     at_ms: int
 
 
-EndpointingEffect = Report | AskAgain
+@dataclass(frozen=True, slots=True)
+class TurnOver:
+    """Tell the recogniser that the turn is over. `segment`: the last one in it."""
+
+    segment: int
+
+
+EndpointingEffect = Report | AskAgain | TurnOver
 
 
 @dataclass(slots=True)
@@ -123,13 +161,19 @@ class Endpointing:
     unfinished_ms: int = 900
     final_within_ms: int = 3_000
     confirm_within_ms: int | None = None
+    onset_within_ms: int = 300
     punctuated: bool = True
     _segments: list[Heard] = field(default_factory=list)
-    _partial: Heard | None = None
+    _partial: Partial | None = None
+    _n_begun: int = 0
+    _last_over: int = 0
+    _segment_began_ms: int = 0
     _began_ms: int | None = None
     _speech_end_ms: int = 0
     _is_speaking: bool = False
     _outstanding: int = 0
+    _onset_ms: int | None = None
+    _held_from_ms: int | None = None
     _gave_up: tuple[int, int] | None = None
 
     def on(self, event: EndpointingEvent) -> tuple[EndpointingEffect, ...]:
@@ -137,45 +181,54 @@ class Endpointing:
         match event:
             case Started(at_ms):
                 self._began_ms = at_ms if self._began_ms is None else self._began_ms
+                self._segment_began_ms = at_ms
+                self._n_begun += 1
                 self._is_speaking = True
+                self._held_from_ms = None
                 self._gave_up = None
                 return (Report(SpeechStarted(self.player, at_ms)),)
-            case Partial(heard, at_ms):
-                return self._partially(heard, at_ms)
+            case Partial():
+                return self._partially(event)
             case Paused(speech_end_ms, at_ms):
                 if not self._is_speaking:
                     return ()
                 self._is_speaking = False
-                self._speech_end_ms = speech_end_ms
+                # Both are estimates: of very short speech the end would come out before the beginning.
+                self._speech_end_ms = max(speech_end_ms, self._segment_began_ms)
                 self._outstanding += 1
                 return self._settle(at_ms)
-            case Final(heard, at_ms, closes):
-                return self._finally(heard, at_ms, closes=closes)
+            case Final():
+                return self._finally(event)
             case Tick(at_ms):
                 return self._settle(at_ms)
+            case Onset(at_ms):
+                self._onset_ms = at_ms
+                return ()
             case _:
                 assert_never(event)
 
-    def _partially(self, heard: Heard, at_ms: int) -> tuple[EndpointingEffect, ...]:
-        if not heard.text.strip() or self._began_ms is None:
+    def _partially(self, partial: Partial) -> tuple[EndpointingEffect, ...]:
+        if not partial.heard.text.strip() or self._began_ms is None or self._is_late(partial):
             return ()
-        self._partial = heard
-        whole = _joined((*self._segments, heard))
-        return (Report(PartialHeard(self.player, whole.text, whole.raw_text, at_ms)),)
+        self._partial = partial
+        whole = _joined(self._with(partial))
+        return (Report(PartialHeard(self.player, whole.text, whole.raw_text, partial.at_ms)),)
 
-    def _finally(self, heard: Heard, at_ms: int, *, closes: bool) -> tuple[EndpointingEffect, ...]:
-        has_words = bool(heard.text.strip())
+    def _finally(self, final: Final) -> tuple[EndpointingEffect, ...]:
+        at_ms, has_words = final.at_ms, bool(final.heard.text.strip())
+        if self._is_late(final) and self._gave_up is None:
+            return ()
         effects: tuple[EndpointingEffect, ...] = ()
         if self._began_ms is None:
             if not has_words:
                 return ()
             self._began_ms, self._speech_end_ms = self._gave_up or (at_ms, at_ms)
             effects = (Report(SpeechStarted(self.player, self._began_ms)),)
-        elif closes and self._outstanding:
+        elif final.closes and self._outstanding:
             self._outstanding -= 1
         self._gave_up = None
         if has_words:
-            self._segments.append(heard)
+            self._segments = self._with(final)
             self._partial = None
         if self._is_speaking:
             return effects
@@ -198,18 +251,35 @@ class Endpointing:
                 return (AskAgain(give_up_ms),)
             self._outstanding = 0
             if self._partial is not None:
-                self._segments.append(self._partial)
+                self._segments = self._with(self._partial)
             if not self._segments:
                 self._gave_up = (self._began_ms, self._speech_end_ms)
         if not self._segments:
             self._forget()
-            return (Report(NothingSaid(self.player, at_ms)),)
+            return (Report(NothingSaid(self.player, at_ms)), TurnOver(self._last_over))
         over_ms = self._speech_end_ms + self._wait_ms()
         if at_ms < over_ms:
             return (AskAgain(over_ms),)
+        if self._is_held(at_ms):
+            return (AskAgain(at_ms + _LOOK_AGAIN_MS),)
         draft = self._draft()
         self._forget()
-        return (Report(TurnEnded(draft, at_ms)),)
+        return (Report(TurnEnded(draft, at_ms)), TurnOver(self._last_over))
+
+    def _with(self, transcript: Partial | Final) -> list[Heard]:
+        kept = self._segments[:-1] if transcript.revises else self._segments
+        return [*kept, transcript.heard]
+
+    def _is_late(self, transcript: Partial | Final) -> bool:
+        return transcript.segment is not None and transcript.segment <= self._last_over
+
+    def _is_held(self, at_ms: int) -> bool:
+        if self._onset_ms is None or at_ms - self._onset_ms >= _LOOK_AGAIN_MS:
+            self._held_from_ms = None
+            return False
+        if self._held_from_ms is None:
+            self._held_from_ms = at_ms
+        return at_ms - self._held_from_ms < self.onset_within_ms
 
     def _wait_ms(self) -> int:
         text = self._segments[-1].text
@@ -234,6 +304,8 @@ class Endpointing:
         self._partial = None
         self._began_ms = None
         self._outstanding = 0
+        self._held_from_ms = None
+        self._last_over = self._n_begun
 
 
 def sounds_unfinished(text: str, *, language: str = "en", punctuated: bool = True) -> bool:

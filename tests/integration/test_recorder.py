@@ -45,8 +45,8 @@ class ClosableLog:
     ) -> list[Utterance]:
         return await self.inner.recent(campaign, session, since_ms=since_ms, limit=limit)
 
-    async def count(self, campaign: CampaignId) -> int:
-        return await self.inner.count(campaign)
+    async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
+        return await self.inner.count(campaign, session)
 
 
 @asynccontextmanager

@@ -78,8 +78,8 @@ class LogTwin:
         said = [u for u in self.utterances.values() if u.session_id == session and u.at_ms >= since_ms]
         return sorted(said, key=lambda u: u.at_ms)[-limit:]
 
-    async def count(self, campaign: CampaignId) -> int:
-        return len(self.utterances)
+    async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
+        return sum(session in (None, u.session_id) for u in self.utterances.values())
 
     async def recall(
         self,

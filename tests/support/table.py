@@ -131,6 +131,9 @@ class TwinTable:
         speaking = any(seat.is_speaking for seat in self.seats.values())
         return self._answering or speaking or not self._questions.empty()
 
+    async def kept(self) -> int:
+        return sum(said["session"] == self.session for said in self.past)
+
     async def close(self) -> None:
         self.closed = True
         if self._task is not None:

@@ -148,6 +148,9 @@ class TwinTable:
     async def wait_until_quiet(self) -> None:
         await asyncio.gather(*self._replies)
 
+    async def kept(self) -> int:
+        return len(self.said)
+
     async def wait_until(self, happened: Callable[[], bool]) -> None:
         """Until `happened`, looked at again whenever someone sat down, left or was heard."""
         async with asyncio.timeout(WITHIN_S):

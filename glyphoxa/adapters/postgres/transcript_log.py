@@ -88,9 +88,9 @@ class PostgresTranscriptLog:
             rows = await connection.fetch(self._sql["recent"], campaign, session, _timestamp(since_ms), limit)
         return [_utterance(row) for row in rows]
 
-    async def count(self, campaign: CampaignId) -> int:
+    async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
         async with self._database.use(deadline_ms=_DEADLINE_MS) as connection:
-            return int(await connection.fetchval(self._sql["count"], campaign))
+            return int(await connection.fetchval(self._sql["count"], campaign, session))
 
 
 def _storable(text: str) -> str:

@@ -40,4 +40,5 @@ SELECT * FROM (
  ORDER BY timestamp, id;
 
 -- count --
-SELECT count(*) FROM session_entries WHERE campaign_id = $1;
+-- Of the whole campaign when $2 is NULL.
+SELECT count(*) FROM session_entries WHERE campaign_id = $1 AND ($2::text IS NULL OR session_id = $2);
