@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loguru import logger
 from pipecat.audio.vad.silero import SileroVADAnalyzer
+from pipecat.audio.vad.vad_analyzer import VADState
 from pipecat.frames.frames import InputAudioRawFrame
 from pipecat.processors.audio.vad_processor import VADProcessor
 from pipecat.processors.frame_processor import FrameProcessor
@@ -13,16 +14,31 @@ from glyphoxa.turns.endpointing import Endpointing
 from glyphoxa_pipelines.host import Line
 from glyphoxa_pipelines.parts import EarParts
 from glyphoxa_processors.corrector import PhoneticCorrector
-from glyphoxa_processors.end_of_turn import EndOfTurn
+from glyphoxa_processors.end_of_turn import DETECTOR_TAIL_MS, EndOfTurn
 from glyphoxa_processors.prefetcher import KeywordPrefetcher
 
+_SHORTEST_STOP_MS = 100
+"""Three of the detector's windows: with less, one that it is unsure of ends the speech."""
 _TWENTY_MS = INPUT_RATE_HZ // 50 * 2
+
+
+class Detector(SileroVADAnalyzer):
+    """Tells speech from other sound, and whether it hears what it is not yet sure of."""
+
+    hears_onset = False
+
+    async def analyze_audio(self, buffer: bytes) -> VADState:
+        state = await super().analyze_audio(buffer)
+        self.hears_onset = state is VADState.STARTING
+        return state
 
 
 def processors(parts: EarParts) -> list[FrameProcessor]:
     """The graph, in the order of the frames. The detector and the recogniser belong to this human alone."""
     player, clock, pauses = parts.player.id, parts.clock, parts.pauses
-    vad = parts.vad.model_copy(update={"stop_secs": pauses.pause_ms / 1_000})
+    # The detector counts from the end of its last confident window, which is behind the end of the speech.
+    stop_ms = max(_SHORTEST_STOP_MS, pauses.pause_ms - DETECTOR_TAIL_MS)
+    vad = parts.vad.model_copy(update={"stop_secs": stop_ms / 1_000})
     endpointing = Endpointing(
         player,
         language=parts.language,
@@ -32,12 +48,13 @@ def processors(parts: EarParts) -> list[FrameProcessor]:
         confirm_within_ms=pauses.confirm_within_ms,
         punctuated=pauses.punctuated,
     )
+    detector = Detector(params=vad)
     return [
-        VADProcessor(vad_analyzer=SileroVADAnalyzer(params=vad)),
+        VADProcessor(vad_analyzer=detector),
         parts.stt,
         PhoneticCorrector(parts.correct, clock=clock),
         KeywordPrefetcher(player, parts.on_partial),
-        EndOfTurn(endpointing, parts.listener, clock=clock),
+        EndOfTurn(endpointing, parts.listener, clock=clock, hears_onset=lambda: detector.hears_onset),
     ]
 
 

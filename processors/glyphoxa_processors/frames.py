@@ -1,10 +1,10 @@
-"""The frames that are ours. All are ordered data: an interruption drops those that are still on their way."""
+"""The frames that are ours. An interruption drops those that are still on their way, except `TurnOverFrame`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipecat.frames.frames import DataFrame
+from pipecat.frames.frames import DataFrame, SystemFrame
 
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import TurnId
@@ -60,3 +60,14 @@ class ReplyEndFrame(DataFrame):
 
     turn: TurnId
     withheld: bool = False
+
+
+@dataclass
+class TurnOverFrame(SystemFrame):
+    """Upstream, from the ear's end: the player's turn is over, and what was said after `segment` is another.
+
+    Attributes:
+        segment: Of the detector's reports that speech began, the last one of that turn, counted from 1.
+    """
+
+    segment: int

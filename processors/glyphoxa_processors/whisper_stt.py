@@ -1,4 +1,7 @@
-"""Speech to text for one human, with a local model that takes whole segments.
+"""Speech to text for one human, with a local model that takes whole recordings.
+
+Every transcript is of the whole turn so far; see `glyphoxa_processors.turn_audio`. The end of the ear says upstream
+when a turn is over.
 
 The model takes a quarter of a second and more. So it is asked early: as soon as the voice falls quiet, before the
 detector is sure of the pause. When the detector agrees, and found no speech behind what was transcribed, that is
@@ -8,11 +11,11 @@ the final transcript; otherwise it was one more partial.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from pipecat.frames.frames import (
     Frame,
     InputAudioRawFrame,
@@ -25,7 +28,10 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.utils.time import time_now_iso8601
 
 from glyphoxa.domain.ids import PlayerId
+from glyphoxa_processors.frames import TurnOverFrame
+from glyphoxa_processors.partial_pace import PartialPace
 from glyphoxa_processors.recogniser import Recognised, Recogniser
+from glyphoxa_processors.turn_audio import Recording, TurnAudio
 
 _RATE_HZ = 16_000
 _BYTES_PER_MS = _RATE_HZ * 2 // 1_000
@@ -34,18 +40,22 @@ _QUIET_SHARE = 0.1
 
 
 class WhisperSTT(FrameProcessor):
-    """Transcribes between the detector's start and stop; partials by running again while the human speaks.
+    """Transcribes at the detector's stops; partials by running again while the human speaks.
 
     Every stop is answered by exactly one closing transcript, an empty one when the model fails: a turn never
     waits for words that will not come. The audio ends here.
 
+    Transcripts carry in their metadata the `segment` that they end in and whether they take the last final one's
+    place (`revises`); see `glyphoxa.turns.endpointing`.
+
     Args:
         glossary: Read anew for every run, so that names can change while the session goes on.
-        partial_every_ms: A partial is skipped while the model is busy.
+        partial_every_ms: At most so often; a partial is skipped while the model is busy.
         pre_roll_ms: Sound kept from before the speech began: detectors miss soft onsets.
         early_ms: Quiet after which the model is asked for what may be the final transcript. The detector hears the
-            speech end some 80 ms later than its sound falls off.
-        longest_segment_ms: Whoever speaks longer without a pause is transcribed in parts; the model hears 30 s.
+            speech end some 50 ms later than its sound falls off.
+        longest_stretch_ms: What the model hears at once, at most; its window is 30 s.
+        settle_after_ms: A turn longer than that is transcribed in parts, cut at pauses.
     """
 
     def __init__(
@@ -58,28 +68,30 @@ class WhisperSTT(FrameProcessor):
         partial_every_ms: int = 500,
         pre_roll_ms: int = 300,
         early_ms: int = 120,
-        longest_segment_ms: int = 24_000,
+        longest_stretch_ms: int = 24_000,
+        settle_after_ms: int = 15_000,
     ) -> None:
         super().__init__(name=f"stt-{player}")
         self._player = player
         self._recogniser = recogniser
         self._glossary = glossary
         self._clock = clock
-        self._partial_every_bytes = partial_every_ms * _BYTES_PER_MS
-        self._pre_roll_ms = pre_roll_ms
-        self._longest_bytes = longest_segment_ms * _BYTES_PER_MS
-        self._before: deque[bytes] = deque()
-        self._n_before = 0
-        self._keep_before = (pre_roll_ms + 400) * _BYTES_PER_MS
-        self._segment: bytearray | None = None
-        self._next_partial_at = 0
+        self._audio = TurnAudio(
+            bytes_per_ms=_BYTES_PER_MS,
+            pre_roll_ms=pre_roll_ms,
+            longest_ms=longest_stretch_ms,
+            settle_after_ms=settle_after_ms,
+        )
+        self._pace = PartialPace(every_ms=partial_every_ms)
         self._early_ms = early_ms
         self._loudest = 0.0
         self._quiet_ms = 0
         self._partial: asyncio.Task[Recognised | None] | None = None
-        self._early_covers = 0
-        """How much of the segment the run in `_partial` is a full transcript of; 0 for an ordinary partial."""
-        self._finals: asyncio.Queue[_Segment] = asyncio.Queue()
+        self._early: Recording | None = None
+        """What the run in `_partial` is a full transcript of; None for an ordinary partial."""
+        self._reported_stretch = 0
+        """Of the last final transcript with words in it."""
+        self._finals: asyncio.Queue[_Final] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
@@ -87,15 +99,18 @@ class WhisperSTT(FrameProcessor):
         if isinstance(frame, InputAudioRawFrame):
             self._hear(frame.audio)
             return
+        if isinstance(frame, TurnOverFrame):
+            self._audio.turn_over(frame.segment)
+            self._pace.turn_over()
+            return
         await self.push_frame(frame, direction)
         if direction is not FrameDirection.DOWNSTREAM:
             return
         if isinstance(frame, VADUserStartedSpeakingFrame):
-            self._open_segment(frame.start_secs)
-        elif isinstance(frame, VADUserStoppedSpeakingFrame) and self._segment is not None:
-            n_silent = int(frame.stop_secs * 1_000) * _BYTES_PER_MS
-            self._close_segment(closes=True, n_speech=len(self._segment) - n_silent)
-            self._segment = None
+            self._begin_segment(frame.start_secs)
+        elif isinstance(frame, VADUserStoppedSpeakingFrame) and self._audio.is_speaking:
+            speech_end = self._audio.position - int(frame.stop_secs * 1_000) * _BYTES_PER_MS
+            self._ask_for_final(self._audio.pause(), is_before_a_pause=True, speech_end=speech_end)
 
     async def cleanup(self) -> None:
         for task in (self._partial, self._worker):
@@ -104,25 +119,20 @@ class WhisperSTT(FrameProcessor):
         await super().cleanup()
 
     def _hear(self, audio: bytes) -> None:
-        if self._segment is None:
-            self._before.append(audio)
-            self._n_before += len(audio)
-            while self._before and self._n_before - len(self._before[0]) >= self._keep_before:
-                self._n_before -= len(self._before.popleft())
+        cut = self._audio.hear(audio)
+        if cut is not None:
+            self._ask_for_final(cut, is_before_a_pause=False, speech_end=self._audio.position)
+        if not self._audio.is_speaking:
             return
-        self._segment += audio
         self._listen_for_quiet(audio)
-        if len(self._segment) >= self._longest_bytes:
-            self._close_segment(closes=False, n_speech=len(self._segment))
-            self._segment = bytearray()
-            self._next_partial_at = self._partial_every_bytes
-        elif self._quiet_ms >= self._early_ms:
-            if not (self._early_covers or self._recogniser.is_busy):
-                self._ask(retry=True)
-        elif len(self._segment) >= self._next_partial_at and not self._quiet_ms:
-            self._next_partial_at = len(self._segment) + self._partial_every_bytes
+        heard_ms = self._audio.position // _BYTES_PER_MS
+        if self._quiet_ms >= self._early_ms:
+            if self._early is None and not self._recogniser.is_busy:
+                self._ask_for_partial(is_early=True)
+        elif self._pace.is_due(heard_ms) and not self._quiet_ms:
+            self._pace.asked(heard_ms)
             if self._partial is None or self._partial.done():
-                self._ask(retry=False)
+                self._ask_for_partial(is_early=False)
 
     def _listen_for_quiet(self, audio: bytes) -> None:
         samples = np.frombuffer(audio, dtype=np.int16).astype(np.float32)
@@ -132,71 +142,87 @@ class WhisperSTT(FrameProcessor):
             self._quiet_ms += len(audio) // _BYTES_PER_MS
         else:
             self._quiet_ms = 0
-            self._early_covers = 0
+            self._early = None
 
-    def _open_segment(self, start_secs: float) -> None:
-        keep = (self._pre_roll_ms + int(start_secs * 1_000)) * _BYTES_PER_MS
-        self._segment = bytearray(b"".join(self._before)[-keep:])
-        self._before.clear()
-        self._n_before = 0
-        self._next_partial_at = len(self._segment) + self._partial_every_bytes // 2
-        self._loudest, self._quiet_ms, self._early_covers = 0.0, 0, 0
+    def _begin_segment(self, start_secs: float) -> None:
+        self._audio.begin(int(start_secs * 1_000))
+        self._pace.speech_began(self._audio.position // _BYTES_PER_MS)
+        self._loudest, self._quiet_ms, self._early = 0.0, 0, None
 
-    def _close_segment(self, *, closes: bool, n_speech: int) -> None:
-        early = self._partial if self._early_covers >= max(1, n_speech) else None
-        if self._partial is not None and early is None:
-            self._partial.cancel()
-        self._partial, self._early_covers = None, 0
+    def _ask_for_final(self, recording: Recording, *, is_before_a_pause: bool, speech_end: int) -> None:
+        early, run = self._early, self._partial
+        heard_all = early is not None and early.at == recording.at and early.end >= max(1, speech_end)
+        if run is not None and not heard_all:
+            run.cancel()
+        self._partial, self._early = None, None
         if self._worker is None:
             self._worker = self.create_task(self._transcribe_finals(), "finals")
-        self._finals.put_nowait(_Segment(bytes(self._segment or b""), closes, early))
+        self._finals.put_nowait(_Final(recording, is_before_a_pause, run if heard_all else None))
 
-    def _ask(self, *, retry: bool) -> None:
-        segment = bytes(self._segment or b"")
-        self._early_covers = len(segment) if retry else 0
-        self._partial = self.create_task(self._transcribe_partial(segment, retry=retry), "partial")
+    def _ask_for_partial(self, *, is_early: bool) -> None:
+        recording = self._audio.so_far()
+        self._early = recording if is_early else None
+        self._partial = self.create_task(self._transcribe_partial(recording, retry=is_early), "partial")
 
-    async def _transcribe_partial(self, segment: bytes, *, retry: bool) -> Recognised | None:
-        pcm = np.frombuffer(segment, dtype=np.int16)
+    async def _transcribe_partial(self, recording: Recording, *, retry: bool) -> Recognised | None:
+        began_ms = self._clock()
         try:
-            heard = await self._recogniser.partial(pcm, self._glossary(), retry=retry)
+            heard = await self._recogniser.partial(_samples(recording), self._glossary(), retry=retry)
         except Exception as error:  # the model's own; a lost partial costs nothing, the final will tell
             await self.push_error(f"a partial transcript failed: {error}", exception=error)
             return None
-        if heard is not None and heard.text.strip():
+        if heard is None:
+            return None
+        self._pace.took(self._clock() - began_ms)
+        if heard.text.strip() and recording.stretch == self._audio.stretch:
             frame = InterimTranscriptionFrame(heard.text, self._player, time_now_iso8601(), result=heard)
-            frame.metadata["transcript_ms"] = self._clock()
+            self._mark(frame, recording)
             await self.push_frame(frame)
         return heard
 
     async def _transcribe_finals(self) -> None:
         while True:
-            segment = await self._finals.get()
+            final = await self._finals.get()
             text, result = "", None
             try:
-                result = await self._final(segment)
+                result = await self._transcribe(final)
                 text = result.text
             except Exception as error:  # the model's own; the turn must end all the same
                 await self.push_error(f"a transcript failed: {error}", exception=error)
             frame = TranscriptionFrame(
-                text, self._player, time_now_iso8601(), result=result, finalized=segment.is_before_a_pause
+                text, self._player, time_now_iso8601(), result=result, finalized=final.is_before_a_pause
             )
             # Words that were said are not taken back by an interruption.
             frame.interruptible = False
-            frame.metadata["transcript_ms"] = self._clock()
+            self._mark(frame, final.recording)
+            if text.strip():
+                self._reported_stretch = final.recording.stretch
             await self.push_frame(frame)
 
-    async def _final(self, segment: _Segment) -> Recognised:
-        heard = await segment.early if segment.early is not None else None
+    async def _transcribe(self, final: _Final) -> Recognised:
+        recording = final.recording
+        heard = await final.early if final.early is not None else None
         if heard is None:
-            heard = await self._recogniser.final(np.frombuffer(segment.pcm, dtype=np.int16), self._glossary())
+            heard = await self._recogniser.final(_samples(recording), self._glossary())
+        while (rest := self._audio.without_what_is_over(recording)) is not None:
+            recording = rest
+            heard = await self._recogniser.final(_samples(recording), self._glossary())
         return heard
+
+    def _mark(self, frame: TranscriptionFrame | InterimTranscriptionFrame, recording: Recording) -> None:
+        frame.metadata["transcript_ms"] = self._clock()
+        frame.metadata["segment"] = recording.segment
+        frame.metadata["revises"] = recording.stretch == self._reported_stretch
+
+
+def _samples(recording: Recording) -> NDArray[np.int16]:
+    return np.frombuffer(recording.pcm, dtype=np.int16)
 
 
 @dataclass(frozen=True, slots=True)
-class _Segment:
+class _Final:
     """`early`: a run that is under way or done and heard all of the speech in it."""
 
-    pcm: bytes
+    recording: Recording
     is_before_a_pause: bool
     early: asyncio.Task[Recognised | None] | None

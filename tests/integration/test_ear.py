@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.signal import resample_poly
 
+from glyphoxa.adapters.audio.wav import read_recording
 from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import Store
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa_pipelines.parts import Pauses, now_ms
+from glyphoxa_processors.recogniser import Pcm
 from tests.support.pipecat_fakes import DEADLINE_S, Corrected, Scripted, listening
 
 
@@ -132,6 +135,59 @@ async def test_whoever_speaks_for_very_long_is_transcribed_in_parts() -> None:
         assert (await play.until(TurnEnded)).draft.text == "And then. And then."
 
 
+class Listens:
+    """A recogniser that says which voices it heard: "1 2" for samples of 100 and then of 200."""
+
+    def __init__(self) -> None:
+        self.lengths_ms: list[int] = []
+
+    def __call__(self, pcm: Pcm, glossary: str, *, retry: bool) -> Corrected:
+        self.lengths_ms.append(len(pcm) // 16)
+        voices = [int(value) for value in pcm[np.flatnonzero(np.diff(pcm, prepend=pcm[:1] - 1))] if value]
+        return Corrected(" ".join(str(voice // 100) for voice in voices) + ".")
+
+
+async def test_every_transcript_is_of_the_whole_turn() -> None:
+    listens = Listens()
+    async with listening(listens, pauses=Pauses(end_of_turn_ms=2_000)) as play:
+        play.detect(speech=True)
+        play.hear(100, ms=100)
+        play.detect(speech=False)
+        first = await play.until(EagerTurn)
+        play.hear(0, ms=300)
+        play.detect(speech=True)
+        play.hear(200, ms=400)
+        partial = await play.until(PartialHeard)
+        play.detect(speech=False)
+        second = await play.until(EagerTurn, 2)
+        assert (first.draft.text, partial.text, second.draft.text) == ("1.", "1 2.", "1 2.")
+        assert listens.lengths_ms[-1] == 100 + 300 + 400
+
+
+async def test_a_turn_that_is_over_is_not_heard_again() -> None:
+    async with listening(Listens()) as play:
+        play.say(100)
+        assert (await play.until(TurnEnded)).draft.text == "1."
+        await play.ear.wait_until_drained()
+        play.say(200)
+        assert (await play.until(TurnEnded, 2)).draft.text == "2."
+
+
+async def test_words_of_a_turn_that_was_given_up_do_not_come_up_in_the_next() -> None:
+    scripted = Scripted({100: "Where were you?", 200: "Hello."})
+    scripted.let_go.clear()
+    async with listening(scripted) as play:
+        play.say(100, ms=100)
+        await play.until(NothingSaid)
+        await play.ear.wait_until_drained()
+        play.detect(speech=True)
+        play.hear(200, ms=100)
+        await play.until(SpeechStarted, 2)
+        scripted.let_go.set()
+        play.detect(speech=False)
+        assert (await play.until(TurnEnded)).draft.text == "Hello."
+
+
 async def test_an_ear_that_is_closed_hears_nothing_and_leaves_nothing_behind() -> None:
     before = asyncio.all_tasks()
     async with listening(Scripted({100: "Yes."})) as play:
@@ -208,3 +264,18 @@ async def test_a_human_voice_is_detected_transcribed_and_ended_by_the_real_model
         assert "weather" in ended.draft.text.lower()
         assert abs(ended.draft.speech_end_ms - voiced_ms) < 250
         assert play.partials
+
+
+@pytest.mark.models
+async def test_a_pause_at_a_comma_ends_neither_the_turn_nor_the_sentence() -> None:
+    """320 ms behind the name: longer than the detector's pause, shorter than the end of a turn."""
+    whisper = Whisper(Store().path("whisper-tiny.en"))
+    whisper.warm_up()
+    recorded = read_recording(Path(__file__).parents[2] / "demo" / "players" / "fen.wav")
+    async with listening(whisper.transcribe, pauses=Pauses()) as play:
+        await play_in_real_time(recorded.pcm + bytes(2 * 16_000), play.ear.hear)
+        ended = await play.until(TurnEnded)
+        name, _, question = ended.draft.text.partition(", ")
+        assert len(name.split()) == 1
+        assert question.lower().startswith("what do people say about the")
+        assert len([event for event in play.events if isinstance(event, SpeechStarted)]) == 2
