@@ -246,6 +246,24 @@ def test_the_json_has_the_keys_that_others_read() -> None:
     assert written["turns"][0]["session"] == 2
 
 
+STAGED = turn(
+    raw_text="Odo, who is bell Mar?",
+    text="Odo, who is Velmar?",
+    outcome=Outcome.INTERRUPTED,
+    reply="It is a river, and a <cold> one.",
+    reply_heard="It is a river,",
+    recalled=(MEMORY,),
+    omitted=("scene: late by 12 ms",),
+    stages={
+        Stage.SPEECH_END: 4_000,
+        Stage.TRANSCRIPT_FINAL: 4_300,
+        Stage.FIRST_TOKEN: 4_900,
+        Stage.FIRST_AUDIO: 5_200,
+        Stage.AUDIO_END: 7_000,
+    },
+)
+
+
 def test_stages_are_told_from_the_end_of_speech_in_order_of_time() -> None:
     assert since_speech_end(STAGED) == {
         "speech_end": 0,
