@@ -101,7 +101,7 @@ class HotContextAssembly:
         if identity is not None:
             self._identities[npc] = identity
         recalled = said if said is not None else self._prefetch.recalled(npc)
-        return self._sheet(npc, question, looked_up or (), recalled, omitted=tuple(late), is_final=True)
+        return self._sheet(npc, question, looked_up or (), recalled, omitted=tuple(late))
 
     def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
         """See `HotContextSource.gather_nowait`."""
@@ -113,7 +113,7 @@ class HotContextAssembly:
         )
         # While nobody speaks there is no question, and what the last one recalled is no part of the next.
         said = self._prefetch.recalled(npc) if question else ()
-        return self._sheet(npc, question, looked_up, said, omitted=(), is_final=False)
+        return self._sheet(npc, question, looked_up, said, omitted=())
 
     def _sheet(
         self,
@@ -123,11 +123,9 @@ class HotContextAssembly:
         said: Sequence[Recalled],
         *,
         omitted: tuple[str, ...],
-        is_final: bool,
     ) -> HotContext:
-        """Choose the facts. Those already shown for this speech come first and in the same order, and new ones in the
-        final prompt come behind the question: what a prompt cache has read on partial transcripts stays the
-        beginning of the final prompt.
+        """Choose the facts. Those already shown for this speech come first and in the same order, so that what a
+        prompt cache has read on a partial transcript stays the beginning of the final prompt.
         """
         asks_of_the_past = self._prefetch.spotter.spot(question).temporal
         past = [fact for fact in said if bears_on_question(fact, npc=npc, asks_of_the_past=asks_of_the_past)]
@@ -136,8 +134,6 @@ class HotContextAssembly:
         shown = [text for text in self._shown.get(npc, ()) if text in by_text]
         order = list(dict.fromkeys([*shown, *by_text]))[: self._budgets.max_facts]
         facts = within(order, tokens=self._budgets.facts_tokens)
-        was_primed = npc in self._shown
-        n_early = sum(text in shown for text in facts) if is_final and was_primed else len(facts)
         if question:
             self._shown[npc] = facts
         return HotContext(
@@ -146,7 +142,6 @@ class HotContextAssembly:
             omitted=omitted,
             identity=self._identities.get(npc, ()),
             scene=self._scenes.get(npc, ""),
-            n_early=n_early,
         )
 
     async def _identity(self, npc_id: NpcId) -> tuple[str, ...]:

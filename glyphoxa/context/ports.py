@@ -19,8 +19,6 @@ class HotContext:
         omitted: "scene: late by 12 ms", "recall: database away": parts left out, each with its reason.
         identity: What it knows of itself: its relationships, its secrets. The same from turn to turn.
         scene: Where it is, when, and with whom; empty when unknown.
-        n_early: How many of the facts were known while the question was still being spoken, and stand in front of it
-            where a prompt cache has read them. The others stand behind it.
     """
 
     facts: tuple[str, ...] = ()
@@ -28,7 +26,6 @@ class HotContext:
     omitted: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
     scene: str = ""
-    n_early: int | None = None
 
 
 class HotContextSource(Protocol):

@@ -39,16 +39,11 @@ def with_hot_context(prompt: Prompt, hot: HotContext) -> Prompt:
     """A copy of the prompt with the hot context in it. The given prompt stays as it is.
 
     Who the NPC is joins the system message, which does not change during a scene; where it is and what it is
-    reminded of stands right before the question. Facts that come when the question has been read already stand
-    behind it, so that it need not be read again.
+    reminded of stands right before the question. Behind it, small models overlook it.
     """
     first, *between, last = prompt.messages
     if hot.identity:
         first = replace(first, content=f"{first.content}\n{' '.join(hot.identity)}")
     scene = f"Scene: {hot.scene}\n" if hot.scene else ""
-    n_early = len(hot.facts) if hot.n_early is None else hot.n_early
-    early, late = hot.facts[:n_early], hot.facts[n_early:]
-    before = f"Facts: {' '.join(early)}\n" if early else ""
-    behind = f"\nFacts: {' '.join(late)}" if late else ""
-    asked = replace(last, content=f"{scene}{before}{last.content}{behind}")
-    return replace(prompt, messages=(first, *between, asked))
+    facts = f"Facts: {' '.join(hot.facts)}\n" if hot.facts else ""
+    return replace(prompt, messages=(first, *between, replace(last, content=f"{scene}{facts}{last.content}")))

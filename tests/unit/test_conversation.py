@@ -81,14 +81,6 @@ def test_hot_context_joins_a_copy_near_the_end() -> None:
     assert prompt.messages[-1].content == "Tamsin says: How is my blade?"
 
 
-def test_facts_that_come_late_stand_behind_the_question() -> None:
-    prompt = Conversation(GRIMJAW).prompt("How is my blade?", "Tamsin")
-    hot = HotContext(facts=("The blade is half done.", "It is called Emberlyth."), n_early=1)
-    assert with_hot_context(prompt, hot).messages[-1].content == (
-        "Facts: The blade is half done.\nTamsin says: How is my blade?\nFacts: It is called Emberlyth."
-    )
-
-
 def test_an_npc_without_examples_has_only_its_persona_before_the_talk() -> None:
     prompt = Conversation(a_campaign().npc(INNKEEPER)).prompt("Hello.", "Tamsin")
     assert [message.role for message in prompt.messages] == ["system", "user"]
