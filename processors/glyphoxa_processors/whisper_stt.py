@@ -51,7 +51,8 @@ class WhisperSTT(FrameProcessor):
     Args:
         glossary: Read anew for every run, so that names can change while the session goes on.
         partial_every_ms: At most so often; a partial is skipped while the model is busy.
-        pre_roll_ms: Sound kept from before the speech began: detectors miss soft onsets.
+        pre_roll_ms: Sound kept from before the detector heard the speech begin: it misses soft onsets, and without
+            0.3 s of quiet in front of the words the model loops in every second line, on the players of the demo.
         early_ms: Quiet after which the model is asked for what may be the final transcript. The detector hears the
             speech end some 50 ms later than its sound falls off.
         longest_stretch_ms: What the model hears at once, at most; its window is 30 s.
@@ -66,7 +67,7 @@ class WhisperSTT(FrameProcessor):
         glossary: Callable[[], str],
         clock: Callable[[], int],
         partial_every_ms: int = 500,
-        pre_roll_ms: int = 300,
+        pre_roll_ms: int = 600,
         early_ms: int = 120,
         longest_stretch_ms: int = 24_000,
         settle_after_ms: int = 15_000,

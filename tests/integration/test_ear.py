@@ -67,7 +67,7 @@ async def test_the_recogniser_is_given_the_glossary_and_the_sound_from_before_th
         play.detect(speech=False)
         await play.until(TurnEnded)
         assert scripted.calls[-1] == (100, "Eldrinax", True)
-        assert lengths[-1] == 500 + 200  # 300 ms before the onset, 200 ms that the detector took
+        assert lengths[-1] == 800 + 200  # 600 ms before the onset, 200 ms that the detector took
 
 
 async def test_a_cough_is_nothing_said() -> None:
