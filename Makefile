@@ -29,12 +29,12 @@ check: .venv/dev ## Lint, formatting, types, import contracts
 	@$(BIN)/lint-imports
 
 gate: .venv/dev ## The latency gate: our overhead against a bare pipeline in the same run
+	@$(BIN)/glyphoxa models fetch minilm-l6-v2-int8
 	@$(BIN)/python -m benchmarks.gate
 
-bench: .venv/dev ## The benchmarks of docs/benchmarks.md
+bench: .venv/dev ## The benchmarks of benchmarks/README.md
 	@$(BIN)/python -m benchmarks.turn
-	@$(BIN)/python -m benchmarks.names --names benchmarks/data/names/N.tsv \
-		--pairs benchmarks/data/names/P.tsv --clean benchmarks/data/names/C.txt
+	@$(BIN)/python -m benchmarks.names
 
 models: .venv/app ## Fetch all local models now
 	@$(BIN)/glyphoxa models fetch --all
