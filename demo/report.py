@@ -97,6 +97,12 @@ def words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text.casefold())
 
 
+DENIAL = re.compile(
+    r"\b(?:not|n't|nothing|no idea|never)\b (?:\w+ )?(?:know|remember|recall|sure|heard|hear)", re.IGNORECASE
+)
+"""A reply that says it does not know is no memory, whatever words it repeats."""
+
+
 def content_words(text: str) -> set[str]:
     """The words that carry what was said: four letters or more, none of the commonest."""
     return {word for word in words(text) if len(word) >= 4 and word not in COMMON}
@@ -175,6 +181,8 @@ def _was_given(turn: TurnRecord, told: Utterance) -> bool:
 
 def _shows(turn: TurnRecord, told: Sequence[Utterance]) -> bool:
     news = {word for u in told for word in content_words(u.text)} - set(words(turn.text))
+    if DENIAL.search(turn.reply_heard or turn.reply):
+        return False
     return len(news & set(words(turn.reply_heard or turn.reply))) >= MIN_SHOWN_WORDS
 
 

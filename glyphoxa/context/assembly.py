@@ -15,7 +15,7 @@ from typing import TypeVar
 from glyphoxa.context.knowledge import entity_sentences, within
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.relevance import bears_on_question, without_call
+from glyphoxa.context.relevance import bears_on, without_call
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
@@ -124,11 +124,11 @@ class HotContextAssembly:
         *,
         omitted: tuple[str, ...],
     ) -> HotContext:
-        """Choose the facts. Those already shown for this speech come first and in the same order, so that what a
-        prompt cache has read on a partial transcript stays the beginning of the final prompt.
+        """Choose the facts. Those already shown for this speech come first and in the same order, so that as much as
+        possible of what a prompt cache has read on a partial transcript is in the final prompt too.
         """
         asks_of_the_past = self._prefetch.spotter.spot(question).temporal
-        past = [fact for fact in said if bears_on_question(fact, npc=npc, asks_of_the_past=asks_of_the_past)]
+        past = [fact for fact in said if bears_on(question, fact, npc=npc, asks_of_the_past=asks_of_the_past)]
         ranked = [*past, *looked_up] if asks_of_the_past else [*looked_up, *past]
         by_text = {fact.text: fact for fact in ranked}
         shown = [text for text in self._shown.get(npc, ()) if text in by_text]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from glyphoxa.context.prompt import Message, Prompt
+from glyphoxa.context.prompt import Message, Prompt, with_facts
 from glyphoxa.domain.campaign import Exchange, Npc
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Utterance
@@ -96,7 +96,6 @@ class Conversation:
 def _as_messages(examples: Sequence[Exchange]) -> list[Message]:
     messages = []
     for example in examples:
-        facts = f"Facts: {example.facts}\n" if example.facts else ""
-        messages.append(Message("user", facts + example.said))
+        messages.append(Message("user", with_facts(example.said, example.facts)))
         messages.append(Message("assistant", example.reply))
     return messages

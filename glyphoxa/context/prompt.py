@@ -1,7 +1,9 @@
 """The words an engine is given, and the one place where hot context joins them.
 
-Memory stands in the last user message, before the question: everything in front of it stays the same from
-turn to turn, so that a prompt cache (a provider's, or the local model's KV cache) is hit.
+Memory stands in the last user message, behind the question: everything in front of it stays the same from turn to
+turn, and the question is read while it is still being spoken, so that a prompt cache (a provider's, or the local
+model's KV cache) is hit. The small local model also uses facts better there than in front of the question (the
+examples of an NPC are put in the same form).
 """
 
 from __future__ import annotations
@@ -38,12 +40,17 @@ class Prompt:
 def with_hot_context(prompt: Prompt, hot: HotContext) -> Prompt:
     """A copy of the prompt with the hot context in it. The given prompt stays as it is.
 
-    Who the NPC is joins the system message, which does not change during a scene; where it is and what it is
-    reminded of stands right before the question. Behind it, small models overlook it.
+    Who the NPC is joins the system message, which does not change during a scene; where it is stands right before
+    the question, and what it is reminded of behind it.
     """
     first, *between, last = prompt.messages
     if hot.identity:
         first = replace(first, content=f"{first.content}\n{' '.join(hot.identity)}")
     scene = f"Scene: {hot.scene}\n" if hot.scene else ""
-    facts = f"Facts: {' '.join(hot.facts)}\n" if hot.facts else ""
-    return replace(prompt, messages=(first, *between, replace(last, content=f"{scene}{facts}{last.content}")))
+    asked = f"{scene}{with_facts(last.content, ' '.join(hot.facts))}"
+    return replace(prompt, messages=(first, *between, replace(last, content=asked)))
+
+
+def with_facts(question: str, facts: str) -> str:
+    """A question and what the NPC knows that bears on it, as the model reads them."""
+    return f"{question}\nFacts: {facts}" if facts else question

@@ -6,16 +6,28 @@ question, and every sentence costs time before the first word.
 
 from __future__ import annotations
 
+import re
+
 from glyphoxa.domain.ids import NpcId, SpeakerId
 from glyphoxa.domain.turn import Recalled
 
+VAGUE = frozenset(
+    {"about", "anything", "away", "come", "dear", "else", "evening", "everything", "friend", "give", "good", "hello"}
+    | {"know", "known", "like", "look", "make", "morning", "much", "need", "night", "nothing", "people", "please"}
+    | {"remember", "said", "sorry", "some", "something", "take", "tell", "thank", "thanks", "that", "them", "there"}
+    | {"they", "thing", "things", "think", "this", "told", "want", "well", "what", "when", "where", "will", "with"}
+    | {"would", "your", "have", "been", "were", "does", "from", "here", "just", "more", "then", "than", "very"}
+)
+"""Words that are in every talk and are about nothing."""
+TELLING_WORDS = 2
+"""A line with fewer ("Good evening, Korvald.") tells nothing."""
 NEAR = 0.45
 """Cosine from which MiniLM's sentences are about the same thing without sharing a word."""
 RELATED = 0.25
 """Cosine below which a shared word is chance. True hits are often as low (0.25 to 0.45)."""
 
 
-def bears_on_question(recalled: Recalled, *, npc: NpcId, asks_of_the_past: bool = False) -> bool:
+def bears_on(question: str, recalled: Recalled, *, npc: NpcId, asks_of_the_past: bool = False) -> bool:
     """Whether past talk is near enough in meaning or words.
 
     What the NPC said itself must share two words: its own "I do not know" is near to every question. A question
@@ -23,13 +35,24 @@ def bears_on_question(recalled: Recalled, *, npc: NpcId, asks_of_the_past: bool 
     """
     if recalled.text.rstrip().endswith("?") and not asks_of_the_past:
         return False
+    telling = telling_words(recalled.text.partition(": ")[2])
+    if len(telling) < TELLING_WORDS:
+        return False
+    n_shared = len(telling & telling_words(question))
     if recalled.speaker_id == SpeakerId(npc):
-        return recalled.shared_words >= 2
+        return n_shared >= 2
     similarity = recalled.similarity
     if similarity is None:
         # The embedding was late, or this is too new to have one: words alone decide.
-        return recalled.shared_words >= 1
-    return similarity >= NEAR or (similarity >= RELATED and recalled.shared_words >= 1)
+        return n_shared >= 1
+    return similarity >= NEAR or (similarity >= RELATED and n_shared >= 1)
+
+
+def telling_words(text: str) -> set[str]:
+    """The words of a line that are about something: four letters or more, and not `VAGUE`; by their beginnings, so
+    that "smiths" is "smith".
+    """
+    return {word[:5] for word in re.findall(r"[^\W\d_]{4,}", text.casefold()) if word not in VAGUE}
 
 
 def without_call(question: str, name: str) -> str:

@@ -58,7 +58,6 @@ class Recalled:
         reason: "witnessed", "name 'Eldrinax' in the partial", ...
         speaker_id: Who said it, for past talk.
         similarity: Cosine of its meaning and the question's, if that was asked in time.
-        shared_words: How many words (stems, without stop words) it has in common with the question.
         at_ms: When it was said, for past talk; None when that is not known.
     """
 
@@ -71,7 +70,6 @@ class Recalled:
     at_ms: int | None = None
     speaker_id: SpeakerId | None = None
     similarity: float | None = None
-    shared_words: int = 0
 
 
 @dataclass(frozen=True, slots=True)

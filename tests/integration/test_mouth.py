@@ -209,7 +209,7 @@ async def test_memory_goes_into_a_copy_of_the_prompt(server: ModelServer) -> Non
         assert asked == prompt("How is my blade?")
         messages = server.requests[-1]["messages"]
         assert messages[0] == {"role": "system", "content": "You are Grimjaw, a smith."}
-        assert messages[-1]["content"] == "Facts: The blade is cracked.\nAlice: How is my blade?"
+        assert messages[-1]["content"] == "Alice: How is my blade?\nFacts: The blade is cracked."
         (injected,) = play.of(Injected)
         assert injected.omitted == ("recall: late by 4 ms",)
         assert "The blade is cracked." in injected.prompt_text

@@ -129,11 +129,11 @@ async def test_hot_context_reaches_the_session_as_items_and_leaves_it_with_the_t
         [conversation] = server.conversations
     assert conversation.session["instructions"] == "You are Grimjaw."
     first, second = conversation.asked
-    assert first == [("user", "Facts: The blade is called Vaelith.\nAlice: How is my blade?")]
+    assert first == [("user", "Alice: How is my blade?\nFacts: The blade is called Vaelith.")]
     assert second == [
         ("user", "Alice: How is my blade?"),
         ("assistant", "Ready."),
-        ("user", "Facts: The blade is called Vaelith.\nAlice: Sharp?"),
+        ("user", "Alice: Sharp?\nFacts: The blade is called Vaelith."),
     ]
     assert "Vaelith" in play.of(Injected)[0].prompt_text
 

@@ -100,7 +100,6 @@ class LogTwin:
                 utterance_id=u.id,
                 reason="witnessed",
                 speaker_id=u.speaker_id,
-                shared_words=len(asked & set(u.text.lower().strip(".").split())),
             )
             for u in self.utterances.values()
             if npc in u.witnesses and u.id not in exclude and asked & set(u.text.lower().strip(".").split())

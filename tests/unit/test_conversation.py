@@ -75,7 +75,7 @@ def test_hot_context_joins_a_copy_near_the_end() -> None:
     asked = with_hot_context(prompt, hot)
     assert asked.messages[0].content == "You are Grimjaw, a smith.\nMirelle knows Grimjaw."
     assert asked.messages[-1].content == (
-        "Scene: forge.\nFacts: The blade is half done. It is called Emberlyth.\nTamsin says: How is my blade?"
+        "Scene: forge.\nTamsin says: How is my blade?\nFacts: The blade is half done. It is called Emberlyth."
     )
     assert asked.messages[1:-1] == prompt.messages[1:-1]
     assert prompt.messages[-1].content == "Tamsin says: How is my blade?"

@@ -26,8 +26,8 @@ from glyphoxa.adapters.local import native_env
 from glyphoxa.adapters.local.mel import HOP, SAMPLE_RATE_HZ, Floats, LogMel
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound
 
-_PAD_FRAMES = 100
-_MIN_FRAMES = 300
+_PAD_FRAMES = 200
+_MIN_FRAMES = 500
 _TRAINED_FRAMES = 3000
 _WINDOW_SAMPLES = _TRAINED_FRAMES * HOP
 _GLOSSARY_TOKENS = 200

@@ -153,7 +153,6 @@ def _fused(
     lexical: Sequence[asyncpg.Record], dense: Sequence[asyncpg.Record], npc: NpcId, limit: int
 ) -> list[Recalled]:
     rows = {row["utterance_id"]: row for row in (*lexical, *dense)}
-    shared = {row["utterance_id"]: row["shared"] for row in lexical}
     similarity = {row["utterance_id"]: row["score"] for row in dense}
     ranking = fuse_convex(
         [
@@ -172,7 +171,6 @@ def _fused(
             at_ms=at_ms(rows[key]["timestamp"]),
             speaker_id=SpeakerId(rows[key]["speaker_id"]),
             similarity=similarity.get(key),
-            shared_words=shared.get(key, 0),
         )
         for key, score in ranking[:limit]
     ]

@@ -5,18 +5,15 @@
 WITH asked AS MATERIALIZED (
     SELECT replace(plainto_tsquery('english', $3)::text, ' & ', ' | ')::tsquery AS words,
            replace(plainto_tsquery('simple', $4)::text, ' & ', ' | ')::tsquery AS names)
-SELECT f.utterance_id, f.session_id, f.speaker_id, f.speaker_name, f.text, f.timestamp, f.score,
-       cardinality(ARRAY(SELECT unnest(tsvector_to_array(f.fts))
-               INTERSECT SELECT unnest(tsvector_to_array(to_tsvector('english', $3))))) AS shared
-  FROM (SELECT e.*, ts_rank(e.fts, asked.words)::float8 + ts_rank(e.names, asked.names)::float8 AS score
-          FROM asked, session_entries e
-         WHERE e.campaign_id = $1
-           AND $2 = ANY (e.witnesses)
-           AND (e.fts @@ asked.words OR e.names @@ asked.names)
-           AND NOT e.utterance_id = ANY ($5)
-         ORDER BY score DESC, e.timestamp DESC
-         LIMIT $6) f
- ORDER BY f.score DESC, f.timestamp DESC;
+SELECT e.utterance_id, e.session_id, e.speaker_id, e.speaker_name, e.text, e.timestamp,
+       ts_rank(e.fts, asked.words)::float8 + ts_rank(e.names, asked.names)::float8 AS score
+  FROM asked, session_entries e
+ WHERE e.campaign_id = $1
+   AND $2 = ANY (e.witnesses)
+   AND (e.fts @@ asked.words OR e.names @@ asked.names)
+   AND NOT e.utterance_id = ANY ($5)
+ ORDER BY score DESC, e.timestamp DESC
+ LIMIT $6;
 
 -- dense --
 -- What $2 witnessed and is near in meaning to the question's embedding $3, nearest first. Exact within that set:
