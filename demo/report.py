@@ -98,9 +98,9 @@ def words(text: str) -> list[str]:
 
 
 DENIAL = re.compile(
-    r"\b(?:not|n't|nothing|no idea|never)\b (?:\w+ )?(?:know|remember|recall|sure|heard|hear)", re.IGNORECASE
+    r"(?:\bnot|n't|\bnothing|\bno idea|\bnever)\b (?:\w+ )?(?:know|remember|recall|sure|hear)|\bknow nothing"
 )
-"""A reply that says it does not know is no memory, whatever words it repeats."""
+"""A sentence that says it does not know is no memory, whatever words it repeats."""
 
 
 def content_words(text: str) -> set[str]:
@@ -181,9 +181,9 @@ def _was_given(turn: TurnRecord, told: Utterance) -> bool:
 
 def _shows(turn: TurnRecord, told: Sequence[Utterance]) -> bool:
     news = {word for u in told for word in content_words(u.text)} - set(words(turn.text))
-    if DENIAL.search(turn.reply_heard or turn.reply):
-        return False
-    return len(news & set(words(turn.reply_heard or turn.reply))) >= MIN_SHOWN_WORDS
+    sentences = re.split(r"(?<=[.!?])\s+", turn.reply_heard or turn.reply)
+    told_back = {word for sentence in sentences if not DENIAL.search(sentence) for word in words(sentence)}
+    return len(news & told_back) >= MIN_SHOWN_WORDS
 
 
 def leaked_to_absent_npc(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> bool:

@@ -246,6 +246,11 @@ def test_the_json_has_the_keys_that_others_read() -> None:
     assert written["turns"][0]["session"] == 2
 
 
+def test_a_reply_that_says_it_does_not_know_is_no_memory_whatever_words_it_repeats() -> None:
+    denied = "I do not know about " + " ".join(TOLD.rstrip(".").split()[-4:]) + "."
+    assert not remembers(turn(npc_id=SMITH, recalled=(MEMORY,), reply=denied, reply_heard=denied))
+
+
 STAGED = turn(
     raw_text="Odo, who is bell Mar?",
     text="Odo, who is Velmar?",
