@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from glyphoxa.adapters.weights.progress import progress_to
 from glyphoxa.adapters.weights.store import Store
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
@@ -67,7 +68,8 @@ async def load(
     """
     store = Store(settings.models.dir)
     names = needed(settings)
-    await asyncio.to_thread(store.ensure, names)
+    with progress_to() as progress:
+        await asyncio.to_thread(store.ensure, names, progress)
     tell("loading models")
     try:
         return await _load(settings, store, stack, slots=slots)

@@ -46,6 +46,16 @@ _LOOK_AGAIN_MS = 40
 """A little more than a window of the detector."""
 
 
+_OPENERS = {
+    "en": frozenset(
+        {"ah", "evening", "excuse", "good", "greetings", "hello", "hey", "hi", "listen", "oh", "wait", "well"}
+    ),
+    "de": frozenset({"ach", "guten", "hallo", "halt", "he", "hey", "hör", "servus", "verzeihung", "warte"}),
+}
+_OPENING_WORDS = 4
+"""A greeting with a name of two words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Heard:
     """A transcript, corrected.
@@ -311,8 +321,10 @@ class Endpointing:
 def sounds_unfinished(text: str, *, language: str = "en", punctuated: bool = True) -> bool:
     """Whether more is to come, going by how the words end.
 
-    >>> sounds_unfinished("Good evening, Grimjaw.")
+    >>> sounds_unfinished("How is my blade?")
     False
+    >>> sounds_unfinished("Good evening, Grimjaw.")
+    True
     >>> sounds_unfinished("I would like the")
     True
     >>> sounds_unfinished("I have a question, and.")
@@ -325,11 +337,19 @@ def sounds_unfinished(text: str, *, language: str = "en", punctuated: bool = Tru
         return True
     last = ending.rstrip(".").rpartition(" ")[2].lower()
     code = language.split("-")[0].lower()
+    if _only_opens(ending, code):
+        return True
     if last in _NEVER_LAST.get(code, ()):
         return True
     if ending.endswith("."):
         return False
     return punctuated or last in _SELDOM_LAST.get(code, ())
+
+
+def _only_opens(text: str, code: str) -> bool:
+    """Whether this is a greeting or a call and no more: what it is about comes after a breath."""
+    spoken = [word.strip(".,") for word in text.lower().split()]
+    return len(spoken) <= _OPENING_WORDS and spoken[:1] != [] and spoken[0] in _OPENERS.get(code, ())
 
 
 def _joined(segments: tuple[Heard, ...] | list[Heard]) -> Heard:

@@ -49,13 +49,13 @@ def test_a_turn_is_eager_at_the_pause_and_ends_after_the_silence() -> None:
     ear = Endpointing(ALICE)
     assert reports(ear.on(Started(1_000))) == [SpeechStarted(ALICE, 1_000)]
     assert kinds(ear.on(Paused(2_000, at_ms=2_200))) == []
-    effects = ear.on(Final(heard("Good evening, Grimjaw.", at_ms=2_300), at_ms=2_300))
+    effects = ear.on(Final(heard("I have come back, Grimjaw.", at_ms=2_300), at_ms=2_300))
     assert kinds(effects) == [EagerTurn]
     assert AskAgain(2_480) in effects
     (ended,) = reports(ear.on(Tick(2_480)))
     assert isinstance(ended, TurnEnded)
     assert (ended.draft.text, ended.draft.began_ms, ended.draft.speech_end_ms) == (
-        "Good evening, Grimjaw.",
+        "I have come back, Grimjaw.",
         1_000,
         2_000,
     )
@@ -63,13 +63,13 @@ def test_a_turn_is_eager_at_the_pause_and_ends_after_the_silence() -> None:
 
 
 def test_a_pause_inside_a_turn_does_not_cut_it_in_two() -> None:
-    ear = paused_after("Good evening, Grimjaw.")
+    ear = paused_after("I have come back, Grimjaw.")
     assert kinds(ear.on(Started(2_400))) == [SpeechStarted]
     assert kinds(ear.on(Tick(2_480))) == []
     ear.on(Paused(3_000, at_ms=3_200))
     (eager,) = reports(ear.on(Final(heard("How is my blade?"), at_ms=3_300)))
     assert isinstance(eager, EagerTurn)
-    assert eager.draft.text == "Good evening, Grimjaw. How is my blade?"
+    assert eager.draft.text == "I have come back, Grimjaw. How is my blade?"
     (ended,) = reports(ear.on(Tick(3_480)))
     assert isinstance(ended, TurnEnded)
     assert ended.draft == eager.draft
@@ -156,17 +156,17 @@ def test_two_pauses_wait_for_both_transcripts() -> None:
 def test_a_streaming_service_that_does_not_confirm_is_believed_after_a_while() -> None:
     ear = Endpointing(ALICE, confirm_within_ms=350)
     ear.on(Started(1_000))
-    ear.on(Final(heard("Good evening, Grimjaw."), at_ms=1_900, closes=False))
+    ear.on(Final(heard("I have come back, Grimjaw."), at_ms=1_900, closes=False))
     assert ear.on(Paused(2_000, at_ms=2_200)) == (AskAgain(2_350),)
     ear.on(Tick(2_350))
     assert kinds(ear.on(Tick(2_480))) == [TurnEnded]
 
 
 def test_partials_carry_the_segments_before_them() -> None:
-    ear = paused_after("Good evening.")
+    ear = paused_after("I have come back.")
     ear.on(Started(2_400))
     (partial,) = reports(ear.on(Partial(heard("How is"), at_ms=2_900)))
-    assert partial == PartialHeard(ALICE, "Good evening. How is", "Good evening. How is", 2_900)
+    assert partial == PartialHeard(ALICE, "I have come back. How is", "I have come back. How is", 2_900)
 
 
 def test_a_transcript_of_the_whole_turn_takes_the_place_of_the_last_one() -> None:
@@ -202,20 +202,20 @@ def test_an_empty_transcript_of_the_whole_turn_takes_nothing_back() -> None:
 
 
 def test_a_turn_that_is_given_up_has_the_words_of_the_partial_once() -> None:
-    ear = paused_after("Good evening.")
+    ear = paused_after("I have come back.")
     ear.on(Started(2_400))
-    ear.on(Partial(heard("Good evening, Grimjaw."), at_ms=2_900, revises=True))
+    ear.on(Partial(heard("I have come back, Grimjaw."), at_ms=2_900, revises=True))
     ear.on(Paused(3_000, at_ms=3_200))
     (ended,) = reports(ear.on(Tick(6_000)))
     assert isinstance(ended, TurnEnded)
-    assert ended.draft.text == "Good evening, Grimjaw."
+    assert ended.draft.text == "I have come back, Grimjaw."
 
 
 def test_the_recogniser_is_told_which_segment_was_the_last_of_the_turn() -> None:
-    ear = paused_after("Good evening.")
+    ear = paused_after("I have come back.")
     ear.on(Started(2_400))
     ear.on(Paused(2_500, at_ms=2_700))
-    ear.on(Final(heard("Good evening, Grimjaw."), at_ms=2_800, revises=True, segment=2))
+    ear.on(Final(heard("I have come back, Grimjaw."), at_ms=2_800, revises=True, segment=2))
     assert ear.on(Tick(2_980))[-1] == TurnOver(2)
     ear.on(Started(4_000))
     ear.on(Paused(4_100, at_ms=4_300))
@@ -231,9 +231,9 @@ def test_words_that_come_after_their_turn_ended_are_not_the_next_turns() -> None
     assert ear.on(Partial(heard("Where were"), at_ms=5_200, segment=1)) == ()
     assert ear.on(Final(heard("Where were you?"), at_ms=5_300, segment=1)) == ()
     ear.on(Paused(6_000, at_ms=6_200))
-    (ended,) = reports(ear.on(Final(heard("Hello."), at_ms=6_500, segment=2)))
+    (ended,) = reports(ear.on(Final(heard("I am back."), at_ms=6_500, segment=2)))
     assert isinstance(ended, TurnEnded)
-    assert (ended.draft.text, ended.draft.began_ms) == ("Hello.", 5_100)
+    assert (ended.draft.text, ended.draft.began_ms) == ("I am back.", 5_100)
 
 
 def test_words_that_were_reported_from_a_partial_are_not_said_again_by_a_late_transcript() -> None:
@@ -242,7 +242,7 @@ def test_words_that_were_reported_from_a_partial_are_not_said_again_by_a_late_tr
     ear.on(Partial(heard("Good evening"), at_ms=1_500, segment=1))
     ear.on(Paused(2_000, at_ms=2_200))
     assert kinds(ear.on(Tick(5_000))) == [TurnEnded]
-    assert ear.on(Final(heard("Good evening."), at_ms=5_200, segment=1)) == ()
+    assert ear.on(Final(heard("I have come back."), at_ms=5_200, segment=1)) == ()
 
 
 def test_a_late_transcript_is_a_turn_after_all_when_nothing_was_said_instead() -> None:
@@ -273,7 +273,7 @@ def test_a_turn_does_not_end_while_speech_may_be_beginning() -> None:
 
 
 def test_a_click_delays_the_end_of_a_turn_only_a_little() -> None:
-    ear = paused_after("Good evening.")
+    ear = paused_after("I have come back.")
     ear.on(Onset(2_480))
     assert ear.on(Tick(2_480)) == (AskAgain(2_520),)
     assert kinds(ear.on(Tick(2_520))) == [TurnEnded]
@@ -281,7 +281,7 @@ def test_a_click_delays_the_end_of_a_turn_only_a_little() -> None:
 
 def test_an_onset_that_becomes_nothing_does_not_hold_the_turn_forever() -> None:
     """As when the microphone is shut in the middle of it: the detector's verdict stays as it was."""
-    ear = paused_after("Good evening.")
+    ear = paused_after("I have come back.")
     at_ms = 2_480
     while at_ms < 2_780:
         ear.on(Onset(at_ms))
@@ -304,10 +304,24 @@ def test_corrections_of_later_segments_keep_their_place_in_the_raw_text() -> Non
     assert (moved.start, moved.end) == (12, 17)
 
 
+def test_a_greeting_waits_for_what_it_is_about() -> None:
+    """A breath after "Good evening, Grimjaw." is longer than one inside a sentence."""
+    ear = paused_after("Good evening, Grimjaw.")
+    assert kinds(ear.on(Tick(2_480))) == []
+    assert kinds(ear.on(Started(2_750))) == [SpeechStarted]
+    ear.on(Paused(3_500, at_ms=3_700))
+    (eager,) = reports(ear.on(Final(heard("How is my blade?"), at_ms=3_800)))
+    assert isinstance(eager, EagerTurn)
+    assert eager.draft.text == "Good evening, Grimjaw. How is my blade?"
+
+
 @pytest.mark.parametrize(
     ("text", "unfinished"),
     [
         ("How is my blade?", False),
+        ("Good evening, Grimjaw.", True),
+        ("Wait, Marigund.", True),
+        ("Good evening, Grimjaw, here I am.", False),
         ("I think so.", False),
         ("Tell me about the", True),
         ("I went there and.", True),
