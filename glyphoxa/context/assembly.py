@@ -8,6 +8,7 @@ prompt the same for the prompt cache. The scene is known without asking.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -24,6 +25,7 @@ from glyphoxa.memory.ports import KnowledgeGraph, PastTalk
 
 T = TypeVar("T")
 
+PREFETCHED_DEADLINE_MS = 8
 ENTER_DEADLINE_MS = 2_000
 """Between scenes nobody waits for an answer."""
 
@@ -93,10 +95,13 @@ class HotContextAssembly:
         """See `HotContextSource.gather`."""
         late: list[str] = []
         budgets = self._budgets
+        # Asked while it was spoken, memory has answered all but the last words: worth only a short wait (R-041).
+        is_ready = self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name))
+        recall_deadline_ms = min(budgets.recall_deadline_ms, PREFETCHED_DEADLINE_MS if is_ready else sys.maxsize)
         identity, looked_up, said = await asyncio.gather(
             self._part("identity", self._identity(npc), budgets.part_deadline_ms, late),
             self._part("entities", self._entities(npc, question), budgets.part_deadline_ms, late),
-            self._part("recall", self._past_talk(npc, question), budgets.recall_deadline_ms, late),
+            self._part("recall", self._past_talk(npc, question), recall_deadline_ms, [] if is_ready else late),
         )
         if identity is not None:
             self._identities[npc] = identity

@@ -21,6 +21,9 @@ from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports import KnowledgeGraph, PastTalk
 from glyphoxa.speech.keywords import KeywordSpotter
 
+LAST_WORDS = 3
+"""Words of a question that memory need not have seen to have been asked nearly the same."""
+
 
 class Prefetch:
     """What was looked up ahead for the speech that is going on.
@@ -53,14 +56,24 @@ class Prefetch:
         self._min_words = min_words
         self._entities: dict[EntityId, list[str]] = {}
         self._recalled: dict[NpcId, tuple[Recalled, ...]] = {}
+        self._answered: dict[NpcId, list[str]] = {}
         self._asked: dict[PlayerId, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._talking: dict[PlayerId, list[asyncio.Task[None]]] = {}
+
+    def has_asked(self, npc: NpcId, question: str) -> bool:
+        """Whether memory has answered nearly this question while it was spoken: all of it but its last words."""
+        asked = self._answered.get(npc)
+        if asked is None:
+            return False
+        words = question.casefold().split()
+        return words[: len(asked)] == asked and len(words) - len(asked) <= LAST_WORDS
 
     def forget(self, player: PlayerId) -> None:
         """A new speech begins: what was recalled for the last one does not belong to it."""
         self._asked.pop(player, None)
         self._recalled.clear()
+        self._answered.clear()
 
     def graph_changed(self) -> None:
         self._entities.clear()
@@ -124,6 +137,6 @@ class Prefetch:
 
     async def _fetch_talk(self, npc: NpcId, question: str) -> None:
         assert self._talk is not None  # noqa: S101 - only started with memory
-        self._recalled[npc] = tuple(
-            await self._talk.recall(self._campaign, npc, question, exclude=self._known_utterances(npc))
-        )
+        recalled = await self._talk.recall(self._campaign, npc, question, exclude=self._known_utterances(npc))
+        self._recalled[npc] = tuple(recalled)
+        self._answered[npc] = question.casefold().split()

@@ -111,6 +111,14 @@ async def test_a_question_about_the_past_asks_memory_while_it_is_spoken(mind: Mi
     assert [fact.utterance_id for fact in hot.recalled] == ["told"]
 
 
+async def test_what_was_recalled_while_it_was_spoken_is_not_called_left_out(mind: Mind) -> None:
+    await mind.partial("Grimjaw, do you remember my brother Jo")
+    mind.log.weather.late = True
+    hot = await mind.assembly.gather(SMITH, "Grimjaw, do you remember my brother Joren?")
+    assert [fact.utterance_id for fact in hot.recalled] == ["told"]
+    assert hot.omitted == ()
+
+
 async def test_facts_shown_on_a_partial_stay_in_front_for_the_prompt_cache(mind: Mind) -> None:
     await mind.log.append([replace(an_utterance("Eldrinax owes me.", id="owes"), witnesses=frozenset({SMITH}))])
     await mind.partial("Has Eldrinax ever")
