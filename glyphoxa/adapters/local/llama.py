@@ -47,9 +47,6 @@ _BATCH_TOKENS = 32
 _PING_S = 1
 """How long a stream may stay silent before the server writes a comment to it, and so notices that it was closed.
 `close` waits for that: 30 s with the server's default."""
-_REUSED_STRETCH = 16
-"""Tokens from which a stretch of the slot's cache is moved instead of read again, when something before it was cut:
-old talk that leaves the prompt costs nothing (292 tokens read before, 1 with it)."""
 _NICENESS = 10
 _PROMPT_CACHE_MIB = 256
 """Prefixes pushed out of a slot are kept in memory: some ten kilobytes (0.5B) to thirty (1.5B) a token."""
@@ -60,7 +57,6 @@ def spoken_extras(slot: int, *, grammar: str | None = SPOKEN_GRAMMAR) -> dict[st
     extras: dict[str, Any] = {
         "cache_prompt": True,
         "id_slot": slot,
-        "n_cache_reuse": _REUSED_STRETCH,
         "repeat_penalty": SPOKEN_REPEAT_PENALTY,
         "return_progress": True,
     }
