@@ -95,7 +95,7 @@ class HotContextAssembly:
         """See `HotContextSource.gather`."""
         late: list[str] = []
         budgets = self._budgets
-        # Asked while it was spoken, memory has answered all but the last words: worth only a short wait (R-041).
+        # Memory has answered it while it was spoken: worth only a short wait (R-041).
         is_ready = self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name))
         recall_deadline_ms = min(budgets.recall_deadline_ms, PREFETCHED_DEADLINE_MS if is_ready else sys.maxsize)
         identity, looked_up, said = await asyncio.gather(

@@ -21,9 +21,6 @@ from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports import KnowledgeGraph, PastTalk
 from glyphoxa.speech.keywords import KeywordSpotter
 
-LAST_WORDS = 3
-"""Words of a question that memory need not have seen to have been asked nearly the same."""
-
 
 class Prefetch:
     """What was looked up ahead for the speech that is going on.
@@ -62,12 +59,8 @@ class Prefetch:
         self._talking: dict[PlayerId, list[asyncio.Task[None]]] = {}
 
     def has_asked(self, npc: NpcId, question: str) -> bool:
-        """Whether memory has answered nearly this question while it was spoken: all of it but its last words."""
-        asked = self._answered.get(npc)
-        if asked is None:
-            return False
-        words = question.casefold().split()
-        return words[: len(asked)] == asked and len(words) - len(asked) <= LAST_WORDS
+        """Whether memory has answered this very question while it was spoken. The last word often carries it."""
+        return self._answered.get(npc) == question.casefold().split()
 
     def forget(self, player: PlayerId) -> None:
         """A new speech begins: what was recalled for the last one does not belong to it."""
@@ -86,8 +79,8 @@ class Prefetch:
                 self._entities[entity] = []
                 self._start(partial(self._fetch_entity, entity))
         words = text.split()
-        # The last word of a partial is often half a word: ask with the ones before it.
-        question = " ".join(words[:-1])
+        # The last word of a partial is often half a word, unless a sentence ends with it.
+        question = " ".join(words if text.rstrip().endswith((".", "?", "!")) else words[:-1])
         is_worth_asking = spotted.temporal or bool(spotted.entity_ids) or len(words) > self._min_words
         if self._talk is not None and is_worth_asking and self._asked.get(player) != question:
             self._asked[player] = question

@@ -112,7 +112,7 @@ async def test_a_question_about_the_past_asks_memory_while_it_is_spoken(mind: Mi
 
 
 async def test_what_was_recalled_while_it_was_spoken_is_not_called_left_out(mind: Mind) -> None:
-    await mind.partial("Grimjaw, do you remember my brother Jo")
+    await mind.partial("Grimjaw, do you remember my brother Joren?")
     mind.log.weather.late = True
     hot = await mind.assembly.gather(SMITH, "Grimjaw, do you remember my brother Joren?")
     assert [fact.utterance_id for fact in hot.recalled] == ["told"]
