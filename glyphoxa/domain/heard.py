@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.domain.utterance import Correction
+from glyphoxa.domain.utterance import Correction, HeardWord
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class Draft:
         speech_end_ms: When the last voiced sample was heard.
         transcript_ms: When the recogniser returned the text.
         corrected_ms: When the corrector was done with it.
+        words: What the recogniser knows of the words of `raw_text`; empty when it tells nothing.
     """
 
     player: PlayerId
@@ -28,6 +29,7 @@ class Draft:
     transcript_ms: int
     corrected_ms: int
     typed: bool = False
+    words: tuple[HeardWord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

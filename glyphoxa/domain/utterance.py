@@ -9,6 +9,25 @@ CorrectionStage = Literal["phonetic", "learned", "llm"]
 
 
 @dataclass(frozen=True, slots=True)
+class HeardWord:
+    """What a recogniser knows of one word of its transcript.
+
+    Attributes:
+        start: First character of the word in the raw text.
+        end: One past its last character, punctuation that sticks to it included.
+        confidence: 0 to 1; None when the recogniser tells none.
+        from_ms: When the word begins, since the beginning of the transcribed sound; None when that is not known.
+        to_ms: When it ends.
+    """
+
+    start: int
+    end: int
+    confidence: float | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Correction:
     """One span of a transcript that was replaced by a name.
 
@@ -43,6 +62,8 @@ class Utterance:
         npc_id: The NPC that spoke, None for a player.
         witnesses: The NPCs that were in the scene. An NPC that speaks is a witness of its own words.
         corrections: The replacements that lead from `raw_text` to `text`.
+        words: What the recogniser knows of the words of `raw_text`. For the work right after the utterance; not
+            kept with it.
     """
 
     id: UtteranceId
@@ -57,3 +78,4 @@ class Utterance:
     npc_id: NpcId | None = None
     witnesses: frozenset[NpcId] = frozenset()
     corrections: tuple[Correction, ...] = ()
+    words: tuple[HeardWord, ...] = ()

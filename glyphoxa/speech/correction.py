@@ -15,11 +15,12 @@ transcript agree, or what was prepared on the first would be thrown away.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from glyphoxa.domain.utterance import Correction
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.speech.gazetteer import Gazetteer
 from glyphoxa.speech.matching import Matcher
 from glyphoxa.speech.plain_matching import PlainMatcher
@@ -71,7 +72,15 @@ class Corrector:
             self._matcher = PlainMatcher(gazetteer, phonetic_threshold, fuzzy_threshold)
             self._passes = 1
 
-    def correct(self, text: str) -> Corrected:
+    def correct(
+        self, text: str, *, heard: Sequence[HeardWord] = (), nearby: Container[EntityId] = frozenset()
+    ) -> Corrected:
+        """Put the names in a transcript right.
+
+        Args:
+            heard: What the recogniser knows of the words of `text`; words it was sure of need more evidence.
+            nearby: Entities of the scene and those named lately: they need less.
+        """
         now = Corrected(text, ())
         for _ in range(self._passes):
             replacements = self._replacements(now.text)
