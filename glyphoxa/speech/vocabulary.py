@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -12,6 +13,11 @@ from glyphoxa.speech.phonetics import primary_language
 
 _ELONGATED = re.compile(r"(.)\1\1")
 _REPEATED = re.compile(r"(.{1,3}?)\1{2,}")
+UNLISTED = 100
+_ORDINARY = 60
+"""Larger dictionaries list words that nobody says, and that a name may sound like."""
+_UTTERED = 35
+_AT_TABLES = 35
 _ENDINGS = ("s", "es", "ed", "d", "ing", "er", "ers", "est", "ly", "y", "ish", "less", "ness", "like")
 
 
@@ -21,13 +27,14 @@ class Vocabulary:
 
     Attributes:
         stop: Words too common to carry a name: articles, pronouns, prepositions, auxiliaries.
-        common: Words that stand in a dictionary with a small letter; empty for a language without a list.
-        proper: Names that stand in a dictionary: persons, places.
+        common: Words that stand in a dictionary with a small letter, and how large a dictionary must be to list
+            them: 10 for the commonest to 70 (sizes of SCOWL). Empty for a language without a list.
+        proper: Names that stand in a dictionary: persons, places. The same sizes.
     """
 
     stop: frozenset[str]
-    common: frozenset[str]
-    proper: frozenset[str]
+    common: Mapping[str, int]
+    proper: Mapping[str, int]
 
     @property
     def is_known(self) -> bool:
@@ -36,23 +43,32 @@ class Vocabulary:
 
     def is_ordinary(self, word: str) -> bool:
         """Whether it is a word of the language, also inflected, drawn out ("nooo") or repeated ("hahaha")."""
-        if word in self.stop or word in self.common:
-            return True
-        if word.isdigit() or _ELONGATED.search(word) or _REPEATED.fullmatch(word):
-            return True
-        return any(word.endswith(end) and self._is_stem(word.removesuffix(end), end) for end in _ENDINGS)
+        return self.rarity(word) <= _ORDINARY
 
     def is_proper(self, word: str) -> bool:
-        return word in self.proper
+        return self.proper.get(word, UNLISTED) <= _ORDINARY
 
-    def _is_stem(self, stem: str, ending: str) -> bool:
+    def rarity(self, word: str) -> int:
+        """How seldom it is said: 0 for a stop word, the size of the dictionary that lists it, `UNLISTED` for none."""
+        if word in self.stop:
+            return 0
+        size = self.common.get(word)
+        if size is not None:
+            return size
+        if word.isdigit() or _ELONGATED.search(word) or _REPEATED.fullmatch(word):
+            return _UTTERED
+        stems = (self._stem_size(word.removesuffix(end), end) for end in _ENDINGS if word.endswith(end))
+        return min(stems, default=UNLISTED)
+
+    def _stem_size(self, stem: str, ending: str) -> int:
         if ending != "s" and len(stem) < (5 if ending in ("er", "ers", "y") else 4):
-            return False
-        return (
-            stem in self.common
-            or (stem + "e" in self.common and ending[0] in "ei")
-            or (stem[-1:] == stem[-2:-1] and stem[:-1] in self.common)
-        )
+            return UNLISTED
+        sizes = [self.common.get(stem, UNLISTED)]
+        if ending[0] in "ei":
+            sizes.append(self.common.get(stem + "e", UNLISTED))
+        if stem[-1:] == stem[-2:-1]:
+            sizes.append(self.common.get(stem[:-1], UNLISTED))
+        return min(sizes)
 
 
 @cache
@@ -60,18 +76,28 @@ def vocabulary_of(language: str) -> Vocabulary:
     """The vocabulary of a language tag, read once. A language without one gets empty sets."""
     match primary_language(language):
         case "en":
-            packed = (files("glyphoxa.speech") / "data" / "words-en.txt.gz").read_bytes()
-            listed = gzip.decompress(packed).decode("ascii").split()
-            common = {word for word in listed if word.islower()}
-            return Vocabulary(
-                stop=frozenset(_listed("stop-en.txt")),
-                common=frozenset(common.union(_listed("table-en.txt"))),
-                proper=frozenset(word.lower() for word in listed if not word.islower()),
-            )
+            common, proper = _sized("rarity-en.txt.gz")
+            common |= dict.fromkeys(_listed("table-en.txt"), _AT_TABLES)
+            return Vocabulary(stop=frozenset(_listed("stop-en.txt")), common=common, proper=proper)
         case "de":
-            return Vocabulary(stop=frozenset(_listed("stop-de.txt")), common=frozenset(), proper=frozenset())
+            return Vocabulary(stop=frozenset(_listed("stop-de.txt")), common={}, proper={})
         case _:
-            return Vocabulary(stop=frozenset(), common=frozenset(), proper=frozenset())
+            return Vocabulary(stop=frozenset(), common={}, proper={})
+
+
+def _sized(file: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Common words and proper names, each with the size of the smallest dictionary that lists it."""
+    packed = (files("glyphoxa.speech") / "data" / file).read_bytes()
+    common: dict[str, int] = {}
+    proper: dict[str, int] = {}
+    for line in gzip.decompress(packed).decode("utf-8").splitlines():
+        size, *listed = line.split()
+        for word in listed:
+            if word.islower():
+                common[word] = int(size)
+            else:
+                proper[word.lower()] = int(size)
+    return common, proper
 
 
 def _listed(file: str) -> list[str]:
