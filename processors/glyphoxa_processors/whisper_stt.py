@@ -49,7 +49,8 @@ class WhisperSTT(FrameProcessor):
     place (`revises`); see `glyphoxa.turns.endpointing`.
 
     Args:
-        glossary: Read anew for every run, so that names can change while the session goes on.
+        glossary: Read when a turn begins and kept until it is over: names may change while the session goes on, but
+            the partial, the eager and the final transcript of a turn are of one mind about them.
         partial_every_ms: At most so often; a partial is skipped while the model is busy.
         pre_roll_ms: Sound kept from before the detector heard the speech begin: it misses soft onsets, and without
             0.3 s of quiet in front of the words the model loops in every second line, on the players of the demo.
@@ -75,7 +76,9 @@ class WhisperSTT(FrameProcessor):
         super().__init__(name=f"stt-{player}")
         self._player = player
         self._recogniser = recogniser
-        self._glossary = glossary
+        self._read_glossary = glossary
+        self._glossary: str | None = None
+        """The running turn's; None between turns."""
         self._clock = clock
         self._audio = TurnAudio(
             bytes_per_ms=_BYTES_PER_MS,
@@ -101,6 +104,10 @@ class WhisperSTT(FrameProcessor):
             self._hear(frame.audio)
             return
         if isinstance(frame, TurnOverFrame):
+            if frame.segment >= self._audio.segment:
+                self._glossary = None
+            else:  # the next turn has begun already
+                self._glossary = self._read_glossary()
             self._audio.turn_over(frame.segment)
             self._pace.turn_over()
             return
@@ -146,6 +153,8 @@ class WhisperSTT(FrameProcessor):
             self._early = None
 
     def _begin_segment(self, start_secs: float) -> None:
+        if self._glossary is None:
+            self._glossary = self._read_glossary()
         self._audio.begin(int(start_secs * 1_000))
         self._pace.speech_began(self._audio.position // _BYTES_PER_MS)
         self._loudest, self._quiet_ms, self._early = 0.0, 0, None
@@ -158,17 +167,19 @@ class WhisperSTT(FrameProcessor):
         self._partial, self._early = None, None
         if self._worker is None:
             self._worker = self.create_task(self._transcribe_finals(), "finals")
-        self._finals.put_nowait(_Final(recording, is_before_a_pause, run if heard_all else None))
+        self._finals.put_nowait(_Final(recording, self._glossary or "", is_before_a_pause, run if heard_all else None))
 
     def _ask_for_partial(self, *, is_early: bool) -> None:
         recording = self._audio.so_far()
         self._early = recording if is_early else None
-        self._partial = self.create_task(self._transcribe_partial(recording, retry=is_early), "partial")
+        self._partial = self.create_task(
+            self._transcribe_partial(recording, self._glossary or "", retry=is_early), "partial"
+        )
 
-    async def _transcribe_partial(self, recording: Recording, *, retry: bool) -> Recognised | None:
+    async def _transcribe_partial(self, recording: Recording, glossary: str, *, retry: bool) -> Recognised | None:
         began_ms = self._clock()
         try:
-            heard = await self._recogniser.partial(_samples(recording), self._glossary(), retry=retry)
+            heard = await self._recogniser.partial(_samples(recording), glossary, retry=retry)
         except Exception as error:  # the model's own; a lost partial costs nothing, the final will tell
             await self.push_error(f"a partial transcript failed: {error}", exception=error)
             return None
@@ -204,10 +215,10 @@ class WhisperSTT(FrameProcessor):
         recording = final.recording
         heard = await final.early if final.early is not None else None
         if heard is None:
-            heard = await self._recogniser.final(_samples(recording), self._glossary())
+            heard = await self._recogniser.final(_samples(recording), final.glossary)
         while (rest := self._audio.without_what_is_over(recording)) is not None:
             recording = rest
-            heard = await self._recogniser.final(_samples(recording), self._glossary())
+            heard = await self._recogniser.final(_samples(recording), final.glossary)
         return heard
 
     def _mark(self, frame: TranscriptionFrame | InterimTranscriptionFrame, recording: Recording) -> None:
@@ -225,5 +236,6 @@ class _Final:
     """`early`: a run that is under way or done and heard all of the speech in it."""
 
     recording: Recording
+    glossary: str
     is_before_a_pause: bool
     early: asyncio.Task[Recognised | None] | None
