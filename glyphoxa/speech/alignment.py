@@ -1,0 +1,143 @@
+"""What a recogniser knows of each word, kept in its place while the text changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from glyphoxa.domain.utterance import Correction, HeardWord
+
+_SPACES = re.compile(r"\s+")
+_STICKS = re.compile(r"[^\w\s]*")
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenWord:
+    """A word as a service tells it, before its place in the transcript is known.
+
+    Attributes:
+        confidence: 0 to 1; None when the service tells none.
+        from_ms: Since the beginning of the transcribed sound; None when that is not known.
+    """
+
+    text: str
+    confidence: float | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+
+def placed(text: str, spoken: Iterable[SpokenWord]) -> tuple[HeardWord, ...]:
+    """Where the words stand in their transcript. One that is not there is left out, and the next is looked for
+    from the same place.
+
+    >>> placed("Who is Grimjaw?", [SpokenWord("who", 0.9), SpokenWord("grimjaw", 0.4)])[1]
+    HeardWord(start=7, end=15, confidence=0.4, from_ms=None, to_ms=None)
+    """
+    found: list[HeardWord] = []
+    done = 0
+    for word in spoken:
+        # Letters whose small form is longer ("İ") would shift the places of a folded text.
+        match = re.compile(re.escape(word.text.strip()), re.IGNORECASE).search(text, done)
+        if match is None or match.start() == match.end():
+            continue
+        sticking = _STICKS.match(text, match.end())
+        done = sticking.end() if sticking else match.end()
+        found.append(HeardWord(match.start(), done, word.confidence, word.from_ms, word.to_ms))
+    return tuple(found)
+
+
+def shifted(words: Iterable[HeardWord], *, places: int, ms: int | None = 0) -> tuple[HeardWord, ...]:
+    """The words of a transcript that became part of a longer one.
+
+    Args:
+        places: By how many characters they stand further back.
+        ms: By how much later their sound begins; None when that is not known, and then their times are not either.
+    """
+    return tuple(
+        replace(
+            word,
+            start=word.start + places,
+            end=word.end + places,
+            from_ms=_later(word.from_ms, ms),
+            to_ms=_later(word.to_ms, ms),
+        )
+        for word in words
+    )
+
+
+def words_of_text(words: Sequence[HeardWord], corrections: Sequence[Correction]) -> tuple[HeardWord, ...]:
+    """The words of a corrected text, from those of the raw text and what was replaced in it.
+
+    The words of a name that was put in share the beginning, the end and the lowest confidence of the words it took
+    the place of; all others keep their own. Of a replacement where the recogniser told no words, none are told.
+
+    Args:
+        words: Of the raw text, in order, without overlap.
+        corrections: Likewise.
+
+    Returns:
+        Places in the corrected text, in order, without overlap.
+    """
+    moved: list[HeardWord] = []
+    for group in _groups(words, corrections):
+        if not group.replaced:
+            moved += shifted(group.words, places=group.grown)
+        elif group.words:
+            moved += _run(group)
+    return tuple(moved)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Words and replacements that overlap, directly or through each other.
+
+    Attributes:
+        grown: By how many characters the corrected text is longer than the raw text, up to here.
+    """
+
+    end: int
+    grown: int
+    words: list[HeardWord]
+    replaced: list[Correction]
+
+
+def _groups(words: Sequence[HeardWord], corrections: Sequence[Correction]) -> list[_Group]:
+    groups: list[_Group] = []
+    grown = 0
+    spans: list[HeardWord | Correction] = [*words, *corrections]
+    for each in sorted(spans, key=lambda span: (span.start, span.end)):
+        if not groups or each.start >= groups[-1].end:
+            groups.append(_Group(each.end, grown, [], []))
+        group = groups[-1]
+        group.end = max(group.end, each.end)
+        if isinstance(each, Correction):
+            group.replaced.append(each)
+            grown += len(each.after) - (each.end - each.start)
+        else:
+            group.words.append(each)
+    return groups
+
+
+def _run(group: _Group) -> list[HeardWord]:
+    """The corrected text of the group, cut at the spaces of what was put in: outside of that it has none."""
+    start = min(group.words[0].start, group.replaced[0].start) + group.grown
+    spaces: list[tuple[int, int]] = []
+    grown = group.grown
+    for correction in group.replaced:
+        at = correction.start + grown
+        spaces += ((at + space.start(), at + space.end()) for space in _SPACES.finditer(correction.after))
+        grown += len(correction.after) - (correction.end - correction.start)
+    edges = [start, *(place for space in spaces for place in space), group.end + grown]
+    known = [word.confidence for word in group.words if word.confidence is not None]
+    begins = [word.from_ms for word in group.words if word.from_ms is not None]
+    ends = [word.to_ms for word in group.words if word.to_ms is not None]
+    return [
+        HeardWord(first, last, min(known, default=None), min(begins, default=None), max(ends, default=None))
+        for first, last in zip(edges[::2], edges[1::2], strict=True)
+        if first < last
+    ]
+
+
+def _later(at_ms: int | None, ms: int | None) -> int | None:
+    return None if at_ms is None or ms is None else at_ms + ms
