@@ -1,36 +1,22 @@
 """Which names a recogniser is asked to expect, when it takes only so many.
 
-Deepgram takes about 100 key terms and 500 tokens in all; one more and it refuses the request, so the list is
-packed here, best first. What helps most stands in front: names of the present scene, names the recogniser
-got wrong before, names said lately, and names that are not made of ordinary words.
+Deepgram takes about 100 key terms and 500 tokens in all; one more and it refuses the request. So what a name is worth
+is estimated here, and the list is packed, best first. Who keeps track of all that is `glyphoxa.speech.expectation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+
+from glyphoxa.speech.vocabulary import Vocabulary
 
 MAX_TERMS = 100
 MAX_TOKENS = 500
 
 _RECENT_HALF_LIFE_MS = 600_000
 _GARBLES_THAT_COUNT = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Keyterm:
-    """A name that may be said.
-
-    Attributes:
-        in_scene: It belongs to something or someone that is here now.
-        garbled: How often the corrector had to repair it.
-        said_ms_ago: Since it was last said at this table; None when it never was.
-    """
-
-    name: str
-    in_scene: bool = False
-    garbled: int = 0
-    said_ms_ago: int | None = None
+_MISFITS_IN_A_ROW = 20
+_OF_A_KNOWN_NAME = 0.4
 
 
 def estimated_tokens(term: str) -> int:
@@ -42,39 +28,63 @@ def estimated_tokens(term: str) -> int:
     return sum(max(1, -(-len(word) * 2 // 5)) for word in term.split())
 
 
-def pack_keyterms(
-    candidates: Iterable[Keyterm],
+def oddness(words: Sequence[str], vocabulary: Vocabulary) -> float:
+    """How little of a name a recogniser knows already: 0 for dictionary words only, 1 for invented ones.
+
+    Args:
+        words: Folded (see `glyphoxa.speech.words.fold`).
+    """
+    if not words:
+        return 0.0
+    return sum(_oddness(word, vocabulary) for word in words) / len(words)
+
+
+def worth(*, odd: float, in_scene: bool = False, garbled: int = 0, said_ms_ago: int | None = None) -> float:
+    """What it is worth to have a recogniser expect a name: above all names of the present scene and such as it got
+    wrong before, then those said lately, then those that are not made of ordinary words.
+
+    Args:
+        odd: See `oddness`.
+        garbled: How often it was heard wrong.
+        said_ms_ago: Since it was last said at this table; None when it never was.
+    """
+    recent = 0.5 ** (max(0, said_ms_ago) / _RECENT_HALF_LIFE_MS) if said_ms_ago is not None else 0.0
+    often = min(garbled, _GARBLES_THAT_COUNT) / _GARBLES_THAT_COUNT
+    # "Hope", said a moment ago, is heard right without help.
+    return 3 * in_scene + 2 * often + 2 * recent * odd + odd
+
+
+def pack(
+    names: Iterable[str],
     *,
-    ordinary_words: Container[str] = frozenset(),
     max_terms: int = MAX_TERMS,
     max_tokens: int = MAX_TOKENS,
     count_tokens: Callable[[str], int] = estimated_tokens,
-) -> list[str]:
-    """The names to send, best first, within both limits. A name that does not fit is skipped, not cut.
-
-    Two spellings that differ only in case are one term. Ties keep the order in which candidates were given, so
-    the same table yields the same list and a recogniser is not told of a change that is none.
+) -> tuple[str, ...]:
+    """The first names that fit, each whole: one that does not fit is skipped, and when many in a row do not, the rest
+    is not looked at. Two spellings that differ only in case or spaces are one.
     """
-    ranked = sorted(candidates, key=lambda term: -_worth(term, ordinary_words))
     packed: list[str] = []
     seen: set[str] = set()
-    tokens_left = max_tokens
-    for candidate in ranked:
-        name = " ".join(candidate.name.split())
-        cost = count_tokens(name)
-        if not name or name.casefold() in seen or cost > tokens_left:
-            continue
-        if len(packed) == max_terms:
+    tokens_left, misfits = max_tokens, 0
+    for given in names:
+        if len(packed) == max_terms or tokens_left <= 0 or misfits == _MISFITS_IN_A_ROW:
             break
+        name = " ".join(given.split())
+        if not name or name.casefold() in seen:
+            continue
+        cost = count_tokens(name)
+        if cost > tokens_left:
+            misfits += 1
+            continue
+        misfits = 0
         packed.append(name)
         seen.add(name.casefold())
         tokens_left -= cost
-    return packed
+    return tuple(packed)
 
 
-def _worth(term: Keyterm, ordinary_words: Container[str]) -> float:
-    words = term.name.split()
-    odd = sum(word.casefold() not in ordinary_words for word in words) / len(words) if words else 0.0
-    recent = 0.5 ** (term.said_ms_ago / _RECENT_HALF_LIFE_MS) if term.said_ms_ago is not None else 0.0
-    garbled = min(term.garbled, _GARBLES_THAT_COUNT) / _GARBLES_THAT_COUNT
-    return 3 * term.in_scene + 2 * garbled + 2 * recent + odd
+def _oddness(word: str, vocabulary: Vocabulary) -> float:
+    if len(word) < 2 or vocabulary.is_ordinary(word):
+        return 0.0
+    return _OF_A_KNOWN_NAME if vocabulary.is_proper(word) else 1.0
