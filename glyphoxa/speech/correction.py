@@ -48,24 +48,26 @@ class Corrector:
     """Corrects transcripts. One object may serve every ear at once: what it answers depends on the text alone.
 
     Args:
-        phonetic_threshold: Least Jaro-Winkler similarity of spellings that sound alike, 0 to 1.
-        fuzzy_threshold: The same where nothing sounds alike.
+        caution: Added to the likeness that each kind of window needs (see `glyphoxa.speech.evidence`).
         algorithm: "shipped", or "documents": the algorithm as it was first written down, which rewrites
             ordinary speech and is here to be measured against.
+        phonetic_threshold: Of "documents": least Jaro-Winkler similarity of spellings that sound alike, 0 to 1.
+        fuzzy_threshold: Of "documents": the same where nothing sounds alike.
     """
 
     def __init__(
         self,
         gazetteer: Gazetteer,
         *,
+        caution: float = 0.0,
+        algorithm: Algorithm = "shipped",
         phonetic_threshold: float = 0.70,
         fuzzy_threshold: float = 0.85,
-        algorithm: Algorithm = "shipped",
     ) -> None:
         self.gazetteer = gazetteer
         self._matcher: Matcher | PlainMatcher
         if algorithm == "shipped":
-            self._matcher = Matcher(gazetteer, phonetic_threshold, fuzzy_threshold)
+            self._matcher = Matcher(gazetteer, caution=caution)
             # A replaced word can complete a longer name ("tower of wispers" when "Whispers" is a name too).
             self._passes = _MOST_PASSES
         else:

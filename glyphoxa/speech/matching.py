@@ -1,37 +1,30 @@
-"""Whether some adjacent words are a name that was misheard, and how sure that is."""
+"""Which words of a transcript are a name that was misheard."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
-from rapidfuzz import process
-from rapidfuzz.distance import JaroWinkler, Levenshtein
-
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.utterance import HeardWord
+from glyphoxa.speech.evidence import Kind, Likeness, Standing, Suspicion, least_likeness
 from glyphoxa.speech.gazetteer import Gazetteer, Name
 from glyphoxa.speech.scheduling import Match, best_without_overlap
 from glyphoxa.speech.words import Word
 
 _SHORTEST = 4
 _LEAST_LENGTH_RATIO = 0.6
+_LEAST_OF_ALL = 0.5
+_LEAST_OF_A_PART = 0.5
+_TOO_CLOSE = 0.02
 _MOST_CANDIDATES = 6
 _REMEMBERED = 8192
-_LEAST_OF_A_PART = 0.6
 _DERIVED = frozenset(("ed", "d", "ing", "er", "ers", "s", "es", "ian", "ians", "ish", "ly", "like", "an"))
 _KINDS_OF_THINGS = frozenset(
     ("class", "concept", "creature", "item", "language", "monster", "people", "species", "spell")
 )
 """Types whose names are common nouns too: a small letter ("a duergar") is no mistake."""
-
-# First sounds that recognisers exchange, as groups of Double Metaphone letters or of Kölner digits.
-_SOUND_GROUPS = ("PF", "TSXJ0", "MN", "LR", "K", "A", "123", "48", "57", "6")
-
-Suspicion = Literal["odd", "capital", "ordinary", "edge"]
-"""Why words may be a name: in no dictionary; written large within a sentence; not at all; one is odd, but a
-stop word stands at the edge ("More Wenna")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,100 +35,32 @@ class _Traits:
     is_odd: bool
     is_capital: bool
     is_fixed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Likeness:
-    """How alike two spellings are, each figure 0 to 1.
-
-    Attributes:
-        spelling: Jaro-Winkler.
-        edits: Levenshtein.
-        sound: Levenshtein of the most alike codes; None where one of them has no code.
-    """
-
-    spelling: float
-    edits: float
-    sound: float | None
-
-    @classmethod
-    def of(cls, one: str, its_codes: tuple[str, ...], other: str, other_codes: tuple[str, ...]) -> _Likeness:
-        pairs = [(left, right) for left in its_codes for right in other_codes]
-        return cls(
-            JaroWinkler.similarity(one, other),
-            Levenshtein.normalized_similarity(one, other),
-            max(Levenshtein.normalized_similarity(*pair) for pair in pairs) if pairs else None,
-        )
-
-    @property
-    def is_alike(self) -> bool:
-        """They sound alike as a whole; a common beginning does not do ("Kraghammer", "Kragmoor")."""
-        return self.sound is not None and (self.sound > 0.95 or (self.sound >= 0.5 and self.edits > 0.5))
-
-    @property
-    def evidence(self) -> float:
-        if self.sound is None:
-            return (self.spelling + self.edits) / 2
-        return 0.3 * self.spelling + 0.3 * self.edits + 0.4 * self.sound
-
-
-@dataclass(frozen=True, slots=True)
-class _Bucket:
-    """Names that begin with related sounds, shorter ones first."""
-
-    lengths: list[int] = field(default_factory=list)
-    spellings: list[str] = field(default_factory=list)
-    names: list[Name] = field(default_factory=list)
-
-    def add(self, name: Name) -> None:
-        self.lengths.append(len(name.joined))
-        self.spellings.append(name.joined)
-        self.names.append(name)
-
-    def near(self, heard: str, least: float) -> Iterator[Name]:
-        """The names most alike by Jaro-Winkler, of a length that is not too different."""
-        low = bisect_left(self.lengths, len(heard) * _LEAST_LENGTH_RATIO)
-        high = bisect_right(self.lengths, len(heard) / _LEAST_LENGTH_RATIO)
-        near = process.extract(
-            heard,
-            self.spellings[low:high],
-            scorer=JaroWinkler.similarity,
-            score_cutoff=least,
-            limit=_MOST_CANDIDATES,
-        )
-        return (self.names[low + at] for _, _, at in near)
+    rarity: int
 
 
 class Matcher:
-    """Finds names in words. Read-only once built, but for a memory of scores, which never changes an answer.
+    """Finds names in words. Read-only once built, but for a memory of likenesses, which never changes an answer.
 
     Args:
-        phonetic_threshold: Least Jaro-Winkler similarity of a window and a name that sound alike.
-        fuzzy_threshold: The same where they do not.
+        caution: Added to every least likeness; above 0 fewer names are put right, and fewer words damaged.
     """
 
-    def __init__(self, gazetteer: Gazetteer, phonetic_threshold: float, fuzzy_threshold: float) -> None:
+    def __init__(self, gazetteer: Gazetteer, *, caution: float = 0.0) -> None:
         self._gazetteer = gazetteer
-        self._phonetic_threshold = phonetic_threshold
-        self._fuzzy_threshold = fuzzy_threshold
-        wanted = [name for name in gazetteer.names if name.kind != "learned" and len(name.joined) >= _SHORTEST]
-        self._longest_heard = int(max((len(name.joined) for name in wanted), default=0) / _LEAST_LENGTH_RATIO)
-        # Windows do not begin or end with a stop word, unless a name does ("The Gilded Eel").
-        self._first_words = frozenset(name.words[0] for name in wanted)
-        self._last_words = frozenset(name.words[-1] for name in wanted)
-        self._buckets: dict[str, _Bucket] = {}
-        for name in sorted(wanted, key=lambda name: len(name.joined)):
-            for key in self._bucket_keys(name.joined, name.codes):
-                self._buckets.setdefault(key, _Bucket()).add(name)
-        # A partial transcript repeats the words of the one before it: their scores are remembered.
-        self._scored = lru_cache(_REMEMBERED)(self._score)
+        self._caution = caution
+        self._index = _Index(gazetteer)
+        self._longest_heard = int(self._index.longest / _LEAST_LENGTH_RATIO)
+        # A partial transcript repeats the words of the one before it: their likenesses are remembered.
+        self._similar = lru_cache(_REMEMBERED)(self._search)
 
-    def choose(self, spoken: Sequence[Word]) -> list[Match]:
+    def choose(
+        self, spoken: Sequence[Word], heard: Sequence[HeardWord] = (), nearby: Container[EntityId] = frozenset()
+    ) -> list[Match]:
         """The best set of matches, in order, without overlap."""
         exact = list(self._exact(spoken))
         fixed = {at for match in exact if not match.name.is_ordinary for at in range(match.first, match.last + 1)}
-        traits = [self._traits(word, at in fixed) for at, word in enumerate(spoken)]
-        return best_without_overlap([*exact, *self._alike(spoken, traits)])
+        search = _Search(spoken, [self._traits(word, at in fixed) for at, word in enumerate(spoken)], heard, nearby)
+        return best_without_overlap([*exact, *self._alike(search)])
 
     def _exact(self, spoken: Sequence[Word]) -> Iterator[Match]:
         for first in range(len(spoken)):
@@ -161,9 +86,9 @@ class Matcher:
             return any(not vocabulary.is_ordinary(word.folded) for word in window)
         return len(name.joined) >= 6
 
-    def _alike(self, spoken: Sequence[Word], traits: Sequence[_Traits]) -> Iterator[Match]:
+    def _alike(self, search: _Search) -> Iterator[Match]:
+        spoken = search.spoken
         for first in range(len(spoken)):
-            is_edge_stop = traits[first].is_stop and spoken[first].folded not in self._first_words
             stem = ""
             for last in range(first, min(first + self._gazetteer.widest, len(spoken))):
                 word = spoken[last]
@@ -173,105 +98,80 @@ class Matcher:
                 if len(joined) > self._longest_heard:
                     break
                 stem += word.full
-                if len(joined) < _SHORTEST:
-                    continue
-                is_loose = is_edge_stop or (traits[last].is_stop and word.folded not in self._last_words)
-                match = self._match(spoken, traits, first, last, joined, is_loose=is_loose)
-                if match is not None:
+                if len(joined) >= _SHORTEST and (match := self._match(search, first, last, joined)) is not None:
                     yield match
 
-    def _match(
-        self,
-        spoken: Sequence[Word],
-        traits: Sequence[_Traits],
-        first: int,
-        last: int,
-        joined: str,
-        *,
-        is_loose: bool,
-    ) -> Match | None:
-        inside = traits[first : last + 1]
-        suspicion = _suspicion(inside)
-        if suspicion is None:
+    def _match(self, search: _Search, first: int, last: int, joined: str) -> Match | None:
+        kind = search.kind(first, last)
+        if kind is None or (kind.only_same_sound and kind.is_single):
             return None
-        if is_loose:
-            if suspicion != "odd":
-                return None
-            suspicion = "edge"
-        window = spoken[first : last + 1]
+        window = search.spoken[first : last + 1]
+        confidence = search.confidence(first, last)
         best: Match | None = None
         for heard, suffix in _endings(joined, window[-1]):
-            for name, score in self._scored(heard, suspicion, is_single=first == last):
-                if best is not None and score <= best.score:
+            similar = self._similar(heard, only_same_sound=kind.only_same_sound)
+            for name, likeness in similar:
+                if best is not None and likeness <= best.score:
+                    break
+                least = self._caution + least_likeness(
+                    kind, name, is_nearby=name.entity_id in search.nearby, confidence=confidence
+                )
+                if likeness < least or not self._is_plausible(search, first, last, heard, name):
                     continue
-                if self._is_plausible(window, inside, heard, name):
-                    best = Match(
-                        first, last, name, suffix, score, _weight(score, name), reason=f"sounds like it ({suspicion})"
-                    )
+                if _is_close_call(likeness, name, similar, search.nearby):
+                    continue
+                best = Match(first, last, name, suffix, likeness, _weight(likeness, name), reason=kind.suspicion.value)
         return best
 
-    def _score(self, heard: str, suspicion: Suspicion, *, is_single: bool) -> tuple[tuple[Name, float], ...]:
-        """The names that this may be, each with its evidence."""
-        codes = self._gazetteer.coder(heard) if self._gazetteer.coder else ()
-        found: list[tuple[Name, float]] = []
-        for name in self._candidates(heard, codes, only_same_sound=suspicion in ("ordinary", "edge")):
-            likeness = _Likeness.of(heard, codes, name.joined, name.codes)
-            spelling = self._phonetic_threshold if likeness.is_alike else self._fuzzy_threshold
-            score = likeness.evidence
-            if likeness.spelling >= spelling and score >= self._least(suspicion, name, is_single=is_single):
-                found.append((name, score))
-        return tuple(found)
-
-    def _candidates(self, heard: str, codes: tuple[str, ...], *, only_same_sound: bool) -> list[Name]:
-        by_code = self._gazetteer.by_code
-        found = {name.joined: name for code in codes for name in by_code.get(code, ())}
-        if not only_same_sound:
-            for key in self._bucket_keys(heard, codes):
-                bucket = self._buckets.get(key)
-                if bucket is not None:
-                    found.update((name.joined, name) for name in bucket.near(heard, self._phonetic_threshold))
-        return list(found.values())
-
-    def _least(self, suspicion: Suspicion, name: Name, *, is_single: bool) -> float:
-        if suspicion == "capital" and is_single:
-            least = 0.90  # "Mark" is somebody, not Marek
+    def _search(self, heard: str, *, only_same_sound: bool) -> tuple[tuple[Name, float], ...]:
+        """The names that are most like it, most alike first."""
+        gazetteer = self._gazetteer
+        codes = gazetteer.coder(heard) if gazetteer.coder else ()
+        if only_same_sound:
+            candidates = self._index.same_sound(codes)
         else:
-            least = {"odd": 0.72, "capital": 0.80, "ordinary": 0.93, "edge": 0.90}[suspicion]
-            if suspicion == "ordinary" and len(name.words) == 1 and len(name.codes[0]) >= 5:
-                least = 0.76  # so long a sound does not come about by chance in two ordinary words
-        if name.is_ordinary:
-            least += 0.08
-        if len(name.joined) < 6:
-            least += 0.06
-        if not self._gazetteer.vocabulary.is_known:
-            least += 0.10
-        return least
+            candidates = self._index.alike(heard, limit=_MOST_CANDIDATES)
+        its_sound, sound = self._index.sounder(heard), self._index.sounder
+        found = [(name, Likeness.of(heard, its_sound, name.joined, sound(name.joined)).overall) for name in candidates]
+        return tuple(sorted((each for each in found if each[1] >= _LEAST_OF_ALL), key=lambda each: -each[1]))
 
-    def _is_plausible(self, window: Sequence[Word], inside: Sequence[_Traits], heard: str, name: Name) -> bool:
+    def _is_plausible(self, search: _Search, first: int, last: int, heard: str, name: Name) -> bool:
         if min(len(heard), len(name.joined)) < _LEAST_LENGTH_RATIO * max(len(heard), len(name.joined)):
             return False
-        if len(window) == 1 and _is_derived(heard, name.joined):
+        if first == last and _is_derived(heard, name.joined):
             return False
+        window = search.spoken[first : last + 1]
         if len(window) > 1 and len(name.words) > 1 and not self._differs_alike(window, name):
             return False
+        inside = search.traits[first : last + 1]
         return all(not word.is_fixed or window[at].folded in name.words for at, word in enumerate(inside))
 
     def _traits(self, word: Word, is_fixed: bool) -> _Traits:
         vocabulary = self._gazetteer.vocabulary
-        is_stop = word.folded in vocabulary.stop or word.full in vocabulary.stop
+        rarity = (
+            min(vocabulary.rarity(word.folded), vocabulary.rarity(word.full))
+            if word.tail
+            else vocabulary.rarity(word.folded)
+        )
+        is_stop = rarity == 0
+        is_proper = not is_stop and vocabulary.is_proper(word.folded)
         is_odd = (
             not is_stop
             and len(word.folded) > 1
             and (vocabulary.is_known or word.is_capital)
-            and not vocabulary.is_proper(word.folded)
-            and not vocabulary.is_ordinary(word.folded)
-            and not vocabulary.is_ordinary(word.full)
+            and not is_proper
+            and rarity > 60
         )
+        # "little" is a name too, but only in capitals.
         is_capital = not is_stop and (
-            vocabulary.is_proper(word.folded) or (word.is_capital and not word.opens and len(word.folded) > 1)
+            (is_proper and rarity > 60) or (word.is_capital and not word.opens and len(word.folded) > 1)
         )
         return _Traits(
-            is_stop=is_stop, is_odd=is_odd and not is_fixed, is_capital=is_capital and not is_fixed, is_fixed=is_fixed
+            is_stop=is_stop,
+            is_odd=is_odd and not is_fixed,
+            is_capital=is_capital and not is_fixed,
+            is_fixed=is_fixed,
+            rarity=rarity,
         )
 
     def _differs_alike(self, window: Sequence[Word], name: Name) -> bool:
@@ -287,28 +187,100 @@ class Matcher:
             pairs = [("".join(heard), "".join(wanted))]
         else:
             return True  # nothing in common word by word: the whole was compared already
-        coder = self._gazetteer.coder
-        for one, other in pairs:
-            codes = (coder(one), coder(other)) if coder else ((), ())
-            if _Likeness.of(one, codes[0], other, codes[1]).evidence < _LEAST_OF_A_PART:
-                return False
-        return True
-
-    @staticmethod
-    def _bucket_keys(joined: str, codes: tuple[str, ...]) -> set[str]:
-        firsts = {code[0] for code in codes} or {joined[0]}
-        return {next((group for group in _SOUND_GROUPS if first in group), first) for first in firsts}
+        sound = self._index.sounder
+        return all(
+            Likeness.of(one, sound(one), other, sound(other)).overall >= _LEAST_OF_A_PART for one, other in pairs
+        )
 
 
-def _suspicion(inside: Sequence[_Traits]) -> Suspicion | None:
-    """Why these words may be a name; None if there is no reason to look."""
-    if any(word.is_odd for word in inside):
-        return "odd"
-    if any(word.is_capital for word in inside):
-        return "capital"
-    if len(inside) == 1 or any(word.is_stop for word in inside) or all(word.is_fixed for word in inside):
-        return None
-    return "ordinary"
+class _Index:
+    def __init__(self, gazetteer: Gazetteer) -> None:
+        from glyphoxa.speech.sounds import sounder_for
+
+        self.sounder = lru_cache(100_000)(sounder_for(gazetteer.language))
+        self.names = [n for n in gazetteer.names if n.kind != "learned" and len(n.joined) >= _SHORTEST]
+        self.sounds = [self.sounder(n.joined) for n in self.names]
+        self.gazetteer = gazetteer
+        self.longest = max((len(n.joined) for n in self.names), default=0)
+
+    def same_sound(self, codes):
+        return list(dict.fromkeys(n for c in codes for n in self.gazetteer.by_code.get(c, ())))
+
+    def alike(self, heard, limit):
+        from rapidfuzz import process
+        from rapidfuzz.distance import Levenshtein
+
+        return [
+            self.names[at]
+            for _, _, at in process.extract(
+                self.sounder(heard),
+                self.sounds,
+                scorer=Levenshtein.normalized_similarity,
+                score_cutoff=0.45,
+                limit=limit,
+            )
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The words of one transcript, and what is known of them."""
+
+    spoken: Sequence[Word]
+    traits: Sequence[_Traits]
+    heard: Sequence[HeardWord]
+    nearby: Container[EntityId]
+
+    def kind(self, first: int, last: int) -> Kind | None:
+        """None for words that are nobody's name, however they sound."""
+        inside = self.traits[first : last + 1]
+        if any(word.is_odd for word in inside):
+            suspicion = Suspicion.ODD
+        elif any(word.is_capital for word in inside):
+            suspicion = Suspicion.CAPITAL
+        elif all(word.is_fixed or word.is_stop for word in inside):
+            return None
+        else:
+            suspicion = Suspicion.ORDINARY
+        return Kind(
+            self._standing(first, last),
+            suspicion,
+            is_single=first == last,
+            holds_stop_word=any(word.is_stop for word in inside),
+            rarity=min(word.rarity for word in inside),
+        )
+
+    def confidence(self, first: int, last: int) -> float | None:
+        """Of the word that the recogniser was least sure of; None where it tells nothing."""
+        if not self.heard:
+            return None
+        start, end = self.spoken[first].start, self.spoken[last].end
+        told = [
+            word.confidence
+            for word in self.heard
+            if word.start < end and word.end > start and word.confidence is not None
+        ]
+        return min(told, default=None)
+
+    def _standing(self, first: int, last: int) -> Standing:
+        spoken, after = self.spoken, last + 1
+        if spoken[first].opens and (after == len(spoken) or spoken[after].opens):
+            return Standing.ALONE
+        is_set_off = not spoken[first].joins and (after == len(spoken) or not spoken[after].joins)
+        return Standing.SET_OFF if is_set_off else Standing.WITHIN
+
+
+def _is_close_call(
+    likeness: float, name: Name, similar: Sequence[tuple[Name, float]], nearby: Container[EntityId]
+) -> bool:
+    """Whether another name is as alike: then nobody can tell, unless only one of them is near."""
+    return any(
+        other.entity_id != name.entity_id
+        and its_likeness >= likeness - _TOO_CLOSE
+        and (other.entity_id in nearby or name.entity_id not in nearby)
+        for other, its_likeness in similar
+        if likeness < 0.9 or its_likeness >= likeness
+    )
 
 
 def _is_derived(heard: str, name: str) -> bool:
@@ -338,4 +310,4 @@ def _suffix(window: Sequence[Word], name: Name) -> str:
 
 def _weight(score: float, name: Name) -> float:
     # Evidence above what chance gives, by letters explained: a long name, rather than a short one inside it.
-    return (score - 0.55) * len(name.joined)
+    return (score - 0.5) * len(name.joined)

@@ -160,9 +160,9 @@ def test_the_documents_algorithm_finds_names_by_any_shared_code() -> None:
     assert plain.correct("Grimja went").text == "Grimjaw went"
 
 
-def test_thresholds_are_options() -> None:
+def test_caution_is_an_option() -> None:
     """R-185"""
-    strict = Corrector(CORRECTOR.gazetteer, phonetic_threshold=0.99, fuzzy_threshold=0.99)
+    strict = Corrector(CORRECTOR.gazetteer, caution=0.4)
     assert strict.correct("elder nacks").text == "elder nacks"
 
 
