@@ -21,7 +21,7 @@ from glyphoxa.adapters.local.llama import (
     spoken_extras,
 )
 from glyphoxa.adapters.local.minilm import MiniLm
-from glyphoxa.adapters.local.whisper import Whisper, without_loop
+from glyphoxa.adapters.local.whisper import Transcription, Whisper, without_loop
 from glyphoxa.adapters.weights.store import Store
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 
@@ -75,6 +75,49 @@ def test_a_spoken_line_is_heard(whisper: Whisper, engine: object, preset: str) -
 def test_samples_may_be_int16(whisper: Whisper, engine: object) -> None:
     line = spoken(engine, "What happened here last night?")
     assert whisper.transcribe((line * 32767).astype(np.int16)).text == "What happened here last night?"
+
+
+def pieces(heard: Transcription) -> list[str]:
+    return [heard.text[word.start : word.end] for word in heard.words]
+
+
+def test_each_word_says_how_sure_the_model_is_and_a_garbled_name_is_the_least_sure(
+    whisper: Whisper, engine: object
+) -> None:
+    """R-188, R-200: without a glossary the model has never seen these names."""
+    heard = whisper.transcribe(spoken(engine, "We should ask Eldrinax before we leave."))
+    assert pieces(heard) == heard.text.split()
+    confidences = {word: each.confidence or 0 for word, each in zip(pieces(heard), heard.words, strict=True)}
+    assert min(confidences, key=lambda word: confidences[word]) not in {"We", "should", "ask", "before", "we", "leave."}
+    assert min(confidences.values()) < 0.5
+    assert confidences["should"] > 0.8
+    assert all(word.from_ms is None for word in heard.words)
+
+
+def test_words_say_when_they_were_spoken_if_that_is_asked(whisper: Whisper, engine: object) -> None:
+    line = spoken(engine, "What happened here last night?")
+    heard = whisper.transcribe(line, times=True)
+    assert heard.text == whisper.transcribe(line).text
+    assert pieces(heard) == heard.text.split()
+    edges = [edge for word in heard.words for edge in (word.from_ms, word.to_ms) if edge is not None]
+    assert len(edges) == 2 * len(heard.words)
+    assert edges == sorted(edges)
+    spoken_until = 1_000 * (len(line) - 4_800) / 16_000
+    assert spoken_until - 700 < edges[-1] < spoken_until + 200
+
+
+def test_words_of_several_pieces_stand_in_the_whole_text_at_the_time_of_the_whole_sound(
+    whisper: Whisper, engine: object
+) -> None:
+    line = spoken(engine, "Can you tell me where the market is?")
+    heard = whisper.transcribe(np.tile(line, 40 * 16_000 // len(line)), times=True)
+    assert pieces(heard) == heard.text.split()
+    starts = [word.from_ms or 0 for word in heard.words]
+    assert starts == sorted(starts)
+
+
+def test_silence_has_no_words(whisper: Whisper) -> None:
+    assert whisper.transcribe(np.zeros(32_000, np.float32), times=True).words == ()
 
 
 def test_the_glossary_brings_invented_names_out_right(whisper: Whisper, engine: object) -> None:
