@@ -8,7 +8,7 @@ own. `ear` builds the ears, `host` the place where graphs run.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -34,14 +34,21 @@ class Host(Protocol):
     async def close(self) -> None: ...
 
 
+def _never(changed: Callable[[], None]) -> Callable[[], None]:
+    return lambda: None
+
+
 @dataclass(frozen=True, slots=True)
 class EarOrder:
     """An ear for one human.
 
     Attributes:
         correct: Puts names right; at once.
-        glossary: Names a recogniser should expect, as a prompt; read anew for each transcript.
+        glossary: Names a recogniser should expect, as a prompt; read anew for each turn.
         on_partial: Starts look-ups; at once.
+        keyterms: The same names for a recogniser that boosts terms, within its limits.
+        on_names_changed: Whoever gives a callback is told when other names are in `keyterms`, until they call what
+            they got back. Several times a second at worst.
     """
 
     player: Player
@@ -54,6 +61,8 @@ class EarOrder:
     on_partial: Callable[[PlayerId, str], None]
     listener: EarListener
     now_ms: Callable[[], int]
+    keyterms: Callable[[], Sequence[str]] = tuple
+    on_names_changed: Callable[[Callable[[], None]], Callable[[], None]] = _never
 
 
 @dataclass(frozen=True, slots=True)

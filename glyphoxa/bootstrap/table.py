@@ -19,6 +19,7 @@ from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.bootstrap import engines, local_models
 from glyphoxa.bootstrap.engines import EarOrder, Host, MouthOrder
+from glyphoxa.bootstrap.hints import Hints
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.seats import LiveSeat
 from glyphoxa.config.campaign_file import read_campaign
@@ -149,6 +150,8 @@ class LiveTable:
         names = Gazetteer.build(entries_of(campaign), language=campaign.language)
         self._corrector = Corrector(names)
         self._names = names
+        self._hints = Hints(campaign, names, now_ms=now_ms)
+        self._listeners.append(self._hints.on)
         self._people = Gazetteer.build(_people(campaign), language=campaign.language)
         self._host: Host = engines.find_host()()
         self._supervisor = Supervisor(on_fall=self._on_fall, on_given_up=self._on_given_up)
@@ -232,7 +235,9 @@ class LiveTable:
             local=self._local,
             host=self._host,
             correct=self._correct,
-            glossary=self._names.glossary,
+            glossary=self._hints.glossary,
+            keyterms=self._hints.keyterms,
+            on_names_changed=self._hints.subscribe,
             on_partial=self._prefetch.on_partial,
             listener=self._on_ear,
             now_ms=now_ms,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from loguru import logger
 from pipecat.audio.vad.silero import SileroVADAnalyzer
 from pipecat.audio.vad.vad_analyzer import VADState
@@ -13,6 +15,7 @@ from glyphoxa.npc.table import INPUT_RATE_HZ, Ear
 from glyphoxa.turns.endpointing import Endpointing
 from glyphoxa_pipelines.host import Line
 from glyphoxa_pipelines.parts import EarParts
+from glyphoxa_pipelines.settled import Settled
 from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.end_of_turn import DETECTOR_TAIL_MS, EndOfTurn
 from glyphoxa_processors.prefetcher import KeywordPrefetcher
@@ -68,6 +71,9 @@ class PipelineEar:
         self._parts = parts
         self._line: Line | None = None
         self._rest = b""
+        self._told: Sequence[str] = ()
+        self._names = Settled(self._tell_names, after_ms=parts.expects.settle_ms if parts.expects else 0)
+        self._forget_names: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
         player = self._parts.player
@@ -76,6 +82,10 @@ class PipelineEar:
             logger.warning("an ear's service failed: player={} error={}", player.id, error)
 
         self._line = await self._parts.host.add(f"ear-{player.id}", processors(self._parts), on_error=report)
+        if (expects := self._parts.expects) is not None:
+            self._told = expects.told
+            self._forget_names = expects.on_changed(self._names.changed)
+            self._names.changed()  # it may have missed one while the graph started
 
     def hear(self, pcm: bytes) -> None:
         """Sound before `start` or after `close` is dropped; so is what is ten seconds late, newest first."""
@@ -93,5 +103,19 @@ class PipelineEar:
             await self._line.wait_until_drained()
 
     async def close(self) -> None:
+        self._forget_names()
+        self._names.close()
         self._line = None
         await self._parts.host.remove(f"ear-{self._parts.player.id}")
+
+    def _tell_names(self) -> None:
+        expects = self._parts.expects
+        if self._line is None or expects is None:
+            return
+        names = tuple(expects.keyterms())
+        if set(names) == set(self._told):
+            return
+        if self._line.send(expects.frame(names)):
+            self._told = names
+        else:  # the graph is far behind
+            self._names.changed()

@@ -6,6 +6,7 @@ These are the entry points of the group `glyphoxa.pipelines`. A pipeline of one'
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from pipecat.processors.frame_processor import FrameProcessor
@@ -20,7 +21,7 @@ from glyphoxa.npc.table import Ear
 from glyphoxa.speech.sentences import Splitter
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import Host
-from glyphoxa_pipelines.parts import EarParts, MouthParts, Pauses
+from glyphoxa_pipelines.parts import EarParts, Expects, MouthParts, Pauses
 from glyphoxa_pipelines.s2s import S2sParts
 from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts, local_services
 from glyphoxa_processors.recogniser import Recogniser
@@ -50,9 +51,11 @@ async def open_s2s(order: MouthOrder) -> Mouth:
 def ear_parts(order: EarOrder) -> EarParts:
     """What the settings make of an ear."""
     turns = order.settings.turns
+    stt, expects = _stt(order)
     return EarParts(
         player=order.player,
-        stt=_stt(order),
+        stt=stt,
+        expects=expects,
         correct=order.correct,
         on_partial=order.on_partial,
         listener=order.listener,
@@ -118,16 +121,16 @@ def _host(order: EarOrder | MouthOrder) -> Host:
     return order.host
 
 
-def _stt(order: EarOrder) -> FrameProcessor:
+def _stt(order: EarOrder) -> tuple[FrameProcessor, Expects | None]:
     whisper = order.local.whisper
     if whisper is None:
-        keyterms = order.glossary().removeprefix("Names: ").rstrip(".").split(", ")
-        return cloud_stt.make_stt(
-            order.settings.providers.stt, keyterms=[term for term in keyterms if term], language=order.language
-        )
+        keyterms = order.keyterms()
+        stt = cloud_stt.make_stt(order.settings.providers.stt, keyterms=keyterms, language=order.language)
+        frame = partial(cloud_stt.keyterms_frame, stt=stt)
+        return stt, Expects(keyterms, order.keyterms, order.on_names_changed, frame)
     # One recogniser for all ears: two at once on two cores are both late.
     recogniser = _host(order).shared(Recogniser, lambda: Recogniser(whisper.transcribe))
-    return local_services.make_stt(order.player.id, recogniser, glossary=order.glossary, clock=order.now_ms)
+    return local_services.make_stt(order.player.id, recogniser, glossary=order.glossary, clock=order.now_ms), None
 
 
 def _llm(order: MouthOrder) -> LLMService[Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pipecat.audio.vad.vad_analyzer import VADParams
+from pipecat.frames.frames import Frame
 from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
@@ -44,11 +45,31 @@ class Pauses:
 
 
 @dataclass(frozen=True, slots=True)
+class Expects:
+    """Names that a recogniser takes while it runs.
+
+    Attributes:
+        told: What it was built with.
+        keyterms: What it should expect now.
+        on_changed: See `glyphoxa.bootstrap.engines.EarOrder.on_names_changed`.
+        frame: Tells it.
+        settle_ms: A burst of changes within that time is one message.
+    """
+
+    told: Sequence[str]
+    keyterms: Callable[[], Sequence[str]]
+    on_changed: Callable[[Callable[[], None]], Callable[[], None]]
+    frame: Callable[[Sequence[str]], Frame]
+    settle_ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
 class EarParts:
     """Attributes:
     stt: A service that nobody else uses: a shared one attributes words to the wrong speaker.
     correct: Puts names right in a transcript; at once.
     on_partial: Starts recall on partial transcripts; at once.
+    expects: For an `stt` that is told of new names. None for one that asks by itself, or takes none.
     """
 
     player: Player
@@ -60,6 +81,7 @@ class EarParts:
     language: str = "en"
     pauses: Pauses = Pauses()
     vad: VADParams = field(default_factory=lambda: VADParams(start_secs=0.2, confidence=0.6, min_volume=0.4))
+    expects: Expects | None = None
     clock: Callable[[], int] = now_ms
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from glyphoxa_processors.cloud import Provider, choose, key_of
 
 if TYPE_CHECKING:
+    from pipecat.frames.frames import Frame
     from pipecat.services.stt_service import STTService
 
 KEY_VARIABLE = "DEEPGRAM_API_KEY"
@@ -31,7 +32,7 @@ def make_stt(
     """A recogniser for one ear. Names: `deepgram-nova`, `deepgram-flux`.
 
     `keyterms` must already be packed to what the provider takes (`glyphoxa.speech.keyterms`). They change later
-    with `deepgram_stt.keyterms_frame`.
+    with `keyterms_frame`.
 
     Raises:
         InvalidInput: The name is unknown, its extra is not installed, or the key is not set.
@@ -49,3 +50,10 @@ def make_stt(
         return make_flux(provider, key=key(), keyterms=keyterms, sample_rate=sample_rate)
 
     return choose(provider, {"deepgram-nova": nova, "deepgram-flux": flux}, kind="stt")
+
+
+def keyterms_frame(keyterms: Sequence[str], *, stt: STTService) -> Frame:
+    """Tells a recogniser of `make_stt` which names to expect from now on."""
+    from glyphoxa_processors import deepgram_stt
+
+    return deepgram_stt.keyterms_frame(keyterms, stt=stt)

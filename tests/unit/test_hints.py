@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from glyphoxa.bootstrap.hints import Hints
+from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
+from glyphoxa.domain.events import SceneChanged, UtteranceKept
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.utterance import Correction, Utterance
+from glyphoxa.speech.gazetteer import Entry, Gazetteer, entries_of
+
+CROWD = tuple(Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200))
+PLACES = (Entity(EntityId("mill"), "location", "The Old Mill"), Entity(EntityId("hold"), "location", "Karrath Hold"))
+GRIMJAW = Npc(NpcId("grimjaw"), EntityId("grimjaw"), "Grimjaw", "You are Grimjaw.")
+MILL = Scene(SceneId("mill"), EntityId("mill"), (), description="Zorvathhq sits by the wheel.")
+HOLD = Scene(SceneId("hold"), EntityId("hold"), (GRIMJAW.id,))
+CAMPAIGN = Campaign(
+    id=CampaignId("c"),
+    name="C",
+    language="en",
+    entities=(*CROWD, *PLACES),
+    relationships=(),
+    npcs=(GRIMJAW,),
+    players=(Player(PlayerId("hanna"), "Hanna"),),
+    scenes=(MILL, HOLD),
+)
+
+
+class Watched:
+    """Hints of a campaign with more names than a recogniser takes, and how often they said that they changed."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.hints = Hints(CAMPAIGN, Gazetteer.build(entries_of(CAMPAIGN)), now_ms=lambda: self.now_ms)
+        self.n_changes = 0
+        self.forget = self.hints.subscribe(self._changed)
+
+    def _changed(self) -> None:
+        self.n_changes += 1
+
+    def say(self, text: str, *corrections: Correction) -> None:
+        said = Utterance(
+            UtteranceId("u"),
+            CAMPAIGN.id,
+            SessionId("s"),
+            SpeakerId("hanna"),
+            "Hanna",
+            text,
+            text,
+            self.now_ms,
+            corrections=corrections,
+        )
+        self.hints.on(UtteranceKept(said))
+
+
+def test_a_new_scene_brings_its_place_its_people_and_whom_its_description_names() -> None:
+    watched = Watched()
+    assert not {"The Old Mill", "Zorvathhq"} & set(watched.hints.keyterms())
+    watched.hints.on(SceneChanged(MILL, 0))
+    assert set(watched.hints.keyterms()[:3]) == {"Hanna", "The Old Mill", "Zorvathhq"}
+    assert watched.n_changes == 1
+    watched.hints.on(SceneChanged(HOLD, 1))
+    assert {"Karrath Hold", "Grimjaw"} <= set(watched.hints.keyterms())
+    assert "The Old Mill" not in watched.hints.keyterms()
+
+
+def test_a_name_that_somebody_says_is_expected_again() -> None:
+    watched = Watched()
+    watched.say("What about Zorvathhr's brother?")
+    assert watched.hints.keyterms()[0] == "Zorvathhr"
+    assert watched.hints.glossary().startswith("Names: Zorvathhr,")
+    assert watched.n_changes == 1
+
+
+def test_a_name_that_had_to_be_put_right_stays_when_it_has_long_been_silent() -> None:
+    watched = Watched()
+    for _ in range(4):
+        watched.say("Ask Zorvathhq.", Correction(4, 12, "sore vat", "Zorvathhq", 0.9, "phonetic", ""))
+    watched.say("And Zorvathhr?")
+    watched.now_ms = 10 * 3_600_000
+    for n in range(150):
+        watched.say(f"And {CROWD[n].name}?")
+    watched.now_ms += 60_000
+    watched.say("Well.")
+    assert "Zorvathhq" in watched.hints.keyterms()
+    assert "Zorvathhr" not in watched.hints.keyterms()
+
+
+def test_talk_without_new_names_tells_nobody_anything() -> None:
+    watched = Watched()
+    watched.hints.on(SceneChanged(HOLD, 0))
+    before, prompt, told = watched.hints.keyterms(), watched.hints.glossary(), watched.n_changes
+    for minute in range(60):
+        watched.now_ms = minute * 60_000
+        watched.say("Grimjaw, how is Hanna?")
+    assert watched.hints.keyterms() is before
+    assert watched.hints.glossary() == prompt
+    assert watched.n_changes == told
+
+
+def test_a_name_that_the_graph_gains_is_expected_and_one_it_loses_is_not() -> None:
+    """R-165."""
+    watched = Watched()
+    watched.hints.on(SceneChanged(HOLD, 0))
+    told = watched.n_changes
+    entries = [entry for entry in entries_of(CAMPAIGN) if entry.entity_id != "grimjaw"]
+    watched.hints.names_are(Gazetteer.build([Entry("Vaelith", EntityId("vaelith"), "npc"), *entries]))
+    assert "Vaelith" in watched.hints.keyterms()
+    assert "Grimjaw" not in watched.hints.keyterms()
+    assert watched.n_changes == told + 1
+
+
+def test_whoever_no_longer_listens_is_not_told() -> None:
+    watched = Watched()
+    watched.forget()
+    watched.forget()
+    watched.hints.on(SceneChanged(MILL, 0))
+    assert watched.n_changes == 0
