@@ -27,6 +27,8 @@ from pipecat.services.stt_service import STTService
 from pipecat.transcriptions.language import Language
 from pipecat.utils.time import time_now_iso8601
 
+from glyphoxa_processors.deepgram_words import tell_words
+
 if TYPE_CHECKING:
     from glyphoxa_processors.cloud import Provider
 
@@ -52,6 +54,10 @@ class NovaStt(DeepgramSTTService):
             await self.cancel_task(self._configuring)
             self._configuring = None
         await super().cleanup()
+
+    async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
+        tell_words(frame)
+        await super().push_frame(frame, direction)
 
     async def _update_settings(self, delta: Any) -> dict[str, Any]:
         only_keyterms = set(delta.given_fields()) == {"keyterm"}
@@ -127,6 +133,10 @@ class FluxStt(DeepgramFluxSTTService):
                 await self._end_turn_at_pause()
             case _:
                 pass
+
+    async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
+        tell_words(frame)
+        await super().push_frame(frame, direction)
 
     async def _handle_turn_info(self, data: dict[str, Any]) -> None:
         await super()._handle_turn_info(data)

@@ -28,9 +28,7 @@ def silence(ms: int) -> list[InputAudioRawFrame]:
 
 
 def words_of(frame: TranscriptionFrame | InterimTranscriptionFrame) -> list[tuple[str, float]]:
-    result = frame.result
-    words = result["words"] if isinstance(result, dict) else [w.dict() for w in result.channel.alternatives[0].words]
-    return [(word["word"], word["confidence"]) for word in words]
+    return [(frame.text[word.start : word.end], word.confidence) for word in frame.metadata["words"]]
 
 
 async def test_nova_returns_partials_and_finals_with_the_confidence_of_each_word() -> None:
@@ -43,7 +41,10 @@ async def test_nova_returns_partials_and_finals_with_the_confidence_of_each_word
             [final] = await graph.wait_for(TranscriptionFrame)
         assert [frame.text for frame in graph.of(InterimTranscriptionFrame)] == ["Who is"]
         assert final.text == "Who is Grimjaw"
-        assert words_of(final)[-1] == ("grimjaw", 0.55)
+        assert words_of(final) == [("Who", 0.98), ("is", 0.98), ("Grimjaw", 0.55)]
+        assert [(word.from_ms, word.to_ms) for word in final.metadata["words"]] == [(0, 200), (200, 400), (400, 600)]
+        assert final.metadata["sound_ms"] == 0
+        assert words_of(graph.of(InterimTranscriptionFrame)[0]) == [("Who", 0.98), ("is", 0.98)]
         query = server.connections[0].query
         assert query["keyterm"] == ["Grimjaw", "Old Mill"]
         assert query["model"] == ["nova-3-general"]
@@ -72,6 +73,7 @@ async def test_nova_closes_a_pause_even_when_every_word_was_already_confirmed() 
         first, closing = await graph.wait_for(TranscriptionFrame, n=2)
     assert (first.text, first.finalized) == ("Who is Grimjaw", False)
     assert (closing.text, closing.finalized) == ("", True)
+    assert closing.metadata["words"] == ()
 
 
 async def test_flux_returns_its_updates_as_partials_and_ends_its_turn_at_the_pause_of_the_ear() -> None:
@@ -83,7 +85,7 @@ async def test_flux_returns_its_updates_as_partials_and_ends_its_turn_at_the_pau
             await graph.send(VADUserStoppedSpeakingFrame(stop_secs=0.2))
             [final] = await graph.wait_for(TranscriptionFrame)
         assert (final.text, final.finalized) == ("Who is Grimjaw", True)
-        assert words_of(final)[-1] == ("Grimjaw", 0.55)
+        assert words_of(final) == [("Who", 0.98), ("is", 0.98), ("Grimjaw", 0.55)]
         [connection] = server.connections
         assert connection.query["eot_threshold"] == ["1.0"]
         assert connection.messages[0] == {"type": "ForceEndTurn"}
