@@ -1,0 +1,196 @@
+"""When a wrong form ("Blue Crabin") is taken for a name ("Vukradin") without asking again.
+
+A wrong form has a history of steps, which are only ever added. Where each pair of form and name stands is read
+from that history, so undoing a step is leaving it out:
+
+    suggested --enough proofs--> active          and back, when something speaks against it
+    any state --the DM confirms--> active
+    any state --the DM rejects--> rejected       for good: it is not suggested again
+    undone: no step is left that speaks for it or against it
+
+1. What the DM decided last counts, whatever was proved.
+2. Without the DM a pair becomes active by proofs of enough weight from different utterances, if nothing was
+   said against it and the form was never proved for another name.
+3. The phonetic stage repeats itself: its proofs are counted, but never make a pair active on their own.
+4. One form stands for one name at a time. A second DM who confirms it for another name is told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import EntityId, UtteranceId
+
+State = Literal["suggested", "active", "rejected", "undone"]
+StepKind = Literal["proved", "disproved", "confirmed", "rejected", "undone"]
+Witness = Literal["dm", "llm", "phonetic", "spelled", "said", "talk"]
+"""Who says so: the DM; a stage of the correction; somebody who spelled the name out; somebody who said it again;
+other talk, in which the words stand as themselves."""
+
+DECISIONS: tuple[StepKind, ...] = ("confirmed", "rejected")
+_WEIGHTS: Mapping[Witness, int] = {"spelled": 2, "said": 1, "llm": 1, "phonetic": 1}
+_ENOUGH = 2
+ENOUGH_OF_ORDINARY_WORDS = 3
+_MOST_UTTERANCES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that happened to a wrong form.
+
+    Attributes:
+        id: Later steps have higher ones; 0 for one that is not kept yet.
+        entity_id: The name that the form was said to stand for.
+        why: Short words for the DM.
+        at_ms: Milliseconds since the Unix epoch.
+        utterance: Where the form was heard, or what speaks against it.
+        is_ordinary: The form is made of dictionary words only.
+        undoes: The step that this one takes back.
+    """
+
+    kind: StepKind
+    entity_id: EntityId
+    by: Witness
+    why: str
+    at_ms: int
+    id: int = 0
+    utterance: UtteranceId | None = None
+    is_ordinary: bool = False
+    undoes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a pair of form and name stands.
+
+    Attributes:
+        count: How often the form was heard for this name, as far as that was noticed.
+        utterances: Where, latest last; the last twenty.
+    """
+
+    state: State
+    count: int
+    utterances: tuple[UtteranceId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedName:
+    """A wrong form and a name that it was linked to.
+
+    Attributes:
+        heard: The form as it was last heard.
+        name: As it is written; None when the entity is not (or no longer) in the graph.
+    """
+
+    heard: str
+    entity_id: EntityId
+    name: str | None
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """A step of some form's history. `name` as in `LearnedName`."""
+
+    heard: str
+    name: str | None
+    step: Step
+
+
+def standings(steps: Sequence[Step]) -> dict[EntityId, Standing]:
+    """Where one form stands with each name that it was ever linked to. `steps` is its whole history, in order."""
+    left = effective(steps)
+    enough = ENOUGH_OF_ORDINARY_WORDS if any(step.is_ordinary for step in left) else _ENOUGH
+    supported = {step.entity_id for step in left if step.kind in ("proved", "confirmed")}
+    rejected = {entity for entity in supported if (last := _decision(left, entity)) and last.kind == "rejected"}
+    return {
+        entity: _standing(
+            [step for step in left if step.entity_id == entity],
+            enough=enough,
+            is_contested=len(supported - rejected) > 1,
+        )
+        for entity in dict.fromkeys(step.entity_id for step in steps)
+    }
+
+
+def effective(steps: Sequence[Step]) -> list[Step]:
+    """The steps that were not taken back."""
+    gone = {step.undoes for step in steps}
+    return [step for step in steps if step.id not in gone and step.kind != "undone"]
+
+
+def changes_something(history: Sequence[Step], step: Step) -> bool:
+    """Whether a step is worth adding: saying the same again is not, nor are proofs of what the DM has rejected.
+
+    Raises:
+        InvalidInput: It confirms a form that the DM has confirmed for another name.
+    """
+    left = effective(history)
+    last = _decision(left, step.entity_id)
+    if step.kind in ("proved", "disproved"):
+        if last is not None and last.kind == "rejected":
+            return False
+        return not any(
+            (old.kind, old.entity_id, old.utterance) == (step.kind, step.entity_id, step.utterance) for old in left
+        )
+    if step.kind == "confirmed":
+        for other in dict.fromkeys(old.entity_id for old in left):
+            standing = _decision(left, other)
+            if other != step.entity_id and standing is not None and standing.kind == "confirmed":
+                raise AlreadyTaken(other)
+    return last is None or last.kind != step.kind
+
+
+class AlreadyTaken(InvalidInput):
+    """A form was confirmed for another name before.
+
+    Attributes:
+        entity_id: Of that name.
+    """
+
+    def __init__(self, entity_id: EntityId) -> None:
+        super().__init__(f"this was confirmed for {entity_id!r} before: reject or undo that first")
+        self.entity_id = entity_id
+
+
+def latest_decision(steps: Iterable[Step]) -> Step | None:
+    """The DM's last decision that was not taken back: what undo takes back."""
+    return next((step for step in reversed(effective(list(steps))) if step.kind in DECISIONS), None)
+
+
+def _standing(left: Sequence[Step], *, enough: int, is_contested: bool) -> Standing:
+    utterances = tuple(
+        dict.fromkeys(
+            step.utterance for step in left if step.utterance is not None and step.kind in ("proved", "confirmed")
+        )
+    )
+    confirmed_unheard = any(step.kind == "confirmed" for step in left) and not utterances
+    return Standing(
+        _state(left, enough=enough, is_contested=is_contested),
+        len(utterances) + confirmed_unheard,
+        utterances[-_MOST_UTTERANCES:],
+    )
+
+
+def _state(left: Sequence[Step], *, enough: int, is_contested: bool) -> State:
+    decision = next((step for step in reversed(left) if step.kind in DECISIONS), None)
+    if decision is not None:
+        return "active" if decision.kind == "confirmed" else "rejected"
+    proofs = [step for step in left if step.kind == "proved"]
+    if not proofs:
+        return "undone"
+    if is_contested or len(proofs) < len(left):
+        return "suggested"
+    # An utterance counts once, by its strongest witness.
+    weights: dict[UtteranceId | None, int] = {}
+    for proof in proofs:
+        weights[proof.utterance] = max(weights.get(proof.utterance, 0), _WEIGHTS.get(proof.by, 0))
+    is_circular = all(proof.by == "phonetic" for proof in proofs)
+    return "active" if sum(weights.values()) >= enough and not is_circular else "suggested"
+
+
+def _decision(left: Sequence[Step], entity: EntityId) -> Step | None:
+    return next((step for step in reversed(left) if step.entity_id == entity and step.kind in DECISIONS), None)
