@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.turn import Recalled, TurnRecord
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.speech.gazetteer import Entry
+from glyphoxa.speech.learning import Happened, LearnedName, Step
+from glyphoxa.speech.wrong_forms import Uses
 
 
 class TranscriptLog(Protocol):
@@ -19,6 +22,19 @@ class TranscriptLog(Protocol):
 
         Raises:
             Unavailable: The database cannot be reached; nothing of this call was stored.
+        """
+        ...
+
+    async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
+        """Put `utterance.text` in place of `was.text`, and add those of its corrections that `was` has not (C-08).
+
+        `raw_text` never changes. All or nothing; what was derived from the old text goes with it. False, and nothing
+        is done, when the text that is stored is not `was.text` (any more): so it may be done twice.
+
+        Raises:
+            Unavailable: The database cannot be reached; nothing was changed.
+            NotFound: There is no such utterance.
+            InvalidInput: The database cannot hold this.
         """
         ...
 
@@ -66,4 +82,36 @@ class KnowledgeGraph(Protocol):
         self, campaign: CampaignId, entity: EntityId
     ) -> tuple[Entity | None, list[tuple[Relationship, Entity]]]:
         """An entity and what it is directly related to, in either direction."""
+        ...
+
+
+class LearnedNames(Protocol):
+    """Wrong forms of names and what was found out about them. Append-only: see `glyphoxa.speech.learning`."""
+
+    async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
+        """The names in the graph (all, or of these entities) with the wrong forms that are active; people first."""
+        ...
+
+    async def standings(self, campaign: CampaignId, heard: str | None = None) -> list[LearnedName]:
+        """Every pair of form and name (or of one form, however it is spaced), those most often heard first."""
+        ...
+
+    async def record(self, campaign: CampaignId, heard: str, step: Step) -> LearnedName:
+        """Add a step to a form's history, unless it would change nothing; return where the pair stands now.
+
+        Raises:
+            AlreadyTaken: It confirms what was confirmed for another name.
+        """
+        ...
+
+    async def undo(self, campaign: CampaignId, *, at_ms: int, heard: str | None = None) -> Happened | None:
+        """Take back the DM's last decision (on one form, if given); return it, or None if there is none left."""
+        ...
+
+    async def history(self, campaign: CampaignId, *, heard: str | None = None, limit: int = 50) -> list[Happened]:
+        """What happened, latest first."""
+        ...
+
+    async def uses(self, campaign: CampaignId, heard: str, *, exclude: Collection[UtteranceId] = ()) -> Uses:
+        """Where the words of a form stand as themselves; utterances of `exclude` are not counted."""
         ...

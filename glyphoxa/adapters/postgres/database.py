@@ -66,6 +66,7 @@ class Database:
         self._embedding_dimensions = embedding_dimensions
         self._max_connections = max_connections
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
+        self._address = ""
         self._opening: asyncio.Task[asyncpg.Pool[asyncpg.Record]] | None = None
         self._releases: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -105,6 +106,23 @@ class Database:
                     raise
                 await pool.release(connection)
 
+    async def connect(self, *, deadline_ms: int = 5000) -> OwnConnection:
+        """A connection outside the pool, for who listens to notifications. The caller ends it.
+
+        Raises:
+            Unavailable: The server is away, or the deadline has passed.
+        """
+        with _as_ours("answer", deadline_ms):
+            async with asyncio.timeout(deadline_ms / 1000):
+                pool = await self._ready()
+                try:
+                    return await asyncpg.connect(
+                        self._address, timeout=_CONNECT_TIMEOUT_S, server_settings=_SERVER_SETTINGS
+                    )
+                except _AWAY:
+                    await self._forget(pool)
+                    raise
+
     async def close(self) -> None:
         """Give all connections back. Later uses raise `Unavailable`."""
         self._closed = True
@@ -135,6 +153,7 @@ class Database:
     async def _connect(self) -> asyncpg.Pool[asyncpg.Record]:
         dsn = self._dsn if isinstance(self._dsn, str) else await self._dsn()
         await self._migrate(dsn)
+        self._address = dsn
         self._pool = await asyncpg.create_pool(
             dsn,
             min_size=0,

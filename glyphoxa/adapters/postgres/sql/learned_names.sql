@@ -1,0 +1,72 @@
+-- lock_form --
+-- Whoever changes a form waits for the others who do, until the end of the transaction.
+SELECT pg_advisory_xact_lock(hashtextextended($1::text || chr(31) || $2::text, 0));
+
+-- history_of_form --
+-- All that ever happened to one form, in order. Served by idx_learned_name_events_heard.
+SELECT id, heard, as_heard, entity_id, kind, witness, why, utterance_id, is_ordinary, undoes, at
+  FROM learned_name_events WHERE campaign_id = $1 AND heard = $2 ORDER BY id;
+
+-- add_event --
+INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, why, utterance_id,
+                                 is_ordinary, undoes, at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+    RETURNING id;
+
+-- put_standing --
+-- A row that is equal is left untouched, so that nobody is told of it.
+INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count, provenance)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (campaign_id, heard, entity_id) DO UPDATE
+    SET as_heard = excluded.as_heard, state = excluded.state, count = excluded.count,
+        provenance = excluded.provenance, updated_at = now()
+    WHERE (learned_names.as_heard, learned_names.state, learned_names.count, learned_names.provenance)
+          IS DISTINCT FROM (excluded.as_heard, excluded.state, excluded.count, excluded.provenance);
+
+-- standings --
+-- All of a campaign, or those of one form ($2 not null); those most often heard first.
+SELECT l.heard, l.as_heard, l.entity_id, e.name, l.state, l.count, l.provenance
+  FROM learned_names l
+  LEFT JOIN entities e ON e.campaign_id = l.campaign_id AND e.id = l.entity_id
+ WHERE l.campaign_id = $1 AND ($2::text IS NULL OR l.heard = $2)
+ ORDER BY l.count DESC, l.heard, l.entity_id;
+
+-- entries --
+-- A campaign's names with the wrong forms that are active for them; people first. Those of $2 only, if not null.
+SELECT e.id, e.type, e.name, e.aliases,
+       coalesce((SELECT array_agg(l.as_heard ORDER BY l.count DESC, l.heard)
+                   FROM learned_names l
+                  WHERE l.campaign_id = e.campaign_id AND l.entity_id = e.id AND l.state = 'active'), '{}') AS learned
+  FROM entities e
+ WHERE e.campaign_id = $1 AND ($2::text[] IS NULL OR e.id = ANY ($2))
+ ORDER BY CASE e.type WHEN 'npc' THEN 0 WHEN 'player' THEN 1 ELSE 2 END, e.name, e.id;
+
+-- latest_decision --
+-- The DM's last decision that was not taken back. Served by idx_learned_name_events_decisions.
+SELECT d.id, d.heard
+  FROM learned_name_events d
+ WHERE d.campaign_id = $1 AND d.kind IN ('confirmed', 'rejected') AND ($2::text IS NULL OR d.heard = $2)
+   AND NOT EXISTS (SELECT FROM learned_name_events u WHERE u.campaign_id = $1 AND u.undoes = d.id)
+ ORDER BY d.id DESC LIMIT 1;
+
+-- history --
+-- The last things that happened to a campaign's forms, or to one of them, latest first.
+SELECT v.id, v.heard, v.as_heard, v.entity_id, e.name, v.kind, v.witness, v.why, v.utterance_id, v.is_ordinary,
+       v.undoes, v.at
+  FROM learned_name_events v
+  LEFT JOIN entities e ON e.campaign_id = v.campaign_id AND e.id = v.entity_id
+ WHERE v.campaign_id = $1 AND ($2::text IS NULL OR v.heard = $2)
+ ORDER BY v.id DESC LIMIT $3;
+
+-- uses_spoken --
+-- Utterances in which the words ($2; the same as a pattern: $3) were left as they are, without those of $4.
+-- The index finds them by their words; the pattern says whether they are in the talk, and not in the speaker's name.
+SELECT count(*) FROM (
+    SELECT FROM session_entries
+     WHERE campaign_id = $1 AND names @@ phraseto_tsquery('simple', $2) AND text ~* $3
+       AND NOT utterance_id = ANY ($4)
+     LIMIT 1000) found;
+
+-- uses_written --
+-- How often the words stand in the campaign's own text.
+SELECT coalesce((SELECT regexp_count(document::text, $2, 1, 'i') FROM campaigns WHERE id = $1), 0);

@@ -1,0 +1,109 @@
+"""What may be done about wrong forms of names: rules of `glyphoxa.speech`, kept by a `LearnedNames`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
+from glyphoxa.memory.ports import LearnedNames
+from glyphoxa.speech.gazetteer import Gazetteer
+from glyphoxa.speech.learning import ENOUGH_OF_ORDINARY_WORDS, AlreadyTaken, Happened, LearnedName, Step
+from glyphoxa.speech.wrong_forms import Proof, Uses, as_heard, is_ordinary, objection, warning
+
+
+@dataclass(frozen=True, slots=True)
+class NameLearning:
+    """Learning and unlearning in one campaign. Calls raise `Unavailable` when the database is away.
+
+    Args:
+        now_ms: Milliseconds since the Unix epoch.
+    """
+
+    campaign: CampaignId
+    store: LearnedNames
+    now_ms: Callable[[], int]
+
+    async def before_confirming(self, heard: str, entity: EntityId, names: Gazetteer) -> str | None:
+        """A warning for the DM: what confirming would rewrite.
+
+        Raises:
+            InvalidInput: This must not be learned.
+        """
+        uses = await self._admissible(heard, entity, names)
+        return warning(as_heard(heard), names.vocabulary, uses)
+
+    async def confirm(
+        self, heard: str, entity: EntityId, names: Gazetteer, *, utterance: UtteranceId | None = None, why: str = ""
+    ) -> LearnedName:
+        """The DM says so: active at once.
+
+        Raises:
+            InvalidInput: This must not be learned, or was confirmed for another name.
+        """
+        await self._admissible(heard, entity, names)
+        step = Step("confirmed", entity, "dm", why, self.now_ms(), utterance=utterance)
+        try:
+            return await self.store.record(self.campaign, heard, step)
+        except AlreadyTaken as taken:
+            other = next((name.canonical for name in names.names if name.entity_id == taken.entity_id), taken.entity_id)
+            raise InvalidInput(
+                f"{as_heard(heard)!r} was confirmed for {other!r} before: reject it there first"
+            ) from None
+
+    async def reject(self, heard: str, entity: EntityId, *, why: str = "") -> LearnedName:
+        """The DM says no: it ends, and is not suggested again."""
+        return await self.store.record(self.campaign, heard, Step("rejected", entity, "dm", why, self.now_ms()))
+
+    async def undo(self, heard: str | None = None) -> Happened:
+        """Take back the DM's last decision, on one form if given.
+
+        Raises:
+            NotFound: There is none left.
+        """
+        taken_back = await self.store.undo(self.campaign, at_ms=self.now_ms(), heard=heard)
+        if taken_back is None:
+            about = "" if heard is None else f" on {as_heard(heard)!r}"
+            raise NotFound(f"there is no decision{about} to undo in campaign {self.campaign!r}")
+        return taken_back
+
+    async def prove(self, proofs: Iterable[Proof], names: Gazetteer) -> list[LearnedName]:
+        """Take what talk has proved; return the pairs that it was about. What must not be learned is left out."""
+        pairs: list[LearnedName] = []
+        for proof in proofs:
+            meant, uses = await self._meant(proof)
+            if objection(proof.heard, proof.entity_id, names, uses=uses) is not None:
+                continue
+            step = Step(
+                "proved",
+                proof.entity_id,
+                proof.by,
+                proof.why,
+                self.now_ms(),
+                utterance=proof.utterance,
+                is_ordinary=is_ordinary(proof.heard, names.vocabulary),
+            )
+            # As long as little is proved, nothing follows from it, and earlier misheard names stand there too.
+            if step.is_ordinary and uses.spoken > meant >= ENOUGH_OF_ORDINARY_WORDS:
+                doubt = replace(
+                    step, kind="disproved", by="talk", why="these words stand as themselves", utterance=None
+                )
+                await self.store.record(self.campaign, proof.heard, doubt)
+            pairs.append(await self.store.record(self.campaign, proof.heard, step))
+        return pairs
+
+    async def _meant(self, proof: Proof) -> tuple[int, Uses]:
+        """In how many utterances the form was meant for a name, and where its words stand as themselves."""
+        known = await self.store.standings(self.campaign, proof.heard)
+        meant = {proof.utterance, *(utterance for pair in known for utterance in pair.standing.utterances)}
+        return len(meant), await self.store.uses(self.campaign, proof.heard, exclude=meant)
+
+    async def _admissible(self, heard: str, entity: EntityId, names: Gazetteer) -> Uses:
+        """Raises: InvalidInput: This must not be learned."""
+        problem = objection(heard, entity, names)  # some need no look at the talk
+        uses = await self.store.uses(self.campaign, heard) if problem is None else Uses()
+        problem = problem or objection(heard, entity, names, uses=uses)
+        if problem is not None:
+            raise InvalidInput(f"{as_heard(heard) or heard!r} cannot be learned: it {problem}")
+        return uses

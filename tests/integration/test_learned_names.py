@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+
+from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
+from glyphoxa.adapters.postgres.name_changes import CHANNEL, NameChanges, NamesChanged
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
+from glyphoxa.memory.learned_names import NameLearning
+from glyphoxa.speech.correction import Corrector
+from glyphoxa.speech.gazetteer import Gazetteer
+from glyphoxa.speech.learning import AlreadyTaken, Step
+from glyphoxa.speech.wrong_forms import Proof
+from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
+
+ELDRINAX, GRIMJAW = EntityId("e-eldrinax"), EntityId("e-grimjaw")
+OTHER = CampaignId("other")
+
+
+@pytest.fixture
+async def learned(store: Store) -> PostgresLearnedNames:
+    await store.graph.load(a_campaign())
+    await store.graph.load(replace(a_campaign(), id=OTHER))
+    return PostgresLearnedNames(store.database)
+
+
+@pytest.fixture
+def learning(learned: PostgresLearnedNames) -> NameLearning:
+    return NameLearning(CAMPAIGN, learned, now_ms=lambda: 1_790_000_000_000)
+
+
+async def the_names(learned: PostgresLearnedNames, campaign: CampaignId = CAMPAIGN) -> Gazetteer:
+    return Gazetteer.build(await learned.entries(campaign))
+
+
+async def corrected(learned: PostgresLearnedNames, text: str, campaign: CampaignId = CAMPAIGN) -> str:
+    return Corrector(await the_names(learned, campaign)).correct(text).text
+
+
+def a_proof(heard: str, utterance: str, entity: EntityId = ELDRINAX) -> Proof:
+    return Proof(heard, entity, "llm", "fits the talk", UtteranceId(utterance))
+
+
+def confirmed(entity: EntityId, at_ms: int = 1_000) -> Step:
+    return Step("confirmed", entity, "dm", "", at_ms)
+
+
+async def test_what_the_dm_confirmed_is_put_right_from_then_on_until_it_is_undone(
+    learned: PostgresLearnedNames, learning: NameLearning
+) -> None:
+    """R-201"""
+    said = "So we asked Mellow Dracks."
+    assert await corrected(learned, said) == said
+    pair = await learning.confirm("Mellow Dracks", ELDRINAX, await the_names(learned))
+    assert (pair.name, pair.standing.state, pair.standing.count) == ("Eldrinax", "active", 1)
+    assert await corrected(learned, said) == "So we asked Eldrinax."
+    taken_back = await learning.undo()
+    assert (taken_back.heard, taken_back.name, taken_back.step.kind) == ("Mellow Dracks", "Eldrinax", "confirmed")
+    assert await corrected(learned, said) == said
+    with pytest.raises(NotFound, match="no decision to undo in campaign 'town'"):
+        await learning.undo()
+
+
+async def test_a_pair_is_active_once_it_was_proved_in_two_utterances(
+    learned: PostgresLearnedNames, learning: NameLearning
+) -> None:
+    names = await the_names(learned)
+    [first] = await learning.prove([a_proof("Mellodracks", "u1")], names)
+    [again] = await learning.prove([a_proof("mellodracks", "u1")], names)
+    assert (first.standing.state, again.standing) == ("suggested", first.standing)
+    [second] = await learning.prove([a_proof("Mello-dracks", "u2")], names)
+    assert (second.standing.state, second.standing.count) == ("active", 2)
+    assert second.standing.utterances == (UtteranceId("u1"), UtteranceId("u2"))
+
+
+async def test_a_rejected_pair_is_never_suggested_again(learned: PostgresLearnedNames, learning: NameLearning) -> None:
+    names = await the_names(learned)
+    await learning.prove([a_proof("Mellodracks", f"u{n}") for n in range(3)], names)
+    await learning.reject("Mellodracks", ELDRINAX)
+    n_events = len(await learned.history(CAMPAIGN))
+    await learning.prove([a_proof("Mellodracks", f"v{n}") for n in range(3)], names)
+    assert [pair.standing.state for pair in await learned.standings(CAMPAIGN)] == ["rejected"]
+    assert len(await learned.history(CAMPAIGN)) == n_events
+    await learning.undo()
+    assert [pair.standing.state for pair in await learned.standings(CAMPAIGN)] == ["active"]
+
+
+async def test_ordinary_words_that_stand_in_talk_as_themselves_wait_for_the_dm(
+    store: Store, learned: PostgresLearnedNames, learning: NameLearning
+) -> None:
+    talk = [an_utterance(f"A mandolin, {n} of them: mandolin music!", id=f"t{n}") for n in range(4)]
+    await store.log.append([*talk, an_utterance("No strings here.", id="t9", speaker="Mandolin")])
+    names = await the_names(learned)
+    proofs = await learning.prove([a_proof("mandolin", f"u{n}") for n in range(5)], names)
+    assert {pair.standing.state for pair in proofs} == {"suggested"}
+    warned = await learning.before_confirming("mandolin", ELDRINAX, names)
+    assert warned is not None and "stand in 4 earlier utterances" in warned
+    assert (await learning.confirm("mandolin", ELDRINAX, names)).standing.state == "active"
+
+
+async def test_ordinary_words_of_the_campaign_s_own_text_are_never_learned(
+    learned: PostgresLearnedNames, learning: NameLearning
+) -> None:
+    names = await the_names(learned)
+    with pytest.raises(InvalidInput, match=r"'old wizard' cannot be learned: it stands in the campaign's own text"):
+        await learning.confirm("old wizard", ELDRINAX, names)
+    pairs = await learning.prove([a_proof("old wizard", f"u{n}") for n in range(9)], names)
+    assert pairs == []
+    assert await learned.standings(CAMPAIGN) == []
+
+
+async def test_a_form_that_was_confirmed_for_another_name_is_not_overwritten_silently(
+    learned: PostgresLearnedNames, learning: NameLearning
+) -> None:
+    names = await the_names(learned)
+    await learning.confirm("Mellodracks", ELDRINAX, names)
+    with pytest.raises(InvalidInput, match="'Mellodracks' was confirmed for 'Eldrinax' before"):
+        await learning.confirm("Mellodracks", GRIMJAW, names)
+
+
+async def test_of_two_dms_who_confirm_at_once_one_is_kept_and_the_other_told(learned: PostgresLearnedNames) -> None:
+    outcomes = await asyncio.gather(
+        *(
+            learned.record(CAMPAIGN, "Mellodracks", confirmed(entity, at_ms))
+            for at_ms, entity in enumerate([ELDRINAX, GRIMJAW] * 4)
+        ),
+        return_exceptions=True,
+    )
+    kept = {outcome.entity_id for outcome in outcomes if not isinstance(outcome, BaseException)}
+    refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    assert len(kept) == 1 and len(refused) == 4 and all(isinstance(error, AlreadyTaken) for error in refused)
+    assert len(await learned.history(CAMPAIGN)) == 1
+    assert [pair.standing.state for pair in await learned.standings(CAMPAIGN)] == ["active"]
+
+
+async def test_decisions_that_are_undone_at_once_are_undone_once_each(learned: PostgresLearnedNames) -> None:
+    for heard in ("Mellodracks", "Eldrin Acts", "Elder Max"):
+        await learned.record(CAMPAIGN, heard, confirmed(ELDRINAX))
+    undone = await asyncio.gather(*(learned.undo(CAMPAIGN, at_ms=2_000) for _ in range(4)))
+    assert sorted(each.heard if each else "" for each in undone) == ["", "Elder Max", "Eldrin Acts", "Mellodracks"]
+    assert {pair.standing.state for pair in await learned.standings(CAMPAIGN)} == {"undone"}
+
+
+async def test_the_history_says_who_did_what_when_and_why(
+    learned: PostgresLearnedNames, learning: NameLearning
+) -> None:
+    names = await the_names(learned)
+    await learning.prove([a_proof("Mellodracks", "u1")], names)
+    await learning.reject("Mellodracks", ELDRINAX, why="that is a \0 tavern")
+    latest, first = await learned.history(CAMPAIGN)
+    assert (first.step.kind, first.step.by, first.step.utterance) == ("proved", "llm", "u1")
+    assert (latest.step.kind, latest.step.by, latest.step.why) == ("rejected", "dm", "that is a  tavern")
+    assert latest.step.at_ms == 1_790_000_000_000 and latest.name == "Eldrinax"
+
+
+async def test_one_campaign_learns_nothing_from_another(learned: PostgresLearnedNames, learning: NameLearning) -> None:
+    """C-19"""
+    await learning.confirm("Mellodracks", ELDRINAX, await the_names(learned))
+    assert await corrected(learned, "Mellodracks!") == "Eldrinax!"
+    assert await corrected(learned, "Mellodracks!", OTHER) == "Mellodracks!"
+    assert await learned.standings(OTHER) == [] and await learned.history(OTHER) == []
+    assert await learned.undo(OTHER, at_ms=1) is None
+
+
+async def test_a_name_that_left_and_came_back_is_still_known_by_its_wrong_forms(
+    store: Store, learned: PostgresLearnedNames, learning: NameLearning
+) -> None:
+    await learning.confirm("Mellodracks", ELDRINAX, await the_names(learned))
+    entities = tuple(entity for entity in a_campaign().entities if entity.id != ELDRINAX)
+    await store.graph.load(replace(a_campaign(), entities=entities))
+    assert await corrected(learned, "Mellodracks") == "Mellodracks"
+    await store.graph.load(a_campaign())
+    assert await corrected(learned, "Mellodracks") == "Eldrinax"
+
+
+async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
+    store: Store, learned: PostgresLearnedNames, learning: NameLearning
+) -> None:
+    """R-165"""
+    names = await the_names(learned)
+    async with asyncio.timeout(30), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
+        assert await anext(changes) == NamesChanged(None)
+        await learned.record(OTHER, "Mellodracks", confirmed(ELDRINAX))
+        await learning.prove([a_proof("Mellodracks", "u1")], names)  # a suggestion changes nothing for who plays
+        await learning.confirm("Mellodracks", ELDRINAX, names)
+        assert await anext(changes) == NamesChanged(frozenset({ELDRINAX}))
+        await store.graph.load(a_campaign())  # nothing is new in it
+        new = Entity(EntityId("e-orla"), "npc", "Orla")
+        renamed = replace(a_campaign().entity(GRIMJAW), aliases=("the farrier",))
+        others = tuple(entity for entity in a_campaign().entities if entity.id != GRIMJAW)
+        await store.graph.load(replace(a_campaign(), entities=(*others, renamed, new)))
+        assert await anext(changes) == NamesChanged(frozenset({GRIMJAW, new.id}))
+
+
+async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_changed(
+    store: Store, learned: PostgresLearnedNames
+) -> None:
+    async with asyncio.timeout(30), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
+        assert await anext(changes) == NamesChanged(None)
+        async with store.database.use() as connection:
+            await connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+            )
+        await learned.record(CAMPAIGN, "Mellodracks", confirmed(ELDRINAX))
+        assert await anext(changes) == NamesChanged(None)
+        await learned.record(CAMPAIGN, "Elder Max", confirmed(GRIMJAW))
+        assert await anext(changes) == NamesChanged(frozenset({GRIMJAW}))
+
+
+@pytest.mark.parametrize("payload", ["{}", "what?", "[1]", '"campaign"'])
+async def test_a_notice_that_says_nothing_may_mean_anything(store: Store, payload: str) -> None:
+    async with asyncio.timeout(30), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
+        await anext(changes)
+        async with store.database.use() as connection:
+            await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, payload)
+        assert await anext(changes) == NamesChanged(None)
+
+
+async def test_an_id_too_long_for_a_notice_is_stored_all_the_same(store: Store) -> None:
+    await store.graph.load(a_campaign())
+    async with asyncio.timeout(30), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
+        await anext(changes)
+        huge = Entity(EntityId("x" * 9_000), "npc", "Orla")
+        await store.graph.load(replace(a_campaign(), entities=(*a_campaign().entities, huge)))
+        assert await anext(changes) == NamesChanged(None)
+
+
+async def test_the_words_of_a_form_are_counted_where_they_were_left_as_they_are(
+    store: Store, learned: PostgresLearnedNames
+) -> None:
+    await store.log.append(
+        [
+            an_utterance("The old-man, the Old Man's hat", id="u1"),
+            an_utterance("the bold man", id="u2"),
+            an_utterance("old Müller knows it", id="u3"),
+            an_utterance("old man", id="u4"),
+            replace(an_utterance("old man", id="u5"), campaign_id=OTHER),
+        ]
+    )
+    assert (await learned.uses(CAMPAIGN, "old man", exclude=[UtteranceId("u4")])).spoken == 1
+    assert (await learned.uses(CAMPAIGN, "old müller")).spoken == 1
+    assert (await learned.uses(CAMPAIGN, "OLD")).spoken == 3
+    assert (await learned.uses(CAMPAIGN, "a smith")).written == 2
