@@ -80,11 +80,12 @@ def objection(heard: str, entity: EntityId, names: Gazetteer, *, uses: Uses | No
     if (taken := _spelled(spoken, names)) is not None:
         same = "this name, but for case, spaces or an ending" if taken.entity_id == entity else "a name itself"
         return f"is {same} ({taken.text})"
-    own = {name.joined for name in names.names if name.entity_id == entity and name.kind in ("name", "alias")}
+    # What is learned is replaced by the entity's own name, and nothing of it is left.
+    own = next((fold(name.canonical) for name in names.names if name.entity_id == entity), "")
     for mention in names.mentions_in(spoken):
         held = mention.name
         # "Bill of Saltmere" for "Bell of Saltmere": the town's name belongs in it.
-        belongs = any(held.joined in name and held.joined != name for name in own)
+        belongs = held.joined in own and held.joined != own
         if held.kind in ("name", "alias") and not held.is_ordinary and not belongs:
             return f"holds the name {held.text}"
     if uses is not None and uses.written and is_ordinary(heard, names.vocabulary):
