@@ -12,12 +12,12 @@ from glyphoxa.domain.errors import GlyphoxaError
 
 
 def parser() -> argparse.ArgumentParser:
-    from glyphoxa.cli import campaign, config, models, serve
+    from glyphoxa.cli import campaign, config, models, names, serve
 
     root = argparse.ArgumentParser(prog="glyphoxa", description="Voice characters for tabletop role-playing.")
     root.add_argument("--version", action="version", version=f"glyphoxa {version('glyphoxa')}")
     verbs = root.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb in (serve, campaign, config, models):
+    for verb in (serve, campaign, names, config, models):
         verb.add_parser(verbs)
     return root
 

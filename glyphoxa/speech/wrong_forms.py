@@ -124,16 +124,21 @@ def proofs_of(said: Utterance, names: Gazetteer) -> list[Proof]:
 
 
 def with_stored(entries: Iterable[Entry], stored: Iterable[Entry]) -> list[Entry]:
-    """The entries with the wrong forms learned for them, and behind them the names that only the graph knows."""
+    """The entries with the wrong forms learned for them, and behind them the names that only the graph knows.
+
+    Both describe one entity if they have its id, or else its type and name: the id is then the graph's.
+    """
     left = {entry.entity_id: entry for entry in stored}
+    by_name = {(entry.entity_type, fold(entry.name)): entry.entity_id for entry in left.values()}
     merged: list[Entry] = []
     for entry in entries:
-        known = left.pop(entry.entity_id, None)
+        same = by_name.get((entry.entity_type, fold(entry.name)), entry.entity_id)
+        known = left.pop(entry.entity_id if entry.entity_id in left else same, None)
         if known is None:
             merged.append(entry)
             continue
         aliases = tuple(dict.fromkeys((*entry.aliases, known.name, *known.aliases)))
-        merged.append(replace(entry, aliases=aliases, learned=known.learned))
+        merged.append(replace(entry, entity_id=known.entity_id, aliases=aliases, learned=known.learned))
     return [*merged, *left.values()]
 
 

@@ -117,6 +117,11 @@ def test_names_of_the_file_come_first_and_learn_what_is_stored() -> None:
     assert others == ENTRIES[1:] and last.name == "Orla"
 
 
+def test_a_player_of_the_file_is_the_player_of_the_graph() -> None:
+    [tamsin] = with_stored([Entry("Tamsin", EntityId("p1"), "player")], [Entry("Tamsin", EntityId("tamsin"), "player")])
+    assert tamsin.entity_id == "tamsin"
+
+
 @given(st.text())
 def test_a_form_is_kept_without_what_stands_around_its_words(text: str) -> None:
     kept = as_heard(text)

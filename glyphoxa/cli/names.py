@@ -1,0 +1,267 @@
+"""`glyphoxa names`: what recognisers make of a campaign's names, and what the DM says to it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.config.settings import read_settings
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.memory.learned_names import NameLearning
+from glyphoxa.speech.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.speech.learning import LearnedName
+from glyphoxa.speech.words import fold
+from glyphoxa.speech.wrong_forms import with_stored
+
+_MOST_SHOWN = 50
+_MOST_REFUSED_SHOWN = 20
+
+
+class _Desk:
+    """What the verbs work on: one campaign with its names."""
+
+    def __init__(self, campaign: CampaignId, language: str, entries: list[Entry], kept: PostgresLearnedNames) -> None:
+        self.campaign = campaign
+        self.entries = entries
+        self.kept = kept
+        self.names = Gazetteer.build(entries, language=language)
+        self.learning = NameLearning(campaign, kept, now_ms=lambda: time.time_ns() // 1_000_000)
+
+    def entity(self, name: str) -> Entry:
+        """The entry that goes by this name or alias, in any case.
+
+        Raises:
+            NotFound: None does.
+            InvalidInput: Several do.
+        """
+        wanted = fold(name)
+        found = [each for each in self.entries if wanted and fold(each.name) == wanted]
+        found = found or [each for each in self.entries if wanted and wanted in map(fold, each.aliases)]
+        if not found:
+            known = [each.name for each in self.entries]
+            raise NotFound(f"no name {name!r} in campaign {self.campaign!r}: {did_you_mean(name, known)}")
+        if len(found) > 1:
+            several = ", ".join(f"{each.name} ({each.entity_type})" for each in found)
+            raise InvalidInput(f"{name!r} may be several names: {several}")
+        return found[0]
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    names = verbs.add_parser("names", help="wrong forms of names: see, confirm, reject and undo what was learned")
+    actions = names.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    def action(
+        name: str, act: Callable[[_Desk, argparse.Namespace], Awaitable[int]], text: str
+    ) -> argparse.ArgumentParser:
+        parser = actions.add_parser(name, help=text)
+        parser.add_argument("--campaign", type=CampaignId, metavar="ID", help="needed if several are stored")
+        parser.add_argument("--config", type=Path, metavar="FILE", help="settings file (YAML)")
+        parser.set_defaults(run=lambda options: asyncio.run(_at_desk(options, act)))
+        return parser
+
+    action("list", _list, "all names, with the wrong forms that are put right")
+    action("suggestions", _suggestions, "wrong forms that wait for your word")
+    for verb, act, text in (
+        ("confirm", _confirm, "HEARD always means NAME from now on"),
+        ("reject", _reject, "HEARD does not mean NAME; it is not suggested again"),
+    ):
+        deciding = action(verb, act, text)
+        deciding.add_argument("heard", metavar="HEARD", help="the words as the transcript shows them")
+        deciding.add_argument("name", metavar="NAME", help="a name or alias of the campaign")
+        deciding.add_argument("--why", default="", metavar="TEXT", help="a note for the history")
+        if verb == "confirm":
+            deciding.add_argument("--yes", action="store_true", help="even if ordinary talk holds these words")
+    undoing = action("undo", _undo, "take back your last decision; again for the one before")
+    undoing.add_argument("heard", nargs="?", metavar="HEARD", help="the last decision on these words")
+    showing = action("history", _history, "what happened, latest first")
+    showing.add_argument("heard", nargs="?", metavar="HEARD", help="only to these words")
+    importing = action("import", _import, "confirm a list: HEARD, tab, NAME a line")
+    importing.add_argument("file", type=Path, metavar="FILE.tsv")
+    importing.add_argument("--yes", action="store_true", help="even if ordinary talk holds these words")
+    action("export", _export, "print what is put right, as `import` reads it")
+
+
+async def _at_desk(options: argparse.Namespace, act: Callable[[_Desk, argparse.Namespace], Awaitable[int]]) -> int:
+    settings = read_settings(options.config)
+    if not settings.has_memory:
+        raise InvalidInput("memory.postgres_dsn is none: there is no long-term memory to hold names")
+    async with open_store(
+        settings.memory.postgres_dsn,
+        data_dir=settings.data_directory,
+        embedding_dimensions=settings.memory.embedding_dimensions,
+    ) as store:
+        await store.database.open()
+        campaign = await _campaign(store, options.campaign)
+        loaded = await store.graph.campaign(campaign)
+        kept = PostgresLearnedNames(store.database)
+        entries = with_stored(entries_of(loaded), await kept.entries(campaign))
+        return await act(_Desk(campaign, loaded.language, entries, kept), options)
+
+
+async def _campaign(store: Store, wanted: CampaignId | None) -> CampaignId:
+    stored = await store.graph.campaigns()
+    if wanted is None and len(stored) == 1:
+        return stored[0]
+    if wanted is None:
+        told = f"say which with --campaign: {', '.join(stored)}" if stored else "load one: glyphoxa campaign load FILE"
+        raise InvalidInput(f"{len(stored)} campaigns are stored; {told}")
+    if wanted not in stored:
+        raise NotFound(f"no campaign {wanted!r} here: {did_you_mean(wanted, stored)}")
+    return wanted
+
+
+async def _list(desk: _Desk, _options: argparse.Namespace) -> int:
+    pairs: dict[EntityId, list[LearnedName]] = {}
+    for pair in await desk.kept.standings(desk.campaign):
+        if pair.standing.state != "undone":
+            pairs.setdefault(pair.entity_id, []).append(pair)
+    table = _table("name", "type", "heard as")
+    for entry in desk.entries:
+        told = [_heard(pair) for pair in pairs.get(entry.entity_id, ())]
+        table.add_row(Text(entry.name), Text(entry.entity_type), Text(", ".join(told)))
+    _show(table)
+    return 0
+
+
+async def _suggestions(desk: _Desk, _options: argparse.Namespace) -> int:
+    pairs = [pair for pair in await desk.kept.standings(desk.campaign) if pair.standing.state == "suggested"]
+    if not pairs:
+        print("nothing waits for your word")
+        return 0
+    table = _table("heard", "name", "times", "why")
+    for pair in pairs:
+        steps = await desk.kept.history(desk.campaign, heard=pair.heard, limit=_MOST_SHOWN)
+        why = [f"{happened.step.by}: {happened.step.why}" for happened in steps if happened.step.why]
+        table.add_row(
+            Text(pair.heard),
+            Text(pair.name or pair.entity_id),
+            str(pair.standing.count),
+            Text("; ".join(dict.fromkeys(why))),
+        )
+    _show(table)
+    return 0
+
+
+async def _confirm(desk: _Desk, options: argparse.Namespace) -> int:
+    entry = desk.entity(options.name)
+    warned = await desk.learning.before_confirming(options.heard, entry.entity_id, desk.names)
+    if warned is not None and not options.yes:
+        raise InvalidInput(f"{warned}. Say --yes if that is what you want")
+    pair = await desk.learning.confirm(options.heard, entry.entity_id, desk.names, why=options.why)
+    if warned is not None:
+        print(f"warning: {warned}", file=sys.stderr)
+    print(f"{pair.heard} means {entry.name} from now on")
+    return 0
+
+
+async def _reject(desk: _Desk, options: argparse.Namespace) -> int:
+    entry = desk.entity(options.name)
+    pair = await desk.learning.reject(options.heard, entry.entity_id, why=options.why)
+    print(f"{pair.heard} does not mean {entry.name}, and will not be suggested again")
+    return 0
+
+
+async def _undo(desk: _Desk, options: argparse.Namespace) -> int:
+    taken_back = await desk.learning.undo(options.heard)
+    name = taken_back.name or taken_back.step.entity_id
+    print(f"undone: {taken_back.step.kind} {taken_back.heard} = {name}")
+    return 0
+
+
+async def _history(desk: _Desk, options: argparse.Namespace) -> int:
+    table = _table("when", "what", "heard", "name", "by", "why", "utterance")
+    for happened in await desk.kept.history(desk.campaign, heard=options.heard, limit=_MOST_SHOWN):
+        step = happened.step
+        table.add_row(
+            f"{datetime.fromtimestamp(step.at_ms / 1000, UTC):%Y-%m-%d %H:%M}",
+            step.kind,
+            Text(happened.heard),
+            Text(happened.name or step.entity_id),
+            step.by,
+            Text(step.why),
+            Text(step.utterance or ""),
+        )
+    _show(table)
+    return 0
+
+
+async def _import(desk: _Desk, options: argparse.Namespace) -> int:
+    taken = 0
+    refused: list[str] = []
+    for number, heard, entry in _pairs(options.file, desk):
+        try:
+            warned = await desk.learning.before_confirming(heard, entry.entity_id, desk.names)
+            if warned is not None and not options.yes:
+                raise InvalidInput(f"{warned}; --yes takes it all the same")
+            await desk.learning.confirm(heard, entry.entity_id, desk.names, why=f"{options.file.name}, line {number}")
+        except InvalidInput as error:
+            refused.append(f"{options.file}:{number}: {error}")
+        else:
+            taken += 1
+    for told in refused[:_MOST_REFUSED_SHOWN]:
+        print(f"left out: {told}", file=sys.stderr)
+    if len(refused) > _MOST_REFUSED_SHOWN:
+        print(f"left out: {len(refused) - _MOST_REFUSED_SHOWN} more", file=sys.stderr)
+    print(f"{taken} wrong forms are put right from now on; {len(refused)} were left out")
+    return 0
+
+
+def _pairs(file: Path, desk: _Desk) -> list[tuple[int, str, Entry]]:
+    """The lines of a file of pairs. All are looked at before anything is learned.
+
+    Raises:
+        InvalidInput: The file cannot be read, a line is not a pair, or a name is unknown.
+    """
+    try:
+        text = file.read_text("utf-8-sig")
+    except OSError as error:
+        raise InvalidInput(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{file}: not UTF-8 (byte {error.start})") from None
+    pairs: list[tuple[int, str, Entry]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        columns = [column.strip() for column in line.split("\t")]
+        if len(columns) < 2 or not columns[0] or not columns[1]:
+            raise InvalidInput(f"{file}:{number}: {line[:80]!r} is not HEARD and NAME with a tab between them")
+        try:
+            pairs.append((number, columns[0], desk.entity(columns[1])))
+        except InvalidInput as error:
+            raise type(error)(f"{file}:{number}: {error}") from None
+    return pairs
+
+
+async def _export(desk: _Desk, _options: argparse.Namespace) -> int:
+    for pair in await desk.kept.standings(desk.campaign):
+        if pair.standing.state == "active" and pair.name is not None:
+            print(f"{pair.heard}\t{pair.name}")
+    return 0
+
+
+def _heard(pair: LearnedName) -> str:
+    state = "" if pair.standing.state == "active" else f", {pair.standing.state}"
+    return f"{pair.heard} ({pair.standing.count}{state})"
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def _show(table: Table) -> None:
+    Console().print(table)
