@@ -1,77 +1,33 @@
 """The names of a campaign, indexed for the ear: by spelling and by sound.
 
-Correction, keyword spotting and address detection all look names up here. A gazetteer is immutable; when
-the knowledge graph changes, a new one is built and takes the old one's place, so lookups need no lock.
+Correction, keyword spotting, address detection and exact recall all look names up here. A gazetteer is immutable
+and may be read by many at once. When the knowledge graph changes, a new one takes its place, which shares with the
+old one all that did not change (see `glyphoxa.speech.name_book`): lookups need no lock, and a name more costs no
+rebuild. A gazetteer that grew name by name answers as one that was built from the same entries at once.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from itertools import islice
+from operator import attrgetter
 
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.speech.name_index import NameIndex
+from glyphoxa.speech.naming import Entry, Name, NameKind, Speech, names_of
 from glyphoxa.speech.phonetics import Coder, coder_for
+from glyphoxa.speech.sounds import Sounder, sounder_for
 from glyphoxa.speech.vocabulary import Vocabulary, vocabulary_of
-from glyphoxa.speech.words import Word, fold, words
+from glyphoxa.speech.words import Word, words
 
-NameKind = Literal["name", "alias", "short", "learned"]
+__all__ = ["Entry", "Gazetteer", "Mention", "Name", "NameKind", "entries_of"]
 
-# What may stand before a person's name and is often left out.
-_TITLES = frozenset(
-    (
-        "aunt", "baron", "baroness", "brother", "captain", "count", "countess", "doctor", "dr", "duchess", "duke",
-        "elder", "emperor", "empress", "father", "general", "king", "lady", "lord", "madam", "master", "mayor", "miss",
-        "mister", "mistress", "mother", "mr", "mrs", "ms", "prince", "princess", "professor", "queen", "saint",
-        "sergeant", "sir", "sister", "st", "the", "uncle",
-        "bruder", "das", "der", "die", "frau", "furst", "furstin", "graf", "grafin", "hauptmann", "herr", "herzog",
-        "herzogin", "konig", "konigin", "meister", "schwester",
-    )
-)  # fmt: skip
-_PERSONS = frozenset({"npc", "player"})
 _WIDEST_WINDOW = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What is to be known by name.
-
-    Attributes:
-        name: As it is to be written.
-        aliases: Other names that are right as they are ("the smith").
-        learned: Wrong forms that the DM has confirmed to mean this name ("Finland").
-    """
-
-    name: str
-    entity_id: EntityId
-    entity_type: str = ""
-    aliases: tuple[str, ...] = ()
-    learned: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """One way to name an entity.
-
-    Attributes:
-        text: As it is written.
-        canonical: The entity's own name.
-        joined: `text` folded, without spaces.
-        words: Its words, folded.
-        codes: How `joined` sounds; empty without a coder.
-        is_ordinary: It is made of dictionary words only, so hearing them is no sign of the name.
-    """
-
-    text: str
-    entity_id: EntityId
-    entity_type: str
-    canonical: str
-    kind: NameKind
-    joined: str
-    words: tuple[str, ...]
-    codes: tuple[str, ...]
-    is_ordinary: bool
+_by_rank = attrgetter("rank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,48 +47,168 @@ class Mention:
     end: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """An entry, its place among all that ever were, and what it may be called."""
+
+    entry: Entry
+    place: int
+    names: tuple[Name, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Gazetteer:
-    """Immutable. Build with `Gazetteer.build`; names given first come first wherever order matters."""
+    """Immutable. Build with `Gazetteer.build`; names given first come first wherever order matters.
+
+    Where several entries have a name, it is the first one's; when that one goes, it is the next one's.
+    """
 
     language: str
     names: tuple[Name, ...]
-    vocabulary: Vocabulary
-    coder: Coder | None
-    widest: int
-    """Most adjacent words worth comparing with a name: names are also heard in more pieces than they have."""
     by_joined: Mapping[str, Name]
     by_code: Mapping[str, tuple[Name, ...]]
-    _beginnings: frozenset[str]
-    """What names begin with: where no name goes on, no wider window is looked at."""
+    _speech: Speech
+    _listed: Mapping[EntityId, tuple[_Listed, ...]]
+    _claims: Mapping[str, tuple[Name, ...]]
+    """Who wants a spelling that more than one entry has; the first of them has it."""
+    _spellings: tuple[str, ...]
+    """All of `by_joined`, sorted: where none goes on, no wider window is looked at."""
+    _lengths: Mapping[int, int]
+    """How many names have so many words."""
+    _index: NameIndex
+    _places: int
 
     @classmethod
     def build(cls, entries: Iterable[Entry], *, language: str = "en") -> Gazetteer:
         """Names that hold no letter or digit are left out; of two equal ones the first counts."""
-        vocabulary = vocabulary_of(language)
-        coder = coder_for(language)
-        entries = tuple(entries)
-        by_joined: dict[str, Name] = {}
-        for kind, text, entry in _ways_to_name(entries, vocabulary):
-            joined = fold(text)
-            if joined and joined not in by_joined:
-                by_joined[joined] = _name(text, entry, kind, vocabulary, coder)
+        speech = Speech(vocabulary_of(language), coder_for(language), sounder_for(language))
+        listed: dict[EntityId, tuple[_Listed, ...]] = {}
+        claims: dict[str, tuple[Name, ...]] = {}
+        place = -1
+        for place, entry in enumerate(entries):
+            seat = _Listed(entry, place, names_of(entry, place, speech))
+            listed[entry.entity_id] = (*listed.get(entry.entity_id, ()), seat)
+            for name in seat.names:
+                claims[name.joined] = (*claims.get(name.joined, ()), name)
+        claims = {joined: tuple(sorted(wanted, key=_by_rank)) for joined, wanted in claims.items()}
+        names = tuple(sorted((_holder(wanted) for wanted in claims.values()), key=_by_rank))
         by_code: dict[str, tuple[Name, ...]] = {}
-        for name in by_joined.values():
-            if name.kind != "learned":
-                for code in name.codes:
-                    by_code[code] = (*by_code.get(code, ()), name)
-        longest = max((len(name.words) for name in by_joined.values()), default=0)
+        for name in names:
+            for code in _codes(name):
+                by_code[code] = (*by_code.get(code, ()), name)
         return cls(
             language=language,
-            names=tuple(by_joined.values()),
-            vocabulary=vocabulary,
-            coder=coder,
-            widest=min(max(3, longest + 1), _WIDEST_WINDOW),
-            by_joined=by_joined,
+            names=names,
+            by_joined={name.joined: name for name in names},
             by_code=by_code,
-            _beginnings=frozenset(joined[:end] for joined in by_joined for end in range(1, len(joined))),
+            _speech=speech,
+            _listed=listed,
+            _claims={joined: wanted for joined, wanted in claims.items() if len(wanted) > 1},
+            _spellings=tuple(sorted(claims)),
+            _lengths=Counter(len(name.words) for name in names),
+            _index=NameIndex.of(names),
+            _places=place + 1,
         )
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._speech.vocabulary
+
+    @property
+    def coder(self) -> Coder | None:
+        return self._speech.coder
+
+    @property
+    def sounder(self) -> Sounder:
+        return self._speech.sounder
+
+    @property
+    def widest(self) -> int:
+        """Most adjacent words worth comparing with a name: names are also heard in more pieces than they have."""
+        return min(max(3, max(self._lengths, default=0) + 1), _WIDEST_WINDOW)
+
+    @property
+    def longest(self) -> int:
+        """Letters of the longest name that `alike` may give."""
+        return self._index.longest
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What it was built from, in order."""
+        seats = sorted((seat for seats in self._listed.values() for seat in seats), key=attrgetter("place"))
+        return tuple(seat.entry for seat in seats)
+
+    def entry(self, entity_id: EntityId) -> Entry | None:
+        seats = self._listed.get(entity_id)
+        return seats[0].entry if seats else None
+
+    # -- another one
+
+    def with_entry(self, entry: Entry) -> Gazetteer:
+        """With this entry in the place of those of the same entity, or behind all others if there are none."""
+        before = self._listed.get(entry.entity_id, ())
+        place = before[0].place if before else self._places
+        seat = _Listed(entry, place, names_of(entry, place, self._speech))
+        if len(before) == 1 and before[0].entry == entry:
+            return self
+        listed = {**self._listed, entry.entity_id: (seat,)}
+        gone = [name for each in before for name in each.names]
+        return self._changed(listed, gone, seat.names, places=max(self._places, place + 1))
+
+    def without(self, entity_id: EntityId) -> Gazetteer:
+        """Without the entries of an entity; the same gazetteer if there are none."""
+        before = self._listed.get(entity_id)
+        if not before:
+            return self
+        listed = dict(self._listed)
+        del listed[entity_id]
+        return self._changed(listed, [name for each in before for name in each.names], (), places=self._places)
+
+    def with_learned(self, entity_id: EntityId, learned: Iterable[str]) -> Gazetteer:
+        """With these confirmed wrong forms instead of those the entity had; unknown entities have none."""
+        entry = self.entry(entity_id)
+        return self if entry is None else self.with_entry(replace(entry, learned=tuple(learned)))
+
+    def _changed(
+        self,
+        listed: Mapping[EntityId, tuple[_Listed, ...]],
+        gone: Sequence[Name],
+        come: Sequence[Name],
+        *,
+        places: int,
+    ) -> Gazetteer:
+        by_joined, claims = dict(self.by_joined), dict(self._claims)
+        gone_ranks = {name.rank for name in gone}
+        removed: list[Name] = []
+        added: list[Name] = []
+        wanting = {name.joined: name for name in come}
+        for joined in dict.fromkeys(name.joined for name in (*gone, *come)):
+            before = by_joined.pop(joined, None)
+            wanted = claims.pop(joined, () if before is None else (before,))
+            wanted = tuple(name for name in wanted if name.rank not in gone_ranks)
+            if joined in wanting:
+                wanted = tuple(sorted((*wanted, wanting[joined]), key=_by_rank))
+            if len(wanted) > 1:
+                claims[joined] = wanted
+            if before is not None:
+                removed.append(before)
+            if wanted:
+                by_joined[joined] = _holder(wanted)
+                added.append(by_joined[joined])
+        return replace(
+            self,
+            names=_replaced(self.names, removed, added),
+            by_joined=by_joined,
+            by_code=_recoded(self.by_code, removed, added),
+            _listed=listed,
+            _claims=claims,
+            _spellings=_respelled(self._spellings, removed, added),
+            _lengths=_recounted(self._lengths, removed, added),
+            _index=self._index.changed(without=removed, having=added),
+            _places=places,
+        )
+
+    # -- looking up
 
     def mentions(self, text: str) -> tuple[Mention, ...]:
         """The names in a text, in order, without overlap; a longer name wins over a shorter one within it."""
@@ -161,18 +237,32 @@ class Gazetteer:
             if name is not None:
                 yield last, name
             stem += word.full
-            if stem not in self._beginnings:
+            following = bisect_right(self._spellings, stem)
+            if following == len(self._spellings) or not self._spellings[following].startswith(stem):
                 return
+
+    def same_sound(self, codes: tuple[str, ...]) -> tuple[Name, ...]:
+        """The names that have one of these codes, each once."""
+        if len(codes) == 1:
+            return self.by_code.get(codes[0], ())
+        return tuple(dict.fromkeys(name for code in codes for name in self.by_code.get(code, ())))
+
+    def alike(self, heard: str, codes: tuple[str, ...], sound: str, *, limit: int) -> list[Name]:
+        """The names most alike by sound and spelling, best first. See `glyphoxa.speech.name_index`."""
+        return self._index.alike(heard, codes, sound, limit=limit)
 
     def glossary(self, *, limit: int = 60) -> str:
         """The first names as a prompt for a speech recogniser: "Names: Grimjaw, Ironhold." or nothing."""
-        listed = list(dict.fromkeys(name.text for name in self.names if name.kind == "name"))[:limit]
+        own = (name.text for name in self.names if name.kind == "name")
+        listed = list(islice(dict.fromkeys(own), limit))
         return f"Names: {', '.join(listed)}." if listed else ""
 
     def _longest_at(self, spoken: Sequence[Word], first: int) -> Mention | None:
         longest: Mention | None = None
         for last, name in self.spelled_from(spoken, first):
-            if name.kind != "learned":
+            if name.kind == "learned" or name.is_shared:
+                continue
+            if not name.is_faint or _is_written_as_a_name(spoken, first, last):
                 longest = Mention(name, first, last, spoken[first].start, spoken[last].end)
         return longest
 
@@ -206,54 +296,64 @@ def entries_of(campaign: Campaign) -> list[Entry]:
     return list(listed.values())
 
 
-def _ways_to_name(entries: Sequence[Entry], vocabulary: Vocabulary) -> Iterable[tuple[NameKind, str, Entry]]:
-    # Own names before aliases before short forms: "Marek" is the smith even if the innkeeper is "Marek's wife".
-    for entry in entries:
-        yield "name", entry.name, entry
-    for entry in entries:
-        for alias in entry.aliases:
-            yield "alias", alias, entry
-    for entry in entries:
-        for short in _short_forms(entry, vocabulary):
-            yield "short", short, entry
-    for entry in entries:
-        for wrong in entry.learned:
-            if not all(word.folded in vocabulary.stop for word in words(wrong)):
-                yield "learned", wrong, entry
-
-
-def _short_forms(entry: Entry, vocabulary: Vocabulary) -> Iterable[str]:
-    """A name without its titles ("Lord Marek Dorn" -> "Marek Dorn"), and the parts of a person's name."""
-    parts = words(entry.name)
-    bare = [part for part in parts if part.folded not in _TITLES]
-    if (
-        bare
-        and len(bare) < len(parts)
-        and bare[-1] is parts[-1]
-        and not _is_ordinary([b.full for b in bare], vocabulary)
+def _holder(wanted: Sequence[Name]) -> Name:
+    """Whose a spelling is. Of several persons of one family, none is called by the family's name alone."""
+    first = wanted[0]
+    if first.kind == "short" and any(
+        other.kind == "short" and other.entity_id != first.entity_id for other in wanted[1:]
     ):
-        yield entry.name[bare[0].start : bare[-1].end]
-    if entry.entity_type in _PERSONS and len(parts) > 1:
-        for part in bare:
-            if len(part.folded) >= 4 and not _is_ordinary([part.full], vocabulary):
-                yield part.text
+        return replace(first, is_shared=True)
+    return first
 
 
-def _name(text: str, entry: Entry, kind: NameKind, vocabulary: Vocabulary, coder: Coder | None) -> Name:
-    joined = fold(text)
-    parts = tuple(part.full for part in words(text)) or (joined,)
-    return Name(
-        text=text,
-        entity_id=entry.entity_id,
-        entity_type=entry.entity_type,
-        canonical=entry.name,
-        kind=kind,
-        joined=joined,
-        words=parts,
-        codes=coder(joined) if coder else (),
-        is_ordinary=_is_ordinary(parts, vocabulary),
-    )
+def _is_written_as_a_name(spoken: Sequence[Word], first: int, last: int) -> bool:
+    """With a capital that says something: "I fear It" and "Will, come here", but not "Will you come?"."""
+    is_followed = last + 1 < len(spoken) and spoken[last + 1].joins
+    return spoken[first].is_capital and not (spoken[first].opens and is_followed)
 
 
-def _is_ordinary(parts: Iterable[str], vocabulary: Vocabulary) -> bool:
-    return all(vocabulary.is_ordinary(part) or len(part) < 2 for part in parts)
+def _codes(name: Name) -> tuple[str, ...]:
+    return () if name.kind == "learned" else name.codes
+
+
+def _replaced(names: tuple[Name, ...], removed: Sequence[Name], added: Sequence[Name]) -> tuple[Name, ...]:
+    listed = list(names)
+    for name in removed:
+        del listed[bisect_left(listed, name.rank, key=_by_rank)]
+    for name in added:
+        insort(listed, name, key=_by_rank)
+    return tuple(listed)
+
+
+def _recoded(
+    by_code: Mapping[str, tuple[Name, ...]], removed: Sequence[Name], added: Sequence[Name]
+) -> dict[str, tuple[Name, ...]]:
+    listed = dict(by_code)
+    for name in removed:
+        for code in _codes(name):
+            rest = tuple(other for other in listed.pop(code) if other.rank != name.rank)
+            if rest:
+                listed[code] = rest
+    for name in added:
+        for code in _codes(name):
+            listed[code] = tuple(sorted((*listed.get(code, ()), name), key=_by_rank))
+    return listed
+
+
+def _respelled(spellings: tuple[str, ...], removed: Sequence[Name], added: Sequence[Name]) -> tuple[str, ...]:
+    gone, come = {name.joined for name in removed}, {name.joined for name in added}
+    if gone == come:
+        return spellings
+    listed = list(spellings)
+    for joined in gone - come:
+        del listed[bisect_left(listed, joined)]
+    for joined in come - gone:
+        insort(listed, joined)
+    return tuple(listed)
+
+
+def _recounted(lengths: Mapping[int, int], removed: Sequence[Name], added: Sequence[Name]) -> Counter[int]:
+    counted = Counter(lengths)
+    counted.subtract(len(name.words) for name in removed)
+    counted.update(len(name.words) for name in added)
+    return +counted

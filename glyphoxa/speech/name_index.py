@@ -1,0 +1,270 @@
+"""Which names may be meant by what was heard: the few that are worth a close look, out of tens of thousands.
+
+A name has features: the pairs of adjacent letters of its spelling, and the pairs of adjacent signs of its
+phonetic code ("^F FK KR RT TN N$"). A set of names is one integer, bit i for the name at place i; an index
+holds such a set for each feature. What was heard is looked up by adding the sets of its own features, all
+names at once, in a carry-save adder of integers; the names that share most features are compared one by one.
+So a different first sound ("McCraden", Vukradin) or a lost syllable costs a few features, and not the name.
+
+Sets are integers because these are immutable: an index with one name more shares all else with the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from operator import itemgetter
+from typing import TypeVar
+
+from rapidfuzz.distance import JaroWinkler, Levenshtein
+
+from glyphoxa.speech.naming import Name
+
+SHORTEST = 4
+"""Shorter names are like too much: they are known by their spelling alone."""
+LONGEST = 64
+"""So are longer ones, which nobody says."""
+LEAST_LENGTH_RATIO = 0.6
+_LOOKED_AT = 40
+_CHUNK_BITS = 8
+_CHUNK = 1 << _CHUNK_BITS
+
+_Chunk = tuple[Name | None, ...]
+_Key = TypeVar("_Key")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NameIndex:
+    """Immutable. Holds names of `SHORTEST` to `LONGEST` letters that are not merely learned; others are passed over.
+
+    No answer depends on the order in which names came in.
+    """
+
+    _chunks: tuple[_Chunk, ...]
+    """The names by place, cut into pieces so that a change copies one piece and not the list."""
+    _letters: Mapping[str, int]
+    _sounds: Mapping[str, int]
+    _lengths: Mapping[int, int]
+    _free: int
+    """Places below the highest one that hold no name."""
+
+    @classmethod
+    def of(cls, names: Iterable[Name]) -> NameIndex:
+        held = [name for name in names if _is_held(name)]
+        padded: list[Name | None] = [*held, *[None] * (-len(held) % _CHUNK)]
+        return cls(
+            _chunks=tuple(tuple(padded[at : at + _CHUNK]) for at in range(0, len(padded), _CHUNK)),
+            _letters=_sets(held, lambda name: _pairs(name.joined)),
+            _sounds=_sets(held, lambda name: _pairs_of_all(name.codes)),
+            _lengths=_sets(held, lambda name: (len(name.joined),)),
+            _free=(1 << len(padded)) - (1 << len(held)),
+        )
+
+    @property
+    def longest(self) -> int:
+        """Letters of the longest name that is held; 0 without one."""
+        return max(self._lengths, default=0)
+
+    def changed(self, *, without: Iterable[Name], having: Iterable[Name]) -> NameIndex:
+        """The index without some of its names and with others. This one stays as it is."""
+        without = [name for name in without if _is_held(name)]
+        having = [name for name in having if _is_held(name)]
+        if not without and not having:
+            return self
+        draft = _Draft(self)
+        for name in without:
+            draft.remove(name)
+        for name in having:
+            draft.add(name)
+        return draft.finished()
+
+    def alike(self, heard: str, codes: tuple[str, ...], sound: str, *, limit: int) -> list[Name]:
+        """The names most alike by sound and spelling, whatever they begin with, best first.
+
+        Args:
+            heard: Folded, without spaces.
+            codes: Its phonetic codes; none where the language has no coder.
+            sound: How it sounds, sign by sign; see `glyphoxa.speech.sounds`.
+        """
+        scored = [(-_likeness(heard, sound, name), name.joined, name) for name in self._looked_at(heard, codes)]
+        scored.sort(key=itemgetter(0, 1))
+        return [name for _, _, name in scored[:limit]]
+
+    def _looked_at(self, heard: str, codes: tuple[str, ...]) -> Iterator[Name]:
+        """The names that share most features with what was heard; not many more than `_LOOKED_AT`."""
+        length = len(heard)
+        low, high = length * LEAST_LENGTH_RATIO, length / LEAST_LENGTH_RATIO
+        eligible = 0
+        for its_length, names in self._lengths.items():
+            if low <= its_length <= high:
+                eligible |= names
+        if eligible.bit_count() > _LOOKED_AT:
+            eligible = self._most_alike(heard, codes, eligible)
+        chunks = self._chunks
+        for at in _places(eligible):
+            name = chunks[at >> _CHUNK_BITS][at & (_CHUNK - 1)]
+            if name is not None:
+                yield name
+
+    def _most_alike(self, heard: str, codes: tuple[str, ...], eligible: int) -> int:
+        sets = [found for pair in _pairs(heard) if (found := self._letters.get(pair))]
+        sets += [found for pair in _pairs_of_all(codes) if (found := self._sounds.get(pair))]
+        surely = 0
+        for digit in reversed(_added(sets)):
+            more = eligible & digit
+            if (surely | more).bit_count() <= _LOOKED_AT:
+                surely |= more
+                eligible ^= more
+            else:
+                eligible = more
+        # What is left has the same count. Cut by length, not by place: the answer must not depend on history.
+        return surely | self._closest_in_length(eligible, len(heard), _LOOKED_AT - surely.bit_count())
+
+    def _closest_in_length(self, names: int, length: int, room: int) -> int:
+        chosen = 0
+        for distance in range(length):
+            lengths = self._lengths.get(length - distance, 0) | self._lengths.get(length + distance, 0)
+            more = chosen | (names & lengths)
+            if more.bit_count() > room and (chosen or more.bit_count() > 4 * _LOOKED_AT):
+                return chosen
+            chosen = more
+        return chosen
+
+
+class _Draft:
+    """A copy of an index on which changes are made before it is frozen again."""
+
+    def __init__(self, index: NameIndex) -> None:
+        self._chunks = list(index._chunks)
+        self._letters = dict(index._letters)
+        self._sounds = dict(index._sounds)
+        self._lengths = dict(index._lengths)
+        self._free = index._free
+
+    def add(self, name: Name) -> None:
+        if not self._free:
+            self._free = ((1 << _CHUNK) - 1) << (len(self._chunks) * _CHUNK)
+            self._chunks.append((None,) * _CHUNK)
+        bit = self._free & -self._free
+        self._free ^= bit
+        self._put(bit.bit_length() - 1, name)
+        self._flip(name, bit)
+
+    def remove(self, name: Name) -> None:
+        at = self._place(name)
+        bit = 1 << at
+        self._free |= bit
+        self._put(at, None)
+        self._flip(name, bit)
+
+    def finished(self) -> NameIndex:
+        return NameIndex(tuple(self._chunks), self._letters, self._sounds, self._lengths, self._free)
+
+    def _flip(self, name: Name, bit: int) -> None:
+        _flip(self._letters, _pairs(name.joined), bit)
+        _flip(self._sounds, _pairs_of_all(name.codes), bit)
+        _flip(self._lengths, (len(name.joined),), bit)
+
+    def _place(self, name: Name) -> int:
+        suspects = self._lengths[len(name.joined)]
+        for pair in _pairs(name.joined):
+            suspects &= self._letters[pair]
+        return next(at for at in _places(suspects) if self._at(at) == name)
+
+    def _at(self, at: int) -> Name | None:
+        return self._chunks[at >> _CHUNK_BITS][at & (_CHUNK - 1)]
+
+    def _put(self, at: int, name: Name | None) -> None:
+        number, place = at >> _CHUNK_BITS, at & (_CHUNK - 1)
+        chunk = self._chunks[number]
+        self._chunks[number] = (*chunk[:place], name, *chunk[place + 1 :])
+
+
+def _is_held(name: Name) -> bool:
+    return name.kind != "learned" and SHORTEST <= len(name.joined) <= LONGEST
+
+
+def _pairs(text: str) -> set[str]:
+    """Adjacent signs, its start and its end included.
+
+    >>> sorted(_pairs("abc"))
+    ['^a', 'ab', 'bc', 'c$']
+    """
+    return {one + other for one, other in zip("^" + text, text + "$", strict=True)}
+
+
+def _pairs_of_all(codes: tuple[str, ...]) -> set[str]:
+    return _pairs(codes[0]) if len(codes) == 1 else {pair for code in codes for pair in _pairs(code)}
+
+
+def _flip(sets: dict[_Key, int], keys: Iterable[_Key], bit: int) -> None:
+    for key in keys:
+        flipped = sets.get(key, 0) ^ bit
+        if flipped:
+            sets[key] = flipped
+        else:
+            del sets[key]
+
+
+def _sets(names: Sequence[Name], keys_of: Callable[[Name], Iterable[_Key]]) -> dict[_Key, int]:
+    places: dict[_Key, list[int]] = {}
+    for at, name in enumerate(names):
+        for key in keys_of(name):
+            places.setdefault(key, []).append(at)
+    return {key: _as_set(listed) for key, listed in places.items()}
+
+
+def _as_set(places: list[int]) -> int:
+    bits = bytearray((places[-1] >> 3) + 1)
+    for at in places:
+        bits[at >> 3] |= 1 << (at & 7)
+    return int.from_bytes(bits, "little")
+
+
+def _added(sets: list[int]) -> list[int]:
+    """In how many of the sets each place is, as binary digits of all places: the ones first.
+
+    >>> _added([0b11, 0b01, 0b01])
+    [3, 1]
+    """
+    digits = [0]
+    one_by_one = iter(sets)
+    for first, second in zip_longest(one_by_one, one_by_one, fillvalue=0):
+        ones = digits[0]
+        differ = ones ^ first
+        digits[0] = differ ^ second
+        carried = (ones & first) | (differ & second)
+        at = 1
+        while carried:
+            if at == len(digits):
+                digits.append(carried)
+                break
+            digit = digits[at]
+            digits[at] = digit ^ carried
+            carried &= digit
+            at += 1
+    return digits
+
+
+def _places(names: int) -> Iterator[int]:
+    octets = names.to_bytes((names.bit_length() + 7) >> 3, "little")
+    rest = octets.lstrip(b"\0")
+    at = len(octets) - len(rest)
+    while rest:
+        octet = rest[0]
+        while octet:
+            bit = octet & -octet
+            yield (at << 3) + bit.bit_length() - 1
+            octet ^= bit
+        skipped = len(rest)
+        rest = rest[1:].lstrip(b"\0")
+        at += skipped - len(rest)
+
+
+def _likeness(heard: str, sound: str, name: Name) -> float:
+    return (
+        0.5 * Levenshtein.normalized_similarity(sound, name.sound)
+        + 0.3 * Levenshtein.normalized_similarity(heard, name.joined)
+        + 0.2 * JaroWinkler.similarity(heard, name.joined)
+    )
