@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship
-from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.errors import NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.turn import Recalled, TurnRecord
 from glyphoxa.domain.utterance import Utterance
@@ -66,6 +67,16 @@ class LogTwin:
 
     async def keep(self, utterance: Utterance) -> None:
         await self.append([utterance])
+
+    async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
+        await self.weather.pass_through()
+        if utterance.id not in self.utterances:
+            raise NotFound(f"no utterance {utterance.id!r}")
+        known = self.utterances[utterance.id]
+        if known.text != was.text or known.text == utterance.text:
+            return False
+        self.utterances[utterance.id] = replace(known, text=utterance.text, corrections=utterance.corrections)
+        return True
 
     async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
         await self.weather.pass_through()

@@ -8,7 +8,7 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
@@ -44,7 +44,7 @@ class PostgresTranscriptLog:
             sessions[key] = min(at, sessions.get(key, at))
         # Sorted, so that two writers never wait for each other crosswise.
         session_rows = [(*key, at) for key, at in sorted(sessions.items())]
-        correction_rows = [row for said in utterances for row in _correction_rows(said)]
+        correction_rows = [row for said in utterances for row in _correction_rows(said, said.corrections)]
         rows = [_row(said) for said in utterances]
         try:
             async with self._database.use(deadline_ms=_APPEND_DEADLINE_MS) as connection, connection.transaction():
@@ -54,6 +54,27 @@ class PostgresTranscriptLog:
                     await connection.executemany(self._sql["add_correction"], correction_rows)
         except _UNSTORABLE as error:
             raise InvalidInput(f"the database cannot hold this: {error}") from None
+
+    async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
+        campaign, utterance_id = _storable(utterance.campaign_id), _storable(utterance.id)
+        rows = [
+            (*row[:2], *row[3:])  # the ordinal is found there
+            for row in _correction_rows(utterance, [c for c in utterance.corrections if c not in was.corrections])
+        ]
+        try:
+            async with self._database.use(deadline_ms=_APPEND_DEADLINE_MS) as connection, connection.transaction():
+                texts = _storable(utterance.text), _storable(was.text)
+                if texts[0] == texts[1]:
+                    return False
+                if not await connection.fetchval(self._sql["revise"], campaign, utterance_id, *texts):
+                    if await connection.fetchval(self._sql["exists"], campaign, utterance_id):
+                        return False
+                    raise NotFound(f"no utterance {utterance.id!r} in the log of campaign {utterance.campaign_id!r}")
+                await connection.executemany(self._sql["add_later_correction"], rows)
+                await connection.execute(self._sql["drop_chunk"], campaign, utterance_id)
+        except _UNSTORABLE as error:
+            raise InvalidInput(f"the database cannot hold this: {error}") from None
+        return True
 
     async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
         async with self._database.use(deadline_ms=_APPEND_DEADLINE_MS) as connection:
@@ -126,7 +147,7 @@ def _row(said: Utterance) -> tuple[object, ...]:
     )
 
 
-def _correction_rows(said: Utterance) -> list[tuple[object, ...]]:
+def _correction_rows(said: Utterance, corrections: Sequence[Correction]) -> list[tuple[object, ...]]:
     return [
         (
             _storable(said.campaign_id),
@@ -140,7 +161,7 @@ def _correction_rows(said: Utterance) -> list[tuple[object, ...]]:
             c.stage,
             _storable(c.reason),
         )
-        for ordinal, c in enumerate(said.corrections)
+        for ordinal, c in enumerate(corrections)
     ]
 
 

@@ -42,6 +42,11 @@ SELECT e.utterance_id, e.session_id, e.speaker_id, e.timestamp, e.speaker_name |
  LIMIT $2;
 
 -- add_chunk --
+-- Only if the utterance still has the words that were embedded: it may be revised meanwhile. The lock waits for such
+-- a revision, and looks again.
 INSERT INTO chunks (campaign_id, id, session_id, content, embedding, speaker_id, timestamp)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    SELECT $1, $2, $3, $4, $5, $6, $7
+      FROM session_entries
+     WHERE campaign_id = $1 AND utterance_id = $2 AND speaker_name || ': ' || text = $4
+       FOR SHARE
     ON CONFLICT (campaign_id, id) DO NOTHING;

@@ -16,6 +16,26 @@ INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_cha
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
     ON CONFLICT (campaign_id, utterance_id, ordinal) DO NOTHING;
 
+-- revise --
+-- A better text for an utterance, if it still has the text $4. Locks the row until the transaction ends. The
+-- columns of its words follow by themselves.
+UPDATE session_entries SET text = $3
+ WHERE campaign_id = $1 AND utterance_id = $2 AND text = $4
+RETURNING true;
+
+-- exists --
+SELECT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2);
+
+-- add_later_correction --
+-- Behind those that are there. The caller holds the lock of the utterance.
+INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage, reason)
+    SELECT $1, $2, coalesce(max(ordinal) + 1, 0), $3, $4, $5, $6, $7, $8, $9
+      FROM corrections WHERE campaign_id = $1 AND utterance_id = $2;
+
+-- drop_chunk --
+-- The meaning of the old words. The utterance is embedded anew like one that never was.
+DELETE FROM chunks WHERE campaign_id = $1 AND id = $2;
+
 -- record_turn --
 -- A finished turn; one that is already there is left as it is.
 INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, npc_id, address_reason,
@@ -30,7 +50,7 @@ SELECT * FROM (
            e.timestamp, e.duration_ns, e.witnesses, e.id,
            (SELECT jsonb_agg(jsonb_build_object('start', c.start_char, 'end', c.end_char, 'before', c.before,
                                                 'after', c.after, 'score', c.score, 'stage', c.stage,
-                                                'reason', c.reason) ORDER BY c.ordinal)
+                                                'reason', c.reason) ORDER BY c.start_char, c.ordinal)
               FROM corrections c
              WHERE c.campaign_id = e.campaign_id AND c.utterance_id = e.utterance_id) AS corrections
       FROM session_entries e

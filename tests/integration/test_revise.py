@@ -1,0 +1,212 @@
+"""Better words in the log: what follows from them, and what happens when it goes wrong half-way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import asyncpg
+import numpy as np
+import pytest
+
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.utterance import Correction
+from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+NAMES = ("Eldrinax", "elder nacks", "Ironhold")
+
+
+async def embed_names(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    rows = np.zeros((len(texts), 384), dtype=np.float32)
+    for row, text in zip(rows, texts, strict=True):
+        for axis, name in enumerate(NAMES):
+            row[axis] = name in text
+        row[100] = not row.any()
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.fixture
+async def store(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(dsn, data_dir=tmp_path, embed=embed_names) as opened:
+        yield opened
+
+
+PHONETIC = Correction(0, 9, "iron hold", "Ironhold", 1.0, "phonetic", "spelling")
+BY_MODEL = Correction(16, 27, "elder nacks", "Eldrinax", 0.8, "llm", "sounds alike")
+WAS = replace(
+    an_utterance("Ironhold: where elder nacks lives"),
+    raw_text="iron hold where elder nacks lives",
+    corrections=(PHONETIC,),
+)
+NOW = replace(WAS, text="Ironhold: where Eldrinax lives", corrections=(PHONETIC, BY_MODEL))
+
+
+async def recalled(store: Store, question: str) -> list[str]:
+    return [found.text for found in await store.past_talk.recall(CAMPAIGN, SMITH, question)]
+
+
+async def stored(store: Store) -> Any:
+    [utterance] = await store.log.recent(CAMPAIGN, SESSION, since_ms=0)
+    return utterance
+
+
+async def n_rows(store: Store, table: str) -> int:
+    async with store.database.use() as connection:
+        return int(await connection.fetchval(f"SELECT count(*) FROM {table}"))
+
+
+async def test_a_revision_changes_the_text_and_never_the_raw_text_and_says_why(store: Store) -> None:
+    """C-08"""
+    await store.log.append([WAS])
+    assert await store.log.revise(NOW, was=WAS)
+    assert await stored(store) == NOW
+    assert (await stored(store)).raw_text == WAS.raw_text
+
+
+async def test_what_was_said_is_then_recalled_by_the_right_name_by_words_and_by_meaning(store: Store) -> None:
+    """R-202"""
+    await store.log.append([WAS])
+    await store.past_talk.embed_missing(CAMPAIGN)
+    assert await recalled(store, "tell me of Eldrinax") == []
+    assert await store.log.revise(NOW, was=WAS)
+    # By words at once, by meaning once it is embedded anew.
+    assert await recalled(store, "tell me of Eldrinax") == ["Tamsin said: Ironhold: where Eldrinax lives"]
+    assert await store.past_talk.embed_missing(CAMPAIGN) == 1
+    async with store.database.use() as connection:
+        [chunk] = await connection.fetch("SELECT content, embedding FROM chunks")
+    assert chunk["content"] == "Tamsin: Ironhold: where Eldrinax lives"
+    assert list(chunk["embedding"].to_numpy()[:2] > 0) == [True, False]
+
+
+async def test_revising_twice_changes_once(store: Store) -> None:
+    await store.log.append([WAS])
+    assert await store.log.revise(NOW, was=WAS)
+    assert not await store.log.revise(NOW, was=WAS)
+    assert not await store.log.revise(WAS, was=WAS)
+    assert await n_rows(store, "corrections") == 2
+
+
+async def test_a_text_that_changed_meanwhile_is_not_overwritten(store: Store) -> None:
+    await store.log.append([WAS])
+    by_hand = replace(WAS, text="Ironhold: where Elowen lives")
+    assert await store.log.revise(by_hand, was=WAS)
+    assert not await store.log.revise(NOW, was=WAS)
+    assert (await stored(store)).text == by_hand.text
+
+
+async def test_two_revisions_of_one_utterance_follow_each_other(store: Store) -> None:
+    heard = replace(WAS, text=WAS.raw_text, corrections=())
+    first = replace(heard, text="Ironhold where elder nacks lives", corrections=(PHONETIC,))
+    second = replace(heard, text="Ironhold where Eldrinax lives", corrections=(PHONETIC, BY_MODEL))
+    await store.log.append([heard])
+    assert await store.log.revise(first, was=heard)
+    assert await store.log.revise(second, was=first)
+    assert await stored(store) == second
+
+
+async def test_what_the_spool_sends_again_does_not_undo_a_revision(store: Store) -> None:
+    await store.log.append([WAS])
+    await store.log.revise(NOW, was=WAS)
+    await store.log.append([WAS])
+    assert await stored(store) == NOW
+
+
+async def test_an_utterance_that_is_not_there_cannot_be_revised(store: Store) -> None:
+    await store.log.append([WAS])
+    with pytest.raises(NotFound, match="u9"):
+        await store.log.revise(replace(NOW, id="u9"), was=replace(WAS, id="u9"))  # type: ignore[arg-type]
+    other = CampaignId("other")
+    with pytest.raises(NotFound):
+        await store.log.revise(replace(NOW, campaign_id=other), was=replace(WAS, campaign_id=other))
+    assert await stored(store) == WAS
+
+
+async def test_a_revision_is_made_whole_or_not_at_all(store: Store) -> None:
+    await store.log.append([WAS])
+    await store.past_talk.embed_missing(CAMPAIGN)
+    too_far = replace(BY_MODEL, start=2**40)
+    with pytest.raises(InvalidInput):
+        await store.log.revise(replace(NOW, corrections=(PHONETIC, too_far)), was=WAS)
+    assert await stored(store) == WAS
+    assert await n_rows(store, "chunks") == 1
+
+
+async def test_a_process_that_is_killed_between_the_steps_leaves_the_old_text(store: Store, dsn: str) -> None:
+    await store.log.append([WAS])
+    async with two_others(dsn) as (other, watcher), other.transaction():
+        # Nobody can write corrections: the revision has changed the text and hangs before the next step.
+        await other.execute("LOCK TABLE corrections IN ACCESS EXCLUSIVE MODE")
+        revising = asyncio.create_task(store.log.revise(NOW, was=WAS))
+        await watcher.fetchval("SELECT pg_terminate_backend($1)", await the_one_that_waits(watcher))
+        with pytest.raises(Unavailable):
+            await revising
+    assert await stored(store) == WAS
+    assert await store.log.revise(NOW, was=WAS)
+    assert await stored(store) == NOW
+
+
+async def test_a_log_that_is_away_says_so_and_nothing_else(tmp_path: Path) -> None:
+    async with open_store("postgresql://nobody@127.0.0.1:1/none", data_dir=tmp_path) as store:
+        with pytest.raises(Unavailable):
+            await store.log.revise(NOW, was=WAS)
+
+
+async def test_words_that_were_revised_while_they_were_being_embedded_are_embedded_again(
+    dsn: str, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+
+    async with open_store(dsn, data_dir=tmp_path) as log_only:
+
+        async def embed(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+            if not seen:
+                assert await log_only.log.revise(NOW, was=WAS)
+            seen.extend(texts)
+            return await embed_names(texts)
+
+        async with open_store(dsn, data_dir=tmp_path, embed=embed) as store:
+            await store.log.append([WAS])
+            await store.past_talk.embed_missing(CAMPAIGN)
+            async with store.database.use() as connection:
+                contents = [row["content"] for row in await connection.fetch("SELECT content FROM chunks")]
+    assert contents == ["Tamsin: Ironhold: where Eldrinax lives"]
+    assert len(seen) == 2
+
+
+async def test_a_revision_waits_for_a_chunk_that_is_being_stored_and_drops_it(store: Store, dsn: str) -> None:
+    await store.log.append([WAS])
+    await store.past_talk.embed_missing(CAMPAIGN)
+    async with two_others(dsn) as (other, watcher):
+        async with other.transaction():
+            await other.execute("SELECT FROM session_entries FOR SHARE")
+            revising = asyncio.create_task(store.log.revise(NOW, was=WAS))
+            await the_one_that_waits(watcher)
+        assert await revising
+    assert await n_rows(store, "chunks") == 0
+
+
+@asynccontextmanager
+async def two_others(dsn: str) -> AsyncIterator[tuple[Connection, Connection]]:
+    """One that holds locks, and one outside of its transaction that sees who waits for them."""
+    one, two = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
+    try:
+        yield one, two
+    finally:
+        await one.close()
+        await two.close()
+
+
+async def the_one_that_waits(watcher: Connection) -> int:
+    while True:
+        pid = await watcher.fetchval(
+            "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
+        if pid is not None:
+            return int(pid)
