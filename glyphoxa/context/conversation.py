@@ -55,6 +55,18 @@ class Conversation:
         if utterance.text:
             self._append(utterance.id, own_line(utterance.text))
 
+    def revise(self, utterance_id: UtteranceId, *, was: str, now: str) -> bool:
+        """Put better words for something that was said; False when it is no longer in the talk.
+
+        The prompt changes from that line on, so a cache of it has to be read anew: not for trifles.
+        """
+        for at, (known, message) in enumerate(self._lines):
+            if known == utterance_id and was and message.content.endswith(was):
+                content = message.content.removesuffix(was) + now
+                self._lines[at] = (known, Message(message.role, content))
+                return True
+        return False
+
     @property
     def utterance_ids(self) -> Sequence[UtteranceId]:
         """What the next prompt already holds and recall need not bring again."""

@@ -19,6 +19,19 @@ class UtteranceKept:
 
 
 @dataclass(frozen=True, slots=True)
+class UtteranceRevised:
+    """A second look found better words for something that was kept before: what names it holds is known better now.
+
+    Attributes:
+        utterance: As it is now; the same id and the same `raw_text`.
+        was: Its text until now.
+    """
+
+    utterance: Utterance
+    was: str
+
+
+@dataclass(frozen=True, slots=True)
 class NpcSpeaks:
     """An NPC's voice can be heard from now on. `text` is the sentence that begins."""
 
@@ -55,4 +68,6 @@ class Degraded:
     at_ms: int
 
 
-TableEvent = EarEvent | UtteranceKept | NpcSpeaks | NpcSilent | TurnFinished | SceneChanged | Degraded
+TableEvent = (
+    EarEvent | UtteranceKept | UtteranceRevised | NpcSpeaks | NpcSilent | TurnFinished | SceneChanged | Degraded
+)

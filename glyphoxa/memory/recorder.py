@@ -97,6 +97,15 @@ class Recorder:
         """Fill the recent talk of a session that goes on after a restart, oldest first. Nothing is written."""
         self._recent.extend(utterances)
 
+    def revised(self, utterance: Utterance) -> None:
+        """Remember a better text of something recent. Nothing is written: the log has its own (`TranscriptLog.revise`),
+        and what the spool still sends there does not replace it.
+        """
+        for at, said in enumerate(self._recent):
+            if said.id == utterance.id and said.campaign_id == utterance.campaign_id:
+                self._recent[at] = utterance
+                return
+
     def recent(self, session: SessionId, *, since_ms: int = 0, limit: int = 50) -> list[Utterance]:
         """This session's last utterances, oldest first, from memory: at most what this process has kept."""
         found = [said for said in self._recent if said.session_id == session and said.at_ms >= since_ms]

@@ -37,6 +37,14 @@ class Spoke:
 
 
 @dataclass(frozen=True, slots=True)
+class Revise:
+    """Something it heard is known better now: from `was` to the utterance's text."""
+
+    utterance: Utterance
+    was: str
+
+
+@dataclass(frozen=True, slots=True)
 class GetReady:
     """Somebody speaks to it or soon may: prime the engine with what is known so far."""
 
@@ -86,7 +94,7 @@ class MakeASound:
     turn: TurnId
 
 
-NpcMessage = Hear | Spoke | GetReady | Expect | Relax | Ask | Speak | Hush | MakeASound
+NpcMessage = Hear | Spoke | Revise | GetReady | Expect | Relax | Ask | Speak | Hush | MakeASound
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
 
@@ -153,6 +161,8 @@ class NpcActor:
                 self.conversation.hear(utterance, to=to)
             case Spoke(utterance):
                 self.conversation.spoke(utterance)
+            case Revise(utterance, was):
+                self.conversation.revise(utterance.id, was=was, now=utterance.text)
             case GetReady(text, speaker_name):
                 if not self._asked:
                     mouth.prime(self.conversation.prompt(text, speaker_name))

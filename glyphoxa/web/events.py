@@ -19,6 +19,7 @@ from glyphoxa.domain.events import (
     TableEvent,
     TurnFinished,
     UtteranceKept,
+    UtteranceRevised,
 )
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.turn import Stage, TurnRecord
@@ -82,6 +83,8 @@ def event_json(event: TableEvent, campaign: Campaign) -> Json:
             return {"type": "nothing_said", "player": player, "at_ms": at_ms}
         case UtteranceKept(utterance):
             return _utterance_json(utterance)
+        case UtteranceRevised(utterance):
+            return {**_utterance_json(utterance), "type": "revised"}
         case NpcSpeaks(npc, name, turn, text, at_ms):
             return {"type": "npc_speaks", "npc": npc, "name": name, "turn": turn, "text": text, "at_ms": at_ms}
         case NpcSilent(npc, turn, at_ms):

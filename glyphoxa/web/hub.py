@@ -59,12 +59,20 @@ class Hub:
         message = event_json(event, self._table.campaign)
         if message["type"] in ("utterance", "turn"):
             self._history.append(message)
+        elif message["type"] == "revised":
+            self._revise(message)
         self.tell(message)
 
     def tell(self, message: Json) -> None:
         text = json.dumps(message)
         for outbox in self._outboxes:
             outbox.put(text)
+
+    def _revise(self, message: Json) -> None:
+        """Who comes later is shown the better words at once."""
+        for at, earlier in enumerate(self._history):
+            if earlier["type"] == "utterance" and earlier["id"] == message["id"]:
+                self._history[at] = {**message, "type": "utterance"}
 
     @contextmanager
     def joined(self, outbox: Outbox) -> Iterator[None]:

@@ -9,7 +9,7 @@ export class Captions {
   #me = null;
   #names = new Map();
   #open = new Map(); // speaker id -> bubble of what is being said
-  #known = new Set(); // ids of utterances that are shown
+  #known = new Map(); // utterance id -> the words that are shown of it
 
   constructor({ log, partials, empty, scroller }) {
     this.#log = log;
@@ -59,13 +59,18 @@ export class Captions {
 
   kept({ id, speaker, spans, cut_off, at_ms }) {
     if (this.#known.has(id)) return;
-    this.#known.add(id);
     this.#forget(speaker.id);
-    const words = element("div", { class: "words" }, ...spans.map(span));
-    if (cut_off) words.append(" ", element("span", { class: "cut" }, "— interrupted"));
+    const words = element("div", { class: "words" });
+    write(words, spans, cut_off);
+    this.#known.set(id, words);
     this.#log.append(this.#item(speaker.id, speaker.name, speaker.kind, words, at_ms));
     this.#empty.hidden = true;
     this.#follow();
+  }
+
+  revised({ id, spans, cut_off }) {
+    const words = this.#known.get(id);
+    if (words) write(words, spans, cut_off);
   }
 
   #bubble(id, kind) {
@@ -100,6 +105,11 @@ export class Captions {
     // Someone who scrolled up is reading; do not pull the page from under them.
     if (scrollHeight - scrollTop - clientHeight < 240) this.#scroller.scrollTop = scrollHeight;
   }
+}
+
+function write(words, spans, cut_off) {
+  words.replaceChildren(...spans.map(span));
+  if (cut_off) words.append(" ", element("span", { class: "cut" }, "— interrupted"));
 }
 
 function span({ text, raw, why }) {

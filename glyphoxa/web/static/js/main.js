@@ -90,6 +90,7 @@ const on = {
     captions.nothing(event);
   },
   utterance: (event) => captions.kept(event),
+  revised: (event) => captions.revised(event),
   npc_speaks(event) {
     people.speaks(event.npc, true);
     captions.npcSpeaks(event);
