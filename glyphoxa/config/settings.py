@@ -20,6 +20,7 @@ SttName = Literal["whisper", "deepgram-nova", "deepgram-flux"]
 LlmName = Literal["qwen-1.5b", "qwen-0.5b", "openai", "openai-compatible", "ollama", "google"]
 TtsName = Literal["hibari", "openai", "deepgram", "cartesia", "elevenlabs"]
 EmbeddingsName = Literal["minilm", "openai", "google", "none"]
+SecondLookName = Literal["none", "local", "openai", "openai-compatible", "google"]
 S2sName = Literal["none", "openai-realtime", "gemini-live"]
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -123,6 +124,39 @@ class ProvidersSettings(_Section):
     s2s: Annotated[S2sSettings, BeforeValidator(_empty_section)] = S2sSettings()
 
 
+class SecondLookSettings(_Section):
+    """A language model that looks again at words the recogniser was unsure of, behind the talk. Off by default.
+
+    `local` is the NPCs' own model: it is asked while the table is quiet. `openai-compatible` needs a `base_url`.
+    """
+
+    name: SecondLookName = "none"
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: KeyVariable = None
+
+
+class CorrectionSettings(_Section):
+    """How misheard names are put right. Each stage can be left out.
+
+    Attributes:
+        phonetic: The stage by sound and spelling, on every transcript.
+        algorithm: `documents` is the rule as it was first written down; it rewrites ordinary speech, and is there to
+            be compared with.
+        phonetic_threshold: Least similarity of spellings that sound alike.
+        fuzzy_threshold: The same where nothing sounds alike.
+        low_confidence: Words of which the recogniser is less sure are looked at again.
+        llm: Who looks again.
+    """
+
+    phonetic: bool = True
+    algorithm: Literal["shipped", "documents"] = "shipped"
+    phonetic_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.70
+    fuzzy_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.85
+    low_confidence: Annotated[float, Field(ge=0.0, le=1.0)] = 0.50
+    llm: Annotated[SecondLookSettings, BeforeValidator(_empty_section)] = SecondLookSettings()
+
+
 class TurnsSettings(_Section):
     """When somebody has finished, and how long an answer may take. Milliseconds.
 
@@ -191,6 +225,7 @@ class Settings(_Section):
     data_dir: Path | None = None
     memory: Annotated[MemorySettings, BeforeValidator(_empty_section)] = MemorySettings()
     providers: Annotated[ProvidersSettings, BeforeValidator(_empty_section)] = ProvidersSettings()
+    correction: Annotated[CorrectionSettings, BeforeValidator(_empty_section)] = CorrectionSettings()
     turns: Annotated[TurnsSettings, BeforeValidator(_empty_section)] = TurnsSettings()
     context: Annotated[ContextSettings, BeforeValidator(_empty_section)] = ContextSettings()
     models: Annotated[ModelsSettings, BeforeValidator(_empty_section)] = ModelsSettings()
@@ -260,6 +295,14 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
         problems.append(source.problem(("turns", "unfinished_ms"), text))
     if llm.name == "openai-compatible" and not llm.base_url:
         problems.append(source.problem(("providers", "llm", "name"), "openai-compatible needs providers.llm.base_url"))
+    look = settings.correction.llm
+    if look.name == "openai-compatible" and not look.base_url:
+        problems.append(
+            source.problem(("correction", "llm", "name"), "openai-compatible needs correction.llm.base_url")
+        )
+    if look.name == "local" and not llm.name.startswith("qwen"):
+        text = f"local is the model of providers.llm, which is {llm.name}: not one that runs here"
+        problems.append(source.problem(("correction", "llm", "name"), text))
     if dsn is not None and dsn != "none" and not dsn.startswith(("postgresql://", "postgres://")):
         text = "memory.postgres_dsn must begin with postgresql:// (or be none, or be left out for the embedded server)"
         problems.append(source.problem(("memory", "postgres_dsn"), text))

@@ -1,0 +1,142 @@
+"""How the settings want names put right: the stage by sound, and who looks again behind the talk (R-196)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Container, Mapping
+from contextlib import AsyncExitStack
+
+from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.config.settings import CorrectionSettings, Settings
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.events import TableEvent
+from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.llm.structured import StructuredLlm
+from glyphoxa.memory.ports import TranscriptLog
+from glyphoxa.memory.reviser import Asking, OnProof, Reviser
+from glyphoxa.speech.correction import Corrected
+from glyphoxa.speech.gazetteer import Gazetteer
+
+LOCAL_NAMES = 16
+LOCAL_DEADLINE_MS = 60_000
+CLOUD_DEADLINE_MS = 10_000
+"""The local model reads some 50 tokens a second and writes 20; a cloud model that takes so long has a bad day."""
+
+_DEFAULT_MODELS = {"openai": "gpt-4.1-mini", "google": "gemini-3.6-flash", "openai-compatible": "default"}
+_KEYS = {"openai": "OPENAI_API_KEY", "google": "GOOGLE_API_KEY"}
+
+
+def local_slots(settings: Settings, campaign: Campaign) -> int:
+    """Places in the local model's prompt cache: one for each NPC, and one for the second look, so that it pushes no
+    NPC's prompt out.
+    """
+    return max(1, len(campaign.npcs)) + (settings.correction.llm.name == "local")
+
+
+def transcribed(campaign: Campaign) -> frozenset[NpcId]:
+    """NPCs whose words are what a speech-to-speech provider wrote down of its own voice."""
+    return frozenset(npc.id for npc in campaign.npcs if npc.engine == "s2s")
+
+
+async def open_asking(
+    settings: CorrectionSettings,
+    stack: AsyncExitStack,
+    *,
+    local: LocalModels,
+    environ: Mapping[str, str] = os.environ,
+) -> Asking | None:
+    """The language model that looks again; None without one. Closed by `stack`.
+
+    Raises:
+        InvalidInput: Its key is not set, or its package is not installed.
+    """
+    chosen = settings.llm
+    if chosen.name == "none":
+        return None
+    try:
+        llm = _model(settings, stack, local=local, environ=environ)
+    except ModuleNotFoundError as error:
+        extra = "google" if chosen.name == "google" else "openai"
+        raise InvalidInput(
+            f"correction.llm {chosen.name!r} needs {error.name!r}, which is not installed: "
+            f"pip install 'glyphoxa[{extra}]'"
+        ) from error
+    if chosen.name == "local":
+        return Asking(
+            llm,
+            deadline_ms=LOCAL_DEADLINE_MS,
+            low_confidence=settings.low_confidence,
+            most_names=LOCAL_NAMES,
+            gives_way=True,
+        )
+    return Asking(llm, deadline_ms=CLOUD_DEADLINE_MS, low_confidence=settings.low_confidence)
+
+
+def make_reviser(
+    campaign: Campaign,
+    *,
+    asking: Asking | None,
+    gazetteer: Callable[[], Gazetteer],
+    correct: Callable[[str], Corrected] | None,
+    tell: Callable[[TableEvent], None],
+    log: TranscriptLog | None,
+    nearby: Callable[[], Container[EntityId]],
+    wait_until_quiet: Callable[[], Awaitable[None]],
+    on_proof: OnProof,
+    after_revise: Callable[[], Awaitable[None]],
+) -> Reviser | None:
+    """None when there is nothing that it could look at. See `Reviser`."""
+    heard_by_provider = transcribed(campaign)
+    if asking is None and not heard_by_provider:
+        return None
+    return Reviser(
+        gazetteer,
+        correct=correct,
+        tell=tell,
+        log=log,
+        asking=asking,
+        transcribed=heard_by_provider,
+        nearby=nearby,
+        wait_until_quiet=wait_until_quiet,
+        on_proof=on_proof,
+        after_revise=after_revise,
+    )
+
+
+def _model(
+    settings: CorrectionSettings, stack: AsyncExitStack, *, local: LocalModels, environ: Mapping[str, str]
+) -> StructuredLlm:
+    chosen = settings.llm
+    model = chosen.model or _DEFAULT_MODELS.get(chosen.name, "")
+    if chosen.name == "local":
+        from glyphoxa.adapters.llm.local import LocalStructuredLlm
+
+        if local.llama is None:
+            raise InvalidInput("correction.llm local needs a providers.llm that runs here, such as qwen-1.5b")
+        here = LocalStructuredLlm(local.llama, slot=local.llama.slots - 1)
+        stack.push_async_callback(here.close)
+        return here
+    if chosen.name == "google":
+        from glyphoxa.adapters.llm.google import GoogleStructuredLlm
+
+        google = GoogleStructuredLlm(model=model, api_key=_key(settings, environ), base_url=chosen.base_url)
+        stack.push_async_callback(google.close)
+        return google
+    from glyphoxa.adapters.llm.openai import OpenAiStructuredLlm
+
+    key = "none" if chosen.name == "openai-compatible" and chosen.api_key_env is None else _key(settings, environ)
+    openai = OpenAiStructuredLlm(model=model, api_key=key, base_url=chosen.base_url)
+    stack.push_async_callback(openai.close)
+    return openai
+
+
+def _key(settings: CorrectionSettings, environ: Mapping[str, str]) -> str:
+    variable = settings.llm.api_key_env or _KEYS[settings.llm.name]
+    key = environ.get(variable, "").strip()
+    if not key:
+        raise InvalidInput(
+            f"correction.llm {settings.llm.name!r} needs a key: environment variable {variable} is not set"
+            " (another variable can be named as correction.llm.api_key_env)"
+        )
+    return key

@@ -1,0 +1,332 @@
+"""Looks again at what was said, in the background: names that the ear got wrong are put right in the log (R-187).
+
+    UtteranceKept ──▶ sound (S2S only: ears have done it already) ──┐
+                   └─▶ doubtful words? ──▶ a language model ────────┴──▶ the log, the page, the NPCs' talk, who learns
+
+What is kept is kept already: whatever fails here, the text stays as it was heard. Nothing waits for this, and where
+the model is the NPCs' own, this waits for them: it asks when the table has been quiet for a while, and drops the
+question (to ask it again later) as soon as somebody speaks.
+
+Protocol of use: subscribe `on` to the table; `run` in a task of its own; `finish` at the end of the session. State
+outlives a fall of `run`, which may be started again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Container
+from dataclasses import dataclass, replace
+from typing import Any
+
+from loguru import logger
+
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRevised
+from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.llm.structured import StructuredLlm, Unparseable
+from glyphoxa.memory.ports import TranscriptLog
+from glyphoxa.speech.correction import Corrected
+from glyphoxa.speech.doubt import LOW_CONFIDENCE, Span, doubtful_spans
+from glyphoxa.speech.edits import Edit, applied, declared_in, onto_raw, verified
+from glyphoxa.speech.gazetteer import Gazetteer
+from glyphoxa.speech.second_look import MOST_NAMES, TEMPERATURE, LikelyNames, second_look
+
+OnProof = Callable[[str, str, Utterance], None]
+"""Told of words that were found to be a name: what was heard, the name, where (as it is now)."""
+
+CAPACITY = 200
+_WAITING_WRITES = 1_000
+_LINES_BEFORE = 2
+_LONGEST_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a language model is asked.
+
+    Attributes:
+        deadline_ms: For one answer; later is none.
+        low_confidence: Words below it are doubtful.
+        most_names: Names in a question; each costs a small model time.
+        rest_ms: How long the table must have been quiet.
+        gives_way: Only a quiet table is disturbed, and a question is dropped when somebody speaks: for a model that
+            the NPCs think with.
+    """
+
+    llm: StructuredLlm
+    deadline_ms: int = 10_000
+    low_confidence: float = LOW_CONFIDENCE
+    most_names: int = MOST_NAMES
+    rest_ms: int = 2_000
+    gives_way: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    utterance: Utterance
+    doubtful: tuple[Span, ...]
+    before: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Revision:
+    was: Utterance
+    utterance: Utterance
+    edits: tuple[Edit, ...] = ()
+
+
+class Reviser:
+    """See the module.
+
+    Args:
+        gazetteer: The campaign's names as they are now: they change while it is played.
+        correct: The stage by sound (`glyphoxa.speech.correction`); None leaves it out.
+        transcribed: NPCs whose words are what a speech-to-speech provider wrote down: no ear has corrected them.
+            What another NPC says is the model's own text and is left alone.
+        asking: None: no language model is asked.
+        log: None without long-term memory.
+        nearby: Entities of the scene.
+        wait_until_quiet: Until nobody speaks and no NPC is answering.
+        on_proof: Told of each replacement that a model made, once it is in the log.
+        after_revise: Awaited after the log took a revision: what was derived from the old text is made anew. It must
+            not raise.
+        pause: Awaited between tries while the log is away.
+    """
+
+    def __init__(
+        self,
+        gazetteer: Callable[[], Gazetteer],
+        *,
+        correct: Callable[[str], Corrected] | None,
+        tell: Callable[[TableEvent], None],
+        log: TranscriptLog | None = None,
+        asking: Asking | None = None,
+        transcribed: Container[NpcId] = frozenset(),
+        nearby: Callable[[], Container[EntityId]] = frozenset,
+        wait_until_quiet: Callable[[], Awaitable[None]] | None = None,
+        on_proof: OnProof = lambda *_: None,
+        after_revise: Callable[[], Awaitable[None]] | None = None,
+        pause: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(5.0),
+        capacity: int = CAPACITY,
+    ) -> None:
+        self._gazetteer = gazetteer
+        self._correct = correct
+        self._tell = tell
+        self._log = log
+        self._asking = asking
+        self._transcribed = transcribed
+        self._nearby = nearby
+        self._wait_until_quiet = wait_until_quiet
+        self._on_proof = on_proof
+        self._after_revise = after_revise
+        self._pause = pause
+        self._capacity = capacity
+        self._questions: deque[_Question] = deque()
+        self._writes: deque[_Revision] = deque()
+        self._before: deque[str] = deque(maxlen=_LINES_BEFORE)
+        self._likely: tuple[Gazetteer, LikelyNames] | None = None
+        self._answering: asyncio.Task[dict[str, Any]] | None = None
+        self._work = asyncio.Event()
+        self._moved = asyncio.Event()
+        self._disturbed = asyncio.Event()
+        self._is_model_away = False
+
+    # -- what happens at the table
+
+    def on(self, event: TableEvent) -> None:
+        """Take what happened. Returns at once."""
+        match event:
+            case UtteranceKept(utterance):
+                self._take(utterance)
+                self._before.append(f"{utterance.speaker_name}: {utterance.text}")
+            case SpeechStarted() | PartialHeard() | EagerTurn() | TurnEnded() | NpcSpeaks():
+                self._disturbed.set()
+                if self._asking is not None and self._asking.gives_way and self._answering is not None:
+                    self._answering.cancel()
+            case _:
+                pass
+
+    def _take(self, utterance: Utterance) -> None:
+        is_transcribed = utterance.npc_id in self._transcribed
+        if utterance.npc_id is not None and not (is_transcribed and utterance.raw_text.startswith(utterance.text)):
+            return
+        is_typed = utterance.npc_id is None and utterance.duration_ms == 0
+        if not utterance.text.strip() or is_typed:
+            return
+        if is_transcribed and self._correct is not None:
+            utterance = self._by_sound(utterance, self._correct)
+        if self._asking is None or len(utterance.text) > _LONGEST_CHARS:
+            return
+        doubtful = doubtful_spans(
+            utterance.text,
+            gazetteer=self._gazetteer(),
+            corrections=utterance.corrections,
+            heard=utterance.words,
+            low_confidence=self._asking.low_confidence,
+        )
+        if doubtful:
+            if len(self._questions) >= self._capacity:
+                # The one that is being asked may be the first.
+                del self._questions[min(1, len(self._questions) - 1)]
+                logger.warning("too much to look at again: an older utterance keeps the words that were heard")
+            self._questions.append(_Question(utterance, doubtful, tuple(self._before)))
+            self._work.set()
+
+    def _by_sound(self, utterance: Utterance, correct: Callable[[str], Corrected]) -> Utterance:
+        """What an ear would have made of it (R-184)."""
+        corrected = correct(utterance.text)
+        if corrected.text == utterance.text:
+            return utterance
+        better = replace(utterance, text=corrected.text, corrections=corrected.corrections)
+        self._revise(_Revision(utterance, better))
+        return better
+
+    def _revise(self, revision: _Revision) -> None:
+        """The table hears of it now, the log as soon as it can."""
+        if len(self._writes) >= _WAITING_WRITES:
+            self._writes.popleft()
+            logger.error("long-term memory has been away for long: a correction is not kept")
+        self._writes.append(revision)
+        self._work.set()
+        self._tell(UtteranceRevised(revision.utterance, revision.was.text))
+
+    # -- the actor
+
+    async def run(self) -> None:
+        """The actor's body."""
+        self._work.set()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._write_all())
+            group.create_task(self._ask_all())
+
+    async def finish(self, deadline_ms: int) -> bool:
+        """Wait until everything is looked at and written, `run` going on. False when that took too long."""
+        try:
+            async with asyncio.timeout(deadline_ms / 1000):
+                while self._questions or self._writes:
+                    self._moved.clear()
+                    await self._moved.wait()
+        except TimeoutError:
+            logger.warning("{} utterances were not looked at again", len(self._questions) + len(self._writes))
+            return False
+        return True
+
+    async def _write_all(self) -> None:
+        while True:
+            while self._writes:
+                await self._write(self._writes[0])
+            await self._wait_for_work(lambda: bool(self._writes))
+
+    async def _ask_all(self) -> None:
+        while True:
+            while self._questions and self._asking is not None:
+                await self._ask(self._questions[0], self._asking)
+            await self._wait_for_work(lambda: bool(self._questions) and self._asking is not None)
+
+    async def _wait_for_work(self, there_is: Callable[[], bool]) -> None:
+        self._moved.set()
+        while not there_is():
+            self._work.clear()
+            await self._work.wait()
+
+    def _done_with(self, waiting: deque[Any], item: object) -> None:
+        # It may have been dropped meanwhile to make room.
+        if waiting and waiting[0] is item:
+            waiting.popleft()
+        self._moved.set()
+
+    async def _write(self, revision: _Revision) -> None:
+        is_new = True
+        if self._log is not None:
+            try:
+                # The recorder may not have sent it yet; sending twice is harmless.
+                await self._log.append([revision.was])
+                is_new = await self._log.revise(revision.utterance, was=revision.was)
+            except Unavailable as error:
+                logger.debug("a correction waits for the log: {}", error)
+                await self._pause()
+                return
+            except InvalidInput as error:
+                logger.error("a correction cannot be stored: {}", error)
+                is_new = False
+        self._done_with(self._writes, revision)
+        if not is_new:
+            return
+        for edit in revision.edits:
+            self._on_proof(edit.heard, edit.name, revision.utterance)
+        if self._after_revise is not None and self._log is not None:
+            await self._after_revise()
+
+    # -- the model
+
+    async def _ask(self, question: _Question, asking: Asking) -> None:
+        if asking.gives_way:
+            await self._wait_for_rest(asking.rest_ms)
+            if not (self._questions and self._questions[0] is question):
+                return
+        gazetteer = self._gazetteer()
+        utterance = question.utterance
+        names = self._likely_names(gazetteer).pick(
+            utterance.text, question.doubtful, nearby=self._nearby(), limit=asking.most_names
+        )
+        look = second_look(utterance.text, question.doubtful, names, before=question.before)
+        answering = self._answering = asyncio.ensure_future(
+            asking.llm.complete(
+                look.system, look.user, look.schema, temperature=TEMPERATURE, deadline_ms=asking.deadline_ms
+            )
+        )
+        try:
+            await asyncio.wait({answering})
+        finally:
+            self._answering = None
+            answering.cancel()
+        if answering.cancelled():
+            return  # somebody speaks; it stays the first in the queue
+        answer = self._answer(answering)
+        if answer is not None:
+            self._take_answer(question, answer, gazetteer)
+        self._done_with(self._questions, question)
+
+    async def _wait_for_rest(self, rest_ms: int) -> None:
+        while True:
+            self._disturbed.clear()
+            if self._wait_until_quiet is not None:
+                await self._wait_until_quiet()
+            try:
+                async with asyncio.timeout(rest_ms / 1000):
+                    await self._disturbed.wait()
+            except TimeoutError:
+                return
+
+    def _answer(self, answering: asyncio.Task[dict[str, Any]]) -> dict[str, Any] | None:
+        """None when there is none: the text then stays as it was (R-195)."""
+        try:
+            answer = answering.result()
+        except Unparseable as error:
+            logger.info("no second look: {}", error)
+            return None
+        except GlyphoxaError as error:
+            if not self._is_model_away:
+                logger.warning("names are not looked at again: {}", error)
+            self._is_model_away = True
+            return None
+        self._is_model_away = False
+        return answer
+
+    def _take_answer(self, question: _Question, answer: dict[str, Any], gazetteer: Gazetteer) -> None:
+        was, text = question.utterance, answer.get("corrected_text")
+        if not isinstance(text, str):
+            return
+        edits = verified(was.text, text, declared_in(answer), doubtful=question.doubtful, gazetteer=gazetteer)
+        if edits:
+            corrections = onto_raw(was.raw_text, was.corrections, edits)
+            better = replace(was, text=applied(was.text, edits), corrections=corrections)
+            self._revise(_Revision(was, better, edits))
+
+    def _likely_names(self, gazetteer: Gazetteer) -> LikelyNames:
+        if self._likely is None or self._likely[0] is not gazetteer:
+            self._likely = (gazetteer, LikelyNames(gazetteer))
+        return self._likely[1]

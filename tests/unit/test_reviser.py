@@ -1,0 +1,336 @@
+"""Names put right behind the talk: by sound where no ear has done it, by a language model where words are doubtful."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
+from glyphoxa.domain.heard import SpeechStarted
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.utterance import Correction, HeardWord, Utterance
+from glyphoxa.llm.structured import Unparseable
+from glyphoxa.memory.reviser import Asking, Reviser
+from glyphoxa.speech.correction import Corrected
+from glyphoxa.speech.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.words import words
+from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
+from tests.support.memory import LogTwin
+from tests.support.virtual_time import run_in_virtual_time
+
+GAZETTEER = Gazetteer.build([Entry(name, EntityId(name)) for name in ("Eldrinax", "Ironhold", "Grimjaw")])
+
+
+def by_sound(text: str) -> Corrected:
+    """The stage by sound, for the one garble of these tests."""
+    at = text.find("iron hold")
+    if at < 0:
+        return Corrected(text, ())
+    correction = Correction(at, at + 9, "iron hold", "Ironhold", 1.0, "phonetic", "spelling")
+    return Corrected(text.replace("iron hold", "Ironhold", 1), (correction,))
+
+
+def said(text: str, *, id: str = "u1", unsure: str = "", **changes: Any) -> Utterance:
+    heard = tuple(HeardWord(word.start, word.end, 0.2 if word.text in unsure else 0.9) for word in words(text))
+    return replace(an_utterance(text, id=id), **{"duration_ms": 900, "words": heard, **changes})
+
+
+ELDER_NACKS = said("did elder nacks come", unsure="elder nacks")
+PUT_RIGHT = {
+    "corrections": [{"original": "elder nacks", "corrected": "Eldrinax", "reason": "sounds alike"}],
+    "corrected_text": "did Eldrinax come",
+}
+Answer = dict[str, Any] | Exception
+
+
+@dataclass
+class Model:
+    """A language model that answers what a test wants, at once or when it is let."""
+
+    answers: list[Answer] = field(default_factory=lambda: [PUT_RIGHT])
+    is_slow: bool = False
+    asked: list[str] = field(default_factory=list)
+    dropped: int = 0
+
+    async def complete(
+        self, system: str, user: str, schema: Any, *, temperature: float = 0.0, deadline_ms: int = 30_000
+    ) -> dict[str, Any]:
+        self.asked.append(user)
+        assert temperature == 0.1  # R-192
+        try:
+            if self.is_slow:
+                await asyncio.sleep(8)
+        except asyncio.CancelledError:
+            self.dropped += 1
+            raise
+        answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@dataclass
+class Desk:
+    """A reviser at work, and all that hears of it."""
+
+    reviser: Reviser
+    log: LogTwin
+    model: Model
+    told: list[TableEvent]
+    proofs: list[tuple[str, str, str]]
+    made_anew: list[str]
+    pauses: list[int]
+
+    async def keep(self, *utterances: Utterance) -> None:
+        for utterance in utterances:
+            self.reviser.on(UtteranceKept(utterance))
+        assert await self.reviser.finish(600_000)
+
+    @property
+    def texts(self) -> list[str]:
+        return [event.utterance.text for event in self.told if isinstance(event, UtteranceRevised)]
+
+
+@asynccontextmanager
+async def a_desk(
+    model: Model | None = None, *, gives_way: bool = False, on_pause: Callable[[LogTwin], None] = lambda _: None,
+    has_model: bool = True, has_log: bool = True, **options: Any,
+):  # fmt: skip
+    model, log = model or Model(), LogTwin()
+    told: list[TableEvent] = []
+    proofs: list[tuple[str, str, str]] = []
+    made_anew: list[str] = []
+    pauses: list[int] = []
+
+    async def pause() -> None:
+        pauses.append(1)
+        on_pause(log)
+        await asyncio.sleep(5)
+
+    async def after_revise() -> None:
+        made_anew.append("embedded")
+
+    reviser = Reviser(
+        lambda: GAZETTEER,
+        correct=by_sound,
+        tell=told.append,
+        log=log if has_log else None,
+        asking=Asking(model, gives_way=gives_way) if has_model else None,
+        transcribed=frozenset({INNKEEPER}),
+        on_proof=lambda heard, name, utterance: proofs.append((heard, name, utterance.text)),
+        after_revise=after_revise,
+        pause=pause,
+        **options,
+    )
+
+    async def supervised() -> None:
+        while True:
+            with contextlib.suppress(ExceptionGroup):
+                await reviser.run()
+
+    running = asyncio.create_task(supervised())
+    try:
+        yield Desk(reviser, log, model, told, proofs, made_anew, pauses)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_doubtful_name_is_put_right_and_everybody_concerned_is_told() -> None:
+    """R-186, R-188, R-202, C-08"""
+    async with a_desk() as desk:
+        await desk.keep(said("the storm is over", id="u0"), ELDER_NACKS)
+        stored = desk.log.utterances[ELDER_NACKS.id]
+    assert (stored.text, stored.raw_text) == ("did Eldrinax come", "did elder nacks come")
+    [correction] = stored.corrections
+    assert (correction.start, correction.end, correction.before, correction.after) == (4, 15, "elder nacks", "Eldrinax")
+    assert (correction.stage, correction.reason) == ("llm", "sounds alike")
+    [revised] = desk.told
+    assert revised == UtteranceRevised(
+        replace(ELDER_NACKS, text=stored.text, corrections=stored.corrections), ELDER_NACKS.text
+    )
+    assert desk.proofs == [("elder nacks", "Eldrinax", "did Eldrinax come")]
+    assert desk.made_anew == ["embedded"]
+    assert "Tamsin: the storm is over" in desk.model.asked[0]
+
+
+async def test_words_that_are_not_doubtful_are_shown_to_no_model() -> None:
+    """R-188"""
+    async with a_desk() as desk:
+        await desk.keep(said("did elder nacks come"), said("is it so", id="u2", unsure="is it so"))
+        assert desk.model.asked == []
+        assert desk.told == []
+
+
+async def test_what_somebody_typed_and_what_an_npc_said_in_its_own_words_is_left_alone() -> None:
+    npc = said("So Eldernax went to iron hold.", id="u1", npc_id=SMITH, words=())
+    typed = said("So Eldernax went to iron hold.", id="u2", duration_ms=0, words=())
+    async with a_desk() as desk:
+        await desk.keep(npc, typed)
+        assert desk.model.asked == []
+        assert desk.told == []
+
+
+async def test_what_a_speech_to_speech_provider_wrote_down_goes_through_both_stages() -> None:
+    """R-184, R-191, R-198, R-199"""
+    text = "So Eldernax went to iron hold."
+    answer = {
+        "corrections": [{"original": "Eldernax", "corrected": "Eldrinax", "reason": ""}],
+        "corrected_text": "So Eldrinax went to Ironhold.",
+    }
+    async with a_desk(Model([answer])) as desk:
+        await desk.keep(said(text, npc_id=INNKEEPER, words=(), raw_text=text + " And then"))
+        stored = desk.log.utterances[ELDER_NACKS.id]
+        assert "<<Eldernax>> went to Ironhold" in desk.model.asked[0]
+    assert stored.text == "So Eldrinax went to Ironhold."
+    assert stored.raw_text == text + " And then"
+    assert [(c.start, c.end, c.stage) for c in stored.corrections] == [(3, 11, "llm"), (20, 29, "phonetic")]
+    assert desk.texts == ["So Eldernax went to Ironhold.", "So Eldrinax went to Ironhold."]
+
+
+async def test_without_a_model_the_stage_by_sound_still_does_its_work() -> None:
+    """R-196"""
+    async with a_desk(has_model=False) as desk:
+        await desk.keep(said("at iron hold, elder nacks", npc_id=INNKEEPER, words=()))
+        assert desk.log.utterances[ELDER_NACKS.id].text == "at Ironhold, elder nacks"
+
+
+async def test_without_long_term_memory_the_table_still_hears_of_it() -> None:
+    async with a_desk(has_log=False) as desk:
+        await desk.keep(ELDER_NACKS)
+        assert desk.texts == ["did Eldrinax come"]
+        assert desk.proofs
+        assert not desk.made_anew
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Unparseable("not JSON"),
+        Unavailable("late"),
+        {"corrections": [], "corrected_text": "did Eldrinax come"},
+        {"corrections": "?", "corrected_text": 7},
+        {"corrections": PUT_RIGHT["corrections"], "corrected_text": "I am a pirate now"},
+    ],
+)
+async def test_an_answer_that_cannot_be_used_changes_nothing_and_the_next_utterance_is_asked_about(
+    answer: Answer,
+) -> None:
+    """R-194, R-195"""
+    async with a_desk(Model([answer, PUT_RIGHT])) as desk:
+        await desk.keep(ELDER_NACKS)
+        assert desk.told == []
+        await desk.keep(replace(ELDER_NACKS, id="u2"))
+        assert desk.texts == ["did Eldrinax come"]
+
+
+async def test_looking_twice_at_the_same_utterance_changes_it_once() -> None:
+    async with a_desk() as desk:
+        await desk.keep(ELDER_NACKS)
+        await desk.keep(ELDER_NACKS)
+        assert len(desk.log.utterances[ELDER_NACKS.id].corrections) == 1
+        assert len(desk.proofs) == 1
+        assert len(desk.made_anew) == 1
+
+
+def test_while_the_log_is_away_a_correction_waits_and_is_not_asked_for_again() -> None:
+    async def story() -> None:
+        def comes_back(log: LogTwin) -> None:
+            log.weather.away = len(desk.pauses) < 3
+
+        async with a_desk(on_pause=comes_back) as desk:
+            desk.log.weather.away = True
+            await desk.keep(ELDER_NACKS)
+            assert len(desk.pauses) == 3
+            assert len(desk.model.asked) == 1
+            assert desk.log.utterances[ELDER_NACKS.id].text == "did Eldrinax come"
+            assert desk.texts == ["did Eldrinax come"]  # the page and the NPCs did not wait
+
+    run_in_virtual_time(story())
+
+
+def test_the_npcs_own_model_is_asked_only_when_the_table_has_been_quiet_for_a_while() -> None:
+    """R-187"""
+
+    async def story() -> None:
+        quiet = asyncio.Event()
+        async with a_desk(gives_way=True, wait_until_quiet=quiet.wait) as desk:
+            desk.reviser.on(UtteranceKept(ELDER_NACKS))
+            await asyncio.sleep(60)
+            assert desk.model.asked == []
+            quiet.set()
+            await asyncio.sleep(1.9)
+            desk.reviser.on(SpeechStarted(TAMSIN, 1))
+            await asyncio.sleep(1.9)
+            assert desk.model.asked == []
+            await asyncio.sleep(0.2)
+            assert len(desk.model.asked) == 1
+
+    run_in_virtual_time(story())
+
+
+def test_a_question_to_the_npcs_own_model_is_dropped_when_somebody_speaks_and_asked_again_later() -> None:
+    """R-187"""
+
+    async def story() -> None:
+        async with a_desk(Model(is_slow=True), gives_way=True) as desk:
+            desk.reviser.on(UtteranceKept(ELDER_NACKS))
+            await asyncio.sleep(5)
+            assert len(desk.model.asked) == 1
+            desk.reviser.on(SpeechStarted(TAMSIN, 1))
+            await asyncio.sleep(0.01)
+            assert desk.model.dropped == 1
+            assert await desk.reviser.finish(60_000)
+            assert len(desk.model.asked) == 2
+            assert desk.texts == ["did Eldrinax come"]
+
+    run_in_virtual_time(story())
+
+
+def test_a_model_of_its_own_is_not_disturbed_by_talk() -> None:
+    async def story() -> None:
+        async with a_desk(Model(is_slow=True)) as desk:
+            desk.reviser.on(UtteranceKept(ELDER_NACKS))
+            await asyncio.sleep(1)
+            desk.reviser.on(SpeechStarted(TAMSIN, 1))
+            assert await desk.reviser.finish(60_000)
+            assert (len(desk.model.asked), desk.model.dropped) == (1, 0)
+
+    run_in_virtual_time(story())
+
+
+def test_when_too_much_waits_the_oldest_keeps_the_words_that_were_heard() -> None:
+    async def story() -> None:
+        quiet = asyncio.Event()
+        async with a_desk(gives_way=True, wait_until_quiet=quiet.wait, capacity=3) as desk:
+            for n in range(10):
+                desk.reviser.on(UtteranceKept(replace(ELDER_NACKS, id=f"u{n}")))
+            quiet.set()
+            assert await desk.reviser.finish(600_000)
+            assert len(desk.model.asked) == 3
+            assert {"u8", "u9"} < set(desk.log.utterances)
+
+    run_in_virtual_time(story())
+
+
+def test_the_session_ends_in_time_even_if_not_everything_was_looked_at() -> None:
+    async def story() -> None:
+        async with a_desk(gives_way=True, wait_until_quiet=asyncio.Event().wait) as desk:
+            desk.reviser.on(UtteranceKept(ELDER_NACKS))
+            assert not await desk.reviser.finish(1_000)
+
+    run_in_virtual_time(story())
+
+
+async def test_a_reviser_that_fell_goes_on_where_it_was() -> None:
+    async with a_desk(Model([RuntimeError("a bug"), PUT_RIGHT])) as desk:
+        await desk.keep(ELDER_NACKS)
+        assert len(desk.model.asked) == 2
+        assert desk.texts == ["did Eldrinax come"]
