@@ -20,6 +20,7 @@ from glyphoxa.context.ports import HotContextSource
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import PlayerId
+from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.tools import MemoryTools
@@ -36,6 +37,12 @@ class Host(Protocol):
 
 def _never(changed: Callable[[], None]) -> Callable[[], None]:
     return lambda: None
+
+
+class Correct(Protocol):
+    """`heard`: What the recogniser knows of the words of `text`; empty when it tells nothing."""
+
+    def __call__(self, text: str, /, *, heard: Sequence[HeardWord] = ()) -> Corrected: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ class EarOrder:
     settings: Settings
     local: LocalModels
     host: Host
-    correct: Callable[[str], Corrected]
+    correct: Correct
     glossary: Callable[[], str]
     on_partial: Callable[[PlayerId, str], None]
     listener: EarListener

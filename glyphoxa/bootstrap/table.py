@@ -32,6 +32,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import Degraded, SceneChanged, TableEvent
 from glyphoxa.domain.heard import Draft, EarEvent, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, SceneId, SessionId, UtteranceId
+from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.memory.recorder import Recorder
 from glyphoxa.memory.spool import Spool
 from glyphoxa.npc.actor import NpcActor
@@ -389,8 +390,8 @@ class LiveTable:
         for sink in tuple(self._sinks):
             sink(npc, pcm)
 
-    def _correct(self, text: str) -> Corrected:
-        return self._corrector.correct(text)
+    def _correct(self, text: str, *, heard: Sequence[HeardWord] = ()) -> Corrected:
+        return self._corrector.correct(text, heard=heard)
 
     def _mentions(self, text: str) -> list[Mention]:
         npcs: dict[EntityId, NpcId] = {npc.entity_id: npc.id for npc in self.campaign.npcs}

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
@@ -25,6 +25,17 @@ class HeardWord:
     confidence: float | None = None
     from_ms: int | None = None
     to_ms: int | None = None
+
+    def moved(self, *, places: int, ms: int | None = 0) -> HeardWord:
+        """The word in a longer transcript that its own became part of.
+
+        Args:
+            places: By how many characters it stands further back.
+            ms: By how much later its sound begins; None when that is not known, and then its times are not either.
+        """
+        from_ms = None if self.from_ms is None or ms is None else self.from_ms + ms
+        to_ms = None if self.to_ms is None or ms is None else self.to_ms + ms
+        return replace(self, start=self.start + places, end=self.end + places, from_ms=from_ms, to_ms=to_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ r"""The write-ahead file in front of the transcript log: what `append` has retur
     DIR/acknowledged       how far the log has them: "<segment> <offset>", replaced atomically
     DIR/lock               held by the process that owns the spool
 
-A record is one line: `<length> <crc32> <json>\n`, length in bytes, both in hexadecimal with 8 digits. A process
+A record is one line: `<length> <crc32> <json>\n`, length in bytes, both in hexadecimal with 8 digits. What the
+recogniser knew of each word is not in it: that is for the work right after the utterance. A process
 that is killed in the middle of a write leaves a torn record at the end; nobody was told that it was kept, and it is
 cut off at the next opening. A damaged record elsewhere is set aside, with what it still says, in `DIR/damaged`.
 
@@ -288,7 +289,7 @@ class Spool:
 
 
 def _record(utterance: Utterance) -> bytes:
-    payload = _UTTERANCE.dump_json(utterance, ensure_ascii=True)
+    payload = _UTTERANCE.dump_json(utterance, ensure_ascii=True, exclude={"words"})
     return b"%08x %08x %s\n" % (len(payload), zlib.crc32(payload), payload)
 
 

@@ -187,6 +187,7 @@ class Room:
             duration_ms=max(0, draft.speech_end_ms - draft.began_ms),
             witnesses=frozenset(self._talk.present),
             corrections=draft.corrections,
+            words=draft.words,
         )
         self._unanswered.setdefault(draft.player, []).append(utterance.id)
         self._scribe.mailbox.post(utterance)

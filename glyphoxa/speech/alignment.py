@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from glyphoxa.domain.utterance import Correction, HeardWord
 
@@ -47,25 +47,6 @@ def placed(text: str, spoken: Iterable[SpokenWord]) -> tuple[HeardWord, ...]:
     return tuple(found)
 
 
-def shifted(words: Iterable[HeardWord], *, places: int, ms: int | None = 0) -> tuple[HeardWord, ...]:
-    """The words of a transcript that became part of a longer one.
-
-    Args:
-        places: By how many characters they stand further back.
-        ms: By how much later their sound begins; None when that is not known, and then their times are not either.
-    """
-    return tuple(
-        replace(
-            word,
-            start=word.start + places,
-            end=word.end + places,
-            from_ms=_later(word.from_ms, ms),
-            to_ms=_later(word.to_ms, ms),
-        )
-        for word in words
-    )
-
-
 def words_of_text(words: Sequence[HeardWord], corrections: Sequence[Correction]) -> tuple[HeardWord, ...]:
     """The words of a corrected text, from those of the raw text and what was replaced in it.
 
@@ -82,7 +63,7 @@ def words_of_text(words: Sequence[HeardWord], corrections: Sequence[Correction])
     moved: list[HeardWord] = []
     for group in _groups(words, corrections):
         if not group.replaced:
-            moved += shifted(group.words, places=group.grown)
+            moved += (word.moved(places=group.grown) for word in group.words)
         elif group.words:
             moved += _run(group)
     return tuple(moved)
@@ -137,7 +118,3 @@ def _run(group: _Group) -> list[HeardWord]:
         for first, last in zip(edges[::2], edges[1::2], strict=True)
         if first < last
     ]
-
-
-def _later(at_ms: int | None, ms: int | None) -> int | None:
-    return None if at_ms is None or ms is None else at_ms + ms

@@ -28,7 +28,7 @@ from typing import assert_never
 
 from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.domain.utterance import Correction
+from glyphoxa.domain.utterance import Correction, HeardWord
 
 _NEVER_LAST = {
     "en": frozenset({"a", "an", "and", "because", "but", "if", "my", "or", "our", "the", "their", "your"}),
@@ -63,6 +63,8 @@ class Heard:
     Attributes:
         transcript_ms: When the recogniser returned it.
         corrected_ms: When the corrector was done with it.
+        words: What the recogniser knows of the words of `raw_text`; their times count from the beginning of its sound.
+        sound_ms: When that was, in all the sound of this ear; None when it is not known.
     """
 
     text: str
@@ -70,6 +72,8 @@ class Heard:
     corrections: tuple[Correction, ...]
     transcript_ms: int
     corrected_ms: int
+    words: tuple[HeardWord, ...] = ()
+    sound_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +311,7 @@ class Endpointing:
             speech_end_ms=self._speech_end_ms,
             transcript_ms=whole.transcript_ms,
             corrected_ms=whole.corrected_ms,
+            words=whole.words,
         )
 
     def _forget(self) -> None:
@@ -353,12 +358,15 @@ def _only_opens(text: str, code: str) -> bool:
 
 
 def _joined(segments: tuple[Heard, ...] | list[Heard]) -> Heard:
-    """The segments as one transcript; the spans of their corrections count from its beginning."""
+    """The segments as one transcript; corrections and words have their places in it, and their times in its sound."""
     corrections: list[Correction] = []
+    words: list[HeardWord] = []
     raw_text = ""
     for segment in segments:
         offset = len(raw_text) + 1 if raw_text else 0
         corrections += (replace(c, start=c.start + offset, end=c.end + offset) for c in segment.corrections)
+        later_ms = _later_ms(segment, segments[0])
+        words += (word.moved(places=offset, ms=later_ms) for word in segment.words)
         raw_text = f"{raw_text} {segment.raw_text}" if raw_text else segment.raw_text
     return Heard(
         text=" ".join(segment.text for segment in segments if segment.text),
@@ -366,4 +374,14 @@ def _joined(segments: tuple[Heard, ...] | list[Heard]) -> Heard:
         corrections=tuple(corrections),
         transcript_ms=segments[-1].transcript_ms,
         corrected_ms=segments[-1].corrected_ms,
+        words=tuple(words),
+        sound_ms=segments[0].sound_ms,
     )
+
+
+def _later_ms(segment: Heard, first: Heard) -> int | None:
+    if segment is first:
+        return 0
+    if segment.sound_ms is None or first.sound_ms is None or segment.sound_ms < first.sound_ms:
+        return None  # a service that was connected anew counts from zero again
+    return segment.sound_ms - first.sound_ms

@@ -18,7 +18,7 @@ from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.table import AudioSink, EarListener
 from glyphoxa_pipelines.host import Host
-from glyphoxa_processors.corrector import Corrected
+from glyphoxa_processors.corrector import Correct
 from glyphoxa_processors.prefetcher import OnPartial
 from glyphoxa_processors.spoken_text import Clean, Splitter
 
@@ -74,7 +74,7 @@ class EarParts:
 
     player: Player
     stt: FrameProcessor
-    correct: Callable[[str], Corrected]
+    correct: Correct
     on_partial: OnPartial
     listener: EarListener
     host: Host

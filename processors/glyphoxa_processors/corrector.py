@@ -8,7 +8,7 @@ from typing import Protocol
 from pipecat.frames.frames import EagerTranscriptionFrame, Frame, InterimTranscriptionFrame, TranscriptionFrame
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
-from glyphoxa.domain.utterance import Correction
+from glyphoxa.domain.utterance import Correction, HeardWord
 
 
 class Corrected(Protocol):
@@ -19,17 +19,24 @@ class Corrected(Protocol):
     def corrections(self) -> Sequence[Correction]: ...
 
 
+class Correct(Protocol):
+    """Puts the names in a transcript right, at once. `heard`: what the recogniser knows of the words of `text`."""
+
+    def __call__(self, text: str, /, *, heard: Sequence[HeardWord]) -> Corrected: ...
+
+
 class PhoneticCorrector(FrameProcessor):
     """Partial, eager and final transcripts alike, at once and always the same: an answer that was prepared for an
     eager transcript fits the final one only then.
 
-    The raw text, the corrections and the times travel in the frame's metadata.
+    The raw text, the corrections and the times travel in the frame's metadata, where the recogniser has put what it
+    knows of the words (`words`, places in the raw text; none when it knows nothing).
 
     Args:
         correct: Must return at once.
     """
 
-    def __init__(self, correct: Callable[[str], Corrected], *, clock: Callable[[], int]) -> None:
+    def __init__(self, correct: Correct, *, clock: Callable[[], int]) -> None:
         super().__init__()
         self._correct = correct
         self._clock = clock
@@ -45,7 +52,7 @@ class PhoneticCorrector(FrameProcessor):
         frame.metadata["raw_text"] = frame.text
         frame.metadata["corrections"] = ()
         try:
-            corrected = self._correct(frame.text)
+            corrected = self._correct(frame.text, heard=frame.metadata.setdefault("words", ()))
         except Exception as error:  # a corrector of somebody else's: what was said must not be lost through it
             await self.push_error(f"a transcript was left uncorrected: {error}", exception=error)
         else:

@@ -10,7 +10,7 @@ from deepgram.listen.v1.types import ListenV1Results
 from pipecat.frames.frames import EagerTranscriptionFrame, Frame, InterimTranscriptionFrame, TranscriptionFrame
 
 from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.speech.alignment import SpokenWord, placed, shifted
+from glyphoxa.speech.alignment import SpokenWord, placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def _from_the_first(words: tuple[HeardWord, ...]) -> tuple[tuple[HeardWord, ...]
     first_ms = next((word.from_ms for word in words if word.from_ms is not None), None)
     if first_ms is None:
         return words, None
-    return shifted(words, places=0, ms=-first_ms), first_ms
+    return tuple(word.moved(places=0, ms=-first_ms) for word in words), first_ms
 
 
 def _ms(seconds: float | None) -> int | None:

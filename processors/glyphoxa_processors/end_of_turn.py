@@ -106,6 +106,8 @@ class EndOfTurn(FrameProcessor):
             corrections=frame.metadata.get("corrections", ()),
             transcript_ms=frame.metadata.get("transcript_ms", now),
             corrected_ms=frame.metadata.get("corrected_ms", now),
+            words=frame.metadata.get("words", ()),
+            sound_ms=frame.metadata.get("sound_ms"),
         )
 
     def _take(self, event: EndpointingEvent) -> None:
@@ -124,8 +126,17 @@ class EndOfTurn(FrameProcessor):
 
     def _ask_again(self, at_ms: int) -> None:
         self._forget_timer()
-        wait_s = max(0, at_ms - self._clock()) / 1_000
-        self._timer = self.get_event_loop().call_later(wait_s, lambda: self._take(Tick(max(at_ms, self._clock()))))
+        asked_ms = self._clock()
+        wait_s = max(0, at_ms - asked_ms) / 1_000
+        self._timer = self.get_event_loop().call_later(wait_s, self._look_again, asked_ms, at_ms)
+
+    def _look_again(self, asked_ms: int, at_ms: int) -> None:
+        now_ms = self._clock()
+        # The pause is counted by the ear's clock, the wait by the loop's. One that was set back would never arrive.
+        if asked_ms <= now_ms < at_ms:
+            self._ask_again(at_ms)
+        else:
+            self._take(Tick(max(at_ms, now_ms)))
 
     def _forget_timer(self) -> None:
         if self._timer is not None:

@@ -10,6 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from glyphoxa.domain.utterance import HeardWord
+
 Pcm = NDArray[np.int16]
 
 
@@ -18,6 +20,9 @@ class Recognised(Protocol):
 
     @property
     def text(self) -> str: ...
+
+    @property
+    def words(self) -> tuple[HeardWord, ...]: ...
 
 
 class Transcribe(Protocol):

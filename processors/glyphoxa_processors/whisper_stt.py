@@ -46,7 +46,8 @@ class WhisperSTT(FrameProcessor):
     waits for words that will not come. The audio ends here.
 
     Transcripts carry in their metadata the `segment` that they end in and whether they take the last final one's
-    place (`revises`); see `glyphoxa.turns.endpointing`.
+    place (`revises`), the `words` as the recogniser heard them, and where the recording begins in all the sound
+    (`sound_ms`); see `glyphoxa.turns.endpointing`.
 
     Args:
         glossary: Read when a turn begins and kept until it is over: names may change while the session goes on, but
@@ -188,16 +189,16 @@ class WhisperSTT(FrameProcessor):
         self._pace.took(self._clock() - began_ms)
         if heard.text.strip() and recording.stretch == self._audio.stretch:
             frame = InterimTranscriptionFrame(heard.text, self._player, time_now_iso8601(), result=heard)
-            self._mark(frame, recording)
+            self._mark(frame, recording, heard)
             await self.push_frame(frame)
         return heard
 
     async def _transcribe_finals(self) -> None:
         while True:
             final = await self._finals.get()
-            text, result = "", None
+            text, result, recording = "", None, final.recording
             try:
-                result = await self._transcribe(final)
+                result, recording = await self._transcribe(final)
                 text = result.text
             except Exception as error:  # the model's own; the turn must end all the same
                 await self.push_error(f"a transcript failed: {error}", exception=error)
@@ -206,12 +207,13 @@ class WhisperSTT(FrameProcessor):
             )
             # Words that were said are not taken back by an interruption.
             frame.interruptible = False
-            self._mark(frame, final.recording)
+            self._mark(frame, recording, result)
             if text.strip():
-                self._reported_stretch = final.recording.stretch
+                self._reported_stretch = recording.stretch
             await self.push_frame(frame)
 
-    async def _transcribe(self, final: _Final) -> Recognised:
+    async def _transcribe(self, final: _Final) -> tuple[Recognised, Recording]:
+        """What was heard, and in which part of the recording."""
         recording = final.recording
         heard = await final.early if final.early is not None else None
         if heard is None:
@@ -219,9 +221,13 @@ class WhisperSTT(FrameProcessor):
         while (rest := self._audio.without_what_is_over(recording)) is not None:
             recording = rest
             heard = await self._recogniser.final(_samples(recording), final.glossary)
-        return heard
+        return heard, recording
 
-    def _mark(self, frame: TranscriptionFrame | InterimTranscriptionFrame, recording: Recording) -> None:
+    def _mark(
+        self, frame: TranscriptionFrame | InterimTranscriptionFrame, recording: Recording, heard: Recognised | None
+    ) -> None:
+        frame.metadata["words"] = heard.words if heard is not None else ()
+        frame.metadata["sound_ms"] = recording.at // _BYTES_PER_MS
         frame.metadata["transcript_ms"] = self._clock()
         frame.metadata["segment"] = recording.segment
         frame.metadata["revises"] = recording.stretch == self._reported_stretch

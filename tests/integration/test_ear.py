@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +15,11 @@ from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import Store
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.utterance import HeardWord
+from glyphoxa.speech.alignment import words_of_text
 from glyphoxa_pipelines.parts import Pauses, now_ms
 from glyphoxa_processors.recogniser import Pcm
-from tests.support.pipecat_fakes import DEADLINE_S, Corrected, Scripted, listening
+from tests.support.pipecat_fakes import DEADLINE_S, Corrected, Scripted, Transcript, listening, put_right
 
 
 async def test_speech_becomes_a_turn() -> None:
@@ -39,6 +41,30 @@ async def test_the_eager_turn_has_the_words_of_the_final_one() -> None:
         assert eager.draft == ended.draft
         assert ended.draft.text == "Tell me about Glyphoxa."
         assert ended.draft.raw_text == "Tell me about glif oxa."
+
+
+async def test_what_the_recogniser_knows_of_each_word_arrives_with_the_turn() -> None:
+    """R-200: also for what is said after a breath, where it is heard again with what came before."""
+    told: list[tuple[str, Sequence[HeardWord]]] = []
+
+    def correct(text: str, *, heard: Sequence[HeardWord]) -> Corrected:
+        told.append((text, heard))
+        return put_right(text)
+
+    scripted = Scripted({100: "Tell me about glif oxa.", 200: "Tell me about glif oxa and her tower."})
+    async with listening(scripted, correct=correct, pauses=Pauses(end_of_turn_ms=2_000)) as play:
+        play.say(100)
+        first = (await play.until(EagerTurn)).draft
+        play.say(200)
+        draft = (await play.until(TurnEnded)).draft
+        await play.until(TurnEnded)
+    for each in (first, draft):
+        assert [each.raw_text[word.start : word.end] for word in each.words] == each.raw_text.split()
+        known = {each.text[w.start : w.end]: w for w in words_of_text(each.words, each.corrections)}
+        assert known["about"] == HeardWord(8, 13, 0.8, 200, 300)
+    assert {text[word.start : word.end] for text, heard in told for word in heard} >= {"Tell", "glif", "oxa."}
+    known = {first.text[w.start : w.end]: w for w in words_of_text(first.words, first.corrections)}
+    assert (known["Glyphoxa."].confidence, known["Glyphoxa."].from_ms, known["Glyphoxa."].to_ms) == (0.6, 300, 500)
 
 
 async def test_partial_transcripts_are_corrected_and_reach_recall_while_the_player_speaks() -> None:
@@ -99,7 +125,7 @@ async def test_a_recogniser_that_hangs_does_not_hold_the_turn_and_its_words_are_
 
 
 async def test_a_corrector_that_fails_leaves_the_words_as_they_were() -> None:
-    def broken(text: str) -> Corrected:
+    def broken(text: str, *, heard: Sequence[HeardWord]) -> Corrected:
         raise ValueError("no such table")
 
     async with listening(Scripted({100: "Yes."}), correct=broken) as play:
@@ -132,7 +158,12 @@ async def test_whoever_speaks_for_very_long_is_transcribed_in_parts() -> None:
             play.hear(100, ms=5_000)
             await play.ear.wait_until_drained()
         play.detect(speech=False)
-        assert (await play.until(TurnEnded)).draft.text == "And then. And then."
+        draft = (await play.until(TurnEnded)).draft
+    assert draft.text == "And then. And then."
+    assert [draft.raw_text[word.start : word.end] for word in draft.words] == ["And", "then.", "And", "then."]
+    times = [word.from_ms or 0 for word in draft.words]
+    assert times[:2] == [0, 100]
+    assert times[2] > 20_000  # the second part's sound begins where the first one's ended
 
 
 class Listens:
@@ -141,10 +172,10 @@ class Listens:
     def __init__(self) -> None:
         self.lengths_ms: list[int] = []
 
-    def __call__(self, pcm: Pcm, glossary: str, *, retry: bool) -> Corrected:
+    def __call__(self, pcm: Pcm, glossary: str, *, retry: bool) -> Transcript:
         self.lengths_ms.append(len(pcm) // 16)
         voices = [int(value) for value in pcm[np.flatnonzero(np.diff(pcm, prepend=pcm[:1] - 1))] if value]
-        return Corrected(" ".join(str(voice // 100) for voice in voices) + ".")
+        return Transcript(" ".join(str(voice // 100) for voice in voices) + ".")
 
 
 async def test_every_transcript_is_of_the_whole_turn() -> None:
@@ -214,7 +245,7 @@ async def test_speech_behind_what_was_transcribed_early_is_transcribed_too() -> 
 
     def transcribe(pcm, glossary, *, retry):  # type: ignore[no-untyped-def]
         lengths.append(len(pcm))
-        return Corrected(next(lines))
+        return Transcript(next(lines))
 
     async with listening(transcribe) as play:
         play.detect(speech=True)

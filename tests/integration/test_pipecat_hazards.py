@@ -36,12 +36,12 @@ from tests.support.pipecat_fakes import (
     ALICE,
     BOB,
     MIRA,
-    Corrected,
     Listening,
     ModelServer,
     Scripted,
     listening,
     model_server,
+    put_right,
     stage,
 )
 
@@ -87,7 +87,7 @@ class _Interrupts(FrameProcessor):
 @pytest.mark.parametrize(("corrected", "survives"), [(False, False), (True, True)])
 async def test_a_transcript_is_not_deleted_by_its_own_interruption(corrected: bool, survives: bool) -> None:
     gate = _Gate()
-    correct = [PhoneticCorrector(Corrected, clock=lambda: 0)] if corrected else []
+    correct = [PhoneticCorrector(put_right, clock=lambda: 0)] if corrected else []
     said = TranscriptionFrame("Hello Grimjaw.", "alice", "now", finalized=True)
     down, _ = await run_test(
         Pipeline([*correct, gate, _Interrupts(gate)]), frames_to_send=[said, VADUserStartedSpeakingFrame()]
@@ -222,7 +222,7 @@ async def test_no_graph_holds_a_parallel_pipeline(server: ModelServer) -> None:
 
 async def test_every_kind_of_transcript_is_corrected_alike() -> None:
     """A corrector that knows only the final one makes every answer prepared for the eager one useless."""
-    corrector = PhoneticCorrector(lambda text: Corrected(text.replace("glif oxa", "Glyphoxa")), clock=lambda: 0)
+    corrector = PhoneticCorrector(put_right, clock=lambda: 0)
     kinds = (InterimTranscriptionFrame, EagerTranscriptionFrame, TranscriptionFrame)
     down, _ = await run_test(corrector, frames_to_send=[kind("ask glif oxa", "alice", "now") for kind in kinds])
     heard = [frame for frame in down if isinstance(frame, kinds)]

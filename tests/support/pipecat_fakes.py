@@ -21,7 +21,7 @@ from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.domain.heard import EarEvent
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, TurnId
-from glyphoxa.domain.utterance import Correction
+from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa_pipelines.cascaded import build
 from glyphoxa_pipelines.ear import PipelineEar
@@ -228,9 +228,26 @@ def prompt(words: str, npc: Npc = GRIMJAW) -> Prompt:
     return Prompt(npc.id, messages, question=words, speaker_name="Alice")
 
 
+def put_right(text: str, *, heard: Sequence[HeardWord] = ()) -> Corrected:
+    correction = (
+        (Correction(at, at + 8, "glif oxa", "Glyphoxa", 1.0, "phonetic", "test"),)
+        if (at := text.find("glif oxa")) >= 0
+        else ()
+    )
+    return Corrected(text.replace("glif oxa", "Glyphoxa"), correction)
+
+
 @dataclass(frozen=True)
 class Transcript:
     text: str
+
+    @property
+    def words(self) -> tuple[HeardWord, ...]:
+        """Each 100 ms long; the model is less sure of each."""
+        spans = list(re.finditer(r"\S+", self.text))
+        return tuple(
+            HeardWord(*span.span(), round(1 - 0.1 * n, 1), 100 * n, 100 * n + 100) for n, span in enumerate(spans)
+        )
 
 
 class Scripted:
@@ -268,7 +285,7 @@ class Listening:
                 EarParts(
                     player=player,
                     stt=stt,
-                    correct=lambda text: Corrected(text.replace("glif oxa", "Glyphoxa")),
+                    correct=put_right,
                     on_partial=lambda _, text: self.partials.append(text),
                     listener=self._listen,
                     host=self.host,

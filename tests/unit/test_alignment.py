@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.utterance import Correction, HeardWord
-from glyphoxa.speech.alignment import SpokenWord, placed, shifted, words_of_text
+from glyphoxa.speech.alignment import SpokenWord, placed, words_of_text
 
 
 def heard(text: str, *confidences: float) -> tuple[HeardWord, ...]:
@@ -103,8 +103,8 @@ def test_a_word_that_is_nowhere_or_empty_costs_no_other_its_place() -> None:
 
 
 def test_times_are_dropped_when_it_is_unknown_how_they_move() -> None:
-    assert shifted([HeardWord(0, 2, 0.5, 10, 20)], places=5, ms=100) == (HeardWord(5, 7, 0.5, 110, 120),)
-    assert shifted([HeardWord(0, 2, 0.5, 10, 20)], places=5, ms=None) == (HeardWord(5, 7, 0.5),)
+    assert HeardWord(0, 2, 0.5, 10, 20).moved(places=5, ms=100) == HeardWord(5, 7, 0.5, 110, 120)
+    assert HeardWord(0, 2, 0.5, 10, 20).moved(places=5, ms=None) == HeardWord(5, 7, 0.5)
 
 
 LETTERS = st.text(alphabet="abCÄ'-,.é🐉", min_size=1, max_size=6)

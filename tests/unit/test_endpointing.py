@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.domain.utterance import Correction
+from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.turns.endpointing import (
     AskAgain,
     Endpointing,
@@ -302,6 +305,40 @@ def test_corrections_of_later_segments_keep_their_place_in_the_raw_text() -> Non
     (moved,) = eager.draft.corrections
     assert eager.draft.raw_text == "Well. Hello grim jaw."
     assert (moved.start, moved.end) == (12, 17)
+
+
+def with_words(text: str, *, sound_ms: int | None) -> Heard:
+    spans = [(found.start(), found.end()) for found in re.finditer(r"\S+", text)]
+    words = tuple(HeardWord(*span, 0.5, 100 * n, 100 * n + 100) for n, span in enumerate(spans))
+    return replace(heard(text), words=words, sound_ms=sound_ms)
+
+
+@pytest.mark.parametrize(
+    ("second_sound_ms", "times"),
+    [(9_000, [0, 100, 4_000, 4_100]), (None, [0, 100, None, None]), (200, [0, 100, None, None])],
+    ids=["known", "unknown", "connected anew"],
+)
+def test_words_of_later_segments_keep_their_place_and_their_time_if_it_is_known(
+    second_sound_ms: int | None, times: list[int | None]
+) -> None:
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    ear.on(Final(with_words("Well, now.", sound_ms=5_000), at_ms=1_500, closes=False))
+    ear.on(Paused(2_000, at_ms=2_200))
+    (eager,) = reports(ear.on(Final(with_words("Hello Grimjaw.", sound_ms=second_sound_ms), at_ms=2_300)))
+    assert isinstance(eager, EagerTurn)
+    draft = eager.draft
+    assert [draft.raw_text[word.start : word.end] for word in draft.words] == ["Well,", "now.", "Hello", "Grimjaw."]
+    assert [word.from_ms for word in draft.words] == times
+    (ended,) = [report for report in reports(ear.on(Tick(9_000))) if isinstance(report, TurnEnded)]
+    assert ended.draft.words == draft.words
+
+
+def test_a_transcript_that_takes_anothers_place_brings_its_own_words() -> None:
+    ear = paused_after("Hello Grimja.")
+    (eager,) = reports(ear.on(Final(with_words("Hello Grimjaw.", sound_ms=0), at_ms=2_310, revises=True)))
+    assert isinstance(eager, EagerTurn)
+    assert [word.start for word in eager.draft.words] == [0, 6]
 
 
 def test_a_greeting_waits_for_what_it_is_about() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from glyphoxa.domain.events import Degraded, NpcSpeaks, TableEvent, TurnFinished
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, MouthEvent
 from glyphoxa.npc.room import Move, Room
@@ -226,6 +228,16 @@ async def test_while_the_disk_is_full_the_table_plays_on_and_nothing_said_is_los
     await table.settle()
     assert [u.text for u in table.log.utterances.values()] == ["Grimjaw, remember this.", "Aye."]
     assert sum(isinstance(event, UtteranceKept) for event in table.events) == 2
+
+
+async def test_what_the_recogniser_knew_of_each_word_is_there_when_an_utterance_was_kept(table: TableOfTwins) -> None:
+    words = (HeardWord(0, 4, 0.9, 0, 300), HeardWord(5, 11, 0.4, 300, 700))
+    draft = replace(a_draft(BRAN, "Good evenin", end_ms=table.now_ms), words=words)
+    table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
+    table.room.mailbox.post(TurnEnded(draft, table.now_ms))
+    await table.settle()
+    (kept,) = [event.utterance for event in table.events if isinstance(event, UtteranceKept)]
+    assert kept.words == words
 
 
 async def test_a_turn_nobody_answers_is_recorded_too(table: TableOfTwins) -> None:

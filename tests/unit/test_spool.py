@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.memory.spool import Cursor, Spool
 from tests.support.builders import an_utterance
 
@@ -30,6 +32,15 @@ def test_what_was_appended_is_there_for_the_next_process_as_it_was(tmp_path: Pat
         spool.append(said)
     with Spool(tmp_path) as spool:
         assert [item.utterance for item in spool.pending()] == [said]
+
+
+def test_what_the_recogniser_knew_of_each_word_is_not_written(tmp_path: Path) -> None:
+    said = an_utterance("ask Grimjaw")
+    with Spool(tmp_path) as spool:
+        spool.append(replace(said, words=(HeardWord(0, 3, 0.9, 0, 100), HeardWord(4, 11, 0.3, 100, 400))))
+    with Spool(tmp_path) as spool:
+        assert [item.utterance for item in spool.pending()] == [said]
+    assert b"words" not in segments(tmp_path)[0].read_bytes()
 
 
 def test_what_is_acknowledged_does_not_come_back(tmp_path: Path) -> None:

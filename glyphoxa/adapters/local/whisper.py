@@ -31,7 +31,6 @@ from glyphoxa.adapters.local.mel import HOP, SAMPLE_RATE_HZ, Floats, LogMel
 from glyphoxa.adapters.local.whisper_words import Token, log_prob, token_times, utf8_of, within, words_of
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound
 from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.speech.alignment import shifted
 
 _PAD_FRAMES = 200
 _MIN_FRAMES = 500
@@ -135,7 +134,8 @@ class Whisper:
         for piece in _pieces(sound):
             if len(piece) >= _LEAST_SAMPLES and np.any(piece):
                 heard = self._piece(piece, glossary, retry=retry, times=times)
-                pieces.append(replace(heard, words=shifted(heard.words, places=0, ms=at * 1_000 // SAMPLE_RATE_HZ)))
+                from_ms = at * 1_000 // SAMPLE_RATE_HZ
+                pieces.append(replace(heard, words=tuple(w.moved(places=0, ms=from_ms) for w in heard.words)))
             at += len(piece)
         spoken = [piece for piece in pieces if piece.text]
         if not spoken:
@@ -220,7 +220,7 @@ def _joined(pieces: Sequence[Transcription]) -> Transcription:
     words: list[HeardWord] = []
     text = ""
     for piece in pieces:
-        words += shifted(piece.words, places=len(text) + 1 if text else 0)
+        words += (word.moved(places=len(text) + 1 if text else 0) for word in piece.words)
         text = f"{text} {piece.text}" if text else piece.text
     return Transcription(
         text,
