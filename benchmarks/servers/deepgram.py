@@ -1,15 +1,19 @@
 """Deepgram's WebSocket protocols: Nova (`/v1/listen`), Flux (`/v2/listen`) and Aura (`/v1/speak`).
 
-What is heard is scripted: the server cannot recognise speech. It counts the audio it gets, so that a script's
-events come at the same place of the stream in every run.
+The server cannot recognise speech. What is heard is scripted: it counts the audio it gets, so that a script's events
+come at the same place of the stream in every run. Or it knows voices: sound whose samples all have one value is one
+word, so that what is lost or said twice on the way is missing from, or twice in, the transcript.
+
+Key terms work: a word that has a wrong form is heard wrong by a connection that was not told to expect it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from aiohttp import WSMsgType, web
 
@@ -20,8 +24,11 @@ KEYTERM_TOKENS = 500
 
 @dataclass(frozen=True, slots=True)
 class Word:
+    """`unexpected`: what is heard instead by who was not given the word (without its punctuation) as a key term."""
+
     word: str
     confidence: float = 0.98
+    unexpected: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +57,32 @@ class Connection:
     messages: list[dict[str, Any]] = field(default_factory=list)
     """The client's control messages, in order."""
     audio_bytes: int = 0
+    keyterms: list[str] = field(default_factory=list)
+    """Those in force."""
+    bytes_per_ms: int = 32
+
+    @property
+    def heard_ms(self) -> int:
+        return self.audio_bytes // self.bytes_per_ms
+
+    def spelled(self, word: Word) -> Word:
+        if not word.unexpected or word.word.strip(".,!?") in self.keyterms:
+            return word
+        return replace(word, word=word.unexpected)
+
+
+OnConfigure = Literal["taken", "refused", "ignored", "hangs_up"]
 
 
 class DeepgramServer(LocalServer):
     """Args:
     script: What is heard, in order of `after_ms`, on each connection anew.
     on_finalize: What Nova still knew when the client asks for the final words; sent once.
-    configurable: Whether Nova takes new key terms on the open connection; older models do not.
-    hangs_up_after_ms: Drop the connection after so much audio.
+    voices: The word that samples of each value say.
+    on_configure: What Nova does with new key terms on the open connection. Older models refuse them; an endpoint that
+        does not know the message does one of the others.
+    max_keyterms: A connection with more is refused with HTTP 400, a Configure with more fails.
+    hangs_up_after_ms: Drop the first connection after so much audio.
     speech_ttfb_ms: Aura: to the first sound.
     """
 
@@ -66,7 +91,9 @@ class DeepgramServer(LocalServer):
         script: Sequence[Heard] = (),
         *,
         on_finalize: tuple[Word, ...] = (),
-        configurable: bool = True,
+        voices: Mapping[int, Word] | None = None,
+        on_configure: OnConfigure = "taken",
+        max_keyterms: int = KEYTERM_TOKENS,
         hangs_up_after_ms: int | None = None,
         speech_ttfb_ms: float = 0,
         key: str | None = None,
@@ -75,10 +102,14 @@ class DeepgramServer(LocalServer):
         super().__init__(key=key, refuse_with=refuse_with)
         self.script = script
         self.on_finalize = on_finalize
-        self.configurable = configurable
+        self.voices = voices or {}
+        self.on_configure = on_configure
+        self.max_keyterms = max_keyterms
         self.hangs_up_after_ms = hangs_up_after_ms
         self.speech_ttfb_ms = speech_ttfb_ms
         self.connections: list[Connection] = []
+        self.refused: list[list[str]] = []
+        """The key terms of each connection that had too many."""
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -88,28 +119,40 @@ class DeepgramServer(LocalServer):
         ]
 
     async def _nova(self, request: web.Request) -> web.StreamResponse:
-        return await self._listen(request, _NovaWords(self))
+        return await self._listen(request, _NovaWords)
 
     async def _flux(self, request: web.Request) -> web.StreamResponse:
-        return await self._listen(request, _FluxWords())
+        return await self._listen(request, _FluxWords)
 
-    async def _listen(self, request: web.Request, words: _NovaWords | _FluxWords) -> web.StreamResponse:
+    def too_many(self, keyterms: Sequence[str]) -> bool:
+        # The real count of tokens is not published; a word is at least one.
+        n_tokens = sum(len(term.split()) for term in keyterms)
+        return len(keyterms) > self.max_keyterms or n_tokens > KEYTERM_TOKENS
+
+    async def _listen(self, request: web.Request, kind: type[_NovaWords | _FluxWords]) -> web.StreamResponse:
         if (status := self.refusal(request)) is not None:
             return _refused(status)
+        if self.too_many(keyterms := request.query.getall("keyterm", [])):
+            self.refused.append(keyterms)
+            self.noted()
+            return _refused(400)
         connection = self._opened(request)
+        words = kind(self, connection)
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         for greeting in words.greeting():
             await socket.send_json(greeting)
         to_come = list(self.script)
-        bytes_per_ms = int(connection.query.get("sample_rate", ["16000"])[0]) * 2 / 1_000
         async for message in socket:
             if message.type is WSMsgType.BINARY:
                 connection.audio_bytes += len(message.data)
-                heard_ms = connection.audio_bytes / bytes_per_ms
-                while to_come and to_come[0].after_ms <= heard_ms:
+                while to_come and to_come[0].after_ms <= connection.heard_ms:
                     await socket.send_json(words.event(to_come.pop(0)))
-                if self.hangs_up_after_ms is not None and heard_ms >= self.hangs_up_after_ms:
+                for event in words.hear(message.data):
+                    await socket.send_json(event)
+                self.noted()
+                is_first = connection is self.connections[0]
+                if is_first and self.hangs_up_after_ms is not None and connection.heard_ms >= self.hangs_up_after_ms:
                     hang_up(request)
                     return socket
             elif message.type is WSMsgType.TEXT:
@@ -118,6 +161,9 @@ class DeepgramServer(LocalServer):
                 self.noted()
                 if control["type"] == "CloseStream":
                     break
+                if control["type"] == "Configure" and self.on_configure == "hangs_up":
+                    hang_up(request)
+                    return socket
                 for answer in words.answers(control):
                     await socket.send_json(answer)
         await socket.close()
@@ -150,33 +196,82 @@ class DeepgramServer(LocalServer):
 
     def _opened(self, request: web.Request) -> Connection:
         connection = Connection({key: request.query.getall(key) for key in request.query})
+        connection.keyterms = connection.query.get("keyterm", [])
+        connection.bytes_per_ms = int(connection.query.get("sample_rate", ["16000"])[0]) * 2 // 1_000
         self.connections.append(connection)
         self.noted()
         return connection
 
 
+class _Voices:
+    """Recognises the words of known voices, each when it is over."""
+
+    def __init__(self, server: DeepgramServer, connection: Connection) -> None:
+        self._voices = server.voices
+        self._connection = connection
+        self._voice = 0
+        self.words: list[Word] = []
+
+    def hear(self, pcm: bytes) -> bool:
+        """Whether a word was recognised."""
+        before = len(self.words)
+        for voice in array("h", pcm):
+            if voice != self._voice:
+                self.end_word()
+                self._voice = voice
+        return len(self.words) > before
+
+    def end_word(self) -> None:
+        if self._voice in self._voices:
+            self.words.append(self._connection.spelled(self._voices[self._voice]))
+        self._voice = 0
+
+
 class _NovaWords:
-    def __init__(self, server: DeepgramServer) -> None:
+    def __init__(self, server: DeepgramServer, connection: Connection) -> None:
         self._finalize = server.on_finalize
-        self._configurable = server.configurable
+        self._server = server
+        self._connection = connection
+        self._voices = _Voices(server, connection)
+        self._final_ms = 0
 
     def greeting(self) -> list[dict[str, Any]]:
         return []
 
     def event(self, heard: Heard) -> dict[str, Any]:
-        return _results(heard.words, is_final=heard.kind == "final", from_finalize=False)
+        return self._results(heard.words, is_final=heard.kind == "final", from_finalize=False)
+
+    def hear(self, pcm: bytes) -> list[dict[str, Any]]:
+        if not self._voices.hear(pcm):
+            return []
+        return [self._results(tuple(self._voices.words), is_final=False, from_finalize=False)]
 
     def answers(self, control: dict[str, Any]) -> list[dict[str, Any]]:
         if control["type"] == "Finalize":
             words, self._finalize = self._finalize, ()
-            return [_results(words, is_final=True, from_finalize=True)]
+            self._voices.end_word()
+            words, self._voices.words = (*words, *self._voices.words), []
+            return [self._results(words, is_final=True, from_finalize=True)]
         if control["type"] == "Configure":
-            if not self._configurable:
-                return [_configure_failure("CONFIGURE_KEYTERMS_NOT_SUPPORTED", "this model takes no new keyterms")]
-            if _too_many(control.get("keyterms") or []):
-                return [_configure_failure("CONFIGURE_KEYTERM_LIMIT_EXCEEDED", f"more than {KEYTERM_TOKENS} tokens")]
-            return [{"type": "ConfigureSuccess", "request_id": "r1", "keyterms": control.get("keyterms")}]
+            return self._configured(control.get("keyterms") or [])
         return []
+
+    def _configured(self, keyterms: list[str]) -> list[dict[str, Any]]:
+        if self._server.on_configure == "ignored":
+            return []
+        if self._server.on_configure == "refused":
+            return [_configure_failure("CONFIGURE_KEYTERMS_NOT_SUPPORTED", "this model takes no new keyterms")]
+        if self._server.too_many(keyterms):
+            return [_configure_failure("CONFIGURE_KEYTERM_LIMIT_EXCEEDED", f"more than {KEYTERM_TOKENS} tokens")]
+        self._connection.keyterms = keyterms
+        return [{"type": "ConfigureSuccess", "request_id": "r1", "keyterms": keyterms}]
+
+    def _results(self, words: tuple[Word, ...], *, is_final: bool, from_finalize: bool) -> dict[str, Any]:
+        spelled = tuple(map(self._connection.spelled, words))
+        from_ms, to_ms = self._final_ms, self._connection.heard_ms
+        if is_final:
+            self._final_ms = to_ms
+        return _results(spelled, is_final=is_final, from_finalize=from_finalize, from_ms=from_ms, to_ms=to_ms)
 
 
 def _configure_failure(code: str, description: str) -> dict[str, Any]:
@@ -184,7 +279,10 @@ def _configure_failure(code: str, description: str) -> dict[str, Any]:
 
 
 class _FluxWords:
-    def __init__(self) -> None:
+    def __init__(self, server: DeepgramServer, connection: Connection) -> None:
+        self._server = server
+        self._connection = connection
+        self._voices = _Voices(server, connection)
         self._turn = 0
         self._sequence = 0
         self._open: Heard | None = None
@@ -192,7 +290,14 @@ class _FluxWords:
     def greeting(self) -> list[dict[str, Any]]:
         return [{"type": "Connected", "request_id": "r1", "sequence_id": 0}]
 
+    def hear(self, pcm: bytes) -> list[dict[str, Any]]:
+        if not self._voices.hear(pcm):
+            return []
+        kind = "StartOfTurn" if self._open is None else "Update"
+        return [self.event(Heard(self._connection.heard_ms, kind, tuple(self._voices.words)))]
+
     def event(self, heard: Heard, *, trigger: str = "model") -> dict[str, Any]:
+        heard = replace(heard, words=tuple(map(self._connection.spelled, heard.words)))
         self._sequence += 1
         turn = self._turn
         self._open = heard
@@ -215,21 +320,23 @@ class _FluxWords:
 
     def answers(self, control: dict[str, Any]) -> list[dict[str, Any]]:
         if control["type"] == "ForceEndTurn" and self._open is not None:
+            if self._server.voices:
+                self._voices.end_word()
+                self._open = Heard(self._connection.heard_ms, "Update", tuple(self._voices.words))
+                self._voices.words = []
             return [self.event(replace(self._open, kind="EndOfTurn"), trigger="manual")]
         if control["type"] != "Configure":
             return []
-        if _too_many(control.get("keyterms") or []):
+        if self._server.too_many(control.get("keyterms") or []):
             description = f"more than {KEYTERM_TOKENS} tokens of keyterms"
             return [{"type": "ConfigureFailure", "request_id": "r1", "error_code": "LIMIT", "description": description}]
+        self._connection.keyterms = control.get("keyterms", self._connection.keyterms)
         return [{**control, "type": "ConfigureSuccess", "request_id": "r1"}]
 
 
-def _too_many(keyterms: Sequence[str]) -> bool:
-    # The real count is not published; a word is at least one token.
-    return sum(len(term.split()) for term in keyterms) > KEYTERM_TOKENS
-
-
-def _results(words: tuple[Word, ...], *, is_final: bool, from_finalize: bool) -> dict[str, Any]:
+def _results(
+    words: tuple[Word, ...], *, is_final: bool, from_finalize: bool, from_ms: int, to_ms: int
+) -> dict[str, Any]:
     transcript = " ".join(word.word for word in words)
     alternative = {
         "transcript": transcript,
@@ -248,8 +355,8 @@ def _results(words: tuple[Word, ...], *, is_final: bool, from_finalize: bool) ->
     return {
         "type": "Results",
         "channel_index": [0, 1],
-        "duration": 0.2 * len(words),
-        "start": 0.0,
+        "duration": (to_ms - from_ms) / 1_000,
+        "start": from_ms / 1_000,
         "is_final": is_final,
         "speech_final": is_final,
         "from_finalize": from_finalize,
@@ -264,6 +371,10 @@ def _results(words: tuple[Word, ...], *, is_final: bool, from_finalize: bool) ->
 
 def _refused(status: int) -> web.Response:
     code, message = {
+        400: (
+            "Bad Request",
+            f"Keyterm limit exceeded. The maximum number of tokens across all keyterms is {KEYTERM_TOKENS}.",
+        ),
         401: ("INVALID_AUTH", "Invalid credentials."),
         429: ("TOO_MANY_REQUESTS", "Too many requests. Please try again later."),
     }.get(status, ("INTERNAL_SERVER_ERROR", "An internal server error occurred."))

@@ -130,7 +130,7 @@ async def test_names_changed_in_quick_succession_are_sent_one_after_the_other_an
 
 async def test_an_endpoint_that_refuses_new_names_is_reconnected_with_them() -> None:
     """C-26."""
-    async with DeepgramServer(configurable=False) as server:
+    async with DeepgramServer(on_configure="refused") as server:
         stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
         async with RunningGraph(stt) as graph:
             await graph.send(keyterms_frame(["Vaelith"], stt=stt))

@@ -1,0 +1,109 @@
+"""Deepgram Flux for an ear: its turns end where the ear hears a pause."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from pipecat.frames.frames import Frame, VADUserStartedSpeakingFrame, VADUserStoppedSpeakingFrame
+from pipecat.processors.frame_processor import FrameDirection
+from pipecat.services.deepgram.flux.stt import DeepgramFluxSTTService
+
+from glyphoxa_processors.deepgram_connection import LONGEST_REPEATED_S, ONSET_S, bytes_per_s, is_refusal_of_the_request
+from glyphoxa_processors.deepgram_words import tell_words
+from glyphoxa_processors.keyterm_limit import KeytermLimit
+from glyphoxa_processors.unconfirmed import Unconfirmed
+
+
+class FluxStt(DeepgramFluxSTTService):
+    """Flux whose turns end where the ear hears a pause, and nowhere else (Deepgram: "bring your own turn detection").
+
+    Its own detection is switched off by `eot_threshold=1.0`; left on, it ends a turn up to seconds after the ear
+    has, or in the middle of one.
+
+    A connection that was lost is followed by one with the names of now, which hears first what the lost one did not
+    answer for.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._pause_unanswered = False
+        self._limit = KeytermLimit()
+        self._was_refused = False
+        self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
+        self._listener: object = None
+        """The connection that has been given everything before the next sound."""
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        match frame:
+            case VADUserStartedSpeakingFrame():
+                self._pause_unanswered = False
+            case VADUserStoppedSpeakingFrame():
+                self._pause_unanswered = True
+                await self._end_turn_at_pause()
+            case _:
+                pass
+
+    async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
+        tell_words(frame)
+        await super().push_frame(frame, direction)
+
+    async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame | None, None]:
+        if self._transport_is_active() and self._websocket is not self._listener:
+            self._listener = self._websocket
+            missed, step = self._unconfirmed.reopened(), bytes_per_s(self) // 10
+            for at in range(0, len(missed), step):
+                async for frame in super().run_stt(missed[at : at + step]):
+                    yield frame
+        self._unconfirmed.heard(audio)
+        if not self._user_speaking and not self._pause_unanswered:
+            self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
+        if self._websocket is self._listener:
+            async for frame in super().run_stt(audio):
+                yield frame
+        yield None
+
+    async def push_error(self, error_msg: str, exception: Exception | None = None, *args: Any, **kwargs: Any) -> None:
+        if is_refusal_of_the_request(exception) and self._limit.refused(self._keyterms()):
+            self._was_refused = True
+            return
+        await super().push_error(error_msg, exception, *args, **kwargs)
+
+    async def _connect_websocket(self) -> None:
+        self._was_refused = True
+        while self._was_refused:
+            self._was_refused = False
+            self._settings.keyterm = self._limit.fit(self._keyterms())  # type: ignore[attr-defined]
+            # pipecat writes it once: a connection that takes the place of a lost one would have the names of then.
+            self._websocket_url = f"{self._url}?{self._build_query_string()}"  # type: ignore[assignment]
+            await super()._connect_websocket()
+
+    async def _update_settings(self, delta: Any) -> dict[str, Any]:
+        if "keyterm" in delta.given_fields():
+            delta.keyterm = self._limit.fit(delta.keyterm)
+        return await super()._update_settings(delta)
+
+    async def _handle_message(self, data: dict[str, Any]) -> None:
+        why = f"{data.get('error_code')} {data.get('description')}".lower()
+        is_refusal = data.get("type") == "ConfigureFailure" and "keyterm" in why
+        if not is_refusal or not self._limit.refused(self._keyterms()):
+            await super()._handle_message(data)
+            return
+        self._settings.keyterm = self._limit.fit(self._keyterms())  # type: ignore[attr-defined]
+        self._reset_configure_state()
+        await self._send_configure({"keyterm"})
+
+    async def _handle_turn_info(self, data: dict[str, Any]) -> None:
+        self._unconfirmed.confirmed(int(data.get("audio_window_end", 0) * bytes_per_s(self)))
+        await super()._handle_turn_info(data)
+        # The words of a short "Aye." may reach us after the pause behind them.
+        await self._end_turn_at_pause()
+
+    async def _end_turn_at_pause(self) -> None:
+        if self._pause_unanswered and self._user_is_speaking and self._transport_is_active():
+            self._pause_unanswered = False
+            await self._transport_send_json({"type": "ForceEndTurn"})
+
+    def _keyterms(self) -> list[str]:
+        return list(self._settings.keyterm)  # type: ignore[attr-defined]

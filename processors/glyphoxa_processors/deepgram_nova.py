@@ -1,0 +1,227 @@
+"""Deepgram Nova for an ear: it answers each local pause, and new key terms reach it while it listens."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+from deepgram.listen.v1.types import (
+    ListenV1Configure,
+    ListenV1ConfigureFailure,
+    ListenV1ConfigureSuccess,
+    ListenV1Finalize,
+    ListenV1Results,
+)
+from loguru import logger
+from pipecat.frames.frames import Frame, TranscriptionFrame, VADUserStoppedSpeakingFrame
+from pipecat.processors.frame_processor import FrameDirection
+from pipecat.services.deepgram.stt import DeepgramSTTService
+from pipecat.services.stt_service import STTService
+from pipecat.utils.time import time_now_iso8601
+
+from glyphoxa_processors.deepgram_connection import LONGEST_REPEATED_S, ONSET_S, bytes_per_s, is_refusal_of_the_request
+from glyphoxa_processors.deepgram_words import tell_words
+from glyphoxa_processors.keyterm_limit import KeytermLimit
+from glyphoxa_processors.unconfirmed import Unconfirmed
+
+_ACKNOWLEDGED_WITHIN_S = 2.0
+_AT_ONCE_EVERY_S = 5.0
+"""A server that hangs up on everybody is not called again at once."""
+
+
+class NovaStt(DeepgramSTTService):
+    """Nova with key terms that change while it listens, and whose connections change without a word lost.
+
+    pipecat reconnects for any change of settings. Nova-3 takes new key terms on the open connection (since October
+    2026, not on regional endpoints), so a change of nothing else is sent there, one at a time and only the
+    newest. After a refusal or no answer, this connection and those after it take them by reconnecting.
+
+    pipecat would do that in the middle of speech or, once anybody has spoken, never: its sign that a turn is over is a
+    frame that an ear does not send. Here it is done when a pause has been answered. What no final transcript covers by
+    then, and what is said meanwhile, the new connection hears first.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._limit = KeytermLimit()
+        self._acknowledged: asyncio.Future[ListenV1ConfigureSuccess | ListenV1ConfigureFailure] | None = None
+        self._configuring: asyncio.Task[None] | None = None
+        self._reconnecting_task: asyncio.Task[None] | None = None
+        self._takes_configure = True
+        self._sent_keyterms: Sequence[str] = self._keyterms()
+        self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
+        self._listener: Any = None
+        """The connection that has been given everything before the next sound."""
+        self._pause_unanswered = False
+        self._reconnected_at_once_s = -math.inf
+
+    async def cleanup(self) -> None:
+        for task in (self._configuring, self._reconnecting_task):
+            if task is not None:
+                await self.cancel_task(task)
+        self._configuring = self._reconnecting_task = None
+        await super().cleanup()
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        if isinstance(frame, VADUserStoppedSpeakingFrame):
+            await self._catch_up()
+            self._pause_unanswered = True
+        await super().process_frame(frame, direction)
+
+    async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame | None, None]:
+        await self._catch_up()
+        self._unconfirmed.heard(audio)
+        if not self._user_speaking and not self._pause_unanswered:
+            self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
+        if self._open_socket() is None:
+            await self._reconnect_at_once()
+        elif self._open_socket() is self._listener:
+            async for frame in super().run_stt(audio):
+                yield frame
+        yield None
+
+    async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
+        tell_words(frame)
+        await super().push_frame(frame, direction)
+
+    async def push_error(self, error_msg: str, exception: Exception | None = None, *args: Any, **kwargs: Any) -> None:
+        if is_refusal_of_the_request(exception) and self._limit.refused(self._keyterms()):
+            return  # not an error yet: `_connection_handler` tries again
+        await super().push_error(error_msg, exception, *args, **kwargs)
+
+    async def _connection_handler(self) -> None:
+        while True:
+            self._sent_keyterms = self._limit.fit(self._keyterms())
+            self._settings.keyterm = self._sent_keyterms  # type: ignore[attr-defined]
+            await super()._connection_handler()
+            if self._limit.fit(self._keyterms()) == self._keyterms():
+                return
+
+    async def _update_settings(self, delta: Any) -> dict[str, Any]:
+        only_keyterms = set(delta.given_fields()) == {"keyterm"}
+        is_nova_3 = str(self._settings.model).startswith("nova-3")  # type: ignore[attr-defined]
+        if only_keyterms:
+            delta.keyterm = self._limit.fit(delta.keyterm)
+        if not (only_keyterms and is_nova_3 and self._takes_configure and self._open_socket()):
+            return await super()._update_settings(delta)
+        # Not super(): that one reconnects.
+        changed = await STTService._update_settings(self, delta)
+        if changed and self._configuring is None:
+            self._configuring = self.create_task(self._configure())
+        return changed
+
+    async def _configure(self) -> None:
+        socket = self._open_socket()
+        try:
+            while self._keyterms() != self._sent_keyterms:
+                keyterms = self._sent_keyterms = self._keyterms()
+                self._acknowledged = asyncio.get_running_loop().create_future()
+                await socket.send_configure(ListenV1Configure(keyterms=list(keyterms)))
+                async with asyncio.timeout(_ACKNOWLEDGED_WITHIN_S):
+                    answer = await self._acknowledged
+                if isinstance(answer, ListenV1ConfigureSuccess):
+                    continue
+                logger.warning("key terms refused: {} {}", answer.code, answer.description)
+                if "LIMIT" not in str(answer.code) or not self._limit.refused(keyterms):
+                    break
+                self._settings.keyterm = self._limit.fit(keyterms)  # type: ignore[attr-defined]
+            else:
+                return
+        except Exception as error:  # a socket that dies here, or an endpoint that does not know the message
+            logger.warning("key terms were not taken on the open connection: {}", type(error).__name__)
+        finally:
+            self._configuring = None
+        self._takes_configure = False
+        logger.info("from now on new names reach this recogniser by a reconnect at a pause")
+        if self._open_socket() is socket:  # another one was opened with them
+            await self._request_reconnect()
+
+    async def _request_reconnect(self) -> None:
+        """At the next pause that has been answered; at once between turns."""
+        self._need_reconnect = True
+        self._reconnect_if_quiet()
+
+    def _reconnect_if_quiet(self) -> None:
+        if self._need_reconnect and self._can_reconnect and self._reconnecting_task is None:
+            self._reconnecting_task = self.create_task(self._reconnect())
+
+    async def _reconnect(self) -> None:
+        try:
+            while self._need_reconnect and self._can_reconnect:
+                self._need_reconnect = False
+                await self._disconnect()
+                await self._connect()
+        except Exception as error:  # the sockets' own; pipecat's loop goes on trying
+            await self.push_error(f"could not reconnect: {error}", exception=error)
+        finally:
+            self._reconnecting_task = None
+
+    async def _reconnect_at_once(self) -> None:
+        """A connection was lost: the first new attempt does not wait the seconds that pipecat does."""
+        lost, self._listener = self._listener, None
+        now_s = asyncio.get_running_loop().time()
+        if (
+            lost is None
+            or self._reconnecting_task is not None
+            or now_s < self._reconnected_at_once_s + _AT_ONCE_EVERY_S
+        ):
+            return
+        self._reconnected_at_once_s = now_s
+        self._reconnecting_task = self.create_task(self._replace_connection())
+
+    async def _replace_connection(self) -> None:
+        try:
+            await self._disconnect()
+            await self._connect()
+        finally:
+            self._reconnecting_task = None
+        self._reconnect_if_quiet()
+
+    async def _catch_up(self) -> None:
+        socket = self._open_socket()
+        if socket is None or socket is self._listener:
+            return
+        self._listener = socket
+        missed, step = self._unconfirmed.reopened(), bytes_per_s(self) // 10
+        try:
+            for at in range(0, len(missed), step):
+                await socket.send_media(missed[at : at + step])
+            if self._pause_unanswered and not self._user_speaking:
+                self.request_finalize()
+                await socket.send_finalize(ListenV1Finalize(type="Finalize"))
+        except Exception as error:  # a socket that dies here; the next one hears it all again
+            logger.warning("a connection was lost as it opened: {}", type(error).__name__)
+
+    def _pause_answered(self) -> None:
+        self._pause_unanswered = False
+        if not self._user_speaking:
+            self._can_reconnect = True
+            self._reconnect_if_quiet()
+
+    async def _on_message(self, message: Any) -> None:
+        await super()._on_message(message)
+        if isinstance(message, ListenV1Results) and message.is_final:
+            self._unconfirmed.confirmed(int((message.start + message.duration) * bytes_per_s(self)))
+        match message:
+            case ListenV1ConfigureSuccess() | ListenV1ConfigureFailure():
+                if self._acknowledged is not None and not self._acknowledged.done():
+                    self._acknowledged.set_result(message)
+            case ListenV1Results(from_finalize=True) if not message.channel.alternatives[0].transcript:
+                # Everything was confirmed before the pause. pipecat says nothing then, and the ear would wait.
+                await self.push_frame(
+                    TranscriptionFrame("", self._user_id, time_now_iso8601(), result=message, finalized=True)
+                )
+            case _:
+                pass
+        if isinstance(message, ListenV1Results) and message.from_finalize:
+            self._pause_answered()
+
+    def _open_socket(self) -> Any:
+        """The SDK's connection, or None while there is none. pipecat types it as None for ever."""
+        return self._connection
+
+    def _keyterms(self) -> list[str]:
+        keyterms: object = self._settings.keyterm  # type: ignore[attr-defined]
+        return list(keyterms) if isinstance(keyterms, list | tuple) else []
