@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from loguru import logger
 from pipecat.audio.vad.silero import SileroVADAnalyzer
 from pipecat.audio.vad.vad_analyzer import VADState
-from pipecat.frames.frames import InputAudioRawFrame
+from pipecat.frames.frames import (
+    Frame,
+    InputAudioRawFrame,
+    VADUserStartedSpeakingFrame,
+    VADUserStoppedSpeakingFrame,
+)
 from pipecat.processors.audio.vad_processor import VADProcessor
 from pipecat.processors.frame_processor import FrameProcessor
 
@@ -36,6 +42,19 @@ class Detector(SileroVADAnalyzer):
         return state
 
 
+class PauseFinder(VADProcessor):
+    """Tells when speech began and paused by the ear's clock; pipecat's own stamps are the machine's."""
+
+    def __init__(self, detector: Detector, *, clock: Callable[[], int], **kwargs: Any) -> None:
+        super().__init__(vad_analyzer=detector, **kwargs)
+        self._clock = clock
+
+    async def broadcast_frame(self, frame_cls: type[Frame], **kwargs: Any) -> None:
+        if issubclass(frame_cls, VADUserStartedSpeakingFrame | VADUserStoppedSpeakingFrame):
+            kwargs["timestamp"] = self._clock() / 1_000
+        await super().broadcast_frame(frame_cls, **kwargs)
+
+
 def processors(parts: EarParts) -> list[FrameProcessor]:
     """The graph, in the order of the frames. The detector and the recogniser belong to this human alone."""
     player, clock, pauses = parts.player.id, parts.clock, parts.pauses
@@ -53,7 +72,7 @@ def processors(parts: EarParts) -> list[FrameProcessor]:
     )
     detector = Detector(params=vad)
     return [
-        VADProcessor(vad_analyzer=detector),
+        PauseFinder(detector, clock=clock),
         parts.stt,
         PhoneticCorrector(parts.correct, clock=clock),
         KeywordPrefetcher(player, parts.on_partial),

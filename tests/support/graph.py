@@ -15,7 +15,7 @@ from pipecat.workers.runner import WorkerRunner
 
 F = TypeVar("F", bound=Frame)
 
-_PATIENCE_S = 10
+_PATIENCE_S = 60
 """How long a test waits for what must come. Only a failing test ever waits so long."""
 
 

@@ -6,8 +6,9 @@ import asyncio
 import json
 import re
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from pipecat.frames.frames import Frame, VADUserStartedSpeakingFrame, VADUserSto
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.campaign import Npc, Player
-from glyphoxa.domain.heard import EarEvent
+from glyphoxa.domain.heard import EarEvent, NothingSaid, TurnEnded
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, TurnId
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.npc.mouth import Finished, MouthEvent
@@ -31,7 +32,8 @@ from glyphoxa_pipelines.parts import EarParts, MouthParts, Pauses, now_ms
 from glyphoxa_processors.local_services import make_llm, make_stt, make_tts
 from glyphoxa_processors.recogniser import Recogniser, Transcribe
 
-DEADLINE_S = 10
+DEADLINE_S = 60
+"""Only there to end a hang."""
 GRIMJAW = Npc(NpcId("grimjaw"), EntityId("grimjaw"), "Grimjaw", "You are Grimjaw, a smith.")
 MIRA = Npc(NpcId("mira"), EntityId("mira"), "Mira", "You are Mira, an innkeeper.")
 ALICE = Player(PlayerId("alice"), "Alice")
@@ -271,15 +273,47 @@ class Scripted:
         return Transcript(self.lines.get(voice, ""))
 
 
+class AudioClock:
+    """An ear's clock that goes on with the sound it hears: however long the machine takes, no time has passed.
+
+    Behind the sound it `flows`, as silence would.
+    """
+
+    def __init__(self) -> None:
+        self._ms = now_ms()
+        self._flows_from_ns: int | None = None
+
+    def __call__(self) -> int:
+        if self._flows_from_ns is None:
+            return self._ms
+        return self._ms + (time.monotonic_ns() - self._flows_from_ns) // 1_000_000
+
+    def advance(self, ms: int) -> None:
+        self._ms += ms
+
+    @contextmanager
+    def flowing(self) -> Iterator[None]:
+        self._flows_from_ns = time.monotonic_ns()
+        try:
+            yield
+        finally:
+            self._ms, self._flows_from_ns = self(), None
+
+
 class Listening:
-    """One ear on a real graph. The detector's verdicts are given, the sound is counted."""
+    """One ear on a real graph. The detector's verdicts are given, the sound is counted.
+
+    Time goes on with the sound, and while the end of a turn is waited for.
+    """
 
     def __init__(self, recogniser: Recogniser, *, player: Player = ALICE, **changes: Any) -> None:
         self.host: Host = changes.pop("host", None) or Host()
         self.events: list[EarEvent] = []
         self.partials: list[str] = []
+        self.clock = AudioClock()
+        self._recogniser = recogniser
         self._news = asyncio.Event()
-        stt = make_stt(player.id, recogniser, glossary=lambda: "Eldrinax", clock=now_ms)
+        stt = make_stt(player.id, recogniser, glossary=lambda: "Eldrinax", clock=self.clock)
         self.ear = PipelineEar(
             replace(
                 EarParts(
@@ -289,7 +323,9 @@ class Listening:
                     on_partial=lambda _, text: self.partials.append(text),
                     listener=self._listen,
                     host=self.host,
-                    pauses=Pauses(end_of_turn_ms=220, unfinished_ms=260, final_within_ms=400),
+                    # The detector's pause is 250 ms: an eager turn comes before the end of the turn.
+                    pauses=Pauses(end_of_turn_ms=300, unfinished_ms=340, final_within_ms=1_000 * DEADLINE_S),
+                    clock=self.clock,
                 ),
                 **changes,
             )
@@ -300,15 +336,23 @@ class Listening:
         self._news.set()
 
     async def until(self, kind: type[EarEvent], n: int = 1) -> Any:
+        ends_a_turn = kind in (TurnEnded, NothingSaid)
         async with asyncio.timeout(DEADLINE_S):
-            while len(found := [event for event in self.events if isinstance(event, kind)]) < n:
-                self._news.clear()
-                await self._news.wait()
+            with self.clock.flowing() if ends_a_turn else nullcontext():
+                return await self._until(kind, n)
+
+    async def _until(self, kind: type[EarEvent], n: int) -> EarEvent:
+        while len(found := [event for event in self.events if isinstance(event, kind)]) < n:
+            self._news.clear()
+            await self._news.wait()
         return found[n - 1]
 
     def detect(self, *, speech: bool) -> None:
-        frame = VADUserStartedSpeakingFrame(start_secs=0.2) if speech else VADUserStoppedSpeakingFrame(stop_secs=0.2)
-        self.send(frame)
+        at_s = self.clock() / 1_000
+        if speech:
+            self.send(VADUserStartedSpeakingFrame(start_secs=0.2, timestamp=at_s))
+        else:
+            self.send(VADUserStoppedSpeakingFrame(stop_secs=0.2, timestamp=at_s))
 
     def send(self, frame: Frame) -> None:
         line = self.ear._line
@@ -317,6 +361,15 @@ class Listening:
 
     def hear(self, voice: int, *, ms: int) -> None:
         self.ear.hear(np.full(16 * ms, voice, dtype=np.int16).tobytes())
+        self.clock.advance(ms)
+
+    async def until_at_rest(self) -> None:
+        """Until the graph is, and the recogniser has nothing left to do."""
+        await self.ear.wait_until_drained()
+        while self._recogniser.is_busy:
+            # It has one thread: whatever was asked before is done then.
+            await asyncio.get_running_loop().run_in_executor(self._recogniser._executor, int)
+            await self.ear.wait_until_drained()
 
     def say(self, voice: int, *, ms: int = 600) -> None:
         self.hear(voice, ms=300)

@@ -39,7 +39,7 @@ from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa_pipelines.webrtc import build
 
 TONE_HZ = 660
-WITHIN_S = 20
+WITHIN_S = 60
 CHUNK_MS = 20
 SESSION = SessionId("evening-1")
 LOUD = 400
