@@ -1,0 +1,156 @@
+"""Names change while others read them; what they see then."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.speech.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.name_book import NameBook
+from glyphoxa.speech.words import fold
+
+MAREK = Entry("Marek", EntityId("marek"), "npc")
+GRIMJAW = Entry("Grimjaw", EntityId("grimjaw"), "npc")
+
+# Few spellings, so that entries want the same ones; some equal but for case and accents, some with titles.
+TEXTS = st.sampled_from(
+    ["Marek", "marek", "Márek", "Mayor Holt", "Holt", "Orla Holt", "The Gilded Eel", "Gilded Eel", "It", "X", "😀",
+     "Grondheim Keep", "Grondheim", "Grond", "Eldrinax", "Elder Nax", "elder nacks", "Mára the Bold of Whispers", ""]
+)  # fmt: skip
+ENTRIES = st.builds(
+    Entry,
+    TEXTS,
+    st.sampled_from([EntityId(each) for each in "abcdef"]),
+    st.sampled_from(["npc", "location", "item", ""]),
+    st.lists(TEXTS, max_size=2).map(tuple),
+    st.lists(TEXTS, max_size=2).map(tuple),
+)
+CHANGES = st.lists(
+    st.one_of(
+        ENTRIES,
+        st.sampled_from([EntityId(each) for each in "abcdef"]),
+        st.tuples(st.sampled_from([EntityId(each) for each in "abcdef"]), TEXTS),
+    ),
+    max_size=12,
+)
+
+
+def observed(gazetteer: Gazetteer) -> tuple[object, ...]:
+    """All that a reader can see of a gazetteer."""
+    said = "Marek Holt, elder nacks of Grondheim Keep saw It. X, the gilded eel! grond heim"
+    looked_up = []
+    for heard in ("marek", "elderaks", "grontheim", "gildideel", "orlaholt"):
+        codes = gazetteer.coder(heard) if gazetteer.coder else ()
+        sound = gazetteer.sounder(heard)
+        looked_up.append((gazetteer.alike(heard, codes, sound, limit=4), gazetteer.same_sound(codes)))
+    return (
+        gazetteer.entries,
+        gazetteer.names,
+        dict(gazetteer.by_joined),
+        dict(gazetteer.by_code),
+        gazetteer.widest,
+        gazetteer.longest,
+        gazetteer.glossary(limit=3),
+        gazetteer.mentions(said),
+        looked_up,
+    )
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr"])
+@given(begun_with=st.lists(ENTRIES, max_size=4), changes=CHANGES)
+@settings(max_examples=60, deadline=None)
+def test_names_that_grew_one_by_one_are_as_if_built_at_once(
+    language: str, begun_with: list[Entry], changes: list[object]
+) -> None:
+    book = NameBook(Gazetteer.build(begun_with, language=language))
+    for change in changes:
+        before, seen = book.current, observed(book.current)
+        match change:
+            case Entry():
+                book.put(change)
+            case (str(entity_id), str(form)):
+                (book.unlearn if len(form) % 2 else book.learn)(EntityId(entity_id), form)
+            case _:
+                book.remove(EntityId(str(change)))
+        assert observed(before) == seen
+        assert observed(book.current) == observed(Gazetteer.build(book.current.entries, language=language))
+
+
+def test_when_the_first_of_equal_names_goes_the_next_one_takes_its_place() -> None:
+    names = Gazetteer.build([MAREK, Entry("márek", EntityId("innkeeper"), "npc")])
+    assert names.by_joined["marek"].entity_id == "marek"
+    assert names.without(EntityId("marek")).by_joined["marek"].text == "márek"
+
+
+def test_an_entry_that_changes_keeps_its_place() -> None:
+    names = Gazetteer.build([MAREK, GRIMJAW]).with_entry(Entry("Marek Dorn", EntityId("marek"), "npc"))
+    assert names.glossary() == "Names: Marek Dorn, Grimjaw."
+
+
+def test_a_reader_keeps_the_names_it_took() -> None:
+    book = NameBook(Gazetteer.build([MAREK]))
+    taken = book.current
+    book.put(GRIMJAW)
+    book.remove(EntityId("marek"))
+    assert [m.name.text for m in taken.mentions("Marek and Grimjaw")] == ["Marek"]
+    assert [m.name.text for m in book.current.mentions("Marek and Grimjaw")] == ["Grimjaw"]
+
+
+def test_listeners_are_told_after_a_change_until_they_have_enough() -> None:
+    book = NameBook(Gazetteer.build([MAREK]))
+    told: list[Gazetteer] = []
+    stop = book.subscribe(told.append)
+    book.put(GRIMJAW)
+    assert told == [book.current]
+    stop()
+    stop()
+    book.remove(EntityId("marek"))
+    assert len(told) == 1
+
+
+def test_nobody_is_told_of_a_change_that_changes_nothing() -> None:
+    book = NameBook(Gazetteer.build([MAREK]))
+    told: list[Gazetteer] = []
+    book.subscribe(told.append)
+    book.put(MAREK)
+    book.remove(EntityId("nobody"))
+    book.learn(EntityId("nobody"), "Finland")
+    book.unlearn(EntityId("marek"), "Finland")
+    with book.together():
+        pass
+    assert told == []
+
+
+def test_many_changes_together_are_told_as_one() -> None:
+    book = NameBook(Gazetteer.build([]))
+    told: list[Gazetteer] = []
+    book.subscribe(told.append)
+    with book.together():
+        book.put(MAREK)
+        book.put(GRIMJAW)
+    assert told == [book.current]
+    assert [name.text for name in told[0].names] == ["Marek", "Grimjaw"]
+
+
+def test_what_is_learned_can_be_taken_back_however_it_is_spelled() -> None:
+    """R-201"""
+    book = NameBook(Gazetteer.build([GRIMJAW]))
+    book.learn(EntityId("grimjaw"), "Grim Joe")
+    book.learn(EntityId("grimjaw"), "grimjoe")
+    assert book.current.by_joined["grimjoe"].kind == "learned"
+    assert book.current.entries[0].learned == ("Grim Joe",)
+    book.unlearn(EntityId("grimjaw"), "GRIM JOE")
+    assert "grimjoe" not in book.current.by_joined
+
+
+def test_a_new_description_of_an_entity_keeps_what_was_learned_for_it() -> None:
+    book = NameBook(Gazetteer.build([GRIMJAW]))
+    book.learn(EntityId("grimjaw"), "Grim Joe")
+    book.put(Entry("Grimjaw", EntityId("grimjaw"), "npc", ("the smith",)))
+    assert {"grimjoe", "thesmith"} <= book.current.by_joined.keys()
+
+
+def test_all_names_can_be_replaced_at_once() -> None:
+    book = NameBook(Gazetteer.build([MAREK], language="de"))
+    book.replace_all([GRIMJAW])
+    assert ([name.joined for name in book.current.names], book.current.language) == ([fold("Grimjaw")], "de")
