@@ -66,7 +66,9 @@ def _sounder(spellings: Mapping[str, str]) -> Sounder:
         if letter in _SOUNDS:
             known.append((letter, letter))
     patterns = {
-        letter: re.compile("|".join(f"({spelling})" for spelling, _ in known)) for letter, known in listed.items()
+        letter: re.compile("|".join(f"({spelling})" for spelling, _ in known))
+        for letter, known in listed.items()
+        if known  # without rules of a language nobody knows how "c", "q" and "x" sound
     }
     signs = {
         letter: ["".join(_SOUNDS[sound] for sound in sounds) for _, sounds in known] for letter, known in listed.items()
