@@ -48,8 +48,7 @@ class Matcher:
     def __init__(self, gazetteer: Gazetteer, *, caution: float = 0.0) -> None:
         self._gazetteer = gazetteer
         self._caution = caution
-        self._index = _Index(gazetteer)
-        self._longest_heard = int(self._index.longest / _LEAST_LENGTH_RATIO)
+        self._longest_heard = int(gazetteer.longest / _LEAST_LENGTH_RATIO)
         # A partial transcript repeats the words of the one before it: their likenesses are remembered.
         self._similar = lru_cache(_REMEMBERED)(self._search)
 
@@ -128,11 +127,12 @@ class Matcher:
         gazetteer = self._gazetteer
         codes = gazetteer.coder(heard) if gazetteer.coder else ()
         if only_same_sound:
-            candidates = self._index.same_sound(codes)
+            candidates: Sequence[Name] = gazetteer.same_sound(codes)
+            sound = gazetteer.sounder(heard) if candidates else ""
         else:
-            candidates = self._index.alike(heard, limit=_MOST_CANDIDATES)
-        its_sound, sound = self._index.sounder(heard), self._index.sounder
-        found = [(name, Likeness.of(heard, its_sound, name.joined, sound(name.joined)).overall) for name in candidates]
+            sound = gazetteer.sounder(heard)
+            candidates = gazetteer.alike(heard, codes, sound, limit=_MOST_CANDIDATES)
+        found = [(name, Likeness.of(heard, sound, name.joined, name.sound).overall) for name in candidates]
         return tuple(sorted((each for each in found if each[1] >= _LEAST_OF_ALL), key=lambda each: -each[1]))
 
     def _is_plausible(self, search: _Search, first: int, last: int, heard: str, name: Name) -> bool:
@@ -187,39 +187,10 @@ class Matcher:
             pairs = [("".join(heard), "".join(wanted))]
         else:
             return True  # nothing in common word by word: the whole was compared already
-        sound = self._index.sounder
+        sound = self._gazetteer.sounder
         return all(
             Likeness.of(one, sound(one), other, sound(other)).overall >= _LEAST_OF_A_PART for one, other in pairs
         )
-
-
-class _Index:
-    def __init__(self, gazetteer: Gazetteer) -> None:
-        from glyphoxa.speech.sounds import sounder_for
-
-        self.sounder = lru_cache(100_000)(sounder_for(gazetteer.language))
-        self.names = [n for n in gazetteer.names if n.kind != "learned" and len(n.joined) >= _SHORTEST]
-        self.sounds = [self.sounder(n.joined) for n in self.names]
-        self.gazetteer = gazetteer
-        self.longest = max((len(n.joined) for n in self.names), default=0)
-
-    def same_sound(self, codes):
-        return list(dict.fromkeys(n for c in codes for n in self.gazetteer.by_code.get(c, ())))
-
-    def alike(self, heard, limit):
-        from rapidfuzz import process
-        from rapidfuzz.distance import Levenshtein
-
-        return [
-            self.names[at]
-            for _, _, at in process.extract(
-                self.sounder(heard),
-                self.sounds,
-                scorer=Levenshtein.normalized_similarity,
-                score_cutoff=0.45,
-                limit=limit,
-            )
-        ]
 
 
 @dataclass(frozen=True, slots=True)
