@@ -53,7 +53,9 @@ class Kind:
     @property
     def only_same_sound(self) -> bool:
         """Only names that sound exactly so come into question; any other would be chance."""
-        return self.suspicion is Suspicion.ORDINARY and self.standing is Standing.WITHIN
+        if self.standing is not Standing.WITHIN:
+            return False
+        return self.suspicion is Suspicion.ORDINARY or self.holds_stop_word
 
 
 # Least likeness: alone, set off, within a sentence. Above 1: never.
@@ -67,7 +69,7 @@ _LEAST = {
     (Suspicion.CAPITAL, "with a stop word"): (0.65, 0.68, 0.76),
     (Suspicion.ORDINARY, "one"): (0.73, 0.80, _NEVER),
     (Suspicion.ORDINARY, "several"): (0.62, 0.72, 0.78),
-    (Suspicion.ORDINARY, "with a stop word"): (0.72, 0.80, 0.90),
+    (Suspicion.ORDINARY, "with a stop word"): (0.72, 0.80, _NEVER),
 }
 _RARE = 50
 _RARE_WORD = -0.03

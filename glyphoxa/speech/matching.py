@@ -29,12 +29,19 @@ _KINDS_OF_THINGS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Traits:
-    """What the vocabulary says of a word. `is_fixed`: it is part of a name that is spelled right."""
+    """What is known of a word.
+
+    Attributes:
+        is_fixed: It is part of a name that is spelled right.
+        begins: More than a space stands before it.
+        rarity: See `Vocabulary.rarity`.
+    """
 
     is_stop: bool
     is_odd: bool
     is_capital: bool
     is_fixed: bool
+    begins: bool
     rarity: int
 
 
@@ -86,17 +93,28 @@ class Matcher:
         return len(name.joined) >= 6
 
     def _alike(self, search: _Search) -> Iterator[Match]:
-        spoken = search.spoken
-        for first in range(len(spoken)):
+        spoken, traits = search.spoken, search.traits
+        widest, longest, n = self._gazetteer.widest, self._longest_heard, len(spoken)
+        for first, opening in enumerate(traits):
             stem = ""
-            for last in range(first, min(first + self._gazetteer.widest, len(spoken))):
-                word = spoken[last]
+            is_loud = holds_stop_word = False
+            for last in range(first, min(first + widest, n)):
+                word, its = spoken[last], traits[last]
                 if last > first and not word.joins:
                     break
                 joined = stem + word.folded
-                if len(joined) > self._longest_heard:
+                if len(joined) > longest:
                     break
                 stem += word.full
+                is_loud = is_loud or its.is_odd or its.is_capital
+                holds_stop_word = holds_stop_word or its.is_stop
+                # Most windows of a sentence are ordinary words within it: those are not worth another thought.
+                if not (
+                    is_loud
+                    or (last > first and not holds_stop_word)
+                    or (opening.begins and (last + 1 == n or traits[last + 1].begins))
+                ):
+                    continue
                 if len(joined) >= _SHORTEST and (match := self._match(search, first, last, joined)) is not None:
                     yield match
 
@@ -171,6 +189,7 @@ class Matcher:
             is_odd=is_odd and not is_fixed,
             is_capital=is_capital and not is_fixed,
             is_fixed=is_fixed,
+            begins=not word.joins,
             rarity=rarity,
         )
 
@@ -237,7 +256,7 @@ class _Search:
         spoken, after = self.spoken, last + 1
         if spoken[first].opens and (after == len(spoken) or spoken[after].opens):
             return Standing.ALONE
-        is_set_off = not spoken[first].joins and (after == len(spoken) or not spoken[after].joins)
+        is_set_off = self.traits[first].begins and (after == len(spoken) or self.traits[after].begins)
         return Standing.SET_OFF if is_set_off else Standing.WITHIN
 
 
