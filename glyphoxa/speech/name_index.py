@@ -17,6 +17,7 @@ from itertools import zip_longest
 from operator import itemgetter
 from typing import TypeVar
 
+import numpy as np
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from glyphoxa.speech.naming import Name
@@ -29,6 +30,8 @@ LEAST_LENGTH_RATIO = 0.6
 _LOOKED_AT = 40
 _CHUNK_BITS = 8
 _CHUNK = 1 << _CHUNK_BITS
+
+_normalized = Levenshtein.normalized_similarity
 
 _Chunk = tuple[Name | None, ...]
 _Key = TypeVar("_Key")
@@ -87,7 +90,10 @@ class NameIndex:
             codes: Its phonetic codes; none where the language has no coder.
             sound: How it sounds, sign by sign; see `glyphoxa.speech.sounds`.
         """
-        scored = [(-_likeness(heard, sound, name), name.joined, name) for name in self._looked_at(heard, codes)]
+        by_sound = [(-_normalized(sound, name.sound), name.joined, name) for name in self._looked_at(heard, codes)]
+        by_sound.sort(key=itemgetter(0, 1))
+        # Half of the worth is in the sound: what does not sound alike need not be spelled out.
+        scored = [(-_likeness(heard, name, -unlike), joined, name) for unlike, joined, name in by_sound[: 2 * limit]]
         scored.sort(key=itemgetter(0, 1))
         return [name for _, _, name in scored[:limit]]
 
@@ -248,23 +254,16 @@ def _added(sets: list[int]) -> list[int]:
 
 
 def _places(names: int) -> Iterator[int]:
-    octets = names.to_bytes((names.bit_length() + 7) >> 3, "little")
-    rest = octets.lstrip(b"\0")
-    at = len(octets) - len(rest)
-    while rest:
-        octet = rest[0]
-        while octet:
-            bit = octet & -octet
-            yield (at << 3) + bit.bit_length() - 1
-            octet ^= bit
-        skipped = len(rest)
-        rest = rest[1:].lstrip(b"\0")
-        at += skipped - len(rest)
+    words = np.frombuffer(names.to_bytes(((names.bit_length() + 63) >> 6) << 3, "little"), dtype="<u8")
+    used = words.nonzero()[0]
+    for at, rest in zip(used.tolist(), words[used].tolist(), strict=True):
+        left = rest
+        while left:
+            bit = left & -left
+            yield (at << 6) + bit.bit_length() - 1
+            left ^= bit
 
 
-def _likeness(heard: str, sound: str, name: Name) -> float:
-    return (
-        0.5 * Levenshtein.normalized_similarity(sound, name.sound)
-        + 0.3 * Levenshtein.normalized_similarity(heard, name.joined)
-        + 0.2 * JaroWinkler.similarity(heard, name.joined)
-    )
+def _likeness(heard: str, name: Name, sound: float) -> float:
+    joined = name.joined
+    return 0.5 * sound + 0.3 * _normalized(heard, joined) + 0.2 * JaroWinkler.similarity(heard, joined)
