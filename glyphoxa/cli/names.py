@@ -141,7 +141,7 @@ async def _suggestions(desk: _Desk, _options: argparse.Namespace) -> int:
         print("nothing waits for your word")
         return 0
     table = _table("heard", "name", "times", "why")
-    for pair in pairs:
+    for pair in pairs[:_MOST_SHOWN]:
         steps = await desk.kept.history(desk.campaign, heard=pair.heard, limit=_MOST_SHOWN)
         why = [f"{happened.step.by}: {happened.step.why}" for happened in steps if happened.step.why]
         table.add_row(
@@ -151,6 +151,8 @@ async def _suggestions(desk: _Desk, _options: argparse.Namespace) -> int:
             Text("; ".join(dict.fromkeys(why))),
         )
     _show(table)
+    if len(pairs) > _MOST_SHOWN:
+        print(f"and {len(pairs) - _MOST_SHOWN} that were heard less often")
     return 0
 
 

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from glyphoxa.domain.errors import InvalidInput, NotFound
+from loguru import logger
+
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
+from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.ports import LearnedNames
 from glyphoxa.speech.gazetteer import Gazetteer
 from glyphoxa.speech.learning import ENOUGH_OF_ORDINARY_WORDS, AlreadyTaken, Happened, LearnedName, Step
-from glyphoxa.speech.wrong_forms import Proof, Uses, as_heard, is_ordinary, objection, warning
+from glyphoxa.speech.spelled_out import SpelledOut
+from glyphoxa.speech.wrong_forms import (
+    Proof,
+    Uses,
+    as_heard,
+    is_ordinary,
+    objection,
+    proofs_of,
+    too_short_or_long,
+    warning,
+)
+
+_MOST_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +68,13 @@ class NameLearning:
             ) from None
 
     async def reject(self, heard: str, entity: EntityId, *, why: str = "") -> LearnedName:
-        """The DM says no: it ends, and is not suggested again."""
+        """The DM says no: it ends, and is not suggested again.
+
+        Raises:
+            InvalidInput: This is no form that could be kept.
+        """
+        if (problem := too_short_or_long(heard)) is not None:
+            raise InvalidInput(f"{_shown(heard)} cannot be a wrong form: it {problem}")
         return await self.store.record(self.campaign, heard, Step("rejected", entity, "dm", why, self.now_ms()))
 
     async def undo(self, heard: str | None = None) -> Happened:
@@ -72,8 +93,7 @@ class NameLearning:
         """Take what talk has proved; return the pairs that it was about. What must not be learned is left out."""
         pairs: list[LearnedName] = []
         for proof in proofs:
-            meant, uses = await self._meant(proof)
-            if objection(proof.heard, proof.entity_id, names, uses=uses) is not None:
+            if objection(proof.heard, proof.entity_id, names) is not None:
                 continue
             step = Step(
                 "proved",
@@ -84,12 +104,15 @@ class NameLearning:
                 utterance=proof.utterance,
                 is_ordinary=is_ordinary(proof.heard, names.vocabulary),
             )
-            # As long as little is proved, nothing follows from it, and earlier misheard names stand there too.
-            if step.is_ordinary and uses.spoken > meant >= ENOUGH_OF_ORDINARY_WORDS:
-                doubt = replace(
-                    step, kind="disproved", by="talk", why="these words stand as themselves", utterance=None
-                )
-                await self.store.record(self.campaign, proof.heard, doubt)
+            if step.is_ordinary:
+                meant, uses = await self._meant(proof)
+                if objection(proof.heard, proof.entity_id, names, uses=uses) is not None:
+                    continue
+                # As long as little is proved, nothing follows from it, and earlier misheard names stand there too.
+                if uses.spoken > meant >= ENOUGH_OF_ORDINARY_WORDS:
+                    why = "these words stand as themselves"
+                    doubt = replace(step, kind="disproved", by="talk", why=why, utterance=None)
+                    await self.store.record(self.campaign, proof.heard, doubt)
             pairs.append(await self.store.record(self.campaign, proof.heard, step))
         return pairs
 
@@ -105,5 +128,43 @@ class NameLearning:
         uses = await self.store.uses(self.campaign, heard) if problem is None else Uses()
         problem = problem or objection(heard, entity, names, uses=uses)
         if problem is not None:
-            raise InvalidInput(f"{as_heard(heard) or heard!r} cannot be learned: it {problem}")
+            raise InvalidInput(f"{_shown(heard)} cannot be learned: it {problem}")
         return uses
+
+
+@dataclass(frozen=True, slots=True)
+class LearningFromTalk:
+    """Listens to one table and has what its talk proves kept. For the background: it waits for the database.
+
+    Args:
+        names: The names as they are now.
+    """
+
+    learning: NameLearning
+    names: Callable[[], Gazetteer]
+    spelled_out: SpelledOut = field(default_factory=SpelledOut)
+
+    async def heard(self, said: Utterance) -> list[LearnedName]:
+        """Take an utterance in the order of talk, as the inline stage left it; return the pairs it bears on.
+
+        What cannot be kept because the database is away is lost: a wrong form that matters comes again.
+        """
+        names = self.names()
+        return await self._keep([*self.spelled_out.heard(said, names), *proofs_of(said, names)], names)
+
+    async def revised(self, said: Utterance) -> list[LearnedName]:
+        """Take an utterance once more, after the LLM stage has corrected it."""
+        names = self.names()
+        return await self._keep(proofs_of(said, names), names)
+
+    async def _keep(self, proofs: list[Proof], names: Gazetteer) -> list[LearnedName]:
+        try:
+            return await self.learning.prove(proofs, names)
+        except Unavailable as error:
+            logger.debug("{} proofs of names are not kept: {}", len(proofs), error)
+            return []
+
+
+def _shown(heard: str) -> str:
+    shown = as_heard(heard) or heard
+    return repr(shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}...")

@@ -134,7 +134,8 @@ def changes_something(history: Sequence[Step], step: Step) -> bool:
         if last is not None and last.kind == "rejected":
             return False
         return not any(
-            (old.kind, old.entity_id, old.utterance) == (step.kind, step.entity_id, step.utterance) for old in left
+            (old.kind, old.entity_id, old.utterance, old.by) == (step.kind, step.entity_id, step.utterance, step.by)
+            for old in left
         )
     if step.kind == "confirmed":
         for other in dict.fromkeys(old.entity_id for old in left):

@@ -9,7 +9,8 @@ What counts as saying it again:
 The name must be right in the raw transcript: one that a correction put there proves nothing. What it had been
 heard as is looked for in the last few utterances: adjacent words that are no name, were not explained by a
 correction, sound like the name, and are odd (in no dictionary, a capital, or the recogniser was unsure). Ordinary
-words ("elder nacks") must sound nearly the same. The most alike words are taken; nothing alike, nothing proved.
+words ("elder nacks") must sound nearly the same. The nearest utterance that holds any counts, and in it the words
+most alike; nothing alike, nothing proved.
 """
 
 from __future__ import annotations
@@ -87,16 +88,14 @@ class SpelledOut:
         return proofs
 
     def _proof(self, again: _Again, said: Utterance, names: Gazetteer) -> Proof | None:
-        best: tuple[float, str, Utterance] | None = None
-        if again.instead is not None:
-            candidates = [(said, again.instead)]
-        else:
-            candidates = [(said, (0, again.start)), *((old, (0, len(old.raw_text))) for old in reversed(self._lately))]
-        for where, (start, end) in candidates:
-            for likeness, heard in _alike(where, start, end, again, names):
-                if best is None or likeness > best[0]:
-                    best = likeness, heard, where
-        return Proof(best[1], again.name.entity_id, again.by, again.why, best[2].id) if best is not None else None
+        places = [(said, again.instead)] if again.instead is not None else [(said, (0, again.start))]
+        if again.instead is None:
+            places += [(earlier, (0, len(earlier.raw_text))) for earlier in reversed(self._lately)]
+        for where, (start, end) in places:
+            best = max(_alike(where, start, end, again, names), default=None)
+            if best is not None:
+                return Proof(best[1], again.name.entity_id, again.by, again.why, where.id)
+        return None
 
 
 def _said_again(raw: str, names: Gazetteer) -> Iterator[_Again]:

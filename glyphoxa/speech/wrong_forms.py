@@ -20,6 +20,7 @@ from glyphoxa.speech.words import Word, fold, words
 
 _FEWEST_LETTERS = 3
 _MOST_WORDS = 8
+_MOST_LETTERS = 100
 _LEAST_PHONETIC_SCORE = 0.85
 
 
@@ -69,12 +70,9 @@ def is_ordinary(heard: str, vocabulary: Vocabulary) -> bool:
 
 def objection(heard: str, entity: EntityId, names: Gazetteer, *, uses: Uses | None = None) -> str | None:
     """Why a form must not be learned for a name of `names`, in words that follow the form; None if it may."""
+    if (length := too_short_or_long(heard)) is not None:
+        return length
     spoken = words(heard)
-    joined = fold(heard)
-    if sum(char.isalpha() for char in joined) < _FEWEST_LETTERS:
-        return f"has fewer than {_FEWEST_LETTERS} letters"
-    if len(spoken) > _MOST_WORDS:
-        return f"has more than {_MOST_WORDS} words"
     if all(word.folded in names.vocabulary.stop for word in spoken):
         return "is made of nothing but little words that stand everywhere"
     if (taken := _spelled(spoken, names)) is not None:
@@ -90,6 +88,17 @@ def objection(heard: str, entity: EntityId, names: Gazetteer, *, uses: Uses | No
             return f"holds the name {held.text}"
     if uses is not None and uses.written and is_ordinary(heard, names.vocabulary):
         return f"stands in the campaign's own text as itself ({uses.written} times)"
+    return None
+
+
+def too_short_or_long(heard: str) -> str | None:
+    """Why this cannot be a wrong form of any name, in words that follow it; None if it can."""
+    if sum(char.isalpha() for char in fold(heard)) < _FEWEST_LETTERS:
+        return f"has fewer than {_FEWEST_LETTERS} letters"
+    if len(words(heard)) > _MOST_WORDS:
+        return f"has more than {_MOST_WORDS} words"
+    if len(as_heard(heard)) > _MOST_LETTERS:
+        return f"has more than {_MOST_LETTERS} letters"
     return None
 
 

@@ -12,7 +12,8 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
-from glyphoxa.memory.learned_names import NameLearning
+from glyphoxa.domain.utterance import Correction
+from glyphoxa.memory.learned_names import LearningFromTalk, NameLearning
 from glyphoxa.speech.correction import Corrector
 from glyphoxa.speech.gazetteer import Gazetteer
 from glyphoxa.speech.learning import AlreadyTaken, Step
@@ -115,6 +116,46 @@ async def test_ordinary_words_of_the_campaign_s_own_text_are_never_learned(
     assert await learned.standings(CAMPAIGN) == []
 
 
+async def test_a_table_learns_from_its_talk(learned: PostgresLearnedNames, learning: NameLearning) -> None:
+    names = await the_names(learned)
+    talk = LearningFromTalk(learning, lambda: names)
+    lines = (
+        "We asked Aldrinacks.",
+        "No, E-L-D-R-I-N-A-X.",
+        "Elder Knacks lives.",
+        "No, Eldrinax!",
+        "Ride to Elder Knacks.",
+    )
+    for number, line in enumerate(lines):
+        await talk.heard(replace(an_utterance(line, id=f"u{number}"), at_ms=1_000 * number))
+    llm = Correction(8, 20, "Elder Knacks", "Eldrinax", 0.9, "llm", "he lives there")
+    await talk.revised(replace(an_utterance(lines[-1], id="u4"), corrections=(llm,)))
+    pairs = {pair.heard: pair.standing for pair in await learned.standings(CAMPAIGN)}
+    assert {heard: (each.state, each.utterances) for heard, each in pairs.items()} == {
+        "Aldrinacks": ("active", ("u0",)),
+        "Elder Knacks": ("suggested", ("u2", "u4")),  # ordinary words: one more
+    }
+
+
+async def test_talk_goes_on_when_what_it_proves_cannot_be_kept(
+    store: Store, learned: PostgresLearnedNames, learning: NameLearning
+) -> None:
+    names = await the_names(learned)
+    await store.database.close()
+    assert await LearningFromTalk(learning, lambda: names).heard(an_utterance("Eldrinax, not Aldrinacks.")) == []
+
+
+@pytest.mark.parametrize("heard", ["", "?!", "x" * 10_000, "far too many words " * 20])
+async def test_what_can_be_no_form_is_refused_in_a_short_line(
+    learned: PostgresLearnedNames, learning: NameLearning, heard: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        await learning.reject(heard, ELDRINAX)
+    assert len(str(refused.value)) < 150
+    with pytest.raises(InvalidInput):
+        await learning.confirm(heard, ELDRINAX, await the_names(learned))
+
+
 async def test_a_form_that_was_confirmed_for_another_name_is_not_overwritten_silently(
     learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
@@ -214,7 +255,7 @@ async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_cha
         assert await anext(changes) == NamesChanged(frozenset({GRIMJAW}))
 
 
-@pytest.mark.parametrize("payload", ["{}", "what?", "[1]", '"campaign"'])
+@pytest.mark.parametrize("payload", ["{}", "what?", "[1]", '"campaign"', '{"campaign": "town", "entity": null}'])
 async def test_a_notice_that_says_nothing_may_mean_anything(store: Store, payload: str) -> None:
     async with asyncio.timeout(30), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
         await anext(changes)

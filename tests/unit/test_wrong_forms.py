@@ -45,6 +45,7 @@ NAMES = Gazetteer.build(ENTRIES)
         ("Lord Eldrinax said", ELDRINAX, "holds the name Eldrinax"),
         ("Fandolin and Eldrinax", PHANDALIN, "holds the name Eldrinax"),
         ("one two three four five six seven eight nine", ELDRINAX, "more than 8 words"),
+        ("El" * 60, ELDRINAX, "more than 100 letters"),
     ],
 )
 def test_what_would_damage_talk_is_never_learned(heard: str, entity: EntityId, why: str) -> None:

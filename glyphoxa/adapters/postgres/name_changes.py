@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 import asyncpg
@@ -45,12 +45,13 @@ class _Pending:
             told = json.loads(str(payload))
         except ValueError:
             told = {}
-        if not isinstance(told, dict) or not {"campaign", "entity"} <= told.keys():
-            self.is_anything = True
-        elif told["campaign"] != self.campaign:
-            return
-        else:
-            self.entities.add(EntityId(told["entity"]))
+        match told:
+            case {"campaign": str(campaign), "entity": str(entity)}:
+                if campaign != self.campaign:
+                    return
+                self.entities.add(EntityId(entity))
+            case _:
+                self.is_anything = True
         self.woken.set()
 
     def lost(self, _connection: object) -> None:
@@ -79,7 +80,7 @@ class NameChanges:
         self._ping_ms = ping_ms
         self._most_retry_ms = most_retry_ms
 
-    async def follow(self, campaign: CampaignId) -> AsyncIterator[NamesChanged]:
+    async def follow(self, campaign: CampaignId) -> AsyncGenerator[NamesChanged, None]:
         """The changes to a campaign from now on. Never ends: cancel who iterates, or close it.
 
         Whenever it has begun to listen, at first and after each loss, it says that anything may have changed.
