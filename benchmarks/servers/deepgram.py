@@ -158,13 +158,14 @@ class DeepgramServer(LocalServer):
             elif message.type is WSMsgType.TEXT:
                 control = json.loads(message.data)
                 connection.messages.append(control)
+                answers = words.answers(control)
                 self.noted()
                 if control["type"] == "CloseStream":
                     break
                 if control["type"] == "Configure" and self.on_configure == "hangs_up":
                     hang_up(request)
                     return socket
-                for answer in words.answers(control):
+                for answer in answers:
                     await socket.send_json(answer)
         await socket.close()
         return socket

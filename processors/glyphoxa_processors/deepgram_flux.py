@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -31,6 +32,8 @@ class FluxStt(DeepgramFluxSTTService):
         self._limit = KeytermLimit()
         self._was_refused = False
         self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
+        self._sending = asyncio.Lock()
+        """Sound reaches a connection in order."""
         self._listener: object = None
         """The connection that has been given everything before the next sound."""
 
@@ -50,19 +53,34 @@ class FluxStt(DeepgramFluxSTTService):
         await super().push_frame(frame, direction)
 
     async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame | None, None]:
-        if self._transport_is_active() and self._websocket is not self._listener:
-            self._listener = self._websocket
-            missed, step = self._unconfirmed.reopened(), bytes_per_s(self) // 10
-            for at in range(0, len(missed), step):
-                async for frame in super().run_stt(missed[at : at + step]):
-                    yield frame
-        self._unconfirmed.heard(audio)
-        if not self._user_speaking and not self._pause_unanswered:
-            self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
-        if self._websocket is self._listener:
-            async for frame in super().run_stt(audio):
-                yield frame
-        yield None
+        errors: list[Frame] = []
+        async with self._sending:
+            errors += await self._catch_up()
+            self._unconfirmed.heard(audio)
+            if not self._user_speaking and not self._pause_unanswered:
+                self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
+            if self._websocket is self._listener:
+                errors += [frame async for frame in super().run_stt(audio) if frame is not None]
+        for error in errors:
+            yield error
+
+    async def _catch_up(self) -> list[Frame]:
+        """Give a new connection what the last one missed. Returns what went wrong."""
+        if not self._transport_is_active() or self._websocket is self._listener:
+            return []
+        self._listener = self._websocket
+        missed, step = self._unconfirmed.reopened(), bytes_per_s(self) // 10
+        errors: list[Frame] = []
+        for at in range(0, len(missed), step):
+            errors += [frame async for frame in super().run_stt(missed[at : at + step]) if frame is not None]
+        return errors
+
+    async def _handle_connection_established(self, data: dict[str, Any]) -> None:
+        await super()._handle_connection_established(data)
+        # Nobody may be speaking any more by now, and no sound come.
+        async with self._sending:
+            for error in await self._catch_up():
+                await self.push_frame(error, FrameDirection.UPSTREAM)
 
     async def push_error(self, error_msg: str, exception: Exception | None = None, *args: Any, **kwargs: Any) -> None:
         if is_refusal_of_the_request(exception) and self._limit.refused(self._keyterms()):

@@ -26,7 +26,6 @@ from glyphoxa_processors.deepgram_words import tell_words
 from glyphoxa_processors.keyterm_limit import KeytermLimit
 from glyphoxa_processors.unconfirmed import Unconfirmed
 
-_ACKNOWLEDGED_WITHIN_S = 2.0
 _AT_ONCE_EVERY_S = 5.0
 """A server that hangs up on everybody is not called again at once."""
 
@@ -43,6 +42,9 @@ class NovaStt(DeepgramSTTService):
     then, and what is said meanwhile, the new connection hears first.
     """
 
+    acknowledged_within_s = 2.0
+    """An endpoint that does not know the message may say nothing."""
+
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._limit = KeytermLimit()
@@ -54,6 +56,8 @@ class NovaStt(DeepgramSTTService):
         self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
         self._listener: Any = None
         """The connection that has been given everything before the next sound."""
+        self._sending = asyncio.Lock()
+        """Sound reaches a connection in order."""
         self._pause_unanswered = False
         self._reconnected_at_once_s = -math.inf
 
@@ -66,21 +70,29 @@ class NovaStt(DeepgramSTTService):
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         if isinstance(frame, VADUserStoppedSpeakingFrame):
-            await self._catch_up()
+            async with self._sending:
+                await self._catch_up()
             self._pause_unanswered = True
         await super().process_frame(frame, direction)
 
     async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame | None, None]:
-        await self._catch_up()
-        self._unconfirmed.heard(audio)
-        if not self._user_speaking and not self._pause_unanswered:
-            self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
-        if self._open_socket() is None:
-            await self._reconnect_at_once()
-        elif self._open_socket() is self._listener:
-            async for frame in super().run_stt(audio):
-                yield frame
+        async with self._sending:
+            await self._catch_up()
+            self._unconfirmed.heard(audio)
+            if not self._user_speaking and not self._pause_unanswered:
+                self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
+            if self._open_socket() is None:
+                self._reconnect_at_once()
+            elif self._open_socket() is self._listener:
+                async for _ in super().run_stt(audio):
+                    pass
         yield None
+
+    async def _keepalive_handler(self) -> None:
+        # Begins with each connection. Nobody may be speaking any more by then, and no sound come.
+        async with self._sending:
+            await self._catch_up()
+        await super()._keepalive_handler()
 
     async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
         tell_words(frame)
@@ -119,7 +131,7 @@ class NovaStt(DeepgramSTTService):
                 keyterms = self._sent_keyterms = self._keyterms()
                 self._acknowledged = asyncio.get_running_loop().create_future()
                 await socket.send_configure(ListenV1Configure(keyterms=list(keyterms)))
-                async with asyncio.timeout(_ACKNOWLEDGED_WITHIN_S):
+                async with asyncio.timeout(self.acknowledged_within_s):
                     answer = await self._acknowledged
                 if isinstance(answer, ListenV1ConfigureSuccess):
                     continue
@@ -158,7 +170,7 @@ class NovaStt(DeepgramSTTService):
         finally:
             self._reconnecting_task = None
 
-    async def _reconnect_at_once(self) -> None:
+    def _reconnect_at_once(self) -> None:
         """A connection was lost: the first new attempt does not wait the seconds that pipecat does."""
         lost, self._listener = self._listener, None
         now_s = asyncio.get_running_loop().time()

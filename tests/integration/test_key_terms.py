@@ -1,0 +1,275 @@
+"""That a provider is told which names to expect, that it helps, and that no word is lost when it takes them badly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from pipecat.frames.frames import (
+    InputAudioRawFrame,
+    TranscriptionFrame,
+    VADUserStartedSpeakingFrame,
+    VADUserStoppedSpeakingFrame,
+)
+
+from benchmarks.servers.deepgram import DeepgramServer, OnConfigure, Word
+from glyphoxa.domain.heard import TurnEnded
+from glyphoxa_pipelines.parts import Expects, Pauses
+from glyphoxa_processors.cloud_stt import keyterms_frame, make_stt
+from glyphoxa_processors.deepgram_nova import NovaStt
+from tests.support.graph import RunningGraph
+from tests.support.pipecat_fakes import Scripted, listening
+from tests.support.provider import KEYS, ProviderNamed
+
+BOTH = pytest.mark.parametrize("name", ["deepgram-nova", "deepgram-flux"])
+COUNT = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+COUNTING = {n: Word(word) for n, word in enumerate(COUNT, 1)}
+NAMES = {1: Word("Who"), 2: Word("is"), 3: Word("Vaelith?", 0.5, unexpected="veil if?")}
+
+
+def sound(voice: int, ms: int) -> list[InputAudioRawFrame]:
+    pcm = np.full(320, voice, dtype=np.int16).tobytes()
+    return [InputAudioRawFrame(pcm, 16_000, 1) for _ in range(ms // 20)]
+
+
+def spoken(*voices: int) -> list[InputAudioRawFrame]:
+    """One word each, a tenth of a second long."""
+    return [frame for voice in voices for frame in sound(voice, 100)]
+
+
+def starts() -> VADUserStartedSpeakingFrame:
+    return VADUserStartedSpeakingFrame(start_secs=0.2)
+
+
+def stops() -> VADUserStoppedSpeakingFrame:
+    return VADUserStoppedSpeakingFrame(stop_secs=0.2)
+
+
+def transcript(graph: RunningGraph) -> str:
+    return " ".join(frame.text for frame in graph.of(TranscriptionFrame) if frame.text)
+
+
+async def say(graph: RunningGraph, *voices: int) -> None:
+    """A whole segment, answered."""
+    n_before = len(graph.of(TranscriptionFrame))
+    await graph.send(starts(), *spoken(*voices), *sound(0, 200), stops())
+    await graph.wait_for(TranscriptionFrame, n=n_before + 1)
+
+
+@BOTH
+@pytest.mark.parametrize(("keyterms", "heard"), [([], "Who is veil if?"), (["Vaelith"], "Who is Vaelith?")])
+async def test_the_same_sound_is_heard_right_by_a_recogniser_that_was_told_the_name(
+    name: str, keyterms: list[str], heard: str
+) -> None:
+    """R-163, R-166."""
+    async with DeepgramServer(voices=NAMES) as server:
+        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=keyterms, environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await say(graph, 1, 2, 3)
+    assert transcript(graph) == heard
+
+
+@BOTH
+async def test_a_name_that_comes_up_while_it_listens_is_heard_right_from_then_on(name: str) -> None:
+    """R-165, C-26."""
+    async with DeepgramServer(voices=NAMES) as server:
+        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Grimjaw"], environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await say(graph, 3)
+            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
+            await server.wait_until(lambda: server.connections[0].keyterms == ["Vaelith"])
+            await say(graph, 3)
+    assert transcript(graph) == "veil if? Vaelith?"
+    assert len(server.connections) == 1
+
+
+@pytest.mark.parametrize("on_configure", ["refused", "hangs_up"])
+async def test_an_endpoint_that_takes_no_new_names_is_reconnected_at_a_pause_and_no_word_is_lost(
+    on_configure: OnConfigure,
+) -> None:
+    """C-26: regional endpoints."""
+    async with DeepgramServer(voices=COUNTING, on_configure=on_configure) as server:
+        stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await graph.send(starts(), *spoken(1, 2))
+            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
+            await server.wait_until(lambda: any(m["type"] == "Configure" for m in server.connections[0].messages))
+            await graph.send(*spoken(3, 4), *sound(0, 200), stops())
+            for n in range(5, 11):
+                await graph.send(*sound(0, 40), starts(), *spoken(n), *sound(0, 200), stops())
+            await graph.send(*sound(0, 100))
+            await graph.wait_until(lambda: "ten" in transcript(graph))
+            await server.wait_until(lambda: len(server.connections) == 2)
+    assert transcript(graph) == "one two three four five six seven eight nine ten"
+    assert server.connections[1].keyterms == ["Vaelith"]
+
+
+async def test_an_endpoint_that_does_not_answer_is_reconnected_with_the_new_names() -> None:
+    async with DeepgramServer(voices=NAMES, on_configure="ignored") as server:
+        stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
+        assert isinstance(stt, NovaStt)
+        stt.acknowledged_within_s = 0.05
+        async with RunningGraph(stt) as graph:
+            await say(graph, 3)
+            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
+            await server.wait_until(lambda: len(server.connections) == 2)
+            await say(graph, 3)
+    assert transcript(graph) == "veil if? Vaelith?"
+
+
+async def test_nobody_is_cut_off_in_the_middle_of_speech_for_the_sake_of_new_names() -> None:
+    async with DeepgramServer(voices=COUNTING, on_configure="refused") as server:
+        stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await graph.send(starts(), *spoken(1))
+            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
+            await server.wait_until(lambda: bool(server.connections[0].messages))
+            await graph.send(*spoken(2, 3, 4))
+            await server.wait_until(lambda: server.connections[0].heard_ms == 400)
+            assert len(server.connections) == 1
+            await graph.send(*sound(0, 200), stops())
+            await graph.wait_for(TranscriptionFrame)
+            await server.wait_until(lambda: len(server.connections) == 2)
+    assert transcript(graph) == "one two three four"
+
+
+async def test_an_endpoint_that_refused_once_is_not_asked_again() -> None:
+    async with DeepgramServer(voices=COUNTING, on_configure="refused") as server:
+        stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
+            await server.wait_until(lambda: len(server.connections) == 2)
+            await say(graph, 1)
+            await graph.send(keyterms_frame(["Vaelith", "Skarn"], stt=stt))
+            await server.wait_until(lambda: len(server.connections) == 3)
+            await say(graph, 2)
+    assert server.connections[2].keyterms == ["Vaelith", "Skarn"]
+    assert transcript(graph) == "one two"
+    assert [m["type"] for connection in server.connections for m in connection.messages].count("Configure") == 1
+
+
+@BOTH
+async def test_a_connection_that_is_lost_in_the_middle_of_a_sentence_loses_no_word(name: str) -> None:
+    async with DeepgramServer(voices=COUNTING, hangs_up_after_ms=330) as server:
+        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Vaelith"], environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await graph.send(starts(), *spoken(1, 2, 3, 4))
+            await server.wait_until(lambda: server.connections[0].heard_ms >= 330)
+            await graph.send(*spoken(5, 6))
+            # The pause comes while there is no connection.
+            await graph.send(*sound(0, 200), stops())
+            await server.wait_until(lambda: len(server.connections) == 2)
+            await graph.send(*sound(0, 100))
+            await graph.wait_until(lambda: transcript(graph).endswith("six"))
+    assert transcript(graph) == "one two three four five six"
+
+
+@BOTH
+async def test_the_connection_after_a_lost_one_has_the_names_of_now(name: str) -> None:
+    async with DeepgramServer(voices=COUNTING, hangs_up_after_ms=330) as server:
+        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Grimjaw"], environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
+            await server.wait_until(lambda: server.connections[0].keyterms == ["Vaelith"])
+            await graph.send(starts(), *spoken(1, 2, 3, 4))
+            await server.wait_until(lambda: server.connections[0].heard_ms >= 330)
+            await graph.send(*spoken(5))
+            await server.wait_until(lambda: len(server.connections) == 2)
+    assert server.connections[1].keyterms == ["Vaelith"]
+
+
+@BOTH
+async def test_a_list_that_is_too_long_for_the_provider_is_halved_and_the_session_goes_on(name: str) -> None:
+    """C-25."""
+    names = [f"Npc{n}" for n in range(40)]
+    async with DeepgramServer(voices=COUNTING, max_keyterms=30) as server:
+        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=names, environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await say(graph, 1, 2)
+            await graph.send(keyterms_frame(["Vaelith", *names], stt=stt))
+            await server.wait_until(lambda: server.connections[0].keyterms[:1] == ["Vaelith"])
+        assert graph.errors == []
+    assert server.refused == [names]
+    assert server.connections[0].query["keyterm"] == names[:20]
+    assert server.connections[0].keyterms == ["Vaelith", *names[:19]]
+    assert transcript(graph) == "one two"
+
+
+@BOTH
+async def test_a_provider_that_takes_no_names_at_all_is_used_without(name: str) -> None:
+    async with DeepgramServer(voices=COUNTING, max_keyterms=0) as server:
+        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Vaelith", "Skarn"], environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await say(graph, 1)
+        assert graph.errors == []
+    assert server.refused == [["Vaelith", "Skarn"], ["Vaelith"]]
+    assert transcript(graph) == "one"
+
+
+@BOTH
+async def test_a_list_that_grows_too_long_later_is_halved_on_the_open_connection(name: str) -> None:
+    names = [f"Npc{n}" for n in range(40)]
+    async with DeepgramServer(voices=COUNTING, max_keyterms=30) as server:
+        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Vaelith"], environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await graph.send(keyterms_frame(names, stt=stt))
+            await server.wait_until(lambda: server.connections[0].keyterms == names[:20])
+        assert graph.errors == []
+    assert len(server.connections) == 1
+
+
+@BOTH
+async def test_a_request_that_is_refused_whatever_its_names_is_an_error(name: str) -> None:
+    async with DeepgramServer(refuse_with=400) as server:
+        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Vaelith"], environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            assert "400" in await graph.wait_for_error()
+
+
+@dataclass
+class TableNames:
+    """What a table expects, and who wants to know."""
+
+    keyterms: Sequence[str]
+    listeners: list[Callable[[], None]] = field(default_factory=list)
+
+    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
+        self.listeners.append(changed)
+        return lambda: self.listeners.remove(changed)
+
+    def become(self, *names: str) -> None:
+        self.keyterms = names
+        for listener in self.listeners:
+            listener()
+
+
+@BOTH
+async def test_an_ear_tells_its_recogniser_of_a_burst_of_changes_once(name: str) -> None:
+    """R-165."""
+    names = TableNames(("Grimjaw",))
+    async with DeepgramServer(voices=NAMES) as server:
+        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=names.keyterms, environ=KEYS)
+        expects = Expects(
+            names.keyterms,
+            lambda: names.keyterms,
+            names.subscribe,
+            lambda keyterms: keyterms_frame(keyterms, stt=stt),
+            settle_ms=50,
+        )
+        async with listening(Scripted({}), stt=stt, expects=expects, pauses=Pauses(end_of_turn_ms=220)) as play:
+            for n in range(9):
+                names.become(f"Npc{n}")
+            names.become("Vaelith", "Grimjaw")
+            await server.wait_until(lambda: server.connections[0].keyterms == ["Vaelith", "Grimjaw"])
+            names.become("Grimjaw", "Vaelith")  # the same in another order
+            play.detect(speech=True)
+            for voice in (1, 2, 3):
+                play.hear(voice, ms=100)
+            play.hear(0, ms=200)
+            play.detect(speech=False)
+            assert (await play.until(TurnEnded)).draft.text == "Who is Vaelith?"
+        assert names.listeners == []
+        [connection] = server.connections
+        assert [m["type"] for m in connection.messages].count("Configure") == 1
