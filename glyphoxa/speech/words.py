@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 # Letters and digits with their combining accents; an apostrophe belongs to the word it stands in.
 _WORD = re.compile(r"[^\W_](?:[^\W_]|[\u0300-\u036f]|['’](?=[^\W_]))*")
 _POSSESSIVE = re.compile(r"['’][sS]$")
 _NO_LETTERS = re.compile(r"[\W_]+")
 _GAP = re.compile(r"\s+|-")
+_REMEMBERED = 8192
 _SENTENCE_END = re.compile(r"[.!?…:\n\"“”»«]")
 
 
@@ -50,23 +52,30 @@ def words(text: str) -> list[Word]:
     found: list[Word] = []
     end = 0
     for match in _WORD.finditer(text):
-        raw = match.group()
-        possessive = _POSSESSIVE.search(raw)
-        stem = raw[: possessive.start()] if possessive and possessive.start() else raw
+        stem, tail, folded = _parts(match.group())
         gap = text[end : match.start()]
+        is_space = gap == " "
         found.append(
             Word(
                 text=stem,
-                tail=raw[len(stem) :],
-                folded=fold(stem),
+                tail=tail,
+                folded=folded,
                 start=match.start(),
                 end=match.end(),
-                joins=bool(found) and _GAP.fullmatch(gap) is not None,
-                opens=not found or _SENTENCE_END.search(gap) is not None,
+                joins=bool(found) and (is_space or _GAP.fullmatch(gap) is not None),
+                opens=not found or (not is_space and _SENTENCE_END.search(gap) is not None),
             )
         )
         end = match.end()
     return found
+
+
+@lru_cache(_REMEMBERED)
+def _parts(raw: str) -> tuple[str, str, str]:
+    """A word without its possessive ending, that ending, and the word folded."""
+    possessive = _POSSESSIVE.search(raw)
+    stem = raw[: possessive.start()] if possessive and possessive.start() else raw
+    return stem, raw[len(stem) :], fold(stem)
 
 
 def fold(text: str) -> str:
