@@ -232,7 +232,10 @@ class Talk:
         if turn.phase is _Phase.HEARD:
             self.addressing.remember(turn.player, turn.npc, at_ms=at_ms)
         queued = next((t for t in self._turns.values() if t.npc == turn.npc and not t.begun), None)
-        begin = [self._begin(queued)] if queued is not None else []
+        begin: list[Effect] = []
+        if queued is not None:
+            begin.append(self._begin(queued))
+            self.floor.request(queued.id)
         return turn.cancelled_as, [*begin, *self._release(at_ms)]
 
     def tick(self, *, at_ms: int) -> list[Effect]:
@@ -325,7 +328,8 @@ class Talk:
             effects.append(self._begin(turn))
         self.addressing.remember(turn.player, turn.npc, at_ms=at_ms)
         effects.append(Commit(turn.id, turn.npc, draft, addressed, at_ms))
-        self.floor.request(turn.id)
+        if turn.begun:  # what the NPC was not asked yet cannot be heard
+            self.floor.request(turn.id)
         effects.append(AskAgain(at_ms + self.hold_ms))
         return [*effects, *self._release(at_ms)]
 

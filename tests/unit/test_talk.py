@@ -126,6 +126,21 @@ def test_a_cough_before_the_answer_does_not_lose_the_question() -> None:
     assert isinstance(evening.of(Release)[-1], Release)
 
 
+def test_a_question_asked_again_is_not_answered_before_the_npc_was_asked() -> None:
+    evening = Evening()
+    evening.says(BRAN, "Mirelle, an ale.", at_ms=0)
+    other = evening.the_turn()
+    evening.says(TAMSIN, "Grimjaw, how is my blade?", at_ms=2_000)
+    first = evening.the_turn()
+    evening.hear(SpeechStarted(TAMSIN, 3_100), at_ms=3_100)
+    evening.finish(other, at_ms=3_200)
+    asked_again = evening.hear(NothingSaid(TAMSIN, 3_700), at_ms=3_700)  # before the engine has let go of the first
+    assert not [effect for effect in asked_again if isinstance(effect, Begin | Release)]
+    _, effects = evening.finish(first, at_ms=3_710)
+    assert [type(effect) for effect in effects][:2] == [Begin, Release]
+    assert evening.the_turn() != first
+
+
 def test_words_cut_an_npc_off_and_backchannels_do_not() -> None:
     evening = Evening()
     evening.says(TAMSIN, "Grimjaw, tell me a story.", at_ms=0)
