@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import AsyncExitStack
@@ -10,11 +11,13 @@ from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import CorrectionSettings, Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import TableEvent
+from glyphoxa.domain.events import TableEvent, UtteranceRevised
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.llm.structured import StructuredLlm
 from glyphoxa.memory.ports import TranscriptLog
+from glyphoxa.memory.recorder import Recorder
 from glyphoxa.memory.reviser import Asking, OnProof, Reviser
+from glyphoxa.npc.actor import GetReady, NpcActor, Revise
 from glyphoxa.speech.correction import Corrected
 from glyphoxa.speech.gazetteer import Gazetteer
 
@@ -73,7 +76,7 @@ async def open_asking(
     return Asking(llm, deadline_ms=CLOUD_DEADLINE_MS, low_confidence=settings.low_confidence)
 
 
-def make_reviser(
+def open_second_look(
     campaign: Campaign,
     *,
     asking: Asking | None,
@@ -81,16 +84,23 @@ def make_reviser(
     correct: Callable[[str], Corrected] | None,
     tell: Callable[[TableEvent], None],
     log: TranscriptLog | None,
+    recorder: Recorder,
+    npcs: Mapping[NpcId, NpcActor],
+    somebody: Callable[[], str],
     nearby: Callable[[], Container[EntityId]],
     wait_until_quiet: Callable[[], Awaitable[None]],
     on_proof: OnProof,
     after_revise: Callable[[], Awaitable[None]],
-) -> Reviser | None:
-    """None when there is nothing that it could look at. See `Reviser`."""
+) -> SecondLook | None:
+    """None when there is nothing that could be looked at. See `Reviser`.
+
+    Args:
+        somebody: Who will probably speak next.
+    """
     heard_by_provider = transcribed(campaign)
     if asking is None and not heard_by_provider:
         return None
-    return Reviser(
+    reviser = Reviser(
         gazetteer,
         correct=correct,
         tell=tell,
@@ -102,6 +112,61 @@ def make_reviser(
         on_proof=on_proof,
         after_revise=after_revise,
     )
+    return SecondLook(reviser, recorder, npcs, somebody, wait_until_quiet)
+
+
+class SecondLook:
+    """The reviser at one table, and the way of better words into the NPCs' talk.
+
+    Protocol of use as of `Reviser`: subscribe `on`, run `run`, `finish` at the end of the session. Their talk changes
+    while nobody speaks: a prompt that changes is read anew, and that must not be in a turn.
+    """
+
+    def __init__(
+        self,
+        reviser: Reviser,
+        recorder: Recorder,
+        npcs: Mapping[NpcId, NpcActor],
+        somebody: Callable[[], str],
+        wait_until_quiet: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._reviser = reviser
+        self._recorder = recorder
+        self._npcs = npcs
+        self._somebody = somebody
+        self._wait_until_quiet = wait_until_quiet
+        self._revised: asyncio.Queue[UtteranceRevised] = asyncio.Queue()
+
+    def on(self, event: TableEvent) -> None:
+        """Take what happened at the table. Returns at once."""
+        self._reviser.on(event)
+        if isinstance(event, UtteranceRevised):
+            self._recorder.revised(event.utterance)
+            self._revised.put_nowait(event)
+
+    async def run(self) -> None:
+        """The actor's body."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reviser.run())
+            group.create_task(self._spread())
+
+    async def finish(self, deadline_ms: int) -> bool:
+        """See `Reviser.finish`."""
+        return await self._reviser.finish(deadline_ms)
+
+    async def _spread(self) -> None:
+        while True:
+            revised = [await self._revised.get()]
+            await self._wait_until_quiet()
+            while not self._revised.empty():
+                revised.append(self._revised.get_nowait())
+            concerned: dict[NpcId, None] = {}
+            for event in revised:
+                for npc in sorted(event.utterance.witnesses & self._npcs.keys()):
+                    concerned[npc] = None
+                    self._npcs[npc].mailbox.post(Revise(event.utterance, event.was))
+            for npc in concerned:
+                self._npcs[npc].mailbox.post(GetReady("", self._somebody()))
 
 
 def _model(

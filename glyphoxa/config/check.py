@@ -60,6 +60,10 @@ PROVIDERS: Mapping[tuple[str, str], Provider] = {
     ("embeddings", "minilm"): Provider(("onnxruntime", "tokenizers"), "local", weights=("minilm-l6-v2-int8",)),
     ("embeddings", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
     ("embeddings", "google"): Provider(("google.genai",), "google", "GOOGLE_API_KEY"),
+    ("correction.llm", "local"): Provider(("xllamacpp", "openai"), "local"),
+    ("correction.llm", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
+    ("correction.llm", "openai-compatible"): Provider(("openai",), "openai"),
+    ("correction.llm", "google"): Provider(("google.genai",), "google", "GOOGLE_API_KEY"),
     ("s2s", "openai-realtime"): Provider(("pipecat", "openai"), "openai", "OPENAI_API_KEY"),
     ("s2s", "gemini-live"): Provider(("pipecat", "google.genai"), "google", "GOOGLE_API_KEY"),
 }
@@ -98,6 +102,7 @@ def check(
         "tts": settings.providers.tts,
         "embeddings": settings.providers.embeddings,
         "s2s": settings.providers.s2s,
+        "correction.llm": settings.correction.llm,
     }
     for kind, choice in chosen.items():
         if choice.name == "none":

@@ -185,13 +185,15 @@ class Reviser:
         return better
 
     def _revise(self, revision: _Revision) -> None:
-        """The table hears of it now, the log as soon as it can."""
+        """The table hears of it at once, the log as soon as it can."""
         if len(self._writes) >= _WAITING_WRITES:
             self._writes.popleft()
             logger.error("long-term memory has been away for long: a correction is not kept")
         self._writes.append(revision)
         self._work.set()
-        self._tell(UtteranceRevised(revision.utterance, revision.was.text))
+        # Not within the event that led to it: others must hear of the utterance before they hear of its revision.
+        event = UtteranceRevised(revision.utterance, revision.was.text)
+        asyncio.get_running_loop().call_soon(self._tell, event)
 
     # -- the actor
 

@@ -84,3 +84,19 @@ def test_hot_context_joins_a_copy_near_the_end() -> None:
 def test_an_npc_without_examples_has_only_its_persona_before_the_talk() -> None:
     prompt = Conversation(a_campaign().npc(INNKEEPER)).prompt("Hello.", "Tamsin")
     assert [message.role for message in prompt.messages] == ["system", "user"]
+
+
+def test_better_words_take_the_place_of_those_that_were_heard_and_nothing_else_changes() -> None:
+    conversation = Conversation(GRIMJAW)
+    heard = an_utterance("Where is elder nacks?", id="u1")
+    conversation.hear(heard, to="Mirelle")
+    conversation.hear(an_utterance("Where is elder nacks?", id="u2"))
+    before = conversation.prompt("", "Tamsin").messages
+    assert conversation.revise(heard.id, was=heard.text, now="Where is Eldrinax?")
+    after = conversation.prompt("", "Tamsin").messages
+    assert [m.content for m in after if m not in before] == ["Tamsin says to Mirelle: Where is Eldrinax?"]
+    assert not conversation.revise(heard.id, was=heard.text, now="Where is Eldrinax?")
+
+
+def test_what_has_left_the_talk_is_not_revised() -> None:
+    assert not Conversation(GRIMJAW).revise(an_utterance("Hm.").id, was="Hm.", now="Hmm.")

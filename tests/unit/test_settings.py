@@ -8,7 +8,7 @@ import pytest
 
 from glyphoxa.config.check import PROVIDERS, Finding, check, port_is_free
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.config.settings import ProvidersSettings, Settings, read_settings
+from glyphoxa.config.settings import ProvidersSettings, SecondLookSettings, Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
 
 
@@ -69,6 +69,9 @@ def test_values_that_are_wrong_together_are_reported(tmp_path: Path) -> None:
     found = mistakes(tmp_path, text)
     assert found[0].startswith("1: turns.end_of_turn_ms (480) must not be less than turns.pause_ms (700)")
     assert found[1] == "5: openai-compatible needs providers.llm.base_url"
+    text = "providers:\n  llm: {name: openai}\ncorrection:\n  llm:\n    name: local\n"
+    [found] = mistakes(tmp_path, text)
+    assert found == "5: local is the model of providers.llm, which is openai: not one that runs here"
 
 
 def test_a_pasted_key_is_refused_and_not_repeated(tmp_path: Path) -> None:
@@ -169,4 +172,7 @@ def test_every_provider_that_can_be_chosen_is_known_to_the_check() -> None:
         for kind, field in ProvidersSettings.model_fields.items()
         for name in field.annotation.model_fields["name"].annotation.__args__  # type: ignore[union-attr]
     }
-    assert choosable - {("embeddings", "none"), ("s2s", "none")} == set(PROVIDERS)
+    looks_again = SecondLookSettings.model_fields["name"].annotation
+    choosable |= {("correction.llm", name) for name in looks_again.__args__}  # type: ignore[union-attr]
+    none = {(kind, "none") for kind in ("embeddings", "s2s", "correction.llm")}
+    assert choosable - none == set(PROVIDERS)
