@@ -8,6 +8,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.name_changes import CHANNEL, NameChanges, NamesChanged
+from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -271,6 +272,29 @@ async def test_an_id_too_long_for_a_notice_is_stored_all_the_same(store: Store) 
         huge = Entity(EntityId("x" * 9_000), "npc", "Orla")
         await store.graph.load(replace(a_campaign(), entities=(*a_campaign().entities, huge)))
         assert await anext(changes) == NamesChanged(None)
+
+
+@pytest.mark.parametrize(
+    ("query", "arguments", "index"),
+    [
+        ("history_of_form", (CAMPAIGN, "form77"), "idx_learned_name_events_heard"),
+        ("latest_decision", (CAMPAIGN, None), "idx_learned_name_events_decisions"),
+    ],
+)
+async def test_what_is_asked_often_is_served_by_its_index(
+    store: Store, query: str, arguments: tuple[object, ...], index: str
+) -> None:
+    sql = load_paragraphs("learned_names")[query]
+    async with store.database.use(deadline_ms=30_000) as connection:
+        await connection.execute(
+            "INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at) "
+            "SELECT 'town', 'form' || n / 10, 'form ' || n / 10, 'e' || n / 10, "
+            "       CASE n % 100 WHEN 0 THEN 'confirmed' ELSE 'proved' END, 'llm', now() "
+            "  FROM generate_series(1, 20000) n"
+        )
+        await connection.execute("ANALYZE learned_name_events")
+        plan = await connection.fetch(f"EXPLAIN {sql}", *arguments)
+    assert index in "\n".join(row[0] for row in plan)
 
 
 async def test_the_words_of_a_form_are_counted_where_they_were_left_as_they_are(

@@ -33,11 +33,13 @@ SELECT l.heard, l.as_heard, l.entity_id, e.name, l.state, l.count, l.provenance
 
 -- entries --
 -- A campaign's names with the wrong forms that are active for them; people first. Those of $2 only, if not null.
-SELECT e.id, e.type, e.name, e.aliases,
-       coalesce((SELECT array_agg(l.as_heard ORDER BY l.count DESC, l.heard)
-                   FROM learned_names l
-                  WHERE l.campaign_id = e.campaign_id AND l.entity_id = e.id AND l.state = 'active'), '{}') AS learned
+-- The forms are gathered once and joined: asking for them name by name takes seconds at 10,000 names.
+SELECT e.id, e.type, e.name, e.aliases, coalesce(l.learned, '{}') AS learned
   FROM entities e
+  LEFT JOIN (SELECT entity_id, array_agg(as_heard ORDER BY count DESC, heard) AS learned
+               FROM learned_names
+              WHERE campaign_id = $1 AND state = 'active' AND ($2::text[] IS NULL OR entity_id = ANY ($2))
+              GROUP BY entity_id) l ON l.entity_id = e.id
  WHERE e.campaign_id = $1 AND ($2::text[] IS NULL OR e.id = ANY ($2))
  ORDER BY CASE e.type WHEN 'npc' THEN 0 WHEN 'player' THEN 1 ELSE 2 END, e.name, e.id;
 
