@@ -109,6 +109,8 @@ def run(options: argparse.Namespace) -> dict[str, object]:
         tally = Tally()
         heard = read_heard(heard_path(setting, options.data))
         for sentence in sentences:
+            if sentence.id not in heard:
+                continue
             written = _with_confidences(heard[sentence.id], options.confidences)
             corrected = corrector.correct(written.text, heard=written.heard_words())
             tally.add(measured(sentence, written, corrected, corrector.gazetteer))

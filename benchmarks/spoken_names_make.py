@@ -38,6 +38,7 @@ from benchmarks.spoken_names_set import (
     Sentence,
     SpokenName,
     heard_path,
+    read_heard,
     read_names,
     read_sentences,
     write_heard,
@@ -111,17 +112,19 @@ def speak_all(audio: Path) -> None:
 
 
 def transcribe_all(setting: Setting, audio: Path, model: Path | None) -> None:
+    """Goes on where it was stopped: delete the file to begin anew. In the order of the ids, which is none."""
     if model is None:
         raise NotFound(f"setting {setting.name}: where is the model? --base DIR")
-    names = read_names()
+    names, path = read_names(), heard_path(setting.name)
+    sentences = {sentence.id: sentence for sentence in read_sentences()}
+    done = read_heard(path) if path.is_file() else {}
+    heard = {key: each for key, each in done.items() if key in sentences}
     whisper = Whisper(model, threads=1)
-    heard: list[Heard] = []
-    sentences = read_sentences()
-    for count, sentence in enumerate(sentences, start=1):
-        heard.append(_transcribed(whisper, setting, sentence, names, _read_wav(_wav(audio, sentence))))
-        if count % 200 == 0:
-            print(f"{setting.name}: {count} of {len(sentences)}", file=sys.stderr, flush=True)
-    write_heard(heard_path(setting.name), heard)
+    for key in sorted(sentences.keys() - heard.keys()):
+        heard[key] = _transcribed(whisper, setting, sentences[key], names, _read_wav(_wav(audio, sentences[key])))
+        if len(heard) % 100 == 0 or len(heard) == len(sentences):
+            write_heard(path, (heard[each] for each in sorted(heard)))
+            print(f"{setting.name}: {len(heard)} of {len(sentences)}", file=sys.stderr, flush=True)
 
 
 def _transcribed(

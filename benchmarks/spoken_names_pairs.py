@@ -68,16 +68,24 @@ def distinct(pairs: Iterable[tuple[str, str]], names: Sequence[SpokenName]) -> l
     return sorted(kept, key=lambda pair: (pair[1], pair[0]))
 
 
+def is_earlier(sentence: Sentence) -> bool:
+    """Half of the sentences count as an earlier session, from which wrong forms can be learned."""
+    return int(sentence.id, 16) % 2 == 0
+
+
 def write_pairs(directory: Path) -> None:
-    """`N-`, `P-` and `C-` files of both halves."""
+    """`N-`, `P-` and `C-` files of both halves; of an earlier session `L-`, of a later `P-later-`."""
     names, sentences = read_names(directory / "names.tsv"), read_sentences(directory / "sentences.tsv")
     transcripts = [read_heard(heard_path(setting, directory)) for setting in settings_in(directory)]
     for split in SPLITS:
         half = [name for name in names if name.split == split]
         said = [sentence for sentence in sentences if sentence.split == split]
-        pairs = distinct(_all_wrong_forms(said, transcripts), half)
+        earlier = [sentence for sentence in said if is_earlier(sentence)]
+        later = [sentence for sentence in said if not is_earlier(sentence)]
         _write(directory / f"N-{split}.tsv", (f"{name.name}\t{name.type}" for name in half))
-        _write(directory / f"P-{split}.tsv", (f"{form}\t{name}" for form, name in pairs))
+        for file, spoken in (("P", said), ("L", earlier), ("P-later", later)):
+            pairs = distinct(_all_wrong_forms(spoken, transcripts), half)
+            _write(directory / f"{file}-{split}.tsv", (f"{form}\t{name}" for form, name in pairs))
         _write(directory / f"C-{split}.txt", (sentence.text for sentence in said))
 
 
@@ -86,7 +94,8 @@ def _all_wrong_forms(
 ) -> Iterator[tuple[str, str]]:
     for heard in transcripts:
         for sentence in sentences:
-            yield from wrong_forms(sentence, heard[sentence.id])
+            if sentence.id in heard:
+                yield from wrong_forms(sentence, heard[sentence.id])
 
 
 def _is_form(pieces: Sequence[str], name: str) -> bool:
