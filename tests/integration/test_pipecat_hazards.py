@@ -229,6 +229,7 @@ async def test_every_kind_of_transcript_is_corrected_alike() -> None:
     assert [type(frame) for frame in heard] == list(kinds)
     assert {frame.text for frame in heard} == {"ask Glyphoxa"}
     assert {frame.metadata["raw_text"] for frame in heard} == {"ask glif oxa"}
+    assert {frame.metadata["words"] for frame in heard} == {()}  # a recogniser that tells nothing of its words
 
 
 async def test_make_stt_gives_every_ear_its_own() -> None:
