@@ -98,6 +98,98 @@ def test_a_campaign_gives_its_npcs_first_then_its_players() -> None:
     assert "the smith" in entries[0].aliases
 
 
+def test_a_title_may_be_left_out_only_where_a_person_bears_it() -> None:
+    assert named("Holt came", entry("Mayor Holt", "npc")) == ["Holt"]
+    assert named("Holt came", entry("Mayor Holt", "item")) == []
+    assert named("Orla, Fennimore, Orla Fennimore!", entry("Captain Orla Fennimore", "npc")) == [
+        "Orla",
+        "Fennimore",
+        "Orla Fennimore",
+    ]
+
+
+def test_a_short_form_of_two_persons_is_nobodys_but_still_known_by_its_spelling() -> None:
+    names = Gazetteer.build([entry("Orla Fennimore", "npc"), entry("Tam Fennimore", "npc")])
+    assert names.mentions("Fennimore") == ()
+    assert names.by_joined["fennimore"].is_shared
+    assert names.mentions("Orla")[0].name.canonical == "Orla Fennimore"
+    assert not names.without(EntityId("Tam Fennimore")).by_joined["fennimore"].is_shared
+
+
+def test_a_short_form_that_is_somebody_elses_own_name_is_that_ones() -> None:
+    names = Gazetteer.build([entry("Mayor Holt", "npc"), entry("Holt", "npc")])
+    assert names.mentions("Holt")[0].name.entity_id == "Holt"
+
+
+def test_a_leading_article_may_be_said_or_not() -> None:
+    assert named("to the Eldrin Bar", entry("The Eldrin Bar")) == ["the Eldrin Bar"]
+    assert named("to an Eldrin Bar", entry("The Eldrin Bar")) == ["Eldrin Bar"]
+    assert named("to the Eldrin Bar", entry("Eldrin Bar")) == ["Eldrin Bar"]
+
+
+def test_a_place_goes_by_its_first_word_where_the_others_only_say_what_it_is() -> None:
+    assert named("back to Grondheim", entry("Grondheim Keep", "location")) == ["Grondheim"]
+    assert named("back to the tower", entry("Tower of Whispers", "location")) == []
+    assert named("back to Grondheim", entry("Grondheim Keep", "item")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("It", "it was late. It rained, and it was it", []),
+        ("It", "we all fear It", ["It"]),
+        ("Will", "will you come? Will you? I will", []),
+        ("Will", "Will, come here! Ask Will about it.", ["Will", "Will"]),
+        ("X", "an x and the X there", ["X"]),
+        ("Hope", "I hope so", ["hope"]),
+    ],
+)
+def test_a_stop_word_is_a_name_only_where_it_is_written_as_one(name: str, text: str, found: list[str]) -> None:
+    assert named(text, entry(name, "npc")) == found
+
+
+def test_names_that_differ_in_case_or_accents_are_one_and_the_first_counts() -> None:
+    names = Gazetteer.build(
+        [Entry("Éowyn", EntityId("1")), Entry("EOWYN", EntityId("2")), Entry("eowyn", EntityId("3"))]
+    )
+    assert [name.entity_id for name in names.names] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Vex'ahlia", "Vexahlia"),
+        ("Caer-Dathyl", "caer dathyl"),
+        ("J. R. Thorne", "J.R. Thorne"),
+        ("St. Cuthbert", "St. Cuthbert"),
+        ("Straße der Ahnen", "STRASSE DER AHNEN"),
+        ("Владимир", "владимир"),
+        ("グリムジョー", "グリムジョー"),
+        ("張三", "張三"),
+        ("まどか", "まどか"),
+        ("שלום", "שָׁלוֹם"),
+        ("محمد", "مُحَمَّد"),
+        ("हिन्दी", "हिन्दी"),
+        ("Dragon 🐉 Lord", "dragon lord"),
+        ("👑 Baroness Ylva", "Baroness Ylva"),
+    ],
+)
+def test_a_name_is_found_in_any_script(name: str, text: str) -> None:
+    assert named(f"({text})", entry(name, "npc")) == [text]
+
+
+def test_a_name_is_found_in_a_sentence_without_spaces() -> None:
+    assert named("昨日グリムジョーに会った", entry("グリムジョー")) == ["グリムジョー"]
+    assert named("我昨天見張三了", entry("張三")) == ["張三"]
+
+
+def test_a_name_of_ten_thousand_letters_is_a_name() -> None:
+    long = "Grimjaw of " * 900 + "X"
+    names = Gazetteer.build([entry("x" * 10_000), entry(long, "npc"), entry("Ironhold")])
+    assert [m.name.text for m in names.mentions("iron hold " + "x" * 10_000)] == ["Ironhold", "x" * 10_000]
+    assert names.without(EntityId(long)).widest == 3
+
+
 @given(st.lists(st.text(max_size=12), max_size=6), st.text(max_size=60))
 def test_mentions_of_any_names_in_any_text_are_in_order_and_apart(names: list[str], text: str) -> None:
     end = 0
