@@ -32,7 +32,8 @@ from glyphoxa.speech.correction import Corrected
 from glyphoxa.speech.doubt import LOW_CONFIDENCE, Span, doubtful_spans
 from glyphoxa.speech.edits import Edit, applied, declared_in, onto_raw, verified
 from glyphoxa.speech.gazetteer import Gazetteer
-from glyphoxa.speech.second_look import MOST_NAMES, TEMPERATURE, LikelyNames, second_look
+from glyphoxa.speech.likely_names import MOST_NAMES, LikelyNames
+from glyphoxa.speech.second_look import TEMPERATURE, second_look
 
 OnProof = Callable[[str, str, Utterance], None]
 """Told of words that were found to be a name: what was heard, the name, where (as it is now)."""
@@ -127,7 +128,7 @@ class Reviser:
         self._questions: deque[_Question] = deque()
         self._writes: deque[_Revision] = deque()
         self._before: deque[str] = deque(maxlen=_LINES_BEFORE)
-        self._likely: tuple[Gazetteer, LikelyNames] | None = None
+        self._likely: LikelyNames | None = None
         self._answering: asyncio.Task[dict[str, Any]] | None = None
         self._work = asyncio.Event()
         self._moved = asyncio.Event()
@@ -269,11 +270,9 @@ class Reviser:
             await self._wait_for_rest(asking.rest_ms)
             if not (self._questions and self._questions[0] is question):
                 return
-        gazetteer = self._gazetteer()
+        likely = self._likely_names()
         utterance = question.utterance
-        names = self._likely_names(gazetteer).pick(
-            utterance.text, question.doubtful, nearby=self._nearby(), limit=asking.most_names
-        )
+        names = likely.pick(utterance.text, question.doubtful, nearby=self._nearby(), limit=asking.most_names)
         look = second_look(utterance.text, question.doubtful, names, before=question.before)
         answering = self._answering = asyncio.ensure_future(
             asking.llm.complete(
@@ -289,7 +288,7 @@ class Reviser:
             return  # somebody speaks; it stays the first in the queue
         answer = self._answer(answering)
         if answer is not None:
-            self._take_answer(question, answer, gazetteer)
+            self._take_answer(question, answer, likely)
         self._done_with(self._questions, question)
 
     async def _wait_for_rest(self, rest_ms: int) -> None:
@@ -318,17 +317,18 @@ class Reviser:
         self._is_model_away = False
         return answer
 
-    def _take_answer(self, question: _Question, answer: dict[str, Any], gazetteer: Gazetteer) -> None:
+    def _take_answer(self, question: _Question, answer: dict[str, Any], likely: LikelyNames) -> None:
         was, text = question.utterance, answer.get("corrected_text")
         if not isinstance(text, str):
             return
-        edits = verified(was.text, text, declared_in(answer), doubtful=question.doubtful, gazetteer=gazetteer)
+        edits = verified(was.text, text, declared_in(answer), doubtful=question.doubtful, names=likely)
         if edits:
             corrections = onto_raw(was.raw_text, was.corrections, edits)
             better = replace(was, text=applied(was.text, edits), corrections=corrections)
             self._revise(_Revision(was, better, edits))
 
-    def _likely_names(self, gazetteer: Gazetteer) -> LikelyNames:
-        if self._likely is None or self._likely[0] is not gazetteer:
-            self._likely = (gazetteer, LikelyNames(gazetteer))
-        return self._likely[1]
+    def _likely_names(self) -> LikelyNames:
+        gazetteer = self._gazetteer()
+        if self._likely is None or self._likely.gazetteer is not gazetteer:
+            self._likely = LikelyNames(gazetteer)
+        return self._likely

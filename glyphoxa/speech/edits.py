@@ -5,7 +5,8 @@ texts are laid side by side, token by token, where a declared replacement counts
 there to what it says is there now. It is such a step only
 
 - where those very words stand, with the changed ones among them inside a doubtful span,
-- if what comes instead is a known name (or an alias, a possessive, a plural of one) that sounds at all like it,
+- if what comes instead is a known name (or an alias, a possessive, a plural of one) that sounds like it, and no other
+  name does so much better,
 - if the model's text really has it there.
 
 Everything else that differs is reverted, token by token. The result is made of the original text and of names of
@@ -19,17 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rapidfuzz.distance import JaroWinkler, Levenshtein
-
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.speech.doubt import Span
 from glyphoxa.speech.gazetteer import Gazetteer, Name
-from glyphoxa.speech.phonetics import coder_for
+from glyphoxa.speech.likely_names import LikelyNames
 from glyphoxa.speech.words import fold, words
-
-LEAST_LIKENESS = 0.5
-LEAST_LIKENESS_OF_WORDS = 0.8
-"""For names that are made of dictionary words ("Hope"): hearing such words is no sign of the name."""
 
 _MOST_STEPS = 400_000
 _LONGEST_REASON = 120
@@ -94,13 +89,13 @@ def verified(
     declared: Sequence[Declared],
     *,
     doubtful: Sequence[Span],
-    gazetteer: Gazetteer,
+    names: LikelyNames,
 ) -> tuple[Edit, ...]:
     """The replacements to make in `text`, in order, without overlap. See the module."""
     own, theirs = _tokens(text), [token.key for token in _tokens(answer)]
     steps: dict[int, list[_Step]] = {}
     for each in declared:
-        for step in _steps(text, own, each, doubtful, gazetteer):
+        for step in _steps(text, own, each, doubtful, names):
             steps.setdefault(step.first, []).append(step)
     if not steps or len(own) * len(theirs) > _MOST_STEPS:
         return ()
@@ -173,10 +168,10 @@ def _marks(text: str, start: int, end: int) -> Iterator[_Token]:
 
 
 def _steps(
-    text: str, own: Sequence[_Token], declared: Declared, doubtful: Sequence[Span], gazetteer: Gazetteer
+    text: str, own: Sequence[_Token], declared: Declared, doubtful: Sequence[Span], names: LikelyNames
 ) -> Iterator[_Step]:
     """Where the declared replacement may be made."""
-    known = _known(declared.corrected, gazetteer)
+    known = _known(declared.corrected, names.gazetteer)
     before = [token.key for token in _tokens(declared.original)]
     if known is None or not before:
         return
@@ -186,8 +181,8 @@ def _steps(
     if lead + trail >= len(before) or lead + trail >= len(becomes):
         return
     after = written[becomes[lead].start : becomes[-1 - trail].end]
-    likeness = likeness_of(declared.original, name, gazetteer)
-    if likeness < (LEAST_LIKENESS_OF_WORDS if name.is_ordinary else LEAST_LIKENESS):
+    likeness = names.supports(declared.original, name)
+    if likeness is None:
         return
     for first in range(len(own) - len(before) + 1):
         window = own[first : first + len(before)]
@@ -213,17 +208,6 @@ def _known(corrected: str, gazetteer: Gazetteer) -> tuple[Name, str] | None:
     if spelled == name.joined:
         return name, name.text
     return name, name.text + ("'s" if corrected[-2:-1] in ("'", "’") else "s")
-
-
-def likeness_of(heard: str, name: Name, gazetteer: Gazetteer) -> float:
-    """How alike some words and a name are, 0 to 1: the better of spelling and sound."""
-    one, other = fold(heard), name.joined
-    best = max(JaroWinkler.similarity(one, other), Levenshtein.normalized_similarity(one, other))
-    coder = coder_for(gazetteer.language)
-    if coder is not None:
-        codes = [(left, right) for left in coder(one) for right in coder(other)]
-        best = max([best, *(Levenshtein.normalized_similarity(left, right) for left, right in codes)])
-    return best
 
 
 def _common(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:

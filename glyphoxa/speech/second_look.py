@@ -10,13 +10,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rapidfuzz import process
-from rapidfuzz.distance import JaroWinkler, Levenshtein
-
-from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.doubt import Span
-from glyphoxa.speech.gazetteer import Gazetteer
-from glyphoxa.speech.words import Word, words
+from glyphoxa.speech.words import words
 
 TEMPERATURE = 0.1
 
@@ -34,10 +29,6 @@ SYSTEM = (
 REASONS = ("sounds alike", "sounds alike and fits the sentence", "was named just before")
 """What a model may give as a reason: short for it to write, and nothing of its own gets into the log."""
 
-MOST_NAMES = 60
-_MOST_QUERIES = 8
-_PER_QUERY = 8
-_LEAST_LIKE = 0.6
 _WIDEST_ORIGINAL = 4
 _MOST_ORIGINALS = 40
 
@@ -49,44 +40,6 @@ class SecondLook:
     user: str
     schema: dict[str, Any]
     system: str = SYSTEM
-
-
-class LikelyNames:
-    """Picks the names worth telling a model about. Built once for a gazetteer: it indexes spellings and codes."""
-
-    def __init__(self, gazetteer: Gazetteer) -> None:
-        self._names = [name for name in gazetteer.names if name.kind != "learned"]
-        self._spellings = [name.joined for name in self._names]
-        self._codes = [name.codes[0] if name.codes else "" for name in self._names]
-        self._coder = gazetteer.coder
-
-    def pick(
-        self,
-        text: str,
-        doubtful: Sequence[Span],
-        *,
-        nearby: Container[EntityId] = frozenset(),
-        limit: int = MOST_NAMES,
-    ) -> list[str]:
-        """The names most like the doubtful words, best first, then those of the scene; at most `limit`."""
-        scores: dict[int, float] = {}
-        for heard in _queries(text, doubtful):
-            found = process.extract(
-                heard, self._spellings, scorer=JaroWinkler.similarity, limit=_PER_QUERY, score_cutoff=_LEAST_LIKE
-            )
-            for code in self._coder(heard)[:1] if self._coder is not None else ():
-                found += process.extract(
-                    code,
-                    self._codes,
-                    scorer=Levenshtein.normalized_similarity,
-                    limit=_PER_QUERY,
-                    score_cutoff=_LEAST_LIKE,
-                )
-            for _, score, at in found:
-                scores[at] = max(score, scores.get(at, 0.0))
-        likely = sorted(scores, key=lambda at: (-scores[at], at))
-        here = (at for at, name in enumerate(self._names) if name.kind == "name" and name.entity_id in nearby)
-        return list(dict.fromkeys(self._names[at].text for at in (*likely, *here)))[:limit]
 
 
 def second_look(text: str, doubtful: Sequence[Span], names: Sequence[str], *, before: Iterable[str] = ()) -> SecondLook:
@@ -155,18 +108,6 @@ def _windows(text: str, span: Span, of_names: Container[str]) -> Iterator[str]:
                 at in doubted or spoken[at].folded in of_names for at in window
             ):
                 yield text[spoken[first].start : spoken[last].start + len(spoken[last].text)]
-
-
-def _queries(text: str, doubtful: Sequence[Span]) -> list[str]:
-    """What names are compared with: whole spans first, then their words."""
-    spans = [_words_of(text, span) for span in doubtful]
-    whole = ["".join(word.folded for word in spoken) for spoken in spans]
-    single = [word.folded for spoken in spans if len(spoken) > 1 for word in spoken if len(word.folded) >= 4]
-    return [query for query in dict.fromkeys((*whole, *single)) if query][:_MOST_QUERIES]
-
-
-def _words_of(text: str, span: Span) -> list[Word]:
-    return [word for word in words(text) if span.start <= word.start and word.end <= span.end]
 
 
 def _one_line(text: str) -> str:

@@ -13,11 +13,13 @@ from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.speech.doubt import Span, doubtful_spans
 from glyphoxa.speech.edits import Declared, applied, declared_in, onto_raw, verified
 from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.second_look import LikelyNames, second_look
+from glyphoxa.speech.likely_names import LikelyNames
+from glyphoxa.speech.second_look import second_look
 from glyphoxa.speech.words import words
 
 NAMES = ("Eldrinax", "Ironhold", "Grimjaw", "Tower of Whispers", "Hope", "Vex'ahlia", "Bluecrab Inn")
 GAZETTEER = Gazetteer.build([Entry(name, EntityId(name)) for name in NAMES])
+LIKELY = LikelyNames(GAZETTEER)
 
 
 def doubted(text: str, **options: Any) -> list[str]:
@@ -36,7 +38,7 @@ def marked(text: str, *spans: str) -> tuple[Span, ...]:
 
 def reviewed(text: str, answer: str, *pairs: tuple[str, str], doubtful: tuple[str, ...]) -> str:
     declared = [Declared(original, corrected) for original, corrected in pairs]
-    return applied(text, verified(text, answer, declared, doubtful=marked(text, *doubtful), gazetteer=GAZETTEER))
+    return applied(text, verified(text, answer, declared, doubtful=marked(text, *doubtful), names=LIKELY))
 
 
 # What is doubted
@@ -166,7 +168,7 @@ def test_of_two_equal_words_only_the_one_that_was_replaced_changes() -> None:
     text = "eldernax is here and eldernax is there"
     spans = (Span(0, 8), Span(21, 29))
     for answer in ("eldernax is here and Eldrinax is there", "Eldrinax is here and Eldrinax is there"):
-        edits = verified(text, answer, [Declared("eldernax", "Eldrinax")], doubtful=spans, gazetteer=GAZETTEER)
+        edits = verified(text, answer, [Declared("eldernax", "Eldrinax")], doubtful=spans, names=LIKELY)
         assert applied(text, edits) == answer
 
 
@@ -175,6 +177,26 @@ def test_a_name_that_is_an_ordinary_word_needs_words_that_sound_the_same() -> No
     assert reviewed(text, "there is no Hope left", ("hop", "Hope"), doubtful=("hop",)) == "there is no Hope left"
     text = "there is no mood left"
     assert reviewed(text, "there is no Hope left", ("mood", "Hope"), doubtful=("mood",)) == text
+
+
+def test_of_names_that_sound_alike_the_one_that_sounds_much_less_so_is_not_believed() -> None:
+    names = LikelyNames(Gazetteer.build([Entry(name, EntityId(name)) for name in ("Tower of Whispers", "Thornwick")]))
+    text = "beyond tower of whiskers"
+    edits = verified(
+        text,
+        "beyond Thornwick",
+        [Declared("tower of whiskers", "Thornwick")],
+        doubtful=marked(text, "tower of whiskers"),
+        names=names,
+    )
+    assert edits == ()
+
+
+def test_a_campaign_without_names_has_nothing_to_ask_about() -> None:
+    nobody = LikelyNames(Gazetteer.build([]))
+    assert nobody.pick("elder nacks", marked("elder nacks", "nacks")) == []
+    declared = [Declared("elder nacks", "Eldrinax")]
+    assert not verified("elder nacks", "Eldrinax", declared, doubtful=[Span(0, 11)], names=nobody)
 
 
 def test_declarations_of_a_wrong_shape_or_that_contradict_each_other_are_left_out() -> None:
@@ -204,7 +226,7 @@ def test_the_spans_of_all_stages_are_places_in_the_raw_text() -> None:
     text = "Ironhold sent elder nacks to Grimjaw"
     answer = "Ironhold sent Eldrinax to Grimjaw"
     declared = [Declared("elder nacks", "Eldrinax", "sounds alike")]
-    edits = verified(text, answer, declared, doubtful=marked(text, "elder nacks"), gazetteer=GAZETTEER)
+    edits = verified(text, answer, declared, doubtful=marked(text, "elder nacks"), names=LIKELY)
     merged = onto_raw(raw, earlier, edits)
     assert [(c.start, c.end, c.before, c.after, c.stage) for c in merged] == [
         (0, 9, "iron hold", "Ironhold", "phonetic"),
@@ -238,7 +260,7 @@ def test_whatever_a_model_answers_only_doubtful_and_declared_words_change_and_on
 ) -> None:
     """R-194"""
     doubtful = [Span(word.start, word.end) for at, word in enumerate(words(text)) if at in picks]
-    edits = verified(text, answer, declared, doubtful=doubtful, gazetteer=GAZETTEER)
+    edits = verified(text, answer, declared, doubtful=doubtful, names=LIKELY)
     done = 0
     for edit in edits:
         assert done <= edit.start < edit.end
@@ -260,7 +282,7 @@ def test_whatever_a_model_answers_only_doubtful_and_declared_words_change_and_on
 def test_what_a_model_changed_without_a_word_comes_back_byte_for_byte(text: str, answer: str) -> None:
     """R-194"""
     everything = [Span(0, len(text))]
-    assert applied(text, verified(text, answer, [], doubtful=everything, gazetteer=GAZETTEER)) == text
+    assert applied(text, verified(text, answer, [], doubtful=everything, names=LIKELY)) == text
 
 
 @given(answer=st.recursive(

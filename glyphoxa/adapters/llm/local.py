@@ -22,7 +22,7 @@ class LocalStructuredLlm:
     """
 
     def __init__(self, server: LlamaServer, *, slot: int, max_tokens: int = 400) -> None:
-        self._client = AsyncOpenAI(api_key=server.api_key, base_url=server.base_url, max_retries=0)
+        self._client = AsyncOpenAI(api_key=server.api_key, base_url=server.base_url, max_retries=2)
         self._max_tokens = max_tokens
         # With `return_progress` the server writes while it reads, and so notices at once that nobody listens.
         self._extras = {"cache_prompt": True, "id_slot": slot, "return_progress": True}
@@ -47,7 +47,7 @@ class LocalStructuredLlm:
         except TimeoutError:
             raise Unavailable(f"the local model did not answer within {deadline_ms} ms") from None
         except APIError as error:
-            raise Unavailable(f"the local model cannot be asked: {error.message}") from error
+            raise Unavailable(f"the local model cannot be asked: {error.__cause__ or error.message}") from error
 
     async def _streamed(self, request: dict[str, Any]) -> str:
         pieces: list[str] = []
