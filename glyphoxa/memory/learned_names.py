@@ -105,7 +105,7 @@ class NameLearning:
                 is_ordinary=is_ordinary(proof.heard, names.vocabulary),
             )
             if step.is_ordinary:
-                meant, uses = await self._meant(proof)
+                meant, uses = await self._uses(proof.heard, meant_in=proof.utterance)
                 if objection(proof.heard, proof.entity_id, names, uses=uses) is not None:
                     continue
                 # As long as little is proved, nothing follows from it, and earlier misheard names stand there too.
@@ -116,16 +116,18 @@ class NameLearning:
             pairs.append(await self.store.record(self.campaign, proof.heard, step))
         return pairs
 
-    async def _meant(self, proof: Proof) -> tuple[int, Uses]:
-        """In how many utterances the form was meant for a name, and where its words stand as themselves."""
-        known = await self.store.standings(self.campaign, proof.heard)
-        meant = {proof.utterance, *(utterance for pair in known for utterance in pair.standing.utterances)}
-        return len(meant), await self.store.uses(self.campaign, proof.heard, exclude=meant)
+    async def _uses(self, heard: str, *, meant_in: UtteranceId | None = None) -> tuple[int, Uses]:
+        """In how many utterances the form was meant for a name, and where else its words stand, as themselves."""
+        known = await self.store.standings(self.campaign, heard)
+        meant = {utterance for pair in known for utterance in pair.standing.utterances}
+        if meant_in is not None:
+            meant.add(meant_in)
+        return len(meant), await self.store.uses(self.campaign, heard, exclude=meant)
 
     async def _admissible(self, heard: str, entity: EntityId, names: Gazetteer) -> Uses:
         """Raises: InvalidInput: This must not be learned."""
         problem = objection(heard, entity, names)  # some need no look at the talk
-        uses = await self.store.uses(self.campaign, heard) if problem is None else Uses()
+        _, uses = await self._uses(heard) if problem is None else (0, Uses())
         problem = problem or objection(heard, entity, names, uses=uses)
         if problem is not None:
             raise InvalidInput(f"{_shown(heard)} cannot be learned: it {problem}")

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from contextlib import aclosing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.name_changes import CHANNEL, NameChanges, NamesChanged
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
-from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
@@ -20,6 +24,7 @@ from glyphoxa.speech.gazetteer import Gazetteer
 from glyphoxa.speech.learning import AlreadyTaken, Step
 from glyphoxa.speech.wrong_forms import Proof
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
+from tests.support.postgres import TEST_SETTINGS
 
 ELDRINAX, GRIMJAW = EntityId("e-eldrinax"), EntityId("e-grimjaw")
 OTHER = CampaignId("other")
@@ -138,6 +143,15 @@ async def test_a_table_learns_from_its_talk(learned: PostgresLearnedNames, learn
     }
 
 
+async def test_the_dm_is_not_warned_of_utterances_that_proved_the_form(
+    store: Store, learned: PostgresLearnedNames, learning: NameLearning
+) -> None:
+    await store.log.append([an_utterance("Ride to the mandolin.", id=f"u{n}") for n in range(2)])
+    names = await the_names(learned)
+    await learning.prove([a_proof("mandolin", f"u{n}") for n in range(2)], names)
+    assert await learning.before_confirming("mandolin", ELDRINAX, names) is None
+
+
 async def test_talk_goes_on_when_what_it_proves_cannot_be_kept(
     store: Store, learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
@@ -254,6 +268,23 @@ async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_cha
         assert await anext(changes) == NamesChanged(None)
         await learned.record(CAMPAIGN, "Elder Max", confirmed(GRIMJAW))
         assert await anext(changes) == NamesChanged(frozenset({GRIMJAW}))
+
+
+async def test_a_server_that_was_killed_is_listened_to_again_when_it_is_back(reachable_dir: Path) -> None:
+    async with (
+        asyncio.timeout(60),
+        open_store(None, data_dir=reachable_dir, server_settings=TEST_SETTINGS) as store,
+        aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes,
+    ):
+        await store.database.open()
+        await store.graph.load(a_campaign())
+        assert await anext(changes) == NamesChanged(None)
+        pid = EmbeddedPostgres(reachable_dir / "postgres").pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        assert await anext(changes) == NamesChanged(None)
+        await PostgresLearnedNames(store.database).record(CAMPAIGN, "Mellodracks", confirmed(ELDRINAX))
+        assert await anext(changes) == NamesChanged(frozenset({ELDRINAX}))
 
 
 @pytest.mark.parametrize("payload", ["{}", "what?", "[1]", '"campaign"', '{"campaign": "town", "entity": null}'])
