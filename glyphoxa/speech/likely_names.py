@@ -49,7 +49,7 @@ class LikelyNames:
         letters = fold(heard)
         spelling = _compared(letters, self._spellings, JaroWinkler.similarity)
         edits = _compared(letters, self._spellings, Levenshtein.normalized_similarity)
-        by_letters: Likeness = (spelling + edits) / 2
+        by_letters = (spelling + edits) * np.float32(0.5)
         codes = self._coder(letters) if self._coder is not None else ()
         if not codes or not self._names:
             return by_letters
