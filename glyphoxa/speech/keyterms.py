@@ -6,6 +6,7 @@ is estimated here, and the list is packed, best first. Who keeps track of all th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from glyphoxa.speech.vocabulary import Vocabulary
@@ -17,15 +18,16 @@ _RECENT_HALF_LIFE_MS = 600_000
 _GARBLES_THAT_COUNT = 4
 _MISFITS_IN_A_ROW = 20
 _OF_A_KNOWN_NAME = 0.4
+_PARTING = re.compile(r"[^a-zA-Z0-9]")
 
 
 def estimated_tokens(term: str) -> int:
     """An upper guess of a term's tokens.
 
-    Invented names fall into pieces of two or three letters; the recogniser's own count is not published, so
-    this errs towards too many.
+    Invented names fall into pieces of two or three letters, an apostrophe or a hyphen is a piece of its own and parts
+    what is around it, letters beyond ASCII may take a piece for each byte. Deepgram's own count is not published.
     """
-    return sum(max(1, -(-len(word) * 2 // 5)) for word in term.split())
+    return sum(map(_tokens_of_word, term.split()))
 
 
 def oddness(words: Sequence[str], vocabulary: Vocabulary) -> float:
@@ -82,6 +84,11 @@ def pack(
         seen.add(name.casefold())
         tokens_left -= cost
     return tuple(packed)
+
+
+def _tokens_of_word(word: str) -> int:
+    parting = sum(len(letter.encode("utf-8", "replace")) for letter in _PARTING.findall(word))
+    return max(1, parting + sum(-(-len(piece) * 2 // 5) for piece in _PARTING.split(word)))
 
 
 def _oddness(word: str, vocabulary: Vocabulary) -> float:

@@ -65,3 +65,10 @@ def test_invented_words_are_odd_and_those_of_a_dictionary_are_not() -> None:
     assert 0 < oddness(("thomas",), english) < 1
     assert 0 < oddness(("old", "grimjaw"), english) < 1
     assert oddness((), english) == 0
+
+
+def test_marks_within_a_name_and_letters_beyond_ascii_cost_more() -> None:
+    assert estimated_tokens("Vel'zeth") > estimated_tokens("Velzeth")
+    assert estimated_tokens("אלדרינקס") > estimated_tokens("Eldrinax")
+    assert estimated_tokens("Tower of Whispers") == sum(map(estimated_tokens, ("Tower", "of", "Whispers")))
+    assert estimated_tokens("\ud800") >= 1

@@ -1,0 +1,65 @@
+"""That the local recogniser uses the names it is told: the same recordings, with and without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+from benchmarks.hints import DEMO, is_written
+from demo.script import Line, read_evening
+from glyphoxa.adapters.audio.wav import read_recording
+from glyphoxa.adapters.local.whisper import Whisper
+from glyphoxa.adapters.weights.store import Store
+from glyphoxa.bootstrap.hints import Hints
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.speech.expectation import Expectation
+from glyphoxa.speech.gazetteer import Entry, Gazetteer, entries_of
+
+pytestmark = pytest.mark.models
+
+
+@pytest.fixture(scope="module")
+def whisper() -> Whisper:
+    return Whisper(Store().path("whisper-tiny.en"))
+
+
+@pytest.fixture(scope="module")
+def hints() -> Hints:
+    """As they are when a table of the demo's campaign has just been opened."""
+    campaign = read_campaign(DEMO / "campaign.yaml").campaign
+    hints = Hints(campaign, Gazetteer.build(entries_of(campaign), language=campaign.language), now_ms=lambda: 0)
+    hints.scene_is(campaign.scenes[0])
+    return hints
+
+
+def lines_with_names() -> Iterator[Line]:
+    for session in read_evening(DEMO / "evening.yaml").sessions:
+        yield from (line for part in session.parts for line in part.lines if line.names)
+
+
+@pytest.mark.parametrize("line", lines_with_names(), ids=lambda line: line.id)
+def test_names_that_come_out_wrong_by_themselves_come_out_right_when_they_are_expected(
+    whisper: Whisper, hints: Hints, line: Line
+) -> None:
+    """R-166, measured on the demo's recordings."""
+    sound = np.frombuffer(read_recording(DEMO / line.wav).pcm, dtype=np.int16)
+    by_itself = whisper.transcribe(sound).text
+    told = whisper.transcribe(sound, hints.glossary()).text
+    assert not all(is_written(name, by_itself) for name in line.names)
+    assert all(is_written(name, told) for name in line.names)
+
+
+def test_no_name_of_the_glossary_is_cut_off_by_the_recogniser() -> None:
+    """A prompt that ends in half a name costs ordinary words."""
+    tokenizer = Tokenizer.from_file(str(Store().path("whisper-tiny.en") / "tokenizer.json"))
+    made = np.random.default_rng(5)
+    syllables = np.array(["xan", "thor", "quil", "zeth", "mra", "ygg", "'vel", "o"])
+    for words in (1, 2, 4):
+        names = [" ".join("".join(made.choice(syllables, 3)).title() for _ in range(words)) for _ in range(200)]
+        expectation = Expectation()
+        expectation.names_are(Gazetteer.build(Entry(name, EntityId(name), "npc") for name in names))
+        assert len(tokenizer.encode(f" {expectation.glossary(0)}", add_special_tokens=False).ids) <= 200
