@@ -50,6 +50,26 @@ def test_cologne_phonetics_gives_the_published_codes(word: str, code: str) -> No
     assert cologne(word) == code
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("Meier", "Maier", "Mayr", "Meyer"), "67"),
+        (("Schmidt", "Schmitt", "Schmid"), "862"),
+        (("Christen", "Kristen"), "47826"),
+        (("Stefan", "Stephan"), "8236"),
+        (("Acker", "Aker"), "047"),
+        (("Xaver",), "4837"),
+        (("Hexe", "Hekse"), "048"),
+        (("Celle", "Zelle"), "85"),
+        (("Cäsar",), "487"),
+        (("Straße", "Strasse"), "8278"),
+    ],
+)
+def test_cologne_phonetics_gives_one_code_to_what_sounds_alike(words: tuple[str, ...], code: str) -> None:
+    """The rules of Postel's table: ph, d and t before s, c at the start and within, x after k, doubled signs."""
+    assert {cologne(word) for word in words} == {code}
+
+
 def test_a_region_does_not_change_the_coder() -> None:
     assert codes("Greta", "de-AT") == codes("Greta", "de") == ("472",)
 
