@@ -16,13 +16,16 @@ from glyphoxa.speech.phonetics import coder_for
 from glyphoxa.speech.words import fold, words
 
 LEAST_LIKENESS = 0.5
-LEAST_LIKENESS_OF_WORDS = 0.8
+LEAST_FOR_WORDS = 0.7
+"""For words that all stand in a dictionary: they may well be what was said."""
+LEAST_OF_WORDS = 0.8
 """For names that are made of dictionary words ("Hope"): hearing such words is no sign of the name."""
 MARGIN = 0.1
 """Another name may be more like by so much; beyond it, that one is meant or none.
 
-Of 206 wrong forms that the stage by sound misses (tuning half of the spoken set), the right name reaches 0.5 in 61 %
-and the best of 152 wrong ones in 66 %: likeness alone decides little, but it keeps out what sounds like nothing.
+Small models replace whatever they are shown, so these bound the damage whatever a model says. Of 1,114 ordinary words
+in clean sentences (tuning half of the spoken set) 81 % are like some name by 0.5, 8 % by 0.7; of the 294 wrong forms
+that the stage by sound misses, the right name passes for 85 of 107 with an odd word and 57 of 187 without.
 """
 
 MOST_NAMES = 60
@@ -63,8 +66,15 @@ class LikelyNames:
             return None
         likeness = self.likeness(heard)
         its_own = float(likeness[at])
-        is_enough = its_own >= (LEAST_LIKENESS_OF_WORDS if name.is_ordinary else LEAST_LIKENESS)
-        return its_own if is_enough and its_own >= float(likeness.max()) - MARGIN else None
+        is_enough = its_own >= self._least(heard, name) and its_own >= float(likeness.max()) - MARGIN
+        return its_own if is_enough else None
+
+    def _least(self, heard: str, name: Name) -> float:
+        if name.is_ordinary:
+            return LEAST_OF_WORDS
+        vocabulary = self.gazetteer.vocabulary
+        are_ordinary = all(vocabulary.is_ordinary(word.folded) for word in words(heard))
+        return LEAST_FOR_WORDS if are_ordinary else LEAST_LIKENESS
 
     def pick(
         self,

@@ -179,6 +179,17 @@ def test_a_name_that_is_an_ordinary_word_needs_words_that_sound_the_same() -> No
     assert reviewed(text, "there is no Hope left", ("mood", "Hope"), doubtful=("mood",)) == text
 
 
+def test_ordinary_words_become_a_name_only_if_they_sound_very_much_like_it() -> None:
+    text = "we saw iron hole and iron load"
+    answer = "we saw Ironhold and Ironhold"
+    pairs = (("iron hole", "Ironhold"), ("iron load", "Ironhold"), ("saw", "Grimjaw"))
+    assert reviewed(text, answer, *pairs, doubtful=("iron hole", "iron load")) == "we saw Ironhold and Ironhold"
+    text = "the grim jury met"
+    assert reviewed(text, "the Grimjaw met", ("grim jury", "Grimjaw"), doubtful=("grim jury",)) == "the Grimjaw met"
+    text = "an old rhyme of the sea"
+    assert reviewed(text, "an Ironhold of the sea", ("old rhyme", "Ironhold"), doubtful=("old rhyme",)) == text
+
+
 def test_of_names_that_sound_alike_the_one_that_sounds_much_less_so_is_not_believed() -> None:
     names = LikelyNames(Gazetteer.build([Entry(name, EntityId(name)) for name in ("Tower of Whispers", "Thornwick")]))
     text = "beyond tower of whiskers"
