@@ -135,14 +135,16 @@ class SecondLook:
         self._npcs = npcs
         self._somebody = somebody
         self._wait_until_quiet = wait_until_quiet
-        self._revised: asyncio.Queue[UtteranceRevised] = asyncio.Queue()
+        self._revised: list[UtteranceRevised] = []
+        self._work = asyncio.Event()
 
     def on(self, event: TableEvent) -> None:
         """Take what happened at the table. Returns at once."""
         self._reviser.on(event)
         if isinstance(event, UtteranceRevised):
             self._recorder.revised(event.utterance)
-            self._revised.put_nowait(event)
+            self._revised.append(event)
+            self._work.set()
 
     async def run(self) -> None:
         """The actor's body."""
@@ -156,10 +158,11 @@ class SecondLook:
 
     async def _spread(self) -> None:
         while True:
-            revised = [await self._revised.get()]
+            if not self._revised:
+                self._work.clear()
+                await self._work.wait()
             await self._wait_until_quiet()
-            while not self._revised.empty():
-                revised.append(self._revised.get_nowait())
+            revised, self._revised = self._revised, []
             concerned: dict[NpcId, None] = {}
             for event in revised:
                 for npc in sorted(event.utterance.witnesses & self._npcs.keys()):
