@@ -133,9 +133,11 @@ def proofs_of(said: Utterance, names: Gazetteer) -> list[Proof]:
 
 
 def with_stored(entries: Iterable[Entry], stored: Iterable[Entry]) -> list[Entry]:
-    """The entries with the wrong forms learned for them, and behind them the names that only the graph knows.
+    """The entries as the graph knows them now, with the wrong forms learned for them, and behind them those that
+    only the graph knows.
 
-    Both describe one entity if they have its id, or else its type and name: the id is then the graph's.
+    Both describe one entity if they have its id, or else its type and name; id and name are then the graph's, and
+    what else the entry was called stays as an alias.
     """
     left = {entry.entity_id: entry for entry in stored}
     by_name = {(entry.entity_type, fold(entry.name)): entry.entity_id for entry in left.values()}
@@ -146,8 +148,9 @@ def with_stored(entries: Iterable[Entry], stored: Iterable[Entry]) -> list[Entry
         if known is None:
             merged.append(entry)
             continue
-        aliases = tuple(dict.fromkeys((*entry.aliases, known.name, *known.aliases)))
-        merged.append(replace(entry, entity_id=known.entity_id, aliases=aliases, learned=known.learned))
+        others = dict.fromkeys((entry.name, *entry.aliases, *known.aliases))
+        aliases = tuple(alias for alias in others if alias != known.name)
+        merged.append(replace(known, entity_type=entry.entity_type, aliases=aliases))
     return [*merged, *left.values()]
 
 

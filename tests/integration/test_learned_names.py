@@ -11,7 +11,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
-from glyphoxa.adapters.postgres.name_changes import CHANNEL, NameChanges, NamesChanged
+from glyphoxa.adapters.postgres.name_changes import CHANNEL, NameChanges
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.campaign import Entity
@@ -19,9 +19,11 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.memory.learned_names import LearningFromTalk, NameLearning
+from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed
 from glyphoxa.speech.correction import Corrector
-from glyphoxa.speech.gazetteer import Gazetteer
+from glyphoxa.speech.gazetteer import Gazetteer, entries_of
 from glyphoxa.speech.learning import AlreadyTaken, Step
+from glyphoxa.speech.name_book import NameBook
 from glyphoxa.speech.wrong_forms import Proof
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
 from tests.support.postgres import TEST_SETTINGS
@@ -252,6 +254,35 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
         others = tuple(entity for entity in a_campaign().entities if entity.id != GRIMJAW)
         await store.graph.load(replace(a_campaign(), entities=(*others, renamed, new)))
         assert await anext(changes) == NamesChanged(frozenset({GRIMJAW, new.id}))
+
+
+async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
+    store: Store, learned: PostgresLearnedNames, learning: NameLearning
+) -> None:
+    """R-165, R-201"""
+    names = await the_names(learned)
+    told: asyncio.Queue[Gazetteer] = asyncio.Queue()
+    book = NameBook(names)
+    book.subscribe(told.put_nowait)
+    follower = NamesFollowed(CAMPAIGN, learned, book, entries_of(a_campaign()))
+    task = asyncio.create_task(follower.run(NameChanges(store.database).follow(CAMPAIGN)))
+
+    async def heard_next(text: str) -> str:
+        return Corrector(await told.get()).correct(text).text
+
+    async with asyncio.timeout(30):
+        await told.get()  # it has begun to listen
+        await learning.confirm("Mellow Dracks", ELDRINAX, names)
+        assert await heard_next("So we asked Mellow Dracks.") == "So we asked Eldrinax."
+        await learning.undo()
+        assert await heard_next("So we asked Mellow Dracks.") == "So we asked Mellow Dracks."
+        orla = Entity(EntityId("e-orla"), "npc", "Orlafenn")
+        await store.graph.load(replace(a_campaign(), entities=(*a_campaign().entities, orla)))
+        assert await heard_next("orla fenn is here") == "Orlafenn is here"
+        await store.graph.load(a_campaign())
+        assert await heard_next("orla fenn is here") == "orla fenn is here"
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_changed(

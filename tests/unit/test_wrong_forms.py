@@ -111,10 +111,11 @@ def test_other_corrections_prove_nothing(correction: Correction) -> None:
     assert proofs_of(replace(an_utterance("..."), corrections=(correction,)), NAMES) == []
 
 
-def test_names_of_the_file_come_first_and_learn_what_is_stored() -> None:
+def test_names_of_the_file_come_first_and_are_as_the_graph_knows_them() -> None:
     stored = [Entry("Orla", EntityId("orla")), Entry("Eldrinax the Old", ELDRINAX, learned=("mellodracks",))]
     first, *others, last = with_stored(ENTRIES, stored)
-    assert first.name == "Eldrinax" and first.learned == ("mellodracks",) and "Eldrinax the Old" in first.aliases
+    assert first.name == "Eldrinax the Old" and first.learned == ("mellodracks",)
+    assert first.aliases == ("Eldrinax", "the old wizard", "Archmage Eldrinax")
     assert others == ENTRIES[1:] and last.name == "Orla"
 
 

@@ -13,21 +13,11 @@ from loguru import logger
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.memory.names_followed import NamesChanged
 
 CHANNEL = "glyphoxa_names"
 _ANSWER_TIMEOUT_S = 5.0
 _FIRST_RETRY_MS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class NamesChanged:
-    """Entities whose names, aliases or learned forms are others than before, or that are new or gone.
-
-    Attributes:
-        entities: None when nobody knows: anything may have changed.
-    """
-
-    entities: frozenset[EntityId] | None
 
 
 @dataclass(slots=True)
