@@ -6,13 +6,16 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Page, expect
 
-from glyphoxa.domain.events import Degraded
+from glyphoxa.domain.events import Degraded, UtteranceKept, UtteranceRevised
+from glyphoxa.domain.utterance import Correction
 from tests.support.browser import LOUDNESS, browser
+from tests.support.builders import an_utterance
 from tests.support.web_table import BRAN, HEARD, RAW, REPLY, TAMSIN, TONE_HZ, TwinTable, served
 
 pytestmark = pytest.mark.browser
@@ -94,6 +97,25 @@ async def test_speech_is_captioned_as_it_comes_and_a_corrected_name_is_marked(ta
         await expect(mark.locator(".tip")).to_be_hidden()
         await mark.hover()
         await expect(mark.locator(".tip")).to_be_visible()
+
+
+async def test_words_that_are_known_better_later_take_the_place_of_those_that_were_heard(
+    table: TwinTable, opened: Open
+) -> None:
+    was = replace(an_utterance("Where is elder nacks?", id="late-1", speaker="Tamsin"), duration_ms=900)
+    correction = Correction(9, 20, "elder nacks", "Eldrinax", 0.8, "llm", "sounds alike")
+    now = replace(was, text="Where is Eldrinax?", corrections=(correction,))
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "bran")
+        table.tell(UtteranceKept(was))
+        caption = page.locator("#log .said .words").first
+        await expect(caption).to_have_text("Where is elder nacks?")
+        table.tell(UtteranceRevised(now, was.text))
+        await expect(caption.locator("mark")).to_have_attribute("data-raw", "elder nacks")
+        await expect(caption).to_contain_text("Where is Eldrinax")
+        # Who comes later reads the better words at once.
+        await page.reload()
+        await expect(page.locator("#log .said .words mark").first).to_have_attribute("data-raw", "elder nacks")
 
 
 async def test_each_turn_shows_where_its_time_went(table: TwinTable, opened: Open) -> None:
