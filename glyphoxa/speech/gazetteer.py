@@ -151,7 +151,8 @@ class Gazetteer:
         seat = _Listed(entry, place, names_of(entry, place, self._speech))
         if len(before) == 1 and before[0].entry == entry:
             return self
-        listed = {**self._listed, entry.entity_id: (seat,)}
+        listed = dict(self._listed)
+        listed[entry.entity_id] = (seat,)
         gone = [name for each in before for name in each.names]
         return self._changed(listed, gone, seat.names, places=max(self._places, place + 1))
 

@@ -11,10 +11,11 @@ Sets are integers because these are immutable: an index with one name more share
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import zip_longest
-from operator import itemgetter
+from operator import itemgetter, or_
 from typing import TypeVar
 
 import numpy as np
@@ -97,7 +98,7 @@ class NameIndex:
         scored.sort(key=itemgetter(0, 1))
         return [name for _, _, name in scored[:limit]]
 
-    def _looked_at(self, heard: str, codes: tuple[str, ...]) -> Iterator[Name]:
+    def _looked_at(self, heard: str, codes: tuple[str, ...]) -> list[Name]:
         """The names that share most features with what was heard; not many more than `_LOOKED_AT`."""
         length = len(heard)
         low, high = length * LEAST_LENGTH_RATIO, length / LEAST_LENGTH_RATIO
@@ -107,17 +108,15 @@ class NameIndex:
                 eligible |= names
         if eligible.bit_count() > _LOOKED_AT:
             eligible = self._most_alike(heard, codes, eligible)
-        chunks = self._chunks
-        for at in _places(eligible):
-            name = chunks[at >> _CHUNK_BITS][at & (_CHUNK - 1)]
-            if name is not None:
-                yield name
+        return _members(self._chunks, eligible)
 
     def _most_alike(self, heard: str, codes: tuple[str, ...], eligible: int) -> int:
         sets = [found for pair in _pairs(heard) if (found := self._letters.get(pair))]
         sets += [found for pair in _pairs_of_all(codes) if (found := self._sounds.get(pair))]
+        digits = _added(sets)
+        eligible &= reduce(or_, digits)  # without a single common feature there is nothing to compare
         surely = 0
-        for digit in reversed(_added(sets)):
+        for digit in reversed(digits):
             more = eligible & digit
             if (surely | more).bit_count() <= _LOOKED_AT:
                 surely |= more
@@ -176,10 +175,14 @@ class _Draft:
         suspects = self._lengths[len(name.joined)]
         for pair in _pairs(name.joined):
             suspects &= self._letters[pair]
-        return next(at for at in _places(suspects) if self._at(at) == name)
-
-    def _at(self, at: int) -> Name | None:
-        return self._chunks[at >> _CHUNK_BITS][at & (_CHUNK - 1)]
+        # Other names are left only if they have all these pairs and no letter more: seldom any.
+        while suspects:
+            at = (suspects & -suspects).bit_length() - 1
+            held = self._chunks[at >> _CHUNK_BITS][at & (_CHUNK - 1)]
+            if held is not None and held.joined == name.joined:
+                return at
+            suspects &= suspects - 1
+        raise KeyError(name.text)
 
     def _put(self, at: int, name: Name | None) -> None:
         number, place = at >> _CHUNK_BITS, at & (_CHUNK - 1)
@@ -253,15 +256,22 @@ def _added(sets: list[int]) -> list[int]:
     return digits
 
 
-def _places(names: int) -> Iterator[int]:
-    words = np.frombuffer(names.to_bytes(((names.bit_length() + 63) >> 6) << 3, "little"), dtype="<u8")
-    used = words.nonzero()[0]
-    for at, rest in zip(used.tolist(), words[used].tolist(), strict=True):
-        left = rest
+def _members(chunks: Sequence[_Chunk], names: int) -> list[Name]:
+    """The names of a set. Most of it is empty: only pieces of 64 places that hold any are gone through."""
+    pieces = np.frombuffer(names.to_bytes(((names.bit_length() + 63) >> 6) << 3, "little"), dtype="<u8")
+    used = pieces.nonzero()[0]
+    found: list[Name] = []
+    for at, piece in zip(used.tolist(), pieces[used].tolist(), strict=True):
+        chunk = chunks[at >> (_CHUNK_BITS - 6)]
+        before = (at << 6 & (_CHUNK - 1)) - 1
+        left = piece
         while left:
             bit = left & -left
-            yield (at << 6) + bit.bit_length() - 1
             left ^= bit
+            name = chunk[before + bit.bit_length()]
+            if name is not None:
+                found.append(name)
+    return found
 
 
 def _likeness(heard: str, name: Name, sound: float) -> float:
