@@ -105,11 +105,14 @@ class NovaStt(DeepgramSTTService):
 
     async def _connection_handler(self) -> None:
         while True:
-            self._sent_keyterms = self._limit.fit(self._keyterms())
-            self._settings.keyterm = self._sent_keyterms  # type: ignore[attr-defined]
+            self._settings.keyterm = self._limit.fit(self._keyterms())  # type: ignore[attr-defined]
             await super()._connection_handler()
             if self._limit.fit(self._keyterms()) == self._keyterms():
                 return
+
+    def _build_connect_kwargs(self) -> dict[str, Any]:
+        self._sent_keyterms = self._keyterms()
+        return super()._build_connect_kwargs()
 
     async def _update_settings(self, delta: Any) -> dict[str, Any]:
         only_keyterms = set(delta.given_fields()) == {"keyterm"}
@@ -147,7 +150,8 @@ class NovaStt(DeepgramSTTService):
             self._configuring = None
         self._takes_configure = False
         logger.info("from now on new names reach this recogniser by a reconnect at a pause")
-        if self._open_socket() is socket:  # another one was opened with them
+        # Another one was opened with the names of then.
+        if self._open_socket() is socket or self._keyterms() != self._sent_keyterms:
             await self._request_reconnect()
 
     async def _request_reconnect(self) -> None:

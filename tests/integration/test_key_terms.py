@@ -15,12 +15,23 @@ from pipecat.frames.frames import (
 )
 
 from benchmarks.servers.deepgram import DeepgramServer, OnConfigure, Word
-from glyphoxa.domain.heard import TurnEnded
-from glyphoxa_pipelines.parts import Expects, Pauses
+from glyphoxa.bootstrap.engines import EarOrder
+from glyphoxa.bootstrap.hints import Hints
+from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.config.settings import ProvidersSettings, Settings, SttSettings
+from glyphoxa.domain.campaign import Campaign, Entity, Scene
+from glyphoxa.domain.events import SceneChanged
+from glyphoxa.domain.heard import EarEvent, TurnEnded
+from glyphoxa.domain.ids import CampaignId, EntityId, SceneId
+from glyphoxa.speech.correction import Corrected
+from glyphoxa.speech.gazetteer import Gazetteer, entries_of
+from glyphoxa_pipelines.engines import open_ear
+from glyphoxa_pipelines.host import Host
+from glyphoxa_pipelines.parts import Expects, Pauses, now_ms
 from glyphoxa_processors.cloud_stt import keyterms_frame, make_stt
 from glyphoxa_processors.deepgram_nova import NovaStt
 from tests.support.graph import RunningGraph
-from tests.support.pipecat_fakes import Scripted, listening
+from tests.support.pipecat_fakes import ALICE, Scripted, listening
 from tests.support.provider import KEYS, ProviderNamed
 
 BOTH = pytest.mark.parametrize("name", ["deepgram-nova", "deepgram-flux"])
@@ -243,6 +254,46 @@ class TableNames:
         self.keyterms = names
         for listener in self.listeners:
             listener()
+
+
+async def test_an_ear_expects_the_names_of_the_scene_that_the_table_moves_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """R-165, C-25: from the table's events to the wire."""
+    others = tuple(
+        Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200)
+    )
+    keep = Entity(EntityId("keep"), "location", "Vaelith")
+    scene = Scene(SceneId("keep"), keep.id, ())
+    campaign = Campaign(CampaignId("c"), "C", "en", (*others, keep), (), (), (ALICE,), (scene,))
+    hints = Hints(campaign, Gazetteer.build(entries_of(campaign)), now_ms=now_ms)
+    monkeypatch.setenv("GLYPHOXA_TEST_KEY", "secret-1234")
+    events: list[EarEvent] = []
+    async with DeepgramServer(voices=NAMES) as server:
+        stt = SttSettings(name="deepgram-nova", base_url=server.http_url, api_key_env="GLYPHOXA_TEST_KEY")
+        host = Host()
+        ear = await open_ear(
+            EarOrder(
+                player=ALICE,
+                language="en",
+                settings=Settings(providers=ProvidersSettings(stt=stt)),
+                local=LocalModels(),
+                host=host,
+                correct=lambda text, **_: Corrected(text, ()),
+                glossary=hints.glossary,
+                on_partial=lambda player, text: None,
+                listener=events.append,
+                now_ms=now_ms,
+                keyterms=hints.keyterms,
+                on_names_changed=hints.subscribe,
+            )
+        )
+        await ear.start()
+        assert "Vaelith" not in server.connections[0].keyterms
+        hints.on(SceneChanged(scene, now_ms()))
+        await server.wait_until(lambda: "Vaelith" in server.connections[0].keyterms[:2])
+        await ear.close()
+        await host.close()
 
 
 @BOTH
