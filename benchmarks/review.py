@@ -5,8 +5,8 @@
 Each wrong form that the stage by sound leaves as it is stands in a sentence, marked as words the recogniser was unsure
 of; the model is asked as it is asked at a table. In clean sentences one ordinary word is marked instead: whatever
 changes there is damage. The last line printed is a JSON object: of `garbles` asked about, `right`, `wrong` (another
-name) and `left` as they were; `withheld`: the model changed something and the check reverted it all; of `clean`
-sentences, those `damaged`; `p50_ms` and `p95_ms` of a question.
+name) and `left` as they were; `withheld`: the model changed something and the check reverted it all, and
+`withheld_right` what would have been right; of `clean` sentences, those `damaged`; `p50_ms` and `p95_ms` of a question.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ CARRIERS = (
     "last night we talked about {} for a while",
 )
 CTX_PER_SLOT = 2_048
+VERDICTS = ("right", "wrong", "withheld", "withheld_right", "left", "unanswered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,10 @@ class Outcome:
             return "wrong"
         if self.answer is None:
             return "unanswered"
-        return "withheld" if self.answer.get("corrected_text") != self.case.text else "left"
+        text = str(self.answer.get("corrected_text"))
+        if fold(text) == fold(self.case.wanted):
+            return "withheld_right"
+        return "withheld" if text != self.case.text else "left"
 
 
 def cases_of(pairs: Sequence[tuple[str, str]], clean: Sequence[str], corrector: Corrector, *, limit: int) -> list[Case]:
@@ -145,7 +149,7 @@ def figures(outcomes: Sequence[Outcome], *, model: str) -> dict[str, Any]:
     return {
         "model": model,
         "garbles": sum(garbles.values()),
-        **{verdict: garbles[verdict] for verdict in ("right", "wrong", "withheld", "left", "unanswered")},
+        **{verdict: garbles[verdict] for verdict in VERDICTS},
         "clean": len(clean),
         "damaged": sum(outcome.result != outcome.case.text for outcome in clean),
         "p50_ms": round(times[len(times) // 2]),
