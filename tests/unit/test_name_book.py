@@ -88,6 +88,7 @@ def test_an_entry_that_changes_keeps_its_place() -> None:
 
 
 def test_a_reader_keeps_the_names_it_took() -> None:
+    """R-179"""
     book = NameBook(Gazetteer.build([MAREK]))
     taken = book.current
     book.put(GRIMJAW)
@@ -96,7 +97,15 @@ def test_a_reader_keeps_the_names_it_took() -> None:
     assert [m.name.text for m in book.current.mentions("Marek and Grimjaw")] == ["Grimjaw"]
 
 
+def test_names_that_did_not_change_are_not_prepared_again() -> None:
+    """R-182"""
+    before = Gazetteer.build([MAREK, GRIMJAW])
+    after = before.with_entry(Entry("Eldrinax", EntityId("eldrinax"))).without(EntityId("grimjaw"))
+    assert after.by_joined["marek"] is before.by_joined["marek"]
+
+
 def test_listeners_are_told_after_a_change_until_they_have_enough() -> None:
+    """R-165"""
     book = NameBook(Gazetteer.build([MAREK]))
     told: list[Gazetteer] = []
     stop = book.subscribe(told.append)

@@ -46,6 +46,7 @@ def invented(count: int) -> list[str]:
     ],
 )
 def test_a_name_is_found_whatever_its_first_sound_became(heard: str, name: str) -> None:
+    """R-172, but for codes that are merely alike."""
     names = gazetteer(
         "Vukradin", "Zhentarim", "Glabbagool", "Menzoberranzan", "Phandalin", "Velkynvelve", *invented(2000)
     )
