@@ -57,7 +57,7 @@ class Hints:
                 pass
 
     def names_are(self, names: Gazetteer) -> None:
-        """The knowledge graph has changed. 10,000 names take some 20 ms: not between two pieces of sound."""
+        """The knowledge graph has changed. A listener for `glyphoxa.speech.name_book.NameBook`."""
         self._names = names
         self._expectation.names_are(names)
         if self._scene is not None:

@@ -9,7 +9,7 @@ Speech-to-speech models take no such hint (R-167, R-197): their transcripts are 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from heapq import merge
 from itertools import chain
@@ -78,8 +78,8 @@ class Expectation:
         self._at: dict[str, int] = {}
         self._by_themselves: list[int] = []
         """Places in `_names`, best first, as if nothing was known of the table."""
-        self._odd: dict[str, float] = {}
-        """By text; kept from one list of names to the next."""
+        self._listed_of: dict[int, tuple[Name, _Listed | None]] = {}
+        """By the identity of a name, which is kept alive: most names are the same from one gazetteer to the next."""
         self._scene: frozenset[EntityId] = frozenset()
         self._said: dict[EntityId, int] = {}
         self._garbled: Counter[EntityId] = Counter()
@@ -89,25 +89,27 @@ class Expectation:
 
     def names_are(self, gazetteer: Names) -> None:
         """The campaign's names from now on. Wrong forms that were learned are not asked for, but count as garbles."""
-        vocabulary, odd, before = gazetteer.vocabulary, {}, self._odd
+        before, self._listed_of = self._listed_of, {}
         listed: list[_Listed] = []
-        of: defaultdict[EntityId, list[int]] = defaultdict(list)
         learned: Counter[EntityId] = Counter()
         for name in gazetteer.names:
             if name.kind == "learned":
                 learned[name.entity_id] += 1
                 continue
-            text, entity = name.text, name.entity_id
-            known = before.get(text)
-            odd[text] = own = oddness(name.words, vocabulary) if known is None else known
-            discount = 0.0 if name.kind == "name" else _ALSO_CALLED
-            if discount and not own:
-                continue  # "the smith"
-            of[entity].append(len(listed))
-            listed.append(_Listed(text, entity, own, discount, worth(odd=own) - discount))
-        self._names, self._of, self._odd, self._learned = listed, of, odd, learned
-        self._at = {name.text: n for n, name in enumerate(listed)}
-        self._by_themselves = sorted(range(len(listed)), key=lambda n: -listed[n].by_itself)
+            key = id(name)
+            known = before.get(key)
+            if known is None:
+                known = name, _listed(name, gazetteer.vocabulary)
+            self._listed_of[key] = known
+            if known[1] is not None:
+                listed.append(known[1])
+        of: dict[EntityId, list[int]] = {}
+        for n, each in enumerate(listed):
+            of.setdefault(each.entity_id, []).append(n)
+        self._names, self._of, self._learned = listed, of, learned
+        self._at = {each.text: n for n, each in enumerate(listed)}
+        by_itself = [each.by_itself for each in listed]
+        self._by_themselves = sorted(range(len(listed)), key=by_itself.__getitem__, reverse=True)
 
     def scene_is(self, entities: Iterable[EntityId]) -> None:
         """Who and what is here from now on."""
@@ -180,3 +182,11 @@ class _Listed(NamedTuple):
     discount: float
     by_itself: float
     """What it is worth as long as nothing is known of the table."""
+
+
+def _listed(name: Name, vocabulary: Vocabulary) -> _Listed | None:
+    """None for another name that is made of ordinary words ("the smith")."""
+    odd = oddness(name.words, vocabulary)
+    is_own = name.kind == "name"
+    discount = 0.0 if is_own else _ALSO_CALLED
+    return _Listed(name.text, name.entity_id, odd, discount, worth(odd=odd) - discount) if is_own or odd else None

@@ -6,6 +6,7 @@ from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.speech.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.speech.name_book import NameBook
 
 CROWD = tuple(Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200))
 PLACES = (Entity(EntityId("mill"), "location", "The Old Mill"), Entity(EntityId("hold"), "location", "Karrath Hold"))
@@ -100,9 +101,12 @@ def test_a_name_that_the_graph_gains_is_expected_and_one_it_loses_is_not() -> No
     """R-165."""
     watched = Watched()
     watched.hints.on(SceneChanged(HOLD, 0))
-    told = watched.n_changes
-    entries = [entry for entry in entries_of(CAMPAIGN) if entry.entity_id != "grimjaw"]
-    watched.hints.names_are(Gazetteer.build([Entry("Vaelith", EntityId("vaelith"), "npc"), *entries]))
+    book, told = NameBook(Gazetteer.build(entries_of(CAMPAIGN))), watched.n_changes
+    book.subscribe(watched.hints.names_are)
+    with book.together():
+        book.put(Entry("Vaelith", EntityId("vaelith"), "npc"))
+        book.learn(EntityId("vaelith"), "veil if")
+        book.remove(EntityId("grimjaw"))
     assert "Vaelith" in watched.hints.keyterms()
     assert "Grimjaw" not in watched.hints.keyterms()
     assert watched.n_changes == told + 1
