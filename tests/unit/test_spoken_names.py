@@ -1,10 +1,11 @@
 """The spoken set of names: what stands where, what counts as wrong, and that its halves share no name."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from benchmarks.spoken_names import measured
+from benchmarks.spoken_names import main, measured
 from benchmarks.spoken_names_alignment import Span, align, errors, heard_for, words_of
 from benchmarks.spoken_names_pairs import distinct, wrong_forms
 from benchmarks.spoken_names_sentences import (
@@ -248,3 +249,36 @@ def test_bad_tables_are_told_by_file_and_line(tmp_path: Path) -> None:
     broken.write_bytes(b"no archive")
     with pytest.raises(Corrupt):
         read_heard(broken)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    (tmp_path / "names.tsv").write_text(
+        "name\ttype\tsplit\torigin\tarticle\tshort\nIronhold\tlocation\ttune\town\t\t\n"
+    )
+    said = [sentence("We ride to Ironhold.", "Ironhold"), Sentence("b", "tune", "heart", "We ride.")]
+    write_sentences(tmp_path / "sentences.tsv", said)
+    write_heard(tmp_path / "heard-tiny.tsv.gz", [Heard("id", "We ride to iron hold."), Heard("b", "We rode.")])
+    return tmp_path
+
+
+def test_the_last_line_tells_errors_of_names_and_of_other_words_for_each_setting(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--data", str(made), "--show", "5"]) == 0
+    figures = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (figures["name_wer_raw"], figures["name_wer"]) == (200.0, 0.0)
+    assert (figures["other_wer_raw"], figures["other_wer"]) == (20.0, 20.0)
+    assert figures["false_per_1000_words"] == 0
+    assert list(figures["settings"]) == ["tiny"]
+
+
+def test_what_has_not_been_transcribed_yet_is_not_measured(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_heard(made / "heard-tiny.tsv.gz", [Heard("b", "We rode.")])
+    assert main(["--data", str(made)]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["mentions"] == 0
+
+
+def test_an_unknown_setting_is_named_with_those_that_exist(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--data", str(made), "--setting", "tinny"]) == 2
+    assert "tiny" in capsys.readouterr().err
