@@ -29,7 +29,7 @@ SYSTEM = (
 REASONS = ("sounds alike", "sounds alike and fits the sentence", "was named just before")
 """What a model may give as a reason: short for it to write, and nothing of its own gets into the log."""
 
-_WIDEST_ORIGINAL = 4
+_WIDEST_ORIGINAL = 6
 _MOST_ORIGINALS = 40
 
 
