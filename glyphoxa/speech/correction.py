@@ -21,6 +21,7 @@ from typing import Literal
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import Correction, HeardWord
+from glyphoxa.speech.alignment import words_of_text
 from glyphoxa.speech.gazetteer import Gazetteer
 from glyphoxa.speech.matching import Matcher
 from glyphoxa.speech.plain_matching import PlainMatcher
@@ -48,7 +49,7 @@ class Corrector:
     """Corrects transcripts. One object may serve every ear at once: what it answers depends on the text alone.
 
     Args:
-        caution: Added to the likeness that each kind of window needs (see `glyphoxa.speech.evidence`).
+        caution: Log-odds asked for beyond an even chance (see `glyphoxa.speech.evidence`).
         algorithm: "shipped", or "documents": the algorithm as it was first written down, which rewrites
             ordinary speech and is here to be measured against.
         phonetic_threshold: Of "documents": least Jaro-Winkler similarity of spellings that sound alike, 0 to 1.
@@ -85,20 +86,25 @@ class Corrector:
         """
         now = Corrected(text, ())
         for _ in range(self._passes):
-            replacements = self._replacements(now.text)
+            replacements = self._replacements(now, heard, nearby)
             if not replacements:
                 return now
             now = _corrected(text, _onto_raw(text, now, replacements))
-        if self._passes == 1 or not self._replacements(now.text):
+        if self._passes == 1 or not self._replacements(now, heard, nearby):
             return now
         # It does not settle: names of this campaign turn into each other. Nothing is certain, so nothing changes.
         return Corrected(text, ())
 
-    def _replacements(self, text: str) -> tuple[Correction, ...]:
+    def _replacements(
+        self, now: Corrected, heard: Sequence[HeardWord], nearby: Container[EntityId]
+    ) -> tuple[Correction, ...]:
+        text = now.text
         spoken = words(text)
         if not spoken or not self.gazetteer.names:
             return ()
-        chosen = self._matcher.choose(spoken)
+        if heard and now.corrections:
+            heard = words_of_text(heard, now.corrections)
+        chosen = self._matcher.choose(spoken, heard, nearby)
         listed = (_correction(text, spoken, match) for match in chosen)
         return tuple(correction for correction in listed if correction is not None)
 

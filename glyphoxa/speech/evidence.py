@@ -1,107 +1,147 @@
-"""How alike a name and what was heard are, and how alike they must be.
+"""What speaks for some words being a misheard name, and what against, in log-odds.
 
 Whether a likeness is enough depends on what the words would be otherwise. "Crimjaw" is in no dictionary; "bard" is
-said at every table; and words that stand alone between two full stops are a name far more often than the same words
-in the middle of a sentence. So each kind of window has a least likeness of its own. The numbers are set on real
-table talk that holds none of the names (two episodes of Critical Role against 134 invented names): each kind may
-cost at most a few false corrections in 100,000 words.
+said at every table; words that stand alone between two full stops are a name far more often than the same words in
+the middle of a sentence; and a recogniser knows when it has guessed. Each of these adds to one sum; above 0 the
+words are taken for the name.
+
+The weights are those of a logistic regression (`python -m benchmarks.names_weights`) on the tuning half of the
+spoken names, heard by a local recogniser, and on real table talk that holds none of the names. Set by hand are those
+that no such data has: what being near is worth, what a large campaign costs, and names made of ordinary words.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
-from glyphoxa.speech.gazetteer import Name
+from glyphoxa.speech.naming import Name
 
 
 class Standing(Enum):
     """What stands around the words."""
 
-    ALONE = 0
+    ALONE = "alone"
     """They are a whole sentence."""
-    SET_OFF = 1
+    SET_OFF = "set off"
     """Punctuation on both sides, as around somebody's name who is called."""
-    WITHIN = 2
+    WITHIN = "within"
 
 
-class Suspicion(Enum):
-    """Why words may be a misheard name, strongest first."""
+class Look(Enum):
+    """What the words look like before any name is thought of."""
 
     ODD = "in no dictionary"
     CAPITAL = "written as a name"
-    ORDINARY = "sounds the same"
+    ORDINARY = "ordinary words"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """What is known of a window before any name is looked at.
+class Weights:
+    """Attributes:
+    bias: The sum that everything starts from.
+    sound: Of `Likeness.sound`; so are `edits` and `spelling` of theirs.
+    margin: Of how much less alike the next name is, once that is a fifth or more.
+    same_sound: They have a phonetic code in common.
+    capital: Against a word in no dictionary; so is `ordinary`.
+    edge: A stop word stands first or last.
+    rarity: Of an ordinary word that only the largest dictionaries list; in proportion for others.
+    short: For each letter that the name has less than seven.
+    short_form: The name is only part of somebody's name.
+    words: For each word that the name has more or less.
+    unsure: By the recogniser's confidence in its least certain word: below each of these, its weight.
+    sure: Its confidence is 0.95 or more.
+    """
+
+    bias: float = -8.5
+    sound: float = 6.5
+    edits: float = 2.5
+    spelling: float = 2.3
+    margin: float = 2.6
+    same_sound: float = 1.4
+    set_off: float = -4.2
+    within: float = -4.3
+    capital: float = -0.6
+    ordinary: float = -2.0
+    several: float = 1.5
+    edge: float = -1.0
+    ordinary_within: float = -0.4
+    ordinary_stop: float = -0.8
+    rarity: float = 1.4
+    short: float = -0.7
+    short_form: float = -2.7
+    words: float = -0.2
+    unsure: tuple[tuple[float, float], ...] = ((0.20, 5.5), (0.35, 5.1), (0.50, 4.1), (0.70, 2.8))
+    sure: float = -1.1
+    nearby: float = 1.0
+    ordinary_name: float = -1.5
+    each_tenfold: float = -1.4
+    """When the campaign has ten times as many names as the set the weights come from."""
+
+
+WEIGHTS = Weights()
+_RAREST = 70
+_NAMES = 150
+_MOST_FOR_FEW_NAMES = 0.7
+_BEST = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Some adjacent words, before any name is thought of.
 
     Attributes:
-        holds_stop_word: One of its words is an article, a pronoun ...
         rarity: Of its most common word, as in `Vocabulary.rarity`.
+        confidence: The recogniser's, in its least certain word; None when it tells none.
     """
 
     standing: Standing
-    suspicion: Suspicion
-    is_single: bool
+    look: Look
+    n_words: int
+    starts_or_ends_with_stop_word: bool
     holds_stop_word: bool
     rarity: int
+    confidence: float | None
 
     @property
     def only_same_sound(self) -> bool:
         """Only names that sound exactly so come into question; any other would be chance."""
-        if self.standing is not Standing.WITHIN:
+        if self.standing is not Standing.WITHIN or self.is_doubted:
             return False
-        return self.suspicion is Suspicion.ORDINARY or self.holds_stop_word
+        return self.look is Look.ORDINARY or self.holds_stop_word
 
+    @property
+    def is_doubted(self) -> bool:
+        """The recogniser itself was not sure."""
+        return self.confidence is not None and self.confidence < 0.5
 
-# Least likeness: alone, set off, within a sentence. Above 1: never.
-_NEVER = 2.0
-_LEAST = {
-    (Suspicion.ODD, "one"): (0.61, 0.69, 0.73),
-    (Suspicion.ODD, "several"): (0.58, 0.64, 0.69),
-    (Suspicion.ODD, "with a stop word"): (0.65, 0.68, 0.74),
-    (Suspicion.CAPITAL, "one"): (0.66, 0.74, 0.84),
-    (Suspicion.CAPITAL, "several"): (0.58, 0.64, 0.70),
-    (Suspicion.CAPITAL, "with a stop word"): (0.65, 0.68, 0.76),
-    (Suspicion.ORDINARY, "one"): (0.73, 0.80, _NEVER),
-    (Suspicion.ORDINARY, "several"): (0.62, 0.72, 0.78),
-    (Suspicion.ORDINARY, "with a stop word"): (0.72, 0.80, _NEVER),
-}
-_RARE = 50
-_RARE_WORD = -0.03
-_ORDINARY_NAME = 0.08
-_SHORT_FORM = 0.04
-_NEARBY = -0.05
-_SURE_OF_IT = 0.03
-_UNSURE_OF_IT = -0.04
+    def log_odds(self, *, n_names: int) -> float:
+        """What speaks for it being a name, whichever, before its likeness to one."""
+        its = WEIGHTS
+        tenfolds = math.log10(max(n_names, 1) / _NAMES)
+        odds = its.bias + min(_MOST_FOR_FEW_NAMES, its.each_tenfold * tenfolds)
+        if self.standing is Standing.SET_OFF:
+            odds += its.set_off
+        elif self.standing is Standing.WITHIN:
+            odds += its.within
+        if self.look is Look.CAPITAL:
+            odds += its.capital
+        elif self.look is Look.ORDINARY:
+            odds += its.ordinary + its.rarity * min(self.rarity, _RAREST) / _RAREST
+            odds += its.ordinary_within * (self.standing is Standing.WITHIN)
+            odds += its.ordinary_stop * self.holds_stop_word
+        odds += its.several * (self.n_words > 1) + its.edge * self.starts_or_ends_with_stop_word
+        if self.confidence is not None:
+            odds += its.sure if self.confidence >= 0.95 else self._doubt(self.confidence)
+        return odds
 
-
-def least_likeness(kind: Kind, name: Name, *, is_nearby: bool, confidence: float | None) -> float:
-    """What `Likeness.overall` must reach.
-
-    Args:
-        is_nearby: The name belongs to somebody in the scene, or was said lately.
-        confidence: The recogniser's, in its least certain word of the window; None when it tells none.
-    """
-    many = "with a stop word" if kind.holds_stop_word else "one" if kind.is_single else "several"
-    least = _LEAST[kind.suspicion, many][kind.standing.value]
-    if kind.suspicion is Suspicion.ORDINARY and kind.rarity >= _RARE:
-        least += _RARE_WORD
-    if name.is_ordinary:
-        least += _ORDINARY_NAME
-    # Short words resemble each other by chance.
-    least += 0.03 * max(0, 7 - len(name.joined))
-    if name.kind == "short":
-        least += _SHORT_FORM
-    if is_nearby:
-        least += _NEARBY
-    if confidence is not None:
-        least += _SURE_OF_IT if confidence > 0.95 else _UNSURE_OF_IT if confidence < 0.5 else 0.0
-    return least
+    @staticmethod
+    def _doubt(confidence: float) -> float:
+        return next((weight for limit, weight in WEIGHTS.unsure if confidence < limit), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +152,65 @@ class Likeness:
         sound: Levenshtein of how they sound, sign by sign; see `glyphoxa.speech.sounds`.
         edits: Levenshtein of the letters.
         spelling: Jaro-Winkler of the letters.
+        same_sound: They have a phonetic code in common.
     """
 
     sound: float
     edits: float
     spelling: float
+    same_sound: bool
 
     @classmethod
-    def of(cls, heard: str, its_sound: str, name: str, its: str) -> Likeness:
+    def of(
+        cls, heard: str, sound: str, codes: Sequence[str], name: str, its_sound: str, its: Sequence[str]
+    ) -> Likeness:
         return cls(
-            Levenshtein.normalized_similarity(its_sound, its),
+            Levenshtein.normalized_similarity(sound, its_sound),
             Levenshtein.normalized_similarity(heard, name),
             JaroWinkler.similarity(heard, name),
+            any(code in its for code in codes),
         )
 
     @property
     def overall(self) -> float:
         return 0.5 * self.sound + 0.3 * self.edits + 0.2 * self.spelling
+
+    def log_odds(self, *, margin: float) -> float:
+        """Args:
+        margin: How much less alike, overall, the next name is.
+        """
+        its = WEIGHTS
+        return (
+            its.sound * self.sound
+            + its.edits * self.edits
+            + its.spelling * self.spelling
+            + its.same_sound * self.same_sound
+            + its.margin * min(1.0, 5 * margin)
+        )
+
+
+def best_possible() -> float:
+    """What a likeness can add at most: a window that needs more need not be compared with any name."""
+    return Likeness(_BEST, _BEST, _BEST, same_sound=True).log_odds(margin=_BEST)
+
+
+def log_odds_of(name: Name, *, n_words: int, is_nearby: bool) -> float:
+    """What speaks for a name, whatever was heard.
+
+    Args:
+        n_words: Of the window.
+        is_nearby: It belongs to somebody in the scene, or was said lately.
+    """
+    its = WEIGHTS
+    return (
+        its.short * max(0, 7 - len(name.joined))
+        + its.short_form * (name.kind == "short")
+        + its.words * abs(n_words - len(name.words))
+        + its.ordinary_name * name.is_ordinary
+        + its.nearby * is_nearby
+    )
+
+
+def probability(log_odds: float) -> float:
+    """0 to 1."""
+    return 1 / (1 + math.exp(-max(-40.0, min(40.0, log_odds))))

@@ -8,16 +8,18 @@ from functools import lru_cache
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.speech.evidence import Kind, Likeness, Standing, Suspicion, least_likeness
+from glyphoxa.speech.evidence import Likeness, Look, Standing, Window, best_possible, log_odds_of, probability
 from glyphoxa.speech.gazetteer import Gazetteer, Name
 from glyphoxa.speech.scheduling import Match, best_without_overlap
 from glyphoxa.speech.words import Word
 
 _SHORTEST = 4
 _LEAST_LENGTH_RATIO = 0.6
-_LEAST_OF_ALL = 0.5
-_LEAST_OF_A_PART = 0.5
-_TOO_CLOSE = 0.02
+_LEAST_OVERALL = 0.45
+_LEAST_OF_A_PART = 0.45
+_BEST_POSSIBLE = best_possible()
+_SPELLED = 8.0
+"""Log-odds of words that spell a name."""
 _MOST_CANDIDATES = 6
 _REMEMBERED = 8192
 _DERIVED = frozenset(("ed", "d", "ing", "er", "ers", "s", "es", "ian", "ians", "ish", "ly", "like", "an"))
@@ -49,7 +51,8 @@ class Matcher:
     """Finds names in words. Read-only once built, but for a memory of likenesses, which never changes an answer.
 
     Args:
-        caution: Added to every least likeness; above 0 fewer names are put right, and fewer words damaged.
+        caution: Log-odds that are asked for beyond an even chance; above 0 fewer names are put right, and fewer words
+            damaged.
     """
 
     def __init__(self, gazetteer: Gazetteer, *, caution: float = 0.0) -> None:
@@ -64,7 +67,9 @@ class Matcher:
     ) -> list[Match]:
         """The best set of matches, in order, without overlap."""
         exact = list(self._exact(spoken))
-        fixed = {at for match in exact if not match.name.is_ordinary for at in range(match.first, match.last + 1)}
+        # A surname that stands there by chance ("Vash Curry") may be part of another name ("Vashkari").
+        certain = [match for match in exact if not match.name.is_ordinary and match.name.kind != "short"]
+        fixed = {at for match in certain for at in range(match.first, match.last + 1)}
         search = _Search(spoken, [self._traits(word, at in fixed) for at, word in enumerate(spoken)], heard, nearby)
         return best_without_overlap([*exact, *self._alike(search)])
 
@@ -72,7 +77,7 @@ class Matcher:
         for first in range(len(spoken)):
             for last, name in self._gazetteer.spelled_from(spoken, first):
                 window = spoken[first : last + 1]
-                suffix, weight = _suffix(window, name), _weight(1.0, name)
+                suffix, weight = _suffix(window, name), _weight(_SPELLED, name)
                 if name.kind == "learned":
                     yield Match(first, last, name, suffix, 1.0, weight, "learned", "confirmed before")
                 else:
@@ -119,39 +124,46 @@ class Matcher:
                     yield match
 
     def _match(self, search: _Search, first: int, last: int, joined: str) -> Match | None:
-        kind = search.kind(first, last)
-        if kind is None or (kind.only_same_sound and kind.is_single):
+        window = search.window(first, last)
+        if window is None or (window.only_same_sound and first == last):
             return None
-        window = search.spoken[first : last + 1]
-        confidence = search.confidence(first, last)
+        odds = window.log_odds(n_names=len(self._gazetteer.names)) - self._caution
+        if odds + _BEST_POSSIBLE <= 0:
+            return None
         best: Match | None = None
-        for heard, suffix in _endings(joined, window[-1]):
-            similar = self._similar(heard, only_same_sound=kind.only_same_sound)
-            for name, likeness in similar:
-                if best is not None and likeness <= best.score:
-                    break
-                least = self._caution + least_likeness(
-                    kind, name, is_nearby=name.entity_id in search.nearby, confidence=confidence
-                )
-                if likeness < least or not self._is_plausible(search, first, last, heard, name):
+        for heard, suffix in _endings(joined, search.spoken[last]):
+            for like in self._similar(heard, only_same_sound=window.only_same_sound):
+                name = like.name
+                its = odds + like.log_odds
+                if its <= 0 and name.entity_id not in search.nearby:
                     continue
-                if _is_close_call(likeness, name, similar, search.nearby):
+                its += log_odds_of(name, n_words=window.n_words, is_nearby=name.entity_id in search.nearby)
+                score = probability(its)
+                if its <= 0 or (best is not None and score <= best.score):
                     continue
-                best = Match(first, last, name, suffix, likeness, _weight(likeness, name), reason=kind.suspicion.value)
+                if self._is_plausible(search, first, last, heard, name):
+                    best = Match(first, last, name, suffix, score, _weight(its, name), reason=window.look.value)
         return best
 
-    def _search(self, heard: str, *, only_same_sound: bool) -> tuple[tuple[Name, float], ...]:
-        """The names that are most like it, most alike first."""
+    def _search(self, heard: str, *, only_same_sound: bool) -> tuple[_Like, ...]:
+        """The names that are most like it."""
         gazetteer = self._gazetteer
         codes = gazetteer.coder(heard) if gazetteer.coder else ()
         if only_same_sound:
             candidates: Sequence[Name] = gazetteer.same_sound(codes)
-            sound = gazetteer.sounder(heard) if candidates else ""
-        else:
-            sound = gazetteer.sounder(heard)
+            if not candidates:
+                return ()
+        sound = gazetteer.sounder(heard)
+        if not only_same_sound:
             candidates = gazetteer.alike(heard, codes, sound, limit=_MOST_CANDIDATES)
-        found = [(name, Likeness.of(heard, sound, name.joined, name.sound).overall) for name in candidates]
-        return tuple(sorted((each for each in found if each[1] >= _LEAST_OF_ALL), key=lambda each: -each[1]))
+        likenesses = [
+            (Likeness.of(heard, sound, codes, name.joined, name.sound, name.codes), name) for name in candidates
+        ]
+        return tuple(
+            _Like(name, likeness.log_odds(margin=_margin(likeness, name, likenesses)))
+            for likeness, name in likenesses
+            if likeness.overall >= _LEAST_OVERALL
+        )
 
     def _is_plausible(self, search: _Search, first: int, last: int, heard: str, name: Name) -> bool:
         if min(len(heard), len(name.joined)) < _LEAST_LENGTH_RATIO * max(len(heard), len(name.joined)):
@@ -159,6 +171,8 @@ class Matcher:
         if first == last and _is_derived(heard, name.joined):
             return False
         window = search.spoken[first : last + 1]
+        if len(window) < len(name.words) and all(word.folded in name.words for word in window):
+            return False  # part of the name, and spelled right
         if len(window) > 1 and len(name.words) > 1 and not self._differs_alike(window, name):
             return False
         inside = search.traits[first : last + 1]
@@ -206,10 +220,20 @@ class Matcher:
             pairs = [("".join(heard), "".join(wanted))]
         else:
             return True  # nothing in common word by word: the whole was compared already
-        sound = self._gazetteer.sounder
+        gazetteer = self._gazetteer
+        sound = gazetteer.sounder
         return all(
-            Likeness.of(one, sound(one), other, sound(other)).overall >= _LEAST_OF_A_PART for one, other in pairs
+            Likeness.of(one, sound(one), (), other, sound(other), ()).overall >= _LEAST_OF_A_PART
+            for one, other in pairs
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Like:
+    """A name, and what its likeness to what was heard speaks for it."""
+
+    name: Name
+    log_odds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,23 +245,25 @@ class _Search:
     heard: Sequence[HeardWord]
     nearby: Container[EntityId]
 
-    def kind(self, first: int, last: int) -> Kind | None:
+    def window(self, first: int, last: int) -> Window | None:
         """None for words that are nobody's name, however they sound."""
         inside = self.traits[first : last + 1]
         if any(word.is_odd for word in inside):
-            suspicion = Suspicion.ODD
+            look = Look.ODD
         elif any(word.is_capital for word in inside):
-            suspicion = Suspicion.CAPITAL
+            look = Look.CAPITAL
         elif all(word.is_fixed or word.is_stop for word in inside):
             return None
         else:
-            suspicion = Suspicion.ORDINARY
-        return Kind(
+            look = Look.ORDINARY
+        return Window(
             self._standing(first, last),
-            suspicion,
-            is_single=first == last,
+            look,
+            n_words=last - first + 1,
+            starts_or_ends_with_stop_word=inside[0].is_stop or inside[-1].is_stop,
             holds_stop_word=any(word.is_stop for word in inside),
             rarity=min(word.rarity for word in inside),
+            confidence=self.confidence(first, last),
         )
 
     def confidence(self, first: int, last: int) -> float | None:
@@ -260,16 +286,12 @@ class _Search:
         return Standing.SET_OFF if is_set_off else Standing.WITHIN
 
 
-def _is_close_call(
-    likeness: float, name: Name, similar: Sequence[tuple[Name, float]], nearby: Container[EntityId]
-) -> bool:
-    """Whether another name is as alike: then nobody can tell, unless only one of them is near."""
-    return any(
-        other.entity_id != name.entity_id
-        and its_likeness >= likeness - _TOO_CLOSE
-        and (other.entity_id in nearby or name.entity_id not in nearby)
-        for other, its_likeness in similar
-        if likeness < 0.9 or its_likeness >= likeness
+def _margin(likeness: Likeness, name: Name, others: Sequence[tuple[Likeness, Name]]) -> float:
+    """How much less alike the next name is; below 0 when it is more alike."""
+    overall = likeness.overall
+    return min(
+        (overall - other.overall for other, its in others if its.entity_id != name.entity_id),
+        default=overall - _LEAST_OVERALL,
     )
 
 
@@ -298,6 +320,6 @@ def _suffix(window: Sequence[Word], name: Name) -> str:
     return last.tail or ("s" if stem + last.folded != name.joined else "")
 
 
-def _weight(score: float, name: Name) -> float:
-    # Evidence above what chance gives, by letters explained: a long name, rather than a short one inside it.
-    return (score - 0.5) * len(name.joined)
+def _weight(log_odds: float, name: Name) -> float:
+    # By letters explained: a long name, rather than a short one inside it.
+    return (log_odds + 1) * len(name.joined)

@@ -8,11 +8,13 @@ without such a name, pure similarity to all names counts from 0.85 on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from rapidfuzz.distance import JaroWinkler
 
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.speech.gazetteer import Gazetteer, Name
 from glyphoxa.speech.phonetics import coder_for
 from glyphoxa.speech.scheduling import Match
@@ -42,7 +44,10 @@ class PlainMatcher:
         ]
         self._widest = max((len(each.name.words) for each in self._prepared), default=0)
 
-    def choose(self, spoken: Sequence[Word]) -> list[Match]:
+    def choose(
+        self, spoken: Sequence[Word], heard: Sequence[HeardWord] = (), nearby: Container[EntityId] = frozenset()
+    ) -> list[Match]:
+        """Knows nothing of confidences and scenes: the two are not looked at."""
         taken: set[int] = set()
         chosen: list[Match] = []
         for width in range(min(self._widest, len(spoken)), 0, -1):

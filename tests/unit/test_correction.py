@@ -162,7 +162,7 @@ def test_the_documents_algorithm_finds_names_by_any_shared_code() -> None:
 
 def test_caution_is_an_option() -> None:
     """R-185"""
-    strict = Corrector(CORRECTOR.gazetteer, caution=0.4)
+    strict = Corrector(CORRECTOR.gazetteer, caution=8.0)
     assert strict.correct("elder nacks").text == "elder nacks"
 
 
