@@ -49,34 +49,35 @@ class Weights:
     same_sound: They have a phonetic code in common.
     capital: Against a word in no dictionary; so is `ordinary`.
     edge: A stop word stands first or last.
+    stop_word: For each of them, up to three.
     rarity: Of an ordinary word that only the largest dictionaries list; in proportion for others.
     short: For each letter that the name has less than seven.
     short_form: The name is only part of somebody's name.
-    words: For each word that the name has more or less.
-    unsure: By the recogniser's confidence in its least certain word: below each of these, its weight.
+    missing_word: For each word that the name has more.
+    unsure: By the recogniser's mean confidence: below each of these, its weight.
     sure: Its confidence is 0.95 or more.
     """
 
     bias: float = -8.5
-    sound: float = 6.4
-    edits: float = 3.9
-    spelling: float = 1.0
-    margin: float = 2.8
-    same_sound: float = 1.6
-    set_off: float = -4.3
-    within: float = -5.0
-    capital: float = -0.7
-    ordinary: float = -2.2
+    sound: float = 6.7
+    edits: float = 3.4
+    spelling: float = 1.3
+    margin: float = 2.5
+    same_sound: float = 1.8
+    set_off: float = -4.2
+    within: float = -5.2
+    capital: float = -0.1
+    ordinary: float = -2.0
     several: float = 1.0
-    edge: float = -0.9
-    ordinary_within: float = 0.3
-    ordinary_stop: float = -0.8
-    rarity: float = 1.2
-    short: float = -0.5
-    short_form: float = -2.5
-    words: float = -0.1
-    unsure: tuple[tuple[float, float], ...] = ((0.20, 6.0), (0.35, 5.4), (0.50, 3.6), (0.70, 2.5))
-    sure: float = -1.0
+    edge: float = -1.3
+    ordinary_within: float = 0.7
+    stop_word: float = -0.6
+    rarity: float = 0.8
+    short: float = -0.6
+    short_form: float = -3.4
+    missing_word: float = -1.1
+    unsure: tuple[tuple[float, float], ...] = ((0.30, 6.2), (0.45, 4.6), (0.60, 3.5), (0.75, 2.7))
+    sure: float = -1.1
     nearby: float = 1.0
     ordinary_name: float = -1.5
     each_tenfold: float = -1.4
@@ -96,14 +97,14 @@ class Window:
 
     Attributes:
         rarity: Of its most common word, as in `Vocabulary.rarity`.
-        confidence: The recogniser's, in its least certain word; None when it tells none.
+        confidence: The recogniser's, a mean over the letters; None when it tells none.
     """
 
     standing: Standing
     look: Look
     n_words: int
     starts_or_ends_with_stop_word: bool
-    holds_stop_word: bool
+    stop_words: int
     rarity: int
     confidence: float | None
 
@@ -112,7 +113,7 @@ class Window:
         """Only names that sound exactly so come into question; any other would be chance."""
         if self.standing is not Standing.WITHIN or self.is_doubted:
             return False
-        return self.look is Look.ORDINARY or self.holds_stop_word
+        return self.look is Look.ORDINARY or self.stop_words > 0
 
     @property
     def is_doubted(self) -> bool:
@@ -133,8 +134,8 @@ class Window:
         elif self.look is Look.ORDINARY:
             odds += its.ordinary + its.rarity * min(self.rarity, _RAREST) / _RAREST
             odds += its.ordinary_within * (self.standing is Standing.WITHIN)
-            odds += its.ordinary_stop * self.holds_stop_word
         odds += its.several * (self.n_words > 1) + its.edge * self.starts_or_ends_with_stop_word
+        odds += its.stop_word * min(3, self.stop_words)
         if self.confidence is not None:
             odds += its.sure if self.confidence >= 0.95 else self._doubt(self.confidence)
         return odds
@@ -205,7 +206,7 @@ def log_odds_of(name: Name, *, n_words: int, is_nearby: bool) -> float:
     return (
         its.short * max(0, 7 - len(name.joined))
         + its.short_form * (name.kind == "short")
-        + its.words * abs(n_words - len(name.words))
+        + its.missing_word * max(0, len(name.words) - n_words)
         + its.ordinary_name * name.is_ordinary
         + its.nearby * is_nearby
     )

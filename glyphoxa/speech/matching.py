@@ -261,22 +261,23 @@ class _Search:
             look,
             n_words=last - first + 1,
             starts_or_ends_with_stop_word=inside[0].is_stop or inside[-1].is_stop,
-            holds_stop_word=any(word.is_stop for word in inside),
+            stop_words=sum(word.is_stop for word in inside),
             rarity=min(word.rarity for word in inside),
             confidence=self.confidence(first, last),
         )
 
     def confidence(self, first: int, last: int) -> float | None:
-        """Of the word that the recogniser was least sure of; None where it tells nothing."""
+        """The recogniser's, a mean over the letters; None where it tells nothing."""
         if not self.heard:
             return None
         start, end = self.spoken[first].start, self.spoken[last].end
-        told = [
-            word.confidence
-            for word in self.heard
-            if word.start < end and word.end > start and word.confidence is not None
-        ]
-        return min(told, default=None)
+        letters = 0
+        total = 0.0
+        for word in self.heard:
+            if word.start < end and word.end > start and word.confidence is not None:
+                letters += word.end - word.start
+                total += word.confidence * (word.end - word.start)
+        return total / letters if letters else None
 
     def _standing(self, first: int, last: int) -> Standing:
         spoken, after = self.spoken, last + 1
