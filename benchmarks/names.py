@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter_ns
 
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.correction import Algorithm, Corrected, Corrector
 from glyphoxa.speech.gazetteer import Entry, Gazetteer
@@ -120,16 +120,16 @@ def entries_with(
 ) -> list[Entry]:
     """Entries for all names, each with the wrong forms that were confirmed for it.
 
-    Raises:
-        NotFound: A learned pair belongs to no name.
+    A pair that belongs to no name is left out, and said so.
     """
     confirmed: dict[str, tuple[str, ...]] = {name: () for name, _, _ in names}
+    spelled = {fold(name): name for name in confirmed}
     for pair in learned:
-        if pair.name not in confirmed:
-            raise NotFound(
-                f"{learned_file}, line {pair.line}: no name {pair.name!r}: {did_you_mean(pair.name, confirmed)}"
-            )
-        confirmed[pair.name] += (pair.heard,)
+        if (name := spelled.get(fold(pair.name))) is not None:
+            confirmed[name] += (pair.heard,)
+        else:
+            guess = did_you_mean(pair.name, confirmed)
+            print(f"{learned_file}, line {pair.line}: left out, no name {pair.name!r}: {guess}", file=sys.stderr)
     types = {name: kind for name, kind, _ in names}
     return [Entry(name, EntityId(name), types[name], learned=heard) for name, heard in confirmed.items()]
 

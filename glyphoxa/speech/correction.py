@@ -112,7 +112,7 @@ class Corrector:
 def _correction(text: str, spoken: Sequence[Word], match: Match) -> Correction | None:
     start, end = spoken[match.first].start, spoken[match.last].end
     before = text[start:end]
-    wanted = match.name.canonical if match.stage == "learned" else match.name.text
+    wanted = match.name.canonical if match.name.kind == "learned" else match.name.text
     if before[0].isupper() and wanted[0].islower():
         wanted = wanted[0].upper() + wanted[1:]
     after = wanted + match.suffix

@@ -68,10 +68,23 @@ class Matcher:
         """The best set of matches, in order, without overlap."""
         exact = list(self._exact(spoken))
         # A surname that stands there by chance ("Vash Curry") may be part of another name ("Vashkari").
-        certain = [match for match in exact if not match.name.is_ordinary and match.name.kind != "short"]
+        certain = [match for match in exact if not match.name.is_ordinary and match.name.kind in ("name", "alias")]
         fixed = {at for match in certain for at in range(match.first, match.last + 1)}
         search = _Search(spoken, [self._traits(word, at in fixed) for at, word in enumerate(spoken)], heard, nearby)
-        return best_without_overlap([*exact, *self._alike(search)])
+        meant = [match for match in exact if match.stage != "learned" or self._is_meant(match, search)]
+        return best_without_overlap([*meant, *self._alike(search)])
+
+    def _is_meant(self, match: Match, search: _Search) -> bool:
+        """Whether words that were once heard for a name stand for it here. A common word needs a sign of that."""
+        if not match.name.is_ordinary or match.name.entity_id in search.nearby:
+            return True
+        inside = search.traits[match.first : match.last + 1]
+        if sum(not word.is_stop for word in inside) > 1:
+            return True
+        window = search.window(match.first, match.last)
+        return window is not None and (
+            window.standing is not Standing.WITHIN or window.look is not Look.ORDINARY or window.is_doubted
+        )
 
     def _exact(self, spoken: Sequence[Word]) -> Iterator[Match]:
         for first in range(len(spoken)):
@@ -142,7 +155,8 @@ class Matcher:
                 if its <= 0 or (best is not None and score <= best.score):
                     continue
                 if self._is_plausible(search, first, last, heard, name):
-                    best = Match(first, last, name, suffix, score, _weight(its, name), reason=window.look.value)
+                    reason = f"like {name.text!r}, learned" if name.kind == "learned" else window.look.value
+                    best = Match(first, last, name, suffix, score, _weight(its, name), reason=reason)
         return best
 
     def _search(self, heard: str, *, only_same_sound: bool) -> tuple[_Like, ...]:

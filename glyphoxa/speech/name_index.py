@@ -40,7 +40,7 @@ _Key = TypeVar("_Key")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NameIndex:
-    """Immutable. Holds names of `SHORTEST` to `LONGEST` letters that are not merely learned; others are passed over.
+    """Immutable. Holds names of `SHORTEST` to `LONGEST` letters, and learned forms unless made of ordinary words.
 
     No answer depends on the order in which names came in.
     """
@@ -191,7 +191,8 @@ class _Draft:
 
 
 def _is_held(name: Name) -> bool:
-    return name.kind != "learned" and SHORTEST <= len(name.joined) <= LONGEST
+    # What was heard for a name once is heard again a little differently ("Gobblegool", "Gobblegul").
+    return not (name.kind == "learned" and name.is_ordinary) and SHORTEST <= len(name.joined) <= LONGEST
 
 
 def _pairs(text: str) -> set[str]:

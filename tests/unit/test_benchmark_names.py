@@ -57,7 +57,6 @@ def test_the_documents_algorithm_damages_our_own_clean_sentences(capsys: pytest.
         ("pairs", b"elder nacks\tEldrinax\nno tab here\n", "line 2"),
         ("pairs", b"", "no line"),
         ("names", b"Eldrinax\tnpc\n\xff\xfe\tnpc\n", "line 2: not UTF-8"),
-        ("learn", b"Finland\tPhandelin\n", "did you mean 'Phandalin'?"),
     ],
 )
 def test_a_bad_file_is_one_clear_error(
@@ -69,6 +68,17 @@ def test_a_bad_file_is_one_clear_error(
     assert str(files[name]) in error
     assert complaint in error
     assert len(error.splitlines()) == 1
+
+
+def test_a_learned_pair_of_an_unknown_name_is_left_out_and_said(
+    files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files["learn"].write_text("Finland\tPhandelin\n", encoding="utf-8")
+    assert names.main([*map(str, given_files(files)), "--learn", str(files["learn"])]) == 0
+    told = capsys.readouterr()
+    assert f"{files['learn']}, line 1: left out" in told.err
+    assert "did you mean 'Phandalin'?" in told.err
+    assert json.loads(told.out.splitlines()[-1])["pairs"] > 0
 
 
 def test_a_missing_file_is_named(files: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
