@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from operator import attrgetter
 
@@ -122,12 +123,12 @@ class Gazetteer:
     def sounder(self) -> Sounder:
         return self._speech.sounder
 
-    @property
+    @cached_property
     def widest(self) -> int:
         """Most adjacent words worth comparing with a name: names are also heard in more pieces than they have."""
         return min(max(3, max(self._lengths, default=0) + 1), _WIDEST_WINDOW)
 
-    @property
+    @cached_property
     def longest(self) -> int:
         """Letters of the longest name that `alike` may give."""
         return self._index.longest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import HeardWord
@@ -22,6 +23,9 @@ _SPELLED = 8.0
 """Log-odds of words that spell a name."""
 _MOST_CANDIDATES = 6
 _REMEMBERED = 8192
+_ORDINARY = 60
+"""Larger dictionaries list words that nobody says."""
+_DOUBTED = 0.5
 _DERIVED = frozenset(("ed", "d", "ing", "er", "ers", "s", "es", "ian", "ians", "ish", "ly", "like", "an"))
 _KINDS_OF_THINGS = frozenset(
     ("class", "concept", "creature", "item", "language", "monster", "people", "species", "spell")
@@ -29,22 +33,30 @@ _KINDS_OF_THINGS = frozenset(
 """Types whose names are common nouns too: a small letter ("a duergar") is no mistake."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Traits:
+class _Traits(NamedTuple):
     """What is known of a word.
 
     Attributes:
+        is_doubted: The recogniser was not sure of it.
         is_fixed: It is part of a name that is spelled right.
         begins: More than a space stands before it.
         rarity: See `Vocabulary.rarity`.
+        confidence: The recogniser's; None when it tells none.
     """
 
     is_stop: bool
     is_odd: bool
     is_capital: bool
+    is_doubted: bool
     is_fixed: bool
     begins: bool
     rarity: int
+    confidence: float | None
+
+    @property
+    def is_loud(self) -> bool:
+        """Worth looking at wherever it stands."""
+        return self.is_odd or self.is_capital or self.is_doubted
 
 
 class Matcher:
@@ -61,6 +73,7 @@ class Matcher:
         self._longest_heard = int(gazetteer.longest / _LEAST_LENGTH_RATIO)
         # A partial transcript repeats the words of the one before it: their likenesses are remembered.
         self._similar = lru_cache(_REMEMBERED)(self._search)
+        self._known_of = lru_cache(_REMEMBERED)(self._know)
 
     def choose(
         self, spoken: Sequence[Word], heard: Sequence[HeardWord] = (), nearby: Container[EntityId] = frozenset()
@@ -70,7 +83,12 @@ class Matcher:
         # A surname that stands there by chance ("Vash Curry") may be part of another name ("Vashkari").
         certain = [match for match in exact if not match.name.is_ordinary and match.name.kind in ("name", "alias")]
         fixed = {at for match in certain for at in range(match.first, match.last + 1)}
-        search = _Search(spoken, [self._traits(word, at in fixed) for at, word in enumerate(spoken)], heard, nearby)
+        confidences = _confidences(spoken, heard)
+        traits = [
+            self._traits(word, confidence, at in fixed)
+            for at, (word, confidence) in enumerate(zip(spoken, confidences, strict=True))
+        ]
+        search = _Search(spoken, traits, nearby)
         meant = [match for match in exact if match.stage != "learned" or self._is_meant(match, search)]
         return best_without_overlap([*meant, *self._alike(search)])
 
@@ -115,7 +133,7 @@ class Matcher:
         widest, longest, n = self._gazetteer.widest, self._longest_heard, len(spoken)
         for first, opening in enumerate(traits):
             stem = ""
-            is_loud = holds_stop_word = False
+            is_loud = is_doubted = holds_stop_word = False
             for last in range(first, min(first + widest, n)):
                 word, its = spoken[last], traits[last]
                 if last > first and not word.joins:
@@ -124,16 +142,20 @@ class Matcher:
                 if len(joined) > longest:
                     break
                 stem += word.full
-                is_loud = is_loud or its.is_odd or its.is_capital
+                is_loud = is_loud or its.is_loud
+                is_doubted = is_doubted or its.is_doubted
                 holds_stop_word = holds_stop_word or its.is_stop
-                # Most windows of a sentence are ordinary words within it: those are not worth another thought.
-                if not (
-                    is_loud
-                    or (last > first and not holds_stop_word)
-                    or (opening.begins and (last + 1 == n or traits[last + 1].begins))
-                ):
+                if len(joined) < _SHORTEST:
                     continue
-                if len(joined) >= _SHORTEST and (match := self._match(search, first, last, joined)) is not None:
+                # Most windows of a sentence are ordinary words within it: those are not worth another thought.
+                is_clause = opening.begins and (last + 1 == n or traits[last + 1].begins)
+                if not is_clause and not is_doubted:
+                    if not is_loud and (last == first or holds_stop_word):
+                        continue
+                    if (not is_loud or holds_stop_word) and not self._sounds_like_a_name(joined):
+                        continue
+                match = self._match(search, first, last, joined)
+                if match is not None:
                     yield match
 
     def _match(self, search: _Search, first: int, last: int, joined: str) -> Match | None:
@@ -151,13 +173,21 @@ class Matcher:
                 if its <= 0 and name.entity_id not in search.nearby:
                     continue
                 its += log_odds_of(name, n_words=window.n_words, is_nearby=name.entity_id in search.nearby)
-                score = probability(its)
-                if its <= 0 or (best is not None and score <= best.score):
+                if its <= 0 or (best is not None and probability(its) <= best.score):
                     continue
                 if self._is_plausible(search, first, last, heard, name):
                     reason = f"like {name.text!r}, learned" if name.kind == "learned" else window.look.value
-                    best = Match(first, last, name, suffix, score, _weight(its, name), reason=reason)
+                    weight = _weight(its, name)
+                    best = Match(first, last, name, suffix, probability(its), weight, reason=reason)
         return best
+
+    def _sounds_like_a_name(self, heard: str) -> bool:
+        by_code, coder = self._gazetteer.by_code, self._gazetteer.coder
+        if coder is None:
+            return False
+        if any(code in by_code for code in coder(heard)):
+            return True
+        return heard.endswith("s") and any(code in by_code for code in coder(heard[:-1]))
 
     def _search(self, heard: str, *, only_same_sound: bool) -> tuple[_Like, ...]:
         """The names that are most like it."""
@@ -192,34 +222,30 @@ class Matcher:
         inside = search.traits[first : last + 1]
         return all(not word.is_fixed or window[at].folded in name.words for at, word in enumerate(inside))
 
-    def _traits(self, word: Word, is_fixed: bool) -> _Traits:
-        vocabulary = self._gazetteer.vocabulary
-        rarity = (
-            min(vocabulary.rarity(word.folded), vocabulary.rarity(word.full))
-            if word.tail
-            else vocabulary.rarity(word.folded)
-        )
-        is_stop = rarity == 0
-        is_proper = not is_stop and vocabulary.is_proper(word.folded)
-        is_odd = (
-            not is_stop
-            and len(word.folded) > 1
-            and (vocabulary.is_known or word.is_capital)
-            and not is_proper
-            and rarity > 60
-        )
-        # "little" is a name too, but only in capitals.
-        is_capital = not is_stop and (
-            (is_proper and rarity > 60) or (word.is_capital and not word.opens and len(word.folded) > 1)
-        )
+    def _traits(self, word: Word, confidence: float | None, is_fixed: bool) -> _Traits:
+        rarity, is_proper, is_odd = self._known_of(word.folded, word.full)
+        is_capital = word.is_capital and len(word.folded) > 1
+        is_free = not is_fixed and rarity > 0
         return _Traits(
-            is_stop=is_stop,
-            is_odd=is_odd and not is_fixed,
-            is_capital=is_capital and not is_fixed,
+            is_stop=rarity == 0,
+            is_odd=is_free and is_odd and (is_capital or self._gazetteer.vocabulary.is_known),
+            # "little" is a name too, but only in capitals.
+            is_capital=is_free and ((is_proper and rarity > _ORDINARY) or (is_capital and not word.opens)),
+            is_doubted=not is_fixed and confidence is not None and confidence < _DOUBTED,
             is_fixed=is_fixed,
             begins=not word.joins,
             rarity=rarity,
+            confidence=confidence,
         )
+
+    def _know(self, folded: str, full: str) -> tuple[int, bool, bool]:
+        """Its rarity, whether it is a name that a dictionary lists, and whether no dictionary does."""
+        vocabulary = self._gazetteer.vocabulary
+        rarity = (
+            min(vocabulary.rarity(folded), vocabulary.rarity(full)) if full != folded else vocabulary.rarity(folded)
+        )
+        is_proper = vocabulary.is_proper(folded)
+        return rarity, is_proper, rarity > _ORDINARY and not is_proper and len(folded) > 1
 
     def _differs_alike(self, window: Sequence[Word], name: Name) -> bool:
         """Where a name and a window share words ("Tower of"), the rest alone must be alike."""
@@ -256,7 +282,6 @@ class _Search:
 
     spoken: Sequence[Word]
     traits: Sequence[_Traits]
-    heard: Sequence[HeardWord]
     nearby: Container[EntityId]
 
     def window(self, first: int, last: int) -> Window | None:
@@ -282,16 +307,14 @@ class _Search:
 
     def confidence(self, first: int, last: int) -> float | None:
         """The recogniser's, a mean over the letters; None where it tells nothing."""
-        if not self.heard:
-            return None
-        start, end = self.spoken[first].start, self.spoken[last].end
-        letters = 0
-        total = 0.0
-        for word in self.heard:
-            if word.start < end and word.end > start and word.confidence is not None:
-                letters += word.end - word.start
-                total += word.confidence * (word.end - word.start)
-        return total / letters if letters else None
+        if first == last:
+            return self.traits[first].confidence
+        told = [
+            (len(word.folded), its.confidence)
+            for word, its in zip(self.spoken[first : last + 1], self.traits[first : last + 1], strict=True)
+            if its.confidence is not None
+        ]
+        return sum(letters * confidence for letters, confidence in told) / sum(n for n, _ in told) if told else None
 
     def _standing(self, first: int, last: int) -> Standing:
         spoken, after = self.spoken, last + 1
@@ -299,6 +322,26 @@ class _Search:
             return Standing.ALONE
         is_set_off = self.traits[first].begins and (after == len(spoken) or self.traits[after].begins)
         return Standing.SET_OFF if is_set_off else Standing.WITHIN
+
+
+def _confidences(spoken: Sequence[Word], heard: Sequence[HeardWord]) -> list[float | None]:
+    """Of each spoken word, the recogniser's in the least certain piece of it. Both in the order of the text."""
+    if not heard:
+        return [None] * len(spoken)
+    found: list[float | None] = []
+    at = 0
+    for word in spoken:
+        while at < len(heard) and heard[at].end <= word.start:
+            at += 1
+        told: list[float] = []
+        piece = at
+        while piece < len(heard) and heard[piece].start < word.end:
+            confidence = heard[piece].confidence
+            if confidence is not None:
+                told.append(confidence)
+            piece += 1
+        found.append(min(told, default=None))
+    return found
 
 
 def _margin(likeness: Likeness, name: Name, others: Sequence[tuple[Likeness, Name]]) -> float:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 # Signs that follow a letter and are none: accents, vowel points and vowel signs, and the invisible ones that join
 # or hyphenate. Python's \w knows only the letters.
@@ -40,17 +41,18 @@ _UNMARKED = str.maketrans(
 _GAP = re.compile("[\\s\u200e\u200f\u202a-\u202e\u2066-\u2069]*|[-‐‑־・·]")
 _GAP_AFTER_ABBREVIATION = re.compile(r"\.\s*-?")
 _ABBREVIATED = frozenset(("capt", "dr", "fr", "hr", "lt", "mr", "mrs", "ms", "prof", "sgt", "st"))
+_REMEMBERED = 8192
 _SENTENCE_END = re.compile(r"[.!?…:\n\"“”»«。！？]")
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word of a text.
 
     Attributes:
         text: As it stands there, without a possessive ending.
         tail: The possessive ending ("'s") or nothing.
         folded: Only its letters and digits, in lower case, without accents; the possessive ending left out.
+        full: `folded` with the possessive ending: "dragons" for "Dragon's".
         start: Place of its first character.
         end: One past the last character, the possessive ending included.
         joins: Only a space or a hyphen stands between the word before and this one.
@@ -60,15 +62,11 @@ class Word:
     text: str
     tail: str
     folded: str
+    full: str
     start: int
     end: int
     joins: bool
     opens: bool
-
-    @property
-    def full(self) -> str:
-        """`folded` with the possessive ending: "dragons" for "Dragon's"."""
-        return self.folded + fold(self.tail) if self.tail else self.folded
 
     @property
     def is_capital(self) -> bool:
@@ -79,24 +77,27 @@ def words(text: str) -> list[Word]:
     found: list[Word] = []
     end = 0
     for match in (_WORD if text.isascii() else _WORD_OF_ANY_SCRIPT).finditer(text):
-        raw = match.group()
-        possessive = _POSSESSIVE.search(raw)
-        stem = raw[: possessive.start()] if possessive and possessive.start() else raw
-        gap = text[end : match.start()]
-        goes_on = bool(found) and gap[:1] == "." and _is_abbreviation(found[-1], gap)
-        found.append(
-            Word(
-                text=stem,
-                tail=raw[len(stem) :],
-                folded=fold(stem),
-                start=match.start(),
-                end=match.end(),
-                joins=goes_on or (bool(found) and _GAP.fullmatch(gap) is not None),
-                opens=not found or (not goes_on and _SENTENCE_END.search(gap) is not None),
-            )
-        )
+        start = match.start()
+        if text[end:start] == " " and found:
+            joins, opens = True, False
+        else:
+            gap = text[end:start]
+            goes_on = bool(found) and gap[:1] == "." and _is_abbreviation(found[-1], gap)
+            joins = goes_on or (bool(found) and _GAP.fullmatch(gap) is not None)
+            opens = not found or (not goes_on and _SENTENCE_END.search(gap) is not None)
         end = match.end()
+        found.append(Word(*_parts(match.group()), start, end, joins, opens))
     return found
+
+
+@lru_cache(_REMEMBERED)
+def _parts(raw: str) -> tuple[str, str, str, str]:
+    """A word without its possessive ending, that ending, the word folded, and folded with the ending."""
+    possessive = _POSSESSIVE.search(raw)
+    stem = raw[: possessive.start()] if possessive and possessive.start() else raw
+    tail = raw[len(stem) :]
+    folded = fold(stem)
+    return stem, tail, folded, folded + fold(tail)
 
 
 def fold(text: str) -> str:
