@@ -98,8 +98,8 @@ def measure(corrector: Corrector, pairs: Sequence[Pair], clean: Sequence[str]) -
         recall=100 * outcomes.count("right") / len(pairs) if pairs else 0.0,
         wrong=100 * outcomes.count("wrong") / len(pairs) if pairs else 0.0,
         false_per_1000_words=1000 * len(changes) / n_words if n_words else 0.0,
-        p50_us=_percentile(times_us, 50),
-        p99_us=_percentile(times_us, 99),
+        p50_us=percentile(times_us, 50),
+        p99_us=percentile(times_us, 99),
     )
     return figures, changes
 
@@ -170,7 +170,7 @@ def read_lines(path: Path) -> list[str]:
         raise InvalidInput(f"{path}, line {line}: not UTF-8 (byte {error.start})") from error
 
 
-def _percentile(values: Sequence[float], percent: int) -> float:
+def percentile(values: Sequence[float], percent: int) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] if ordered else 0.0
 

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from operator import attrgetter
 
@@ -28,6 +28,7 @@ from glyphoxa.speech.words import Word, words
 __all__ = ["Entry", "Gazetteer", "Mention", "Name", "NameKind", "entries_of"]
 
 _WIDEST_WINDOW = 8
+_REMEMBERED = 8192
 _by_rank = attrgetter("rank")
 
 
@@ -82,7 +83,8 @@ class Gazetteer:
     @classmethod
     def build(cls, entries: Iterable[Entry], *, language: str = "en") -> Gazetteer:
         """Names that hold no letter or digit are left out; of two equal ones the first counts."""
-        speech = Speech(vocabulary_of(language), coder_for(language), sounder_for(language))
+        # What was heard once is asked for again, in the next partial transcript and at the next stage.
+        speech = Speech(vocabulary_of(language), coder_for(language), lru_cache(_REMEMBERED)(sounder_for(language)))
         listed: dict[EntityId, tuple[_Listed, ...]] = {}
         claims: dict[str, tuple[Name, ...]] = {}
         place = -1
@@ -249,9 +251,9 @@ class Gazetteer:
             return self.by_code.get(codes[0], ())
         return tuple(dict.fromkeys(name for code in codes for name in self.by_code.get(code, ())))
 
-    def alike(self, heard: str, codes: tuple[str, ...], sound: str, *, limit: int) -> list[Name]:
+    def alike(self, heard: str, codes: tuple[str, ...], *, limit: int, least_shared: float = 0.0) -> list[Name]:
         """The names most alike by sound and spelling, best first. See `glyphoxa.speech.name_index`."""
-        return self._index.alike(heard, codes, sound, limit=limit)
+        return self._index.alike(heard, codes, self.sounder, limit=limit, least_shared=least_shared)
 
     def glossary(self, *, limit: int = 60) -> str:
         """The first names as a prompt for a speech recogniser: "Names: Grimjaw, Ironhold." or nothing."""

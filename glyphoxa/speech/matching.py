@@ -17,11 +17,17 @@ from glyphoxa.speech.words import Word
 _SHORTEST = 4
 _LEAST_LENGTH_RATIO = 0.6
 _LEAST_OVERALL = 0.45
+_NEXT_OVERALL = 0.55
+"""Of the next name when none was worth looking at."""
 _LEAST_OF_A_PART = 0.45
 _BEST_POSSIBLE = best_possible()
 _SPELLED = 8.0
 """Log-odds of words that spell a name."""
 _MOST_CANDIDATES = 6
+_SHARED = 0.15
+_WITHIN_SHARED = 0.35
+"""Of the letters and sounds of what was heard, in pairs, what a name must have; see `glyphoxa.speech.name_index`.
+Nothing with less ever had enough evidence, on the spoken names."""
 _REMEMBERED = 8192
 _ORDINARY = 60
 """Larger dictionaries list words that nobody says."""
@@ -165,9 +171,10 @@ class Matcher:
         odds = window.log_odds(n_names=len(self._gazetteer.names)) - self._caution
         if odds + _BEST_POSSIBLE <= 0:
             return None
+        least_shared = _WITHIN_SHARED if window.standing is Standing.WITHIN and not window.is_doubted else _SHARED
         best: Match | None = None
         for heard, suffix in _endings(joined, search.spoken[last]):
-            for like in self._similar(heard, only_same_sound=window.only_same_sound):
+            for like in self._similar(heard, only_same_sound=window.only_same_sound, least_shared=least_shared):
                 name = like.name
                 its = odds + like.log_odds
                 if its <= 0 and name.entity_id not in search.nearby:
@@ -189,17 +196,18 @@ class Matcher:
             return True
         return heard.endswith("s") and any(code in by_code for code in coder(heard[:-1]))
 
-    def _search(self, heard: str, *, only_same_sound: bool) -> tuple[_Like, ...]:
+    def _search(self, heard: str, *, only_same_sound: bool, least_shared: float) -> tuple[_Like, ...]:
         """The names that are most like it."""
         gazetteer = self._gazetteer
         codes = gazetteer.coder(heard) if gazetteer.coder else ()
-        if only_same_sound:
-            candidates: Sequence[Name] = gazetteer.same_sound(codes)
-            if not candidates:
-                return ()
+        candidates: Sequence[Name] = (
+            gazetteer.same_sound(codes)
+            if only_same_sound
+            else gazetteer.alike(heard, codes, limit=_MOST_CANDIDATES, least_shared=least_shared)
+        )
+        if not candidates:
+            return ()
         sound = gazetteer.sounder(heard)
-        if not only_same_sound:
-            candidates = gazetteer.alike(heard, codes, sound, limit=_MOST_CANDIDATES)
         likenesses = [
             (Likeness.of(heard, sound, codes, name.joined, name.sound, name.codes), name) for name in candidates
         ]
@@ -349,7 +357,7 @@ def _margin(likeness: Likeness, name: Name, others: Sequence[tuple[Likeness, Nam
     overall = likeness.overall
     return min(
         (overall - other.overall for other, its in others if its.entity_id != name.entity_id),
-        default=overall - _LEAST_OVERALL,
+        default=overall - _NEXT_OVERALL,
     )
 
 

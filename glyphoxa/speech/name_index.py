@@ -11,17 +11,18 @@ Sets are integers because these are immutable: an index with one name more share
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import zip_longest
-from operator import itemgetter, or_
+from operator import itemgetter
 from typing import TypeVar
 
 import numpy as np
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from glyphoxa.speech.naming import Name
+from glyphoxa.speech.sounds import Sounder
 
 SHORTEST = 4
 """Shorter names are like too much: they are known by their spelling alone."""
@@ -83,22 +84,29 @@ class NameIndex:
             draft.add(name)
         return draft.finished()
 
-    def alike(self, heard: str, codes: tuple[str, ...], sound: str, *, limit: int) -> list[Name]:
+    def alike(
+        self, heard: str, codes: tuple[str, ...], sounder: Sounder, *, limit: int, least_shared: float = 0.0
+    ) -> list[Name]:
         """The names most alike by sound and spelling, whatever they begin with, best first.
 
         Args:
             heard: Folded, without spaces.
             codes: Its phonetic codes; none where the language has no coder.
-            sound: How it sounds, sign by sign; see `glyphoxa.speech.sounds`.
+            sounder: Writes out how it sounds; see `glyphoxa.speech.sounds`.
+            least_shared: Of the features of what was heard, 0 to 1; a name that has fewer is not looked at.
         """
-        by_sound = [(-_normalized(sound, name.sound), name.joined, name) for name in self._looked_at(heard, codes)]
+        candidates = self._looked_at(heard, codes, least_shared)
+        if not candidates:
+            return []
+        sound = sounder(heard)
+        by_sound = [(-_normalized(sound, name.sound), name.joined, name) for name in candidates]
         by_sound.sort(key=itemgetter(0, 1))
         # Half of the worth is in the sound: what does not sound alike need not be spelled out.
         scored = [(-_likeness(heard, name, -unlike), joined, name) for unlike, joined, name in by_sound[: 2 * limit]]
         scored.sort(key=itemgetter(0, 1))
         return [name for _, _, name in scored[:limit]]
 
-    def _looked_at(self, heard: str, codes: tuple[str, ...]) -> list[Name]:
+    def _looked_at(self, heard: str, codes: tuple[str, ...], least_shared: float) -> list[Name]:
         """The names that share most features with what was heard; not many more than `_LOOKED_AT`."""
         length = len(heard)
         low, high = length * LEAST_LENGTH_RATIO, length / LEAST_LENGTH_RATIO
@@ -106,15 +114,22 @@ class NameIndex:
         for its_length, names in self._lengths.items():
             if low <= its_length <= high:
                 eligible |= names
-        if eligible.bit_count() > _LOOKED_AT:
-            eligible = self._most_alike(heard, codes, eligible)
+        if eligible.bit_count() > _LOOKED_AT or (least_shared and eligible):
+            eligible = self._most_alike(heard, codes, eligible, least_shared)
         return _members(self._chunks, eligible)
 
-    def _most_alike(self, heard: str, codes: tuple[str, ...], eligible: int) -> int:
-        sets = [found for pair in _pairs(heard) if (found := self._letters.get(pair))]
-        sets += [found for pair in _pairs_of_all(codes) if (found := self._sounds.get(pair))]
+    def _most_alike(self, heard: str, codes: tuple[str, ...], eligible: int, least_shared: float) -> int:
+        letters, sounds = _pairs(heard), _pairs_of_all(codes)
+        sets = [found for pair in letters if (found := self._letters.get(pair))]
+        sets += [found for pair in sounds if (found := self._sounds.get(pair))]
+        # Without a single common feature there is nothing to compare.
+        least = max(1, math.ceil(least_shared * (len(letters) + len(sounds))))
+        if len(sets) < least:
+            return 0
         digits = _added(sets)
-        eligible &= reduce(or_, digits)  # without a single common feature there is nothing to compare
+        eligible &= _in_at_least(digits, least)
+        if eligible.bit_count() <= _LOOKED_AT:
+            return eligible
         surely = 0
         for digit in reversed(digits):
             more = eligible & digit
@@ -255,6 +270,23 @@ def _added(sets: list[int]) -> list[int]:
             carried &= digit
             at += 1
     return digits
+
+
+def _in_at_least(digits: list[int], least: int) -> int:
+    """The places that are in so many of the sets that were added.
+
+    >>> _in_at_least([0b011, 0b101], 2)
+    5
+    """
+    more, equal = 0, -1
+    for at in range(max(len(digits), least.bit_length()) - 1, -1, -1):
+        digit = digits[at] if at < len(digits) else 0
+        if least >> at & 1:
+            equal &= digit
+        else:
+            more |= equal & digit
+            equal &= ~digit
+    return more | equal
 
 
 def _members(chunks: Sequence[_Chunk], names: int) -> list[Name]:

@@ -41,8 +41,7 @@ def observed(gazetteer: Gazetteer) -> tuple[object, ...]:
     looked_up = []
     for heard in ("marek", "elderaks", "grontheim", "gildideel", "orlaholt"):
         codes = gazetteer.coder(heard) if gazetteer.coder else ()
-        sound = gazetteer.sounder(heard)
-        looked_up.append((gazetteer.alike(heard, codes, sound, limit=4), gazetteer.same_sound(codes)))
+        looked_up.append((gazetteer.alike(heard, codes, limit=4), gazetteer.same_sound(codes)))
     return (
         gazetteer.entries,
         gazetteer.names,

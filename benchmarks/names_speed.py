@@ -1,0 +1,94 @@
+"""How long the inline stage takes, and a change of one name, in small and in large campaigns.
+
+    python -m benchmarks.names_speed [--names 1000 10000] [--words 21] [--changes 300]
+
+Sentences are the clean ones of the spoken set, joined by "and" and cut to so many words; each is corrected once, so
+that nothing is remembered of it. The names are those of the set, and invented ones to fill up. Timed as in a live
+session: everything that is there to stay is kept from the garbage collector (`gc.freeze`). The last line printed is
+a JSON object: for each number of names `p50_us` and `p99_us` of a sentence, `update_p50_ms` and `update_p99_ms` of
+one name, and `build_ms`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+from collections.abc import Sequence
+from itertools import islice
+from time import perf_counter_ns
+
+from benchmarks.names import percentile, read_lines
+from benchmarks.spoken_names_set import HERE, read_names
+from benchmarks.turn_cost import many_names
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.speech.correction import Corrector
+from glyphoxa.speech.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.vocabulary import vocabulary_of
+
+_WARM_UP = 50
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _options().parse_args(argv)
+    sentences = _sentences(options.words)
+    print(json.dumps({str(n): _measured(n, sentences, options.changes) for n in options.names}))
+    return 0
+
+
+def _measured(n_names: int, sentences: Sequence[str], changes: int) -> dict[str, float]:
+    spoken = [Entry(name.name, EntityId(name.name), name.type) for name in read_names()]
+    entries = [*spoken, *many_names(max(0, n_names - len(spoken)))][:n_names]
+    began = perf_counter_ns()
+    gazetteer = Gazetteer.build(entries)
+    build_ms = (perf_counter_ns() - began) / 1e6
+    corrector = Corrector(gazetteer)
+    for sentence in sentences[:_WARM_UP]:
+        corrector.correct(sentence)
+    gc.collect()
+    gc.freeze()
+    sentence_us: list[float] = []
+    for sentence in sentences[_WARM_UP:]:
+        began = perf_counter_ns()
+        corrector.correct(sentence)
+        sentence_us.append((perf_counter_ns() - began) / 1e3)
+    update_ms: list[float] = []
+    for entry in islice(many_names(changes), changes):
+        began = perf_counter_ns()
+        gazetteer = gazetteer.with_entry(Entry(f"New {entry.name}", EntityId(f"new-{entry.entity_id}"), "npc"))
+        update_ms.append((perf_counter_ns() - began) / 1e6)
+    gc.unfreeze()
+    return {
+        "p50_us": round(percentile(sentence_us, 50), 1),
+        "p99_us": round(percentile(sentence_us, 99), 1),
+        "update_p50_ms": round(percentile(update_ms, 50), 3),
+        "update_p99_ms": round(percentile(update_ms, 99), 3),
+        "build_ms": round(build_ms, 1),
+    }
+
+
+def _sentences(n_words: int) -> list[str]:
+    lines = [line for split in ("tune", "test") for line in read_lines(HERE / f"C-{split}.txt")]
+    ordinary = vocabulary_of("en").common
+    sentences: list[str] = []
+    words: list[str] = []
+    for line in lines:
+        first, *rest = line.rstrip(".!?").split()
+        words += ["and", first.lower() if first.lower() in ordinary else first, *rest]
+        if len(words) > n_words:
+            sentences.append(" ".join(words[1 : n_words + 1]) + ".")
+            words = []
+    return sentences
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.names_speed", description=__doc__.splitlines()[0])
+    parser.add_argument("--names", type=int, nargs="+", default=[1_000, 10_000])
+    parser.add_argument("--words", type=int, default=21, help="of a sentence (default: 21)")
+    parser.add_argument("--changes", type=int, default=300, help="of one name (default: 300)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
