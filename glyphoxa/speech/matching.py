@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,17 +18,16 @@ from glyphoxa.speech.words import Word
 _SHORTEST = 4
 _LEAST_LENGTH_RATIO = 0.6
 _LEAST_OVERALL = 0.45
-_NEXT_OVERALL = 0.55
+_NEXT_OVERALL = 0.6
 """Of the next name when none was worth looking at."""
 _LEAST_OF_A_PART = 0.45
 _BEST_POSSIBLE = best_possible()
 _SPELLED = 8.0
 """Log-odds of words that spell a name."""
 _MOST_CANDIDATES = 6
-_SHARED = 0.15
-_WITHIN_SHARED = 0.35
-"""Of the letters and sounds of what was heard, in pairs, what a name must have; see `glyphoxa.speech.name_index`.
-Nothing with less ever had enough evidence, on the spoken names."""
+_SHARED = ((13.0, 0.45), (11.0, 0.3), (-math.inf, 0.15))
+"""How much of what was heard a name must share (`glyphoxa.speech.name_index`), by the log-odds it is to bring. Names
+with less never had enough, on the spoken names."""
 _REMEMBERED = 8192
 _ORDINARY = 60
 """Larger dictionaries list words that nobody says."""
@@ -59,11 +59,6 @@ class _Traits(NamedTuple):
     rarity: int
     confidence: float | None
 
-    @property
-    def is_loud(self) -> bool:
-        """Worth looking at wherever it stands."""
-        return self.is_odd or self.is_capital or self.is_doubted
-
 
 class Matcher:
     """Finds names in words. Read-only once built, but for a memory of likenesses, which never changes an answer.
@@ -87,8 +82,12 @@ class Matcher:
         """The best set of matches, in order, without overlap."""
         exact = list(self._exact(spoken))
         # A surname that stands there by chance ("Vash Curry") may be part of another name ("Vashkari").
-        certain = [match for match in exact if not match.name.is_ordinary and match.name.kind in ("name", "alias")]
-        fixed = {at for match in certain for at in range(match.first, match.last + 1)}
+        fixed = {
+            at
+            for match in exact
+            if match.name.kind in ("name", "alias") and _is_certain(spoken[match.first : match.last + 1], match.name)
+            for at in range(match.first, match.last + 1)
+        }
         confidences = _confidences(spoken, heard)
         traits = [
             self._traits(word, confidence, at in fixed)
@@ -135,34 +134,49 @@ class Matcher:
         return len(name.joined) >= 6
 
     def _alike(self, search: _Search) -> Iterator[Match]:
+        for first, last, joined in self._worth_a_look(search):
+            match = self._match(search, first, last, joined)
+            if match is not None:
+                yield match
+
+    def _worth_a_look(self, search: _Search) -> Iterator[tuple[int, int, str]]:
+        """The windows that may be a name, as first word, last word and letters.
+
+        Most windows of a sentence are ordinary words within it: nearly all of the time goes into passing them over.
+        """
         spoken, traits = search.spoken, search.traits
-        widest, longest, n = self._gazetteer.widest, self._longest_heard, len(spoken)
-        for first, opening in enumerate(traits):
+        n, widest, longest = len(spoken), self._gazetteer.widest, self._longest_heard
+        begins = [its.begins for its in traits] + [True]
+        stops = [its.is_stop for its in traits]
+        loud_from = _next_of([its.is_odd or its.is_capital or its.is_doubted for its in traits])
+        doubted_from = _next_of([its.is_doubted for its in traits])
+        stop_from = _next_of(stops)
+        for first in range(n):
+            starts_clause, next_loud, next_stop = begins[first], loud_from[first], stop_from[first]
+            end = min(first + widest, n)
+            if not starts_clause and next_loud >= end and (stops[first] or next_stop == first + 1):
+                continue
+            next_doubted = doubted_from[first]
             stem = ""
-            is_loud = is_doubted = holds_stop_word = False
-            for last in range(first, min(first + widest, n)):
-                word, its = spoken[last], traits[last]
-                if last > first and not word.joins:
+            for last in range(first, end):
+                if last > first and not spoken[last].joins:
                     break
+                word = spoken[last]
                 joined = stem + word.folded
                 if len(joined) > longest:
                     break
                 stem += word.full
-                is_loud = is_loud or its.is_loud
-                is_doubted = is_doubted or its.is_doubted
-                holds_stop_word = holds_stop_word or its.is_stop
                 if len(joined) < _SHORTEST:
                     continue
-                # Most windows of a sentence are ordinary words within it: those are not worth another thought.
-                is_clause = opening.begins and (last + 1 == n or traits[last + 1].begins)
-                if not is_clause and not is_doubted:
-                    if not is_loud and (last == first or holds_stop_word):
-                        continue
-                    if (not is_loud or holds_stop_word) and not self._sounds_like_a_name(joined):
-                        continue
-                match = self._match(search, first, last, joined)
-                if match is not None:
-                    yield match
+                if (starts_clause and begins[last + 1]) or next_doubted <= last:
+                    yield first, last, joined
+                    continue
+                is_loud, holds_stop_word = next_loud <= last, next_stop <= last
+                if is_loud and not holds_stop_word:
+                    yield first, last, joined
+                    continue
+                if (is_loud or (last > first and not holds_stop_word)) and self._sounds_like_a_name(joined):
+                    yield first, last, joined
 
     def _match(self, search: _Search, first: int, last: int, joined: str) -> Match | None:
         window = search.window(first, last)
@@ -171,7 +185,7 @@ class Matcher:
         odds = window.log_odds(n_names=len(self._gazetteer.names)) - self._caution
         if odds + _BEST_POSSIBLE <= 0:
             return None
-        least_shared = _WITHIN_SHARED if window.standing is Standing.WITHIN and not window.is_doubted else _SHARED
+        least_shared = next(shared for needed, shared in _SHARED if -odds >= needed)
         best: Match | None = None
         for heard, suffix in _endings(joined, search.spoken[last]):
             for like in self._similar(heard, only_same_sound=window.only_same_sound, least_shared=least_shared):
@@ -352,6 +366,18 @@ def _confidences(spoken: Sequence[Word], heard: Sequence[HeardWord]) -> list[flo
     return found
 
 
+def _next_of(marked: Sequence[bool]) -> list[int]:
+    """For each place, the first marked one from there on; the number of places where there is none."""
+    n = len(marked)
+    following = [n] * n
+    found = n
+    for at in range(n - 1, -1, -1):
+        if marked[at]:
+            found = at
+        following[at] = found
+    return following
+
+
 def _margin(likeness: Likeness, name: Name, others: Sequence[tuple[Likeness, Name]]) -> float:
     """How much less alike the next name is; below 0 when it is more alike."""
     overall = likeness.overall
@@ -359,6 +385,13 @@ def _margin(likeness: Likeness, name: Name, others: Sequence[tuple[Likeness, Nam
         (overall - other.overall for other, its in others if its.entity_id != name.entity_id),
         default=overall - _NEXT_OVERALL,
     )
+
+
+def _is_certain(window: Sequence[Word], name: Name) -> bool:
+    """Whether words that spell a name are meant as it: ordinary words are when they are written so."""
+    if not name.is_ordinary:
+        return True
+    return (len(window) > 1 or not window[0].opens) and name.text.startswith(" ".join(word.text for word in window))
 
 
 def _is_derived(heard: str, name: str) -> bool:
