@@ -65,7 +65,7 @@ class Weights:
     margin: float = 2.5
     same_sound: float = 1.8
     set_off: float = -4.2
-    within: float = -5.2
+    within: float = -5.3
     capital: float = -0.1
     ordinary: float = -2.0
     several: float = 1.0
