@@ -1,19 +1,24 @@
 """What the recognisers of a running table are told to listen for: `glyphoxa.speech.expectation`, kept with the events.
 
 Watches the table like anybody else: the names of a new scene, of what is said by whomever and of what had to be put
-right change what is expected, and the ears are told when names come or go.
+right change what is expected, and the ears are told when names come or go. The same knowledge says what is near, and so
+needs less evidence to be taken for what was said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from glyphoxa.domain.campaign import Campaign, Scene
-from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept
+from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.speech.expectation import Expectation
 from glyphoxa.speech.gazetteer import Gazetteer
+from glyphoxa.speech.learning import LearnedName
+
+LATELY_MS = 300_000
+"""What was named so long ago is near."""
 
 
 class Hints:
@@ -28,6 +33,8 @@ class Hints:
         self._expectation = Expectation()
         self._listeners: list[Callable[[], None]] = []
         self._scene: Scene | None = None
+        self._here: frozenset[EntityId] = frozenset()
+        self._named_ms: dict[EntityId, int] = {}
         self._expectation.names_are(names)
         self._told = self.keyterms()
 
@@ -38,6 +45,11 @@ class Hints:
     def glossary(self) -> str:
         """For a recogniser that takes a prompt; see `Expectation.glossary`."""
         return self._expectation.glossary(self._now_ms())
+
+    def nearby(self) -> frozenset[EntityId]:
+        """Entities of the scene, and those that were named lately."""
+        since_ms = self._now_ms() - LATELY_MS
+        return self._here.union(entity for entity, at_ms in self._named_ms.items() if at_ms >= since_ms)
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Be told when key terms come or go; at once, so a listener that costs something waits for the burst to end.
@@ -53,6 +65,8 @@ class Hints:
                 self.scene_is(scene)
             case UtteranceKept(utterance):
                 self._heard(utterance)
+            case UtteranceRevised(utterance, was):
+                self._heard(utterance, was=was)
             case _:
                 pass
 
@@ -61,13 +75,24 @@ class Hints:
         self._names = names
         self._expectation.names_are(names)
         if self._scene is not None:
-            self._expectation.scene_is(self._in(self._scene))
+            self._set(self._scene)
         self._tell()
 
     def scene_is(self, scene: Scene) -> None:
         self._scene = scene
-        self._expectation.scene_is(self._in(scene))
+        self._set(scene)
         self._tell()
+
+    def garbled_before(self, pairs: Iterable[LearnedName]) -> None:
+        """What was misheard in earlier sessions, as far as nobody has said that it was not."""
+        for pair in pairs:
+            if pair.standing.state in ("active", "suggested"):
+                self._expectation.garbled(pair.entity_id, pair.standing.count)
+        self._tell()
+
+    def _set(self, scene: Scene) -> None:
+        self._here = frozenset(self._in(scene))
+        self._expectation.scene_is(self._here)
 
     def _in(self, scene: Scene) -> set[EntityId]:
         """The place, who is there, who sits at the table, and what the scene's description names."""
@@ -76,10 +101,14 @@ class Hints:
         here |= {entities[npc] for npc in scene.npcs if npc in entities}
         return here | {mention.name.entity_id for mention in self._names.mentions(scene.description)}
 
-    def _heard(self, utterance: Utterance) -> None:
+    def _heard(self, utterance: Utterance, *, was: str = "") -> None:
         for mention in self._names.mentions(utterance.text):
-            self._expectation.said(mention.name.entity_id, utterance.at_ms)
+            entity = mention.name.entity_id
+            self._expectation.said(entity, utterance.at_ms)
+            self._named_ms[entity] = max(utterance.at_ms, self._named_ms.get(entity, utterance.at_ms))
         for correction in utterance.corrections:
+            if correction.after in was:  # it was counted when the utterance was kept
+                continue
             for mention in self._names.mentions(correction.after):
                 self._expectation.garbled(mention.name.entity_id)
         self._tell()

@@ -10,17 +10,17 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from loguru import logger
 
 from glyphoxa.actors.supervisor import Supervisor
-from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.bootstrap import engines, local_models
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.bootstrap import correction, engines, local_models
+from glyphoxa.bootstrap.correction import SecondLook
 from glyphoxa.bootstrap.engines import EarOrder, Host, MouthOrder
-from glyphoxa.bootstrap.hints import Hints
 from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.bootstrap.memory import embed_what_is_new, open_memory, said_before
+from glyphoxa.bootstrap.names import TableNames
 from glyphoxa.bootstrap.seats import LiveSeat
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
@@ -28,11 +28,10 @@ from glyphoxa.context.assembly import Budgets, HotContextAssembly
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import Degraded, SceneChanged, TableEvent
 from glyphoxa.domain.heard import Draft, EarEvent, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, SceneId, SessionId, UtteranceId
-from glyphoxa.domain.utterance import HeardWord
+from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, UtteranceId
 from glyphoxa.memory.recorder import Recorder
 from glyphoxa.memory.spool import Spool
 from glyphoxa.npc.actor import NpcActor
@@ -41,16 +40,13 @@ from glyphoxa.npc.room import End, Leave, Move, Room
 from glyphoxa.npc.scribe import Scribe
 from glyphoxa.npc.table import AudioSink, Seat
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
-from glyphoxa.speech.calls import find_calls
-from glyphoxa.speech.correction import Corrected, Corrector
-from glyphoxa.speech.gazetteer import Entry, Gazetteer, entries_of
-from glyphoxa.speech.keywords import KeywordSpotter
-from glyphoxa.turns.address import Mention
 from glyphoxa.turns.floor import Floor
 from glyphoxa.turns.talk import Talk
 
 SPOOL_FLUSH_MS = 5_000
 """At the end of a session the database gets this long; what it has not taken is sent by the next one."""
+SECOND_LOOK_MS = 5_000
+LEARN_MS = 2_000
 FALL_SILENT_MS = 2_000
 
 
@@ -81,52 +77,14 @@ async def open_table(
         raise InvalidInput(f"{settings.campaign}: a campaign needs at least one scene to be played")
     name = session_name or f"{campaign.id}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     async with AsyncExitStack() as stack:
-        local = await local_models.load(settings, stack, slots=max(1, len(campaign.npcs)), tell=tell)
-        store = await _open_memory(settings, campaign, local, stack, tell=tell)
+        slots = correction.local_slots(settings, campaign)
+        local = await local_models.load(settings, stack, slots=slots, tell=tell)
+        store = await open_memory(settings, campaign, local, stack, tell=tell)
         table = LiveTable(settings, campaign, SessionId(name), local=local, store=store)
         await table.open(stack)
         table.adopt(stack.pop_all())
     tell("the table is ready")
     return table
-
-
-async def _open_memory(
-    settings: Settings,
-    campaign: Campaign,
-    local: LocalModels,
-    stack: AsyncExitStack,
-    *,
-    tell: Callable[[str], None],
-) -> Store | None:
-    if not settings.has_memory:
-        return None
-    tell("opening memory")
-    store = await stack.enter_async_context(
-        open_store(
-            settings.memory.postgres_dsn,
-            data_dir=settings.data_directory,
-            embedding_dimensions=settings.memory.embedding_dimensions,
-            embed=_embedder(local),
-        )
-    )
-    try:
-        await store.database.open()
-        await store.graph.load(campaign)
-    except GlyphoxaError as error:
-        # The evening goes on without long-term memory; what is said waits in the spool.
-        logger.error("long-term memory cannot be used now: {}", error)
-    return store
-
-
-def _embedder(local: LocalModels) -> Any:
-    minilm = local.minilm
-    if minilm is None:
-        return None
-
-    async def embed(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
-        return await asyncio.to_thread(minilm.embed, texts)
-
-    return embed
 
 
 class LiveTable:
@@ -148,12 +106,9 @@ class LiveTable:
         self._is_closing = False
         self._base = Path(settings.campaign or ".").absolute().parent
 
-        names = Gazetteer.build(entries_of(campaign), language=campaign.language)
-        self._corrector = Corrector(names)
-        self._names = names
-        self._hints = Hints(campaign, names, now_ms=now_ms)
-        self._listeners.append(self._hints.on)
-        self._people = Gazetteer.build(_people(campaign), language=campaign.language)
+        self._names = TableNames(campaign, settings.correction, store=store, now_ms=now_ms)
+        self._listeners.append(self._names.on)
+        self._second_look: SecondLook | None = None
         self._host: Host = engines.find_host()()
         self._supervisor = Supervisor(on_fall=self._on_fall, on_given_up=self._on_given_up)
         graph, past_talk = (store.graph, store.past_talk) if store is not None else (None, None)
@@ -161,10 +116,12 @@ class LiveTable:
             campaign.id,
             graph=graph,
             talk=past_talk,
-            spotter=KeywordSpotter(names),
+            spotter=self._names,
             present=lambda: {npc: campaign.npc(npc).name for npc in self._scene.npcs},
             known_utterances=self._known_utterances,
         )
+        self._names.subscribe(lambda _: self._prefetch.graph_changed())
+        self._embed = partial(embed_what_is_new, store, campaign.id)
         self._context = HotContextAssembly(
             campaign,
             graph=graph,
@@ -181,7 +138,7 @@ class LiveTable:
             Spool(settings.data_directory / "spool", alarm=self._alarm),
             store.log if store is not None else None,
             listener=self._alarm,
-            after_append=self._embed_what_is_new,
+            after_append=self._embed,
         )
         self._scribe = Scribe(campaign.id, keeper=self._recorder, turns=self._recorder, tell=self._tell, now_ms=now_ms)
         self._npcs = {
@@ -198,7 +155,7 @@ class LiveTable:
             campaign,
             session,
             decisions=Talk(
-                self._mentions,
+                self._names.mentions,
                 {npc.id: npc.name for npc in campaign.npcs},
                 floor=Floor(gap_ms=settings.turns.gap_ms),
                 reply_deadline_ms=settings.turns.reply_deadline_ms,
@@ -235,10 +192,10 @@ class LiveTable:
             settings=self._settings,
             local=self._local,
             host=self._host,
-            correct=self._correct,
-            glossary=self._hints.glossary,
-            keyterms=self._hints.keyterms,
-            on_names_changed=self._hints.subscribe,
+            correct=partial(self._names.correct, player=player.id),
+            glossary=self._names.hints.glossary,
+            keyterms=self._names.hints.keyterms,
+            on_names_changed=self._names.hints.subscribe,
             on_partial=self._prefetch.on_partial,
             listener=self._on_ear,
             now_ms=now_ms,
@@ -257,12 +214,12 @@ class LiveTable:
         if not text:
             return
         at_ms = now_ms()
-        corrected = self._correct(text)
+        corrected = self._names.correct(text)
         draft = Draft(
             player, corrected.text, text, tuple(corrected.corrections), at_ms, at_ms, at_ms, at_ms, typed=True
         )
         for event in (SpeechStarted(player, at_ms), TurnEnded(draft, at_ms)):
-            self._on_ear(event)
+            self._on_heard(event)
 
     async def move(self, scene: SceneId) -> None:
         self._scene = self.campaign.scene(scene)
@@ -306,11 +263,11 @@ class LiveTable:
         stack.push_async_callback(self._recorder.close)
         stack.push_async_callback(self._host.close)
         stack.push_async_callback(self._prefetch.close)
+        await self._open_second_look(stack)
         await stack.enter_async_context(self._supervisor)
         stack.push_async_callback(self._write_down)
-        if self._store is not None:
-            earlier = await self._earlier_talk()
-            self._recorder.remember(earlier)
+        await self._names.open()
+        await self._remember()
         await self._context.enter(self._scene)
         for npc in self._npcs.values():
             await npc.get_ready(self._somebody())
@@ -319,6 +276,9 @@ class LiveTable:
         self._supervisor.start("room", self._room.run)
         for npc in self._npcs.values():
             self._supervisor.start(npc.npc.id, npc.run)
+        self._names.start(self._supervisor)
+        if self._second_look is not None:
+            self._supervisor.start("second look", self._second_look.run)
         await self.move(self._scene.id)
 
     def adopt(self, stack: AsyncExitStack) -> None:
@@ -330,22 +290,42 @@ class LiveTable:
                 await self._scribe.wait_until_written()
         except TimeoutError:
             logger.error("the last words of the session could not be written to disk in time")
+        if self._second_look is not None:
+            await self._second_look.finish(SECOND_LOOK_MS)
+        await self._names.finish(LEARN_MS)
         if not await self._recorder.flush(SPOOL_FLUSH_MS) and self._store is not None:
             logger.warning("the database has not taken everything yet; the next session sends it")
 
-    async def _earlier_talk(self) -> list[Any]:
-        """What was said in this session before a restart, so that the NPCs go on where they were."""
-        assert self._store is not None  # noqa: S101 - asked only with memory
-        try:
-            said = await self._store.log.recent(self.campaign.id, self.session, since_ms=0)
-        except GlyphoxaError:
-            return []
+    async def _open_second_look(self, stack: AsyncExitStack) -> None:
+        settings = self._settings.correction
+        self._second_look = correction.open_second_look(
+            self.campaign,
+            asking=await correction.open_asking(settings, stack, local=self._local),
+            gazetteer=lambda: self._names.current,
+            correct=self._names.correct if settings.phonetic else None,
+            tell=self._tell,
+            log=self._store.log if self._store is not None else None,
+            recorder=self._recorder,
+            npcs=self._npcs,
+            somebody=self._somebody,
+            nearby=self._names.nearby,
+            wait_until_quiet=self._room.wait_until_quiet,
+            on_proof=self._names.proved,
+            after_revise=self._embed,
+        )
+        if self._second_look is not None:
+            self._listeners.append(self._second_look.on)
+
+    async def _remember(self) -> None:
+        """After a restart within a session the NPCs go on where they were."""
+        if self._store is None:
+            return
+        said = await said_before(self._store, self.campaign.id, self.session)
         for utterance in said:
-            for npc in utterance.witnesses:
-                if npc in self._npcs:
-                    conversation = self._npcs[npc].conversation
-                    (conversation.spoke if utterance.npc_id == npc else conversation.hear)(utterance)
-        return said
+            for npc in utterance.witnesses & self._npcs.keys():
+                conversation = self._npcs[npc].conversation
+                (conversation.spoke if utterance.npc_id == npc else conversation.hear)(utterance)
+        self._recorder.remember(said)
 
     # -- wires
 
@@ -378,6 +358,10 @@ class LiveTable:
         return next((player.name for player in self.campaign.players), "Somebody")
 
     def _on_ear(self, event: EarEvent) -> None:
+        self._names.on_ear(event)
+        self._on_heard(event)
+
+    def _on_heard(self, event: EarEvent) -> None:
         if isinstance(event, SpeechStarted):
             self._prefetch.forget(event.player)
             self._context.new_speech()
@@ -390,29 +374,12 @@ class LiveTable:
         for sink in tuple(self._sinks):
             sink(npc, pcm)
 
-    def _correct(self, text: str, *, heard: Sequence[HeardWord] = ()) -> Corrected:
-        return self._corrector.correct(text, heard=heard)
-
-    def _mentions(self, text: str) -> list[Mention]:
-        npcs: dict[EntityId, NpcId] = {npc.entity_id: npc.id for npc in self.campaign.npcs}
-        return [
-            Mention(npcs.get(call.entity_id), call.name, call.position, call.is_vocative)
-            for call in find_calls(text, self._people)
-        ]
-
     def _known_utterances(self, npc: NpcId) -> Sequence[UtteranceId]:
         return self._npcs[npc].conversation.utterance_ids
 
-    async def _embed_what_is_new(self) -> None:
-        if self._store is None:
-            return
-        try:
-            await self._store.past_talk.embed_missing(self.campaign.id)
-        except GlyphoxaError as error:
-            logger.warning("new talk is not embedded yet: {}", error)
-
     async def _left(self, seat: LiveSeat) -> None:
         self._seats.pop(seat.player.id, None)
+        self._names.left(seat.player.id)
         self._room.mailbox.post(Leave(seat.player.id))
 
     def _tell(self, event: TableEvent) -> None:
@@ -433,12 +400,6 @@ class LiveTable:
         self._alarm(f"{group} fell too often and is out until the session is opened anew")
         if (npc := self._npcs.get(NpcId(group))) is not None:
             npc.give_up()
-
-
-def _people(campaign: Campaign) -> list[Entry]:
-    """Who can be called: the NPCs of the campaign and the players' characters."""
-    npcs = [Entry(npc.name, npc.entity_id, "npc", npc.aliases) for npc in campaign.npcs]
-    return [*npcs, *(Entry(p.name, EntityId(f"player:{p.id}"), "player") for p in campaign.players)]
 
 
 def _call_at(at_ms: int, callback: Callable[[], None]) -> object:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import Protocol
 
 from loguru import logger
 
@@ -19,7 +20,13 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports import KnowledgeGraph, PastTalk
-from glyphoxa.speech.keywords import KeywordSpotter
+from glyphoxa.speech.keywords import Spotted
+
+
+class Spotter(Protocol):
+    """See `glyphoxa.speech.keywords.KeywordSpotter`."""
+
+    def spot(self, partial_text: str, /) -> Spotted: ...
 
 
 class Prefetch:
@@ -37,7 +44,7 @@ class Prefetch:
         *,
         graph: KnowledgeGraph | None,
         talk: PastTalk | None,
-        spotter: KeywordSpotter,
+        spotter: Spotter,
         present: Callable[[], Mapping[NpcId, str]],
         known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
         deadline_ms: int = 1_000,
@@ -69,6 +76,7 @@ class Prefetch:
         self._answered.clear()
 
     def graph_changed(self) -> None:
+        """What was fetched of entities may be others' or old."""
         self._entities.clear()
 
     def on_partial(self, player: PlayerId, text: str) -> None:

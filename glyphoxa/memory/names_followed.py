@@ -11,9 +11,12 @@ from loguru import logger
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.memory.ports import LearnedNames
-from glyphoxa.speech.gazetteer import Entry
+from glyphoxa.speech.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.name_book import NameBook
 from glyphoxa.speech.wrong_forms import with_stored
+
+_ONE_BY_ONE = 20
+"""More changes at once are a new index, which is made beside the table's own thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +65,24 @@ class NamesFollowed:
         """
         stored = await self.store.entries(self.campaign, changed.entities)
         merged = with_stored(self.of_file, stored)
-        if changed.entities is None:
-            self.book.replace_all(merged)
-            return
         by_id = {entry.entity_id: entry for entry in merged}
+        known = {entry.entity_id: entry for entry in self.book.current.entries}
+        asked = changed.entities if changed.entities is not None else known.keys() | by_id.keys()
+        differing = sorted(entity for entity in asked if known.get(entity) != by_id.get(entity))
+        if len(differing) > _ONE_BY_ONE:
+            if changed.entities is not None:
+                await self.take(NamesChanged(None))
+                return
+            language = self.book.current.language
+            self.book.become(await asyncio.to_thread(Gazetteer.build, merged, language=language))
+            return
         with self.book.together():
-            for entity in sorted(changed.entities):
+            for entity in differing:
                 if entity in by_id:
                     self._put(by_id[entity])
                 else:
                     self.book.remove(entity)
+                await asyncio.sleep(0)  # each takes its time, and a table is being played
 
     def _put(self, entry: Entry) -> None:
         known = self.book.current.entry(entry.entity_id)

@@ -8,7 +8,7 @@ is called; one after a preposition is not.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from glyphoxa.domain.ids import EntityId
@@ -63,20 +63,30 @@ class Call:
     is_vocative: bool
 
 
-def find_calls(text: str, people: Gazetteer) -> tuple[Call, ...]:
+def is_person(name: Name) -> bool:
+    return name.entity_type in ("npc", "player")
+
+
+def find_calls(text: str, names: Gazetteer, *, can_be_called: Callable[[Name], bool] = is_person) -> tuple[Call, ...]:
     """The people named in a text, in order.
 
     A word that only sounds like a name ("bard" for Bart) counts where a name would be called: at the start or the
     end of a sentence, set off by punctuation. The transcript itself is never changed by it.
+
+    Args:
+        names: All names of the campaign: what belongs to the name of a place calls nobody.
     """
     spoken = words(text)
+    mentions = names.mentions_in(spoken)
     calls = [
         Call(m.name.entity_id, m.name.canonical, m.first, _is_called(text, spoken, m.first, m.last, m.start, m.end))
-        for m in people.mentions_in(spoken)
+        for m in mentions
+        if can_be_called(m.name)
     ]
     if calls:
         return tuple(calls)
-    return tuple(_sound_alikes(text, spoken, people))
+    taken = {at for m in mentions for at in range(m.first, m.last + 1)}
+    return tuple(_sound_alikes(text, spoken, taken, names, can_be_called))
 
 
 def _is_called(text: str, spoken: Sequence[Word], first: int, last: int, start: int, end: int) -> bool:
@@ -100,12 +110,14 @@ def _has_punctuation(gap: str) -> bool:
     return re.search(r"[,.!?;:…—–]", gap) is not None
 
 
-def _sound_alikes(text: str, spoken: Sequence[Word], people: Gazetteer) -> list[Call]:
+def _sound_alikes(
+    text: str, spoken: Sequence[Word], taken: set[int], names: Gazetteer, can_be_called: Callable[[Name], bool]
+) -> list[Call]:
     found = []
     for at, word in enumerate(spoken):
-        if len(word.folded) < 4 or not _is_called_strictly(text, spoken, at):
+        if at in taken or len(word.folded) < 4 or not _is_called_strictly(text, spoken, at):
             continue
-        name = _sounding_like(word.folded, people)
+        name = _sounding_like(word.folded, names, can_be_called)
         if name is not None:
             found.append(Call(name.entity_id, name.canonical, at, True))
     return found
@@ -118,9 +130,11 @@ def _is_called_strictly(text: str, spoken: Sequence[Word], at: int) -> bool:
     return _has_punctuation(gap_after) and _has_punctuation(gap_before) and len(spoken) > 1
 
 
-def _sounding_like(folded: str, people: Gazetteer) -> Name | None:
-    for code in people.coder(folded) if people.coder is not None else ():
-        for name in people.by_code.get(code, ()):
+def _sounding_like(folded: str, names: Gazetteer, can_be_called: Callable[[Name], bool]) -> Name | None:
+    for code in names.coder(folded) if names.coder is not None else ():
+        for name in names.by_code.get(code, ()):
+            if name.is_shared or not can_be_called(name):
+                continue
             if name.joined[0] == folded[0] and abs(len(name.joined) - len(folded)) <= 1:
                 return name
     return None

@@ -52,6 +52,10 @@ class NameBook:
         """Take these names and no others, as after a campaign was read anew."""
         self._become(Gazetteer.build(entries, language=self.current.language))
 
+    def become(self, names: Gazetteer) -> None:
+        """Take what was built elsewhere: building takes long when there are many names."""
+        self._become(names)
+
     def learn(self, entity_id: EntityId, wrong: str) -> None:
         """From now on these words mean this entity. Words that are learned, and unknown entities, are passed over."""
         entry = self.current.entry(entity_id)
