@@ -1,0 +1,205 @@
+"""The names of a table that is being played: one book of them, and everything that hears, spots or addresses by it.
+
+    the graph ──▶ NamesFollowed ──▶ NameBook ──▶ corrector and spotter, hints, whoever subscribes
+        ▲                                                 │
+        └──────────────── Learner ◀── talk ◀──────────────┘
+
+Whoever asks gets one answer from one set of names: what is made for a gazetteer changes in one step. A player's turn
+is heard with the names, and with the sense of what is near, that it began with: an answer that was prepared on an
+eager transcript fits the final one only if both were corrected alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from loguru import logger
+
+from glyphoxa.actors.supervisor import Supervisor
+from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
+from glyphoxa.adapters.postgres.name_changes import NameChanges
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.bootstrap.hints import Hints
+from glyphoxa.bootstrap.learner import Learner
+from glyphoxa.config.settings import CorrectionSettings
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.domain.events import TableEvent
+from glyphoxa.domain.heard import EarEvent, NothingSaid, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import EntityId, PlayerId
+from glyphoxa.domain.utterance import HeardWord, Utterance
+from glyphoxa.memory.learned_names import LearningFromTalk, NameLearning
+from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed
+from glyphoxa.speech.calls import find_calls
+from glyphoxa.speech.correction import Corrected, Corrector
+from glyphoxa.speech.gazetteer import Gazetteer, Name, entries_of
+from glyphoxa.speech.keywords import KeywordSpotter, Spotted
+from glyphoxa.speech.name_book import NameBook, NamesListener
+from glyphoxa.turns.address import Mention
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What is made for one gazetteer. `corrector` is None when the settings leave the stage out."""
+
+    names: Gazetteer
+    corrector: Corrector | None
+    spotter: KeywordSpotter
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What a player's turn is heard with."""
+
+    made: _Made
+    nearby: frozenset[EntityId]
+
+
+class TableNames:
+    """See the module. Everything but `open`, `finish` and what the supervisor runs returns at once.
+
+    Args:
+        store: None without long-term memory: the names are then those of the campaign file.
+        now_ms: Unix epoch.
+    """
+
+    def __init__(
+        self, campaign: Campaign, settings: CorrectionSettings, *, store: Store | None, now_ms: Callable[[], int]
+    ) -> None:
+        self._campaign = campaign
+        self._settings = settings
+        self._npcs = {npc.entity_id: npc for npc in campaign.npcs}
+        entries = entries_of(campaign)
+        self._book = NameBook(Gazetteer.build(entries, language=campaign.language))
+        self._made = self._made_for(self._book.current)
+        self._turns: dict[PlayerId, _Turn] = {}
+        self.hints = Hints(campaign, self._book.current, now_ms=now_ms)
+        self.subscribe(self._names_are)
+        self.subscribe(self.hints.names_are)
+        self._learned: PostgresLearnedNames | None = None
+        if store is not None:
+            self._learned = PostgresLearnedNames(store.database)
+            self._followed = NamesFollowed(campaign.id, self._learned, self._book, entries)
+            self._changes = NameChanges(store.database)
+            learning = NameLearning(campaign.id, self._learned, now_ms)
+            self._learner = Learner(LearningFromTalk(learning, lambda: self._book.current), store.log)
+
+    # -- asked by ears, by the room, by recall
+
+    @property
+    def current(self) -> Gazetteer:
+        return self._made.names
+
+    def correct(self, text: str, /, *, heard: Sequence[HeardWord] = (), player: PlayerId | None = None) -> Corrected:
+        """Put the names in a transcript right. Of a `player` whose turn goes on: as it began."""
+        turn = self._turns.get(player) if player is not None else None
+        turn = turn or self._now()
+        if turn.made.corrector is None:
+            return Corrected(text, ())
+        return turn.made.corrector.correct(text, heard=heard, nearby=turn.nearby)
+
+    def spot(self, text: str, /) -> Spotted:
+        """See `KeywordSpotter`."""
+        return self._made.spotter.spot(text)
+
+    def mentions(self, text: str) -> list[Mention]:
+        """The NPCs that play, and the players, in what was said."""
+        found = []
+        for call in find_calls(text, self._made.names, can_be_called=self._can_be_called):
+            npc = self._npcs.get(call.entity_id)
+            if npc is None:
+                found.append(Mention(None, call.name, call.position, call.is_vocative))
+            else:
+                found.append(Mention(npc.id, npc.name, call.position, call.is_vocative))
+        return found
+
+    def nearby(self) -> frozenset[EntityId]:
+        return self.hints.nearby()
+
+    def _can_be_called(self, name: Name) -> bool:
+        return name.entity_id in self._npcs or name.entity_type == "player"
+
+    # -- told by the table
+
+    def subscribe(self, changed: NamesListener) -> Callable[[], None]:
+        """Have `changed` called after each change of the names. Returns what ends it."""
+        return self._book.subscribe(changed)
+
+    def on_ear(self, event: EarEvent) -> None:
+        """Takes every event of every ear, before the room does."""
+        match event:
+            case SpeechStarted(player):
+                # Going on after a pause is the same turn.
+                self._turns.setdefault(player, self._now())
+            case TurnEnded(draft):
+                self.left(draft.player)
+            case NothingSaid(player):
+                self.left(player)
+            case _:
+                pass
+
+    def left(self, player: PlayerId) -> None:
+        """The player's turn is over, whatever became of it."""
+        self._turns.pop(player, None)
+
+    def on(self, event: TableEvent) -> None:
+        """Takes every event of the table."""
+        self.hints.on(event)
+        if self._learned is not None:
+            self._learner.on(event)
+
+    def proved(self, heard: str, name: str, utterance: Utterance) -> None:
+        """See `glyphoxa.memory.reviser.OnProof`."""
+        if self._learned is not None:
+            self._learner.proved(heard, name, utterance)
+
+    # -- for as long as the table is open
+
+    async def open(self) -> None:
+        """Take the names as the graph knows them, and what was misheard in earlier sessions. Without a database the
+        names are those of the campaign file.
+        """
+        if self._learned is None:
+            return
+        try:
+            await self._followed.take(NamesChanged(None))
+            self.hints.garbled_before(await self._learned.standings(self._campaign.id))
+        except GlyphoxaError as error:
+            logger.warning("the names are those of the campaign file for now: {}", error)
+
+    def start(self, supervisor: Supervisor) -> None:
+        """Follow the graph and learn from talk. Needs the database until the supervisor has ended."""
+        if self._learned is not None:
+            supervisor.start("names", self._follow)
+            supervisor.start("learning", self._learner.run)
+
+    async def finish(self, deadline_ms: int) -> None:
+        """Learn what is left to learn."""
+        if self._learned is not None and not await self._learner.finish(deadline_ms):
+            logger.warning("not everything was learned that the last words could teach")
+
+    async def _follow(self) -> None:
+        try:
+            async with aclosing(self._changes.follow(self._campaign.id)) as changes:
+                await self._followed.run(changes)
+        except GlyphoxaError as error:  # those that do not pass by waiting
+            logger.error("changes of names are not seen until the session is opened anew: {}", error)
+
+    def _now(self) -> _Turn:
+        return _Turn(self._made, self.nearby())
+
+    def _names_are(self, names: Gazetteer) -> None:
+        self._made = self._made_for(names)
+
+    def _made_for(self, names: Gazetteer) -> _Made:
+        corrector = None
+        if self._settings.phonetic:
+            corrector = Corrector(
+                names,
+                algorithm=self._settings.algorithm,
+                phonetic_threshold=self._settings.phonetic_threshold,
+                fuzzy_threshold=self._settings.fuzzy_threshold,
+            )
+        return _Made(names, corrector, KeywordSpotter(names))
