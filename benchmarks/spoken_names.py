@@ -6,7 +6,9 @@ Every transcript of the set in `data/names/spoken` is corrected with all names o
 with what was said. The last line printed is a JSON object with the figures overall and of each setting:
 
 - `name_wer_raw`, `name_wer`: wrong, missing and added words where a name was said, percent of the names' words
-- `other_wer_raw`, `other_wer`: the same of all other words
+- `other_wer_raw`, `other_wer`: the same of all other words. A word of a garble that is left beside the restored name
+  counts here; before, it counted as the name's
+- `wer_raw`, `wer`: of all words; `nameless_wer_raw`, `nameless_wer`: in sentences without a name
 - `names_right_raw`, `names_right`: names that are right as a whole, percent
 - `wrong_name`: names over which another name was written, percent; `harmed`: names that were right and are not now
 - `false_per_1000_words`: changed spans in 1,000 words of transcripts of sentences without a name
@@ -50,6 +52,8 @@ class Tally:
     wrong_name: int = 0
     harmed: int = 0
     nameless_words: int = 0
+    nameless_errors: int = 0
+    nameless_errors_raw: int = 0
     false_changes: int = 0
 
     def add(self, more: Tally) -> None:
@@ -58,6 +62,8 @@ class Tally:
         self.wrong_name += more.wrong_name
         self.harmed += more.harmed
         self.nameless_words += more.nameless_words
+        self.nameless_errors += more.nameless_errors
+        self.nameless_errors_raw += more.nameless_errors_raw
         self.false_changes += more.false_changes
 
     def figures(self) -> dict[str, float]:
@@ -67,6 +73,10 @@ class Tally:
             "name_wer": _percent(corrected.name_errors, corrected.name_words),
             "other_wer_raw": _percent(raw.other_errors, raw.other_words),
             "other_wer": _percent(corrected.other_errors, corrected.other_words),
+            "wer_raw": _percent(raw.name_errors + raw.other_errors, raw.name_words + raw.other_words),
+            "wer": _percent(corrected.name_errors + corrected.other_errors, raw.name_words + raw.other_words),
+            "nameless_wer_raw": _percent(self.nameless_errors_raw, self.nameless_words),
+            "nameless_wer": _percent(self.nameless_errors, self.nameless_words),
             "names_right_raw": _percent(raw.mentions_right, raw.mentions),
             "names_right": _percent(corrected.mentions_right, corrected.mentions),
             "wrong_name": _percent(self.wrong_name, raw.mentions),
@@ -143,7 +153,9 @@ def measured(sentence: Sentence, heard: Heard, corrected: Corrected, gazetteer: 
     got = [token.word for token in before]
     tally = Tally(raw=errors(right, got, mentions), corrected=errors(right, after, mentions))
     if not mentions:
-        tally.nameless_words = len(got)
+        tally.nameless_words = len(right)
+        tally.nameless_errors_raw = tally.raw.other_errors
+        tally.nameless_errors = tally.corrected.other_errors
         tally.false_changes = len(corrected.corrections)
         return tally
     spans_before, spans_after = align(right, got), align(right, after)
