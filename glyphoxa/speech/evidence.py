@@ -76,7 +76,7 @@ class Weights:
     short: float = -0.6
     short_form: float = -3.4
     missing_word: float = -1.1
-    unsure: tuple[tuple[float, float], ...] = ((0.30, 6.2), (0.45, 4.6), (0.60, 3.5), (0.75, 2.7))
+    unsure: tuple[tuple[float, float], ...] = ((0.30, 5.6), (0.45, 4.1), (0.60, 3.0), (0.75, 2.2))
     sure: float = -1.1
     nearby: float = 1.0
     ordinary_name: float = -1.5
