@@ -85,6 +85,8 @@ class Weights:
 
 
 WEIGHTS = Weights()
+SPELLED = 8.0
+"""Log-odds of words that spell a name."""
 _RAREST = 70
 _NAMES = 150
 _MOST_FOR_FEW_NAMES = 0.7
@@ -215,3 +217,8 @@ def log_odds_of(name: Name, *, n_words: int, is_nearby: bool) -> float:
 def probability(log_odds: float) -> float:
     """0 to 1."""
     return 1 / (1 + math.exp(-max(-40.0, min(40.0, log_odds))))
+
+
+def weight_of(log_odds: float, name: Name) -> float:
+    """What a match is worth beside others: by letters explained, so a long name rather than a short one inside it."""
+    return (log_odds + 1) * len(name.joined)

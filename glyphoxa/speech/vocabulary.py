@@ -14,7 +14,7 @@ from glyphoxa.speech.phonetics import primary_language
 _ELONGATED = re.compile(r"(.)\1\1")
 _REPEATED = re.compile(r"(.{1,3}?)\1{2,}")
 UNLISTED = 100
-_ORDINARY = 60
+ORDINARY = 60
 """Larger dictionaries list words that nobody says, and that a name may sound like."""
 _UTTERED = 35
 _AT_TABLES = 35
@@ -35,18 +35,15 @@ class Vocabulary:
     stop: frozenset[str]
     common: Mapping[str, int]
     proper: Mapping[str, int]
-
-    @property
-    def is_known(self) -> bool:
-        """There is a list for this language: a word that is not in it is worth a second look."""
-        return bool(self.common)
+    is_known: bool = True
+    """The lists hold nearly all words of the language: one that is in none is worth a second look."""
 
     def is_ordinary(self, word: str) -> bool:
         """Whether it is a word of the language, also inflected, drawn out ("nooo") or repeated ("hahaha")."""
-        return self.rarity(word) <= _ORDINARY
+        return self.rarity(word) <= ORDINARY
 
     def is_proper(self, word: str) -> bool:
-        return self.proper.get(word, UNLISTED) <= _ORDINARY
+        return self.proper.get(word, UNLISTED) <= ORDINARY
 
     def rarity(self, word: str) -> int:
         """How seldom it is said: 0 for a stop word, the size of the dictionary that lists it, `UNLISTED` for none."""
@@ -80,9 +77,11 @@ def vocabulary_of(language: str) -> Vocabulary:
             common |= dict.fromkeys(_listed("table-en.txt"), _AT_TABLES)
             return Vocabulary(stop=frozenset(_listed("stop-en.txt")), common=common, proper=proper)
         case "de":
-            return Vocabulary(stop=frozenset(_listed("stop-de.txt")), common={}, proper={})
+            # A fifth of the words of a modern text is in no free list: compounds, forms of verbs.
+            common, proper = _sized("words-de.txt.gz")
+            return Vocabulary(stop=frozenset(_listed("stop-de.txt")), common=common, proper=proper, is_known=False)
         case _:
-            return Vocabulary(stop=frozenset(), common={}, proper={})
+            return Vocabulary(stop=frozenset(), common={}, proper={}, is_known=False)
 
 
 def _sized(file: str) -> tuple[dict[str, int], dict[str, int]]:
