@@ -31,7 +31,7 @@ class LocalServer:
         self._runner: web.AppRunner | None = None
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
-    async def wait_until(self, true: Callable[[], bool], *, patience_s: float = 10) -> None:
+    async def wait_until(self, true: Callable[[], bool], *, patience_s: float = 120) -> None:
         """Until what has come in fulfils the condition.
 
         Raises:

@@ -1,12 +1,25 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.store import Store, open_store
+from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.postgres import TestServer, a_directory, a_test_server
+
+_DEADLINES_S = (
+    "glyphoxa.adapters.postgres.database._CONNECT_TIMEOUT_S",
+    "glyphoxa.adapters.postgres.name_changes._ANSWER_TIMEOUT_S",
+    "glyphoxa_processors.deepgram_nova.NovaStt.acknowledged_within_s",
+    "glyphoxa_processors.llm._CONNECT_WITHIN_S",
+    "glyphoxa_processors.realtime_voice._OPEN_WITHIN_S",
+    "glyphoxa_processors.realtime_voice._SETTLED_WITHIN_S",
+)
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +57,19 @@ async def store(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
     """Memory without embeddings on a database of its own."""
     async with open_store(dsn, data_dir=tmp_path) as opened:
         yield opened
+
+
+@pytest.fixture(autouse=True)
+def without_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a table goes without when it comes too late, tests wait for: a slow machine is no fault of the code.
+
+    A deadline of less than a second is a test's own.
+    """
+    use = Database.use
+
+    def use_patiently(self: Database, *, deadline_ms: int = DEADLINE_MS) -> AbstractAsyncContextManager[Any]:
+        return use(self, deadline_ms=deadline_ms if deadline_ms < 1_000 else max(deadline_ms, DEADLINE_MS))
+
+    monkeypatch.setattr(Database, "use", use_patiently)
+    for deadline in _DEADLINES_S:
+        monkeypatch.setattr(deadline, DEADLINE_S)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import DEADLINE_S
+
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = {
     "first_audio_p50_ms",
@@ -25,7 +27,6 @@ KEYS = {
     "turns",
     "rss_mb",
 }
-PATIENCE_S = 120
 
 
 async def _started(*options: str, temporary: Path) -> asyncio.subprocess.Process:
@@ -67,7 +68,7 @@ async def test_two_turns_give_every_figure_as_the_last_line(temporary: Path) -> 
     run = await _started(
         "--turns", "2", "--npcs", "2", "--speakers", "2", "--history-entries", "20", temporary=temporary
     )
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(DEADLINE_S):
         out, told = await run.communicate()
 
     assert run.returncode == 0, told.decode()
@@ -86,7 +87,7 @@ async def test_two_turns_give_every_figure_as_the_last_line(temporary: Path) -> 
 async def test_stopped_in_the_middle_it_leaves_nothing_behind(temporary: Path, how: signal.Signals) -> None:
     run = await _started("--turns", "50", "--npcs", "2", "--history-entries", "20", temporary=temporary)
     assert run.stderr is not None
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(DEADLINE_S):
         while b"turn   0" not in await run.stderr.readline():
             assert not run.stderr.at_eof()
         os.killpg(run.pid, how)  # as a terminal does: the whole group

@@ -15,11 +15,12 @@ from glyphoxa_processors.cloud_stt import make_stt
 from glyphoxa_processors.cloud_tts import make_tts
 from glyphoxa_processors.tools import declare
 from tests.support.memory_twins import tools_of
-from tests.support.pipecat_fakes import DEADLINE_S, Scripted, listening, stage
+from tests.support.patience import DEADLINE_MS
+from tests.support.pipecat_fakes import Scripted, listening, stage
 from tests.support.provider import KEYS, ProviderNamed
 
 WORDS = (Word("Where"), Word("is"), Word("glif", 0.4), Word("oxa?", 0.5))
-PAUSES = Pauses(end_of_turn_ms=300, unfinished_ms=340, final_within_ms=1_000 * DEADLINE_S)
+PAUSES = Pauses(end_of_turn_ms=300, unfinished_ms=340, final_within_ms=DEADLINE_MS)
 SCRIPTS = {
     "deepgram-nova": (Heard(60, "interim", WORDS[:2]), Heard(120, "interim", WORDS)),
     "deepgram-flux": (Heard(60, "StartOfTurn", WORDS[:2]), Heard(120, "Update", WORDS)),

@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.patience import DEADLINE_S
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -51,9 +53,9 @@ def test_ctrl_c_ends_the_evening_with_its_files_and_without_orphans(tmp_path: Pa
         children = psutil.Process(process.pid).children(recursive=True)
         assert children
         process.send_signal(number)
-        process.communicate(timeout=60)
+        process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 130
-        _, alive = psutil.wait_procs(children, timeout=10)
+        _, alive = psutil.wait_procs(children, timeout=DEADLINE_S)
         assert alive == []
     left = json.loads((out / "evening.json").read_text("utf-8"))
     assert left["sessions"][0]["complete"] is False
@@ -67,7 +69,7 @@ def test_a_session_ends_when_the_evening_that_started_it_is_killed(tmp_path: Pat
         read_until(process, "1  Hanna → Korvald")
         children = psutil.Process(process.pid).children(recursive=True)
         process.kill()
-        _, alive = psutil.wait_procs(children, timeout=30)
+        _, alive = psutil.wait_procs(children, timeout=DEADLINE_S)
         assert alive == []
 
 
@@ -90,7 +92,7 @@ def test_what_cannot_be_played_is_said_in_one_line_before_anything_starts(
         (folder / source.relative_to(ROOT / "demo")).write_bytes(source.read_bytes())
     damage(folder)  # type: ignore[operator]
     with demo("--script", str(folder / "evening.yaml"), "--out", str(tmp_path / "out")) as process:
-        printed, errors = process.communicate(timeout=60)
+        printed, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 2
     assert printed == ""
     assert message in errors

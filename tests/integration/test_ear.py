@@ -21,7 +21,8 @@ from glyphoxa.speech.alignment import words_of_text
 from glyphoxa_pipelines import ear
 from glyphoxa_pipelines.parts import Pauses
 from glyphoxa_processors.recogniser import Pcm
-from tests.support.pipecat_fakes import DEADLINE_S, Corrected, Listening, Scripted, Transcript, listening, put_right
+from tests.support.patience import DEADLINE_S
+from tests.support.pipecat_fakes import Corrected, Listening, Scripted, Transcript, listening, put_right
 
 GIVES_UP_SOON = Pauses(end_of_turn_ms=300, unfinished_ms=340, final_within_ms=400)
 

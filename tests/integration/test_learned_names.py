@@ -26,6 +26,7 @@ from glyphoxa.speech.learning import AlreadyTaken, Step
 from glyphoxa.speech.name_book import NameBook
 from glyphoxa.speech.wrong_forms import Proof
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
+from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.postgres import TEST_SETTINGS
 
 ELDRINAX, GRIMJAW = EntityId("e-eldrinax"), EntityId("e-grimjaw")
@@ -242,7 +243,7 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
 ) -> None:
     """R-165"""
     names = await the_names(learned)
-    async with asyncio.timeout(30), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
+    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
         assert await anext(changes) == NamesChanged(None)
         await learned.record(OTHER, "Mellodracks", confirmed(ELDRINAX))
         await learning.prove([a_proof("Mellodracks", "u1")], names)  # a suggestion changes nothing for who plays
@@ -270,7 +271,7 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
     async def heard_next(text: str) -> str:
         return Corrector(await told.get()).correct(text).text
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE_S):
         await told.get()  # it has begun to listen
         await learning.confirm("Mellow Dracks", ELDRINAX, names)
         assert await heard_next("So we asked Mellow Dracks.") == "So we asked Eldrinax."
@@ -288,7 +289,7 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
 async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_changed(
     store: Store, learned: PostgresLearnedNames
 ) -> None:
-    async with asyncio.timeout(30), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
+    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
         assert await anext(changes) == NamesChanged(None)
         async with store.database.use() as connection:
             await connection.execute(
@@ -303,7 +304,7 @@ async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_cha
 
 async def test_a_server_that_was_killed_is_listened_to_again_when_it_is_back(reachable_dir: Path) -> None:
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(DEADLINE_S),
         open_store(None, data_dir=reachable_dir, server_settings=TEST_SETTINGS) as store,
         aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes,
     ):
@@ -320,7 +321,7 @@ async def test_a_server_that_was_killed_is_listened_to_again_when_it_is_back(rea
 
 @pytest.mark.parametrize("payload", ["{}", "what?", "[1]", '"campaign"', '{"campaign": "town", "entity": null}'])
 async def test_a_notice_that_says_nothing_may_mean_anything(store: Store, payload: str) -> None:
-    async with asyncio.timeout(30), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
+    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
         await anext(changes)
         async with store.database.use() as connection:
             await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, payload)
@@ -329,7 +330,7 @@ async def test_a_notice_that_says_nothing_may_mean_anything(store: Store, payloa
 
 async def test_an_id_too_long_for_a_notice_is_stored_all_the_same(store: Store) -> None:
     await store.graph.load(a_campaign())
-    async with asyncio.timeout(30), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
+    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
         await anext(changes)
         huge = Entity(EntityId("x" * 9_000), "npc", "Orla")
         await store.graph.load(replace(a_campaign(), entities=(*a_campaign().entities, huge)))
@@ -347,7 +348,7 @@ async def test_what_is_asked_often_is_served_by_its_index(
     store: Store, query: str, arguments: tuple[object, ...], index: str
 ) -> None:
     sql = load_paragraphs("learned_names")[query]
-    async with store.database.use(deadline_ms=30_000) as connection:
+    async with store.database.use(deadline_ms=DEADLINE_MS) as connection:
         await connection.execute(
             "INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at) "
             "SELECT 'town', 'form' || n / 10, 'form ' || n / 10, 'e' || n / 10, "

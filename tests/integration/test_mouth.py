@@ -16,7 +16,8 @@ from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceStarted
 from glyphoxa_processors.llm import SpokenLLM
 from glyphoxa_processors.local_services import make_tts
-from tests.support.pipecat_fakes import DEADLINE_S, GRIMJAW, Memory, ModelServer, hum, model_server, prompt, stage
+from tests.support.patience import DEADLINE_MS, DEADLINE_S
+from tests.support.pipecat_fakes import GRIMJAW, Memory, ModelServer, hum, model_server, prompt, stage
 
 
 @pytest.fixture
@@ -62,7 +63,8 @@ async def test_sound_is_handed_out_in_real_time_without_drift(server: ModelServe
         await play.finished()
         n_samples_before_last = sum(size for _, size in play.chunks[:-1]) // 2
         took_s = play.chunks[-1][0] - play.chunks[0][0]
-        assert took_s >= n_samples_before_last / 24_000 - 0.005
+        # What a stall of the machine delays by up to a tenth of a second, the speaker makes up for.
+        assert took_s >= n_samples_before_last / 24_000 - 0.1 - 0.005
         assert {size for _, size in play.chunks[:-1]} == {960}
 
 
@@ -150,7 +152,7 @@ async def test_a_model_that_never_begins_ends_the_turn_as_timed_out(server: Mode
         play.begin()
         assert "timed out" in (await play.finished()).error
         server.gate.set()
-        llm._first_token_ms = 5_000
+        llm._first_token_ms = DEADLINE_MS
         play.begin("t2")
         play.release("t2")
         assert (await play.finished("t2")).error == ""

@@ -32,6 +32,7 @@ from glyphoxa_pipelines.host import Host
 from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.local_services import make_stt
 from glyphoxa_processors.recogniser import Recogniser
+from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import (
     ALICE,
     BOB,
@@ -172,7 +173,9 @@ asyncio.run(main())
 
 @pytest.fixture(scope="module")
 def imports() -> Iterator[tuple[str, str]]:
-    done = subprocess.run([sys.executable, "-c", _BUILD], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", _BUILD], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
     assert done.returncode == 0, done.stderr[-2_000:]
     late, smart_turn = done.stdout.splitlines()
     yield late, smart_turn

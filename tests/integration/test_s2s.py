@@ -21,7 +21,8 @@ from glyphoxa.npc.tools import MemoryTools
 from glyphoxa_pipelines.host import Host
 from glyphoxa_pipelines.s2s import S2sParts, build, make_session
 from tests.support.memory_twins import tools_of
-from tests.support.pipecat_fakes import DEADLINE_S, GRIMJAW, Memory, SentenceSplitter
+from tests.support.patience import DEADLINE_S
+from tests.support.pipecat_fakes import GRIMJAW, Memory, SentenceSplitter
 from tests.support.provider import KEYS, ProviderNamed
 
 PERSONA = Message("system", "You are Grimjaw.")

@@ -34,6 +34,7 @@ from glyphoxa.speech.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.words import words
 from tests.support.builders import INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin
+from tests.support.patience import DEADLINE_MS
 
 GAZETTEER = Gazetteer.build([Entry(name, EntityId(name)) for name in ("Eldrinax", "Ironhold", "Grimjaw")])
 RIGHT = {
@@ -106,7 +107,9 @@ async def at_work(asking: Asking | None, log: LogTwin, directory: Path, *, s2s: 
         await recorder.close()
 
 
-async def looked_at(name: str, reply: str, directory: Path, **changes: Any) -> tuple[str, list[dict[str, Any]]]:
+async def looked_at(
+    name: str, reply: str, directory: Path, *, deadline_ms: int = DEADLINE_MS, **changes: Any
+) -> tuple[str, list[dict[str, Any]]]:
     """The text of an utterance after a provider has looked at it, and what the provider was sent."""
     async with AsyncExitStack() as stack:
         server: OpenAiServer | GeminiServer
@@ -121,9 +124,9 @@ async def looked_at(name: str, reply: str, directory: Path, **changes: Any) -> t
         assert asking is not None
         log = LogTwin()
         await log.append([ELDER_NACKS])
-        async with at_work(replace(asking, deadline_ms=2_000), log, directory) as desk:
+        async with at_work(replace(asking, deadline_ms=deadline_ms), log, directory) as desk:
             desk.tell(UtteranceKept(ELDER_NACKS))
-            assert await desk.look.finish(30_000)
+            assert await desk.look.finish(DEADLINE_MS)
         bodies = server.completions if isinstance(server, OpenAiServer) else [body for _, body in server.requests]
         return log.utterances[ELDER_NACKS.id].text, bodies
 
@@ -155,7 +158,9 @@ async def test_an_answer_that_cannot_be_read_leaves_the_words_that_were_heard(
 
 
 @both
-@pytest.mark.parametrize("changes", [{"refuse_with": 500}, {"refuse_with": 429}, {"pace": Pace(ttft_ms=60_000)}])
+@pytest.mark.parametrize(
+    "changes", [{"refuse_with": 500}, {"refuse_with": 429}, {"pace": Pace(ttft_ms=600_000), "deadline_ms": 50}]
+)
 async def test_a_provider_that_refuses_or_is_late_leaves_the_words_that_were_heard(
     name: str, changes: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -203,7 +208,7 @@ async def test_recent_talk_and_the_npcs_that_heard_it_get_the_better_words_while
     async with at_work(None, log, tmp_path, s2s=True) as desk:
         desk.recorder.remember([said])
         desk.tell(UtteranceKept(said))
-        assert await desk.look.finish(10_000)
+        assert await desk.look.finish(DEADLINE_MS)
         [_, revised] = desk.told
         assert isinstance(revised, UtteranceRevised)
         for actor in desk.npcs.values():
@@ -252,7 +257,7 @@ async def test_whatever_a_real_small_model_answers_nothing_else_is_damaged(littl
         log = LogTwin()
         async with at_work(replace(asking, rest_ms=0), log, tmp_path) as desk:
             desk.tell(UtteranceKept(utterance))
-            assert await desk.look.finish(120_000)
+            assert await desk.look.finish(DEADLINE_MS)
     for event in desk.told[1:]:
         assert isinstance(event, UtteranceRevised)
         assert _is_sound(event.utterance.text, original)
@@ -274,5 +279,5 @@ async def test_a_dropped_question_leaves_the_local_model_free(little_model: Any)
         await asyncio.sleep(0)
         long.cancel()
         await asyncio.gather(long, return_exceptions=True)
-        assert await llm.complete("Answer.", "x", schema, deadline_ms=120_000) == {"a": "x"}
+        assert await llm.complete("Answer.", "x", schema, deadline_ms=DEADLINE_MS) == {"a": "x"}
         await llm.close()

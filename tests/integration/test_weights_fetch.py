@@ -19,6 +19,7 @@ from glyphoxa.adapters.weights.manifest import Artefact, HubFile, Manifest, Pack
 from glyphoxa.adapters.weights.progress import Silent
 from glyphoxa.adapters.weights.store import Store
 from glyphoxa.domain.errors import Corrupt, Unavailable
+from tests.support.patience import DEADLINE_S
 
 CONTENT = b"".join(hashlib.sha256(bytes([i % 256, i // 256])).digest() for i in range(32_768))
 HALF = len(CONTENT) // 2
@@ -211,7 +212,7 @@ def test_two_processes_fetch_a_file_once(tmp_path: Path, hub: FakeHub) -> None:
     assert "another process is fetching it" in second.stdout.readline()
     hub.go_on.set()
     for process in (first, second):
-        process.communicate(timeout=30)
+        process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 0
     assert hub.ranges == [0]
 

@@ -14,7 +14,8 @@ from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa_pipelines.host import Host
 from glyphoxa_pipelines.parts import now_ms
-from tests.support.pipecat_fakes import DEADLINE_S, GRIMJAW, Memory, model_server, prompt
+from tests.support.patience import DEADLINE_S
+from tests.support.pipecat_fakes import GRIMJAW, Memory, model_server, prompt
 
 _DOCUMENT = Path(__file__).parents[2] / "docs" / "your-own-pipeline.md"
 

@@ -13,10 +13,9 @@ from pipecat.pipeline.worker import PipelineParams, PipelineWorker
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.workers.runner import WorkerRunner
 
-F = TypeVar("F", bound=Frame)
+from tests.support.patience import DEADLINE_S
 
-_PATIENCE_S = 60
-"""How long a test waits for what must come. Only a failing test ever waits so long."""
+F = TypeVar("F", bound=Frame)
 
 
 class _Recorder(FrameProcessor):
@@ -69,7 +68,7 @@ class RunningGraph:
 
         await self._runner.add_workers(self._worker)
         self._running = asyncio.create_task(self._runner.run())
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(DEADLINE_S):
             await started.wait()
         return self
 
@@ -89,7 +88,7 @@ class RunningGraph:
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append((true, done))
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(DEADLINE_S):
             await done
 
     async def wait_for(self, kind: type[F], *, n: int = 1) -> list[F]:

@@ -31,9 +31,8 @@ from glyphoxa_pipelines.mouth import GraphMouth
 from glyphoxa_pipelines.parts import EarParts, MouthParts, Pauses, now_ms
 from glyphoxa_processors.local_services import make_llm, make_stt, make_tts
 from glyphoxa_processors.recogniser import Recogniser, Transcribe
+from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
-DEADLINE_S = 60
-"""Only there to end a hang."""
 GRIMJAW = Npc(NpcId("grimjaw"), EntityId("grimjaw"), "Grimjaw", "You are Grimjaw, a smith.")
 MIRA = Npc(NpcId("mira"), EntityId("mira"), "Mira", "You are Mira, an innkeeper.")
 ALICE = Player(PlayerId("alice"), "Alice")
@@ -173,7 +172,7 @@ class Stage:
             ),
             **changes,
         )
-        self.mouth: GraphMouth
+        self.mouth: GraphMouth[Any]
 
     def _sink(self, npc: NpcId, pcm: bytes) -> None:
         self.sound += pcm
@@ -324,7 +323,7 @@ class Listening:
                     listener=self._listen,
                     host=self.host,
                     # The detector's pause is 250 ms: an eager turn comes before the end of the turn.
-                    pauses=Pauses(end_of_turn_ms=300, unfinished_ms=340, final_within_ms=1_000 * DEADLINE_S),
+                    pauses=Pauses(end_of_turn_ms=300, unfinished_ms=340, final_within_ms=DEADLINE_MS),
                     clock=self.clock,
                 ),
                 **changes,

@@ -15,6 +15,7 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.migrate import migrate
+from tests.support.patience import DEADLINE_S
 
 # The machine of a test does not lose power; waiting for its disk would only cost time.
 TEST_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
@@ -78,7 +79,7 @@ def a_test_server() -> Iterator[TestServer]:
             wait_until(lambda: server.pid() is None)
 
 
-def wait_until(condition, *, timeout_s: float = 60.0) -> None:
+def wait_until(condition, *, timeout_s: float = DEADLINE_S) -> None:
     """Block until something outside this process has happened; fails when it does not."""
     import time
 

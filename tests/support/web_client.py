@@ -17,9 +17,9 @@ from av import AudioFrame, AudioResampler
 from websockets.asyncio.client import ClientConnection, connect
 
 from glyphoxa.npc.table import INPUT_RATE_HZ
+from tests.support.patience import DEADLINE_S
 from tests.support.web_table import TwinTable, served
 
-WITHIN_S = 60
 OPUS_RATE_HZ = 48_000
 
 
@@ -63,7 +63,7 @@ async def a_site() -> AsyncIterator[Site]:
 
 
 async def next_of(socket: ClientConnection, *kinds: str) -> dict[str, Any]:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(DEADLINE_S):
         while True:
             message: dict[str, Any] = json.loads(await socket.recv())
             if message["type"] in kinds:
@@ -120,15 +120,15 @@ class Browser:
         return str(answer["ticket"])
 
     async def wait_until_loud(self) -> None:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(DEADLINE_S):
             await self._is_loud.wait()
 
     async def wait_until_connected(self) -> None:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(DEADLINE_S):
             await self._is_connected.wait()
 
     async def wait_until_closed(self) -> None:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(DEADLINE_S):
             await self._is_closed.wait()
 
     async def close(self) -> None:

@@ -37,9 +37,9 @@ from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table
 from glyphoxa.web.app import create_app
 from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa_pipelines.webrtc import build
+from tests.support.patience import DEADLINE_S
 
 TONE_HZ = 660
-WITHIN_S = 60
 CHUNK_MS = 20
 SESSION = SessionId("evening-1")
 LOUD = 400
@@ -153,7 +153,7 @@ class TwinTable:
 
     async def wait_until(self, happened: Callable[[], bool]) -> None:
         """Until `happened`, looked at again whenever someone sat down, left or was heard."""
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(DEADLINE_S):
             while not happened():
                 self.news.clear()
                 await self.news.wait()
@@ -264,7 +264,7 @@ async def served(table: Table, *, port: int = 0) -> AsyncIterator[str]:
     server = Server(create_app(table, connect=peers.connect))
     serving = asyncio.create_task(server.listen(listener))
     try:
-        async with asyncio.timeout(WITHIN_S), httpx.AsyncClient() as http:
+        async with asyncio.timeout(DEADLINE_S), httpx.AsyncClient() as http:
             while not serving.done():
                 with suppress(httpx.TransportError):
                     if (await http.get(f"{url}/readyz")).is_success:

@@ -25,6 +25,7 @@ from glyphoxa.turns.talk import Talk
 from tests.support.builders import BRAN, CAMPAIGN, FORGE, INNKEEPER, MARKET, SESSION, SMITH, TAMSIN, a_campaign, a_draft
 from tests.support.memory import LogTwin
 from tests.support.mouth_twin import MouthTwin
+from tests.support.patience import DEADLINE_S
 
 NAMES = {npc.id: npc.name for npc in a_campaign().npcs}
 
@@ -253,13 +254,13 @@ async def test_captions_follow_what_is_heard(table: TableOfTwins) -> None:
 
 
 async def test_quiet_is_when_nobody_speaks_and_no_answer_is_on_its_way(table: TableOfTwins) -> None:
-    await asyncio.wait_for(table.room.wait_until_quiet(), 1)
+    await asyncio.wait_for(table.room.wait_until_quiet(), DEADLINE_S)
     await table.says(TAMSIN, "Grimjaw, hello.")
     waiting = asyncio.create_task(table.room.wait_until_quiet())
     await table.settle()
     assert not waiting.done()
     table.mouth(SMITH).end()
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, DEADLINE_S)
 
 
 async def test_engines_read_up_while_nobody_speaks(table: TableOfTwins) -> None:

@@ -178,7 +178,7 @@ ACTIONS = st.lists(
 
 
 @given(actions=ACTIONS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_kept_utterance_reaches_the_log_once_whatever_happens(actions: list[tuple[str, int]]) -> None:
     """A death leaves any part of an unfinished record behind the last one that was kept."""
     with tempfile.TemporaryDirectory() as name:

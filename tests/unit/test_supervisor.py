@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from glyphoxa.actors.supervisor import Mailbox, MailboxFull, Supervisor
+from tests.support.patience import DEADLINE_S
 
 
 class Counter:
@@ -29,7 +30,7 @@ class Counter:
                 self.changed.notify_all()
 
     async def wait_for_sum(self, expected: int) -> None:
-        async with asyncio.timeout(5), self.changed:
+        async with asyncio.timeout(DEADLINE_S), self.changed:
             await self.changed.wait_for(lambda: self.sum == expected)
 
 
@@ -65,7 +66,7 @@ async def test_a_group_that_falls_again_and_again_is_given_up() -> None:
         supervisor.start("a", counter.run)
         for _ in range(3):
             counter.mailbox.post(-1)
-        await asyncio.wait_for(given_up.wait(), 5)
+        await asyncio.wait_for(given_up.wait(), DEADLINE_S)
         assert counter.starts == 3
 
 

@@ -272,7 +272,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(STEPS)
 def test_whatever_happens_every_committed_turn_ends_once_and_every_word_is_kept(steps: list[Step]) -> None:
     """Engines answer every begun turn with one end; then nothing is left open, and only one NPC speaks at a time."""

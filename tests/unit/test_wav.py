@@ -128,7 +128,7 @@ def test_a_folder_is_not_a_recording(tmp_path: Path) -> None:
         read_recording(tmp_path)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(at=st.integers(0, 59), byte=st.integers(0, 255), cut=st.integers(0, 120))
 def test_a_damaged_header_is_refused_or_read_never_a_crash(
     tmp_path_factory: pytest.TempPathFactory, at: int, byte: int, cut: int
