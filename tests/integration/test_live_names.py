@@ -1,0 +1,308 @@
+"""Names at an open table, with the real database: what others decide, what talk proves, a database that is away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Awaitable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.servers.openai import OpenAiServer, Reply
+from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
+from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.cli.main import main
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.events import TurnFinished, UtteranceRevised
+from glyphoxa.domain.ids import CampaignId, NpcId
+from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.utterance import Utterance
+from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
+from tests.support.patience import DEADLINE_S
+from tests.support.postgres import TEST_SETTINGS, wait_until
+
+TOWN, GRIMJAW = CampaignId("town"), NpcId("grimjaw")
+CROWD = [{"name": f"Zorvath{a}{b}", "type": "concept"} for a in "bdfghjklmn" for b in "prstvwxzqk"]
+"""More names than a recogniser takes hints for."""
+
+
+@pytest.fixture
+def settings(tmp_path: Path, dsn: str) -> Settings:
+    return settings_for(write_campaign(tmp_path), dsn, tmp_path)
+
+
+async def dm(directory: Path, dsn: str, *arguments: str) -> None:
+    """`glyphoxa names ...` on a connection of its own."""
+    file = directory / "dm.yaml"
+    file.write_text(f"memory: {{postgres_dsn: '{dsn}'}}\n", "utf-8")
+    assert await asyncio.to_thread(main, ["names", *arguments, "--config", str(file)]) == 0
+
+
+async def execute(dsn: str, statement: str, *values: object) -> None:
+    async with open_store(dsn, data_dir=Path("unused")) as store, store.database.use() as connection:
+        await connection.execute(statement, *values)
+
+
+async def name_entity(dsn: str, id: str, kind: str, name: str, *aliases: str) -> None:
+    statement = "INSERT INTO entities (campaign_id, id, type, name, aliases, origin) VALUES ($1, $2, $3, $4, $5, 'dm')"
+    await execute(dsn, statement, TOWN, id, kind, name, list(aliases))
+
+
+async def taken_by(evening: Evening, happens: Awaitable[None]) -> None:
+    """Until the table has taken what happens elsewhere."""
+    changed = evening.names_change()
+    await happens
+    async with asyncio.timeout(DEADLINE_S):
+        await changed.wait()
+
+
+async def finished(evening: Evening, text: str) -> TurnRecord:
+    turns = await evening.until(
+        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
+    )
+    return turns[0]
+
+
+async def stored(store: Store) -> list[Utterance]:
+    return await store.log.recent(TOWN, SESSION, since_ms=0)
+
+
+# -- what others decide while the table is open
+
+
+async def test_what_the_dm_confirms_elsewhere_is_heard_right_from_the_next_utterance_until_it_is_undone(
+    settings: Settings, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-201"""
+    said, right = "Grimjaw, have you seen Quibbleworth?", "Grimjaw, have you seen Eldrinax?"
+    async with an_evening(settings, monkeypatch) as evening:
+        ear = await evening.ear()
+        assert ear.say(said) == said
+        await taken_by(evening, dm(tmp_path, dsn, "confirm", "Quibbleworth", "Eldrinax"))
+        assert ear.say(said) == right
+        assert (await finished(evening, right)).raw_text == said
+        evening.table.say(evening.table.campaign.players[1].id, said)
+        await evening.until(lambda: evening.kept_texts.count(right) == 2)
+        await taken_by(evening, dm(tmp_path, dsn, "undo"))
+        assert ear.say(said) == said
+
+
+async def test_a_turn_is_heard_to_its_end_with_the_names_that_it_began_with(
+    settings: Settings, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-175"""
+    said = "Have you seen Quibbleworth?"
+    async with an_evening(settings, monkeypatch) as evening:
+        ear = await evening.ear()
+        ear.begin()
+        ear.partial("Have you")
+        await taken_by(evening, dm(tmp_path, dsn, "confirm", "Quibbleworth", "Eldrinax"))
+        assert ear.pause(said) == said
+        ear.begin()  # goes on after the pause
+        assert ear.end(said) == said
+        assert ear.say(said) == "Have you seen Eldrinax?"
+
+
+async def test_a_name_that_was_misheard_is_listened_for_from_then_on(
+    tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-167"""
+    campaign = write_campaign(tmp_path, more=[*CROWD, *({"name": f"Zorv{c}", "type": "item"} for c in ("aq", "eq"))])
+    settings = settings_for(campaign, dsn, tmp_path)
+    async with an_evening(settings, monkeypatch) as evening:
+        ear = await evening.ear()
+        assert "Zorveq" not in ear.keyterms()
+        n_told = ear.n_told_of_names
+        for heard in ("Quibbleworth", "Mumblesnort"):
+            await taken_by(evening, dm(tmp_path, dsn, "confirm", heard, "Zorveq"))
+        assert "Zorveq" in ear.keyterms()
+        assert ear.n_told_of_names > n_told
+    async with an_evening(settings, monkeypatch, session="the next") as evening:
+        assert "Zorveq" in (await evening.ear()).keyterms()
+
+
+async def test_a_new_entity_is_known_at_the_open_table_to_all_who_hear(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        ear = await evening.ear()
+        assert ear.partial("and then vash karri came") == "and then vash karri came"
+        await taken_by(evening, name_entity(dsn, "vashkari", "npc", "Vashkari"))
+        assert ear.partial("and then vash karri came") == "and then Vashkari came"
+        assert "Vashkari" in ear.keyterms()
+        assert evening.table._prefetch.spotter.spot("Where is Vashkari?").entity_ids == ("vashkari",)
+        await taken_by(evening, execute(dsn, "DELETE FROM entities WHERE id = 'vashkari'"))
+        assert ear.partial("and then vash karri came") == "and then vash karri came"
+
+
+async def test_a_new_player_who_is_called_is_answered_by_no_npc_and_a_new_alias_calls_one(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        ear = await evening.ear()
+        await taken_by(evening, name_entity(dsn, "ysolde", "player", "Ysolde"))
+        ear.say("Ysolde, what do you think?")
+        unanswered = await finished(evening, "Ysolde, what do you think?")
+        assert (unanswered.npc_id, unanswered.address_reason) == (None, "Ysolde was called, a player")
+        statement = "UPDATE entities SET aliases = '{Old Hammerhand}' WHERE id = 'grimjaw'"
+        await taken_by(evening, execute(dsn, statement))
+        ear.say("Old Hammerhand, is it done?")
+        answered = await finished(evening, "Old Hammerhand, is it done?")
+        assert (answered.npc_id, answered.address_reason) == (GRIMJAW, "Grimjaw was called")
+
+
+# -- what talk proves
+
+
+def right_name(body: Mapping[str, Any]) -> Reply:
+    """A model that knows whom the marked words mean."""
+    transcript = body["messages"][-1]["content"].rpartition("Transcript: ")[2]
+    marked = transcript[transcript.index("<<") + 2 : transcript.index(">>")]
+    edit = {"original": marked, "corrected": "Eldrinax", "reason": "sounds alike"}
+    whole = transcript.replace(f"<<{marked}>>", "Eldrinax")
+    return Reply(json.dumps({"corrections": [edit], "corrected_text": whole}))
+
+
+async def test_a_garble_that_the_ear_missed_is_put_right_behind_the_talk_recalled_and_learned(
+    tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-187, R-188, R-201, R-202, C-08"""
+    line, better = "I met the linux in the hills.", "I met Eldrinax in the hills."
+    async with OpenAiServer(right_name) as server:
+        look = {"name": "openai-compatible", "base_url": server.base_url}
+        settings = settings_for(write_campaign(tmp_path), dsn, tmp_path, llm=look)
+        async with an_evening(settings, monkeypatch) as evening:
+            ear = await evening.ear()
+            assert ear.say(line, unsure="the linux") == line
+            [revised] = await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRevised)])
+            assert (revised.was, revised.utterance.raw_text, revised.utterance.text) == (line, line, better)
+            assert "eldrinax" in evening.table._names.nearby()
+    async with open_store(dsn, data_dir=tmp_path) as store:
+        [said] = [each for each in await stored(store) if each.npc_id is None]
+        assert (said.raw_text, said.text) == (line, better)
+        [edit] = said.corrections
+        assert (edit.stage, edit.before, edit.after) == ("llm", "the linux", "Eldrinax")
+        recalled = await store.past_talk.recall(TOWN, GRIMJAW, "Where did they meet Eldrinax?")
+        assert [each.text for each in recalled] == [f"Tamsin said: {better}"]
+        [pair] = await PostgresLearnedNames(store.database).standings(TOWN)
+    assert (pair.heard, pair.name, pair.standing.state) == ("the linux", "Eldrinax", "suggested")
+    assert pair.standing.utterances == (said.id,)
+
+
+async def test_a_name_that_a_player_spells_out_is_heard_right_in_the_next_session(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-201"""
+    garble = "Is Aldrunix at home?"
+    async with an_evening(settings.model_copy(update={"correction": WITHOUT_SOUND}), monkeypatch) as evening:
+        ear = await evening.ear()
+        for line in (garble, "No, E-L-D-R-I-N-A-X.", "So Aldrunix is away?", "No, Eldrinax!"):
+            assert ear.say(line) == line
+            await evening.kept(line)
+    async with an_evening(settings, monkeypatch, session="the next") as evening:
+        assert (await evening.ear()).say(garble) == "Is Eldrinax at home?"
+        kept = await evening.kept(garble)
+    assert [edit.stage for edit in kept.corrections] == ["learned"]
+
+
+WITHOUT_SOUND = settings_for(Path("c"), "none", Path("d"), phonetic=False).correction
+
+
+# -- settings
+
+
+@pytest.mark.parametrize(
+    ("correction", "said", "right"),
+    [
+        ({}, "Ride to iron hold.", "Ride to Ironhold."),
+        ({}, "We ate brown bread.", "We ate brown bread."),
+        ({"phonetic": False}, "Ride to iron hold.", "Ride to iron hold."),
+        ({"algorithm": "documents"}, "We ate brown bread.", "Bran bread."),
+        (
+            {"algorithm": "documents", "phonetic_threshold": 1.0, "fuzzy_threshold": 1.0},
+            "We ate brown bread.",
+            "We ate brown bread.",
+        ),
+    ],
+)
+async def test_the_stage_by_sound_is_as_the_settings_want_it(
+    tmp_path: Path, correction: dict[str, Any], said: str, right: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-196"""
+    settings = settings_for(write_campaign(tmp_path), "none", tmp_path, **correction)
+    async with an_evening(settings, monkeypatch) as evening:
+        assert (await evening.ear()).say(said) == right
+        evening.table.say(evening.table.campaign.players[1].id, said)
+        await evening.until(lambda: evening.kept_texts.count(right) == 2)
+
+
+# -- what is near
+
+
+async def test_what_is_near_follows_scene_and_talk_and_stands_still_within_a_turn(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        names = evening.table._names
+        ear, other = await evening.ear(), await evening.ear(evening.table.campaign.players[1])
+        assert {"grimjaw", "the-cold-forge", "tamsin"} <= names.nearby()
+        assert not {"ironhold", "eldrinax"} & names.nearby()
+        ear.begin()
+        before = names._turns[ear.player].nearby
+        other.say("Eldrinax is back.")
+        await evening.kept("Eldrinax is back.")
+        await evening.table.move(evening.table.campaign.scenes[1].id)
+        assert {"ironhold", "the-drowned-lantern", "eldrinax"} <= names.nearby()
+        assert "the-cold-forge" not in names.nearby()
+        ear.begin()
+        assert names._turns[ear.player].nearby is before
+        ear.end("Well?")
+        ear.begin()
+        assert "eldrinax" in names._turns[ear.player].nearby
+
+
+# -- a database that is away
+
+
+async def test_without_its_database_a_table_plays_with_the_names_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_for(write_campaign(tmp_path), "postgresql://127.0.0.1:1/none", tmp_path)
+    async with an_evening(settings, monkeypatch) as evening:
+        ear = await evening.ear()
+        assert ear.say("Grimjaw, ride to iron hold.") == "Grimjaw, ride to Ironhold."
+        assert (await finished(evening, "Grimjaw, ride to Ironhold.")).npc_id == GRIMJAW
+        assert ear.say("Eldrinax, not Aldrunix.") == "Eldrinax, not Aldrunix."
+        await evening.kept("Eldrinax, not Aldrunix.")
+
+
+async def test_a_database_that_goes_away_and_comes_back_is_followed_again(
+    reachable_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-57"""
+    server = EmbeddedPostgres(reachable_dir / "postgres", settings=TEST_SETTINGS)
+    await asyncio.to_thread(server.start)
+    settings = settings_for(write_campaign(tmp_path), server.dsn(), tmp_path)
+    said, right = "Grimjaw, have you seen Quibbleworth?", "Grimjaw, have you seen Eldrinax?"
+    try:
+        async with an_evening(settings, monkeypatch) as evening:
+            ear = await evening.ear()
+            await taken_by(evening, dm(tmp_path, server.dsn(), "confirm", "Quibbleworth", "Eldrinax"))
+            pid = server.pid()
+            assert pid is not None
+            os.kill(pid, signal.SIGINT)
+            await asyncio.to_thread(wait_until, lambda: server.pid() is None)
+            assert ear.say(said) == right
+            await finished(evening, right)
+            await asyncio.to_thread(server.start)
+            await taken_by(evening, dm(tmp_path, server.dsn(), "undo"))
+            assert ear.say(said) == said
+            await finished(evening, said)
+            assert await evening.table.kept() == 4
+    finally:
+        await asyncio.to_thread(server.release)

@@ -1,0 +1,222 @@
+"""A live table without models: its ears hear what a test says into them, its NPCs answer "Aye." at once.
+
+Everything between is the product's: the room, memory on a real database, correction, learning, the second look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import yaml
+
+from glyphoxa.bootstrap import engines
+from glyphoxa.bootstrap.engines import EarOrder, MouthOrder
+from glyphoxa.bootstrap.table import LiveTable, open_table
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.campaign import Player
+from glyphoxa.domain.events import TableEvent, UtteranceKept
+from glyphoxa.domain.heard import Draft, EagerTurn, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import PlayerId, SessionId, TurnId
+from glyphoxa.domain.utterance import HeardWord, Utterance
+from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.table import Ear
+from glyphoxa.speech.words import words
+from tests.support.mouth_twin import MouthTwin
+from tests.support.patience import DEADLINE_S
+
+Found = TypeVar("Found")
+SESSION = SessionId("evening")
+ENTITIES: tuple[dict[str, Any], ...] = (
+    {"name": "Grimjaw", "type": "npc"},
+    {"name": "Eldrinax", "type": "npc"},
+    {"name": "Ironhold", "type": "location"},
+    {"name": "The Cold Forge", "type": "location"},
+    {"name": "The Drowned Lantern", "type": "location"},
+)
+
+
+def write_campaign(directory: Path, *, more: Iterable[dict[str, Any]] = ()) -> Path:
+    """Grimjaw at his forge; Tamsin and Bran play."""
+    document = {
+        "campaign": {"id": "town", "name": "The Town", "language": "en"},
+        "entities": [*ENTITIES, *more],
+        "npcs": [{"entity": "Grimjaw", "persona": "You are Grimjaw.", "voice": "heart"}],
+        "players": [{"name": "Tamsin"}, {"name": "Bran"}],
+        "scenes": [
+            {"id": "forge", "location": "The Cold Forge", "npcs": ["Grimjaw"]},
+            {"id": "inn", "location": "The Drowned Lantern", "npcs": ["Grimjaw"], "description": "Near Ironhold."},
+        ],
+    }
+    path = directory / "campaign.yaml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
+    return path
+
+
+def settings_for(campaign: Path, dsn: str, data: Path, **correction: Any) -> Settings:
+    cloud = {"stt": {"name": "deepgram-nova"}, "llm": {"name": "openai"}, "tts": {"name": "openai"}}
+    return Settings.model_validate(
+        {
+            "campaign": campaign,
+            "data_dir": data,
+            "memory": {"postgres_dsn": dsn},
+            "providers": {**cloud, "embeddings": {"name": "none"}},
+            "correction": correction,
+        }
+    )
+
+
+class ToldEar:
+    """Hears words instead of sound, and passes them on as a recogniser's transcripts pass through a real ear."""
+
+    def __init__(self, order: EarOrder) -> None:
+        self._order = order
+        self.player = order.player.id
+        self.n_told_of_names = 0
+        self._forget: Callable[[], None] = lambda: None
+
+    async def start(self) -> None:
+        self._forget = self._order.on_names_changed(self._told_of_names)
+
+    def hear(self, pcm: bytes) -> None: ...
+
+    async def close(self) -> None:
+        self._forget()
+
+    def keyterms(self) -> Sequence[str]:
+        return self._order.keyterms()
+
+    def begin(self) -> None:
+        self._order.listener(SpeechStarted(self.player, self._order.now_ms()))
+
+    def partial(self, text: str, *, unsure: str = "") -> str:
+        corrected = self._order.correct(text, heard=heard(text, unsure)).text
+        self._order.on_partial(self.player, corrected)
+        self._order.listener(PartialHeard(self.player, corrected, text, self._order.now_ms()))
+        return corrected
+
+    def pause(self, text: str, *, unsure: str = "") -> str:
+        draft = self._draft(text, unsure)
+        self._order.listener(EagerTurn(draft))
+        return draft.text
+
+    def end(self, text: str, *, unsure: str = "") -> str:
+        draft = self._draft(text, unsure)
+        self._order.listener(TurnEnded(draft, self._order.now_ms()))
+        return draft.text
+
+    def say(self, text: str, *, unsure: str = "") -> str:
+        """A whole turn. Returns what it was corrected to."""
+        self.begin()
+        self.partial(text, unsure=unsure)
+        self.pause(text, unsure=unsure)
+        return self.end(text, unsure=unsure)
+
+    def _draft(self, text: str, unsure: str) -> Draft:
+        known = heard(text, unsure)
+        corrected = self._order.correct(text, heard=known)
+        now = self._order.now_ms()
+        return Draft(
+            self.player,
+            corrected.text,
+            text,
+            tuple(corrected.corrections),
+            now - 1_500,
+            now - 500,
+            now,
+            now,
+            words=known,
+        )
+
+    def _told_of_names(self) -> None:
+        self.n_told_of_names += 1
+
+
+def heard(text: str, unsure: str = "") -> tuple[HeardWord, ...]:
+    """What a recogniser tells of its words: sure of all but those of `unsure`."""
+    doubted = unsure.split()
+    return tuple(HeardWord(w.start, w.end, 0.2 if w.text in doubted else 0.97) for w in words(text))
+
+
+class AnsweringMouth(MouthTwin):
+    """Is done with its answer as soon as it is heard."""
+
+    def release(self, turn: TurnId) -> None:
+        super().release(turn)
+        asyncio.get_running_loop().call_soon(self._done_with, turn)
+
+    def _done_with(self, turn: TurnId) -> None:
+        if self.turn == turn:
+            self.end()
+
+
+class Evening:
+    """A table that is open, and all that it has told."""
+
+    def __init__(self, table: LiveTable, ears: dict[PlayerId, ToldEar]) -> None:
+        self.table = table
+        self._ears = ears
+        self.told: list[TableEvent] = []
+        self._news = asyncio.Event()
+        table.subscribe(self._on)
+
+    def _on(self, event: TableEvent) -> None:
+        self.told.append(event)
+        self._news.set()
+
+    async def ear(self, player: Player | None = None) -> ToldEar:
+        player = player or self.table.campaign.players[0]
+        if player.id not in self._ears:
+            await self.table.seat(player)
+        return self._ears[player.id]
+
+    @property
+    def kept_texts(self) -> list[str]:
+        return [event.utterance.text for event in self.told if isinstance(event, UtteranceKept)]
+
+    def names_change(self) -> asyncio.Event:
+        """Set once the table has taken other names than now."""
+        changed = asyncio.Event()
+        self.table._names.subscribe(lambda _: changed.set())
+        return changed
+
+    async def until(self, found: Callable[[], Found]) -> Found:
+        """What `found` gives, looked at again whenever the table tells something."""
+        async with asyncio.timeout(DEADLINE_S):
+            while not (value := found()):
+                self._news.clear()
+                await self._news.wait()
+        return value
+
+    async def kept(self, raw: str) -> Utterance:
+        """The utterance that was heard as `raw`, once it is on disk."""
+        found = await self.until(
+            lambda: [e.utterance for e in self.told if isinstance(e, UtteranceKept) and e.utterance.raw_text == raw]
+        )
+        return found[0]
+
+
+@asynccontextmanager
+async def an_evening(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, *, session: str = SESSION
+) -> AsyncIterator[Evening]:
+    ears: dict[PlayerId, ToldEar] = {}
+
+    async def open_ear(order: EarOrder) -> Ear:
+        ears[order.player.id] = ToldEar(order)
+        return ears[order.player.id]
+
+    async def open_mouth(order: MouthOrder) -> Mouth:
+        return AnsweringMouth(order.npc, order.listener, order.now_ms)
+
+    monkeypatch.setattr(engines, "find_ear", lambda: open_ear)
+    monkeypatch.setattr(engines, "find_mouth", lambda engine, *, base: open_mouth)
+    table = await open_table(settings, session_name=session)
+    try:
+        yield Evening(table, ears)
+    finally:
+        await table.close()

@@ -1,0 +1,86 @@
+"""What talk proves is learned behind the talk, in its order, and never in its way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from glyphoxa.bootstrap.learner import Learner
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.events import UtteranceKept
+from glyphoxa.domain.utterance import Utterance
+from tests.support.builders import SMITH, an_utterance
+
+
+@dataclass
+class Desk:
+    """The log and the learning, and what was done there in which order."""
+
+    done: list[tuple[str, str]] = field(default_factory=list)
+    is_away: bool = False
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def append(self, said: list[Utterance]) -> None:
+        await self.let_go.wait()
+        if self.is_away:
+            raise Unavailable("the database is away")
+        self.done.append(("log", said[0].id))
+
+    async def heard(self, said: Utterance) -> list[Any]:
+        self.done.append(("heard", said.id))
+        return []
+
+    async def revised(self, said: Utterance) -> list[Any]:
+        if self.is_away:
+            raise Unavailable("the database is away")
+        self.done.append(("revised", said.id))
+        return []
+
+
+@asynccontextmanager
+async def learning() -> AsyncIterator[tuple[Learner, Desk]]:
+    desk = Desk()
+    learner = Learner(desk, desk)  # type: ignore[arg-type]
+    running = asyncio.create_task(learner.run())
+    try:
+        yield learner, desk
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_an_utterance_is_in_the_log_before_it_is_heard_and_heard_before_it_is_revised() -> None:
+    async with learning() as (learner, desk):
+        first, second = an_utterance("No, Eldrinax.", id="u1"), an_utterance("Well.", id="u2")
+        learner.on(UtteranceKept(first))
+        learner.on(UtteranceKept(an_utterance("Aye.", id="u3", npc=SMITH)))
+        better = replace(first, text="No, Eldrinax!")
+        learner.proved("a", "Eldrinax", better)
+        learner.proved("b", "Eldrinax", better)
+        learner.on(UtteranceKept(second))
+        assert desk.done == []
+        desk.let_go.set()
+        assert await learner.finish(60_000)
+    assert desk.done == [("log", "u1"), ("heard", "u1"), ("revised", "u1"), ("log", "u2"), ("heard", "u2")]
+
+
+async def test_while_the_database_is_away_what_is_said_still_counts_for_what_comes_later() -> None:
+    async with learning() as (learner, desk):
+        desk.let_go.set()
+        desk.is_away = True
+        learner.on(UtteranceKept(an_utterance("Aldrinacks.", id="u1")))
+        learner.proved("a", "Eldrinax", an_utterance("Aldrinacks.", id="u1"))
+        assert await learner.finish(60_000)
+        desk.is_away = False
+        learner.on(UtteranceKept(an_utterance("No, Eldrinax.", id="u2")))
+        assert await learner.finish(60_000)
+    assert desk.done == [("heard", "u1"), ("log", "u2"), ("heard", "u2")]
+
+
+async def test_the_end_of_a_session_does_not_wait_for_ever() -> None:
+    async with learning() as (learner, _):
+        learner.on(UtteranceKept(an_utterance("Well.")))
+        assert not await learner.finish(1)

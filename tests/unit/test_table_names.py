@@ -1,0 +1,106 @@
+"""The names of one table: what its ears hear with, who can be called, and what is near."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glyphoxa.bootstrap.names import TableNames
+from glyphoxa.config.settings import CorrectionSettings
+from glyphoxa.domain.events import SceneChanged, UtteranceKept
+from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.speech.gazetteer import Entry
+from tests.support.builders import BRAN, SMITH, TAMSIN, a_campaign, a_draft, an_utterance
+
+SAID = "so we asked quibble worth and iron jaw"
+NAMES = ("Quibbleworth", "Ironjaw", "Eldrinax")
+
+
+def names_of_the_town() -> TableNames:
+    return TableNames(a_campaign(), CorrectionSettings(), store=None, now_ms=lambda: 2_000)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("name"), st.sampled_from(NAMES)),
+        st.tuples(st.just("unname"), st.sampled_from(NAMES)),
+        st.tuples(st.just("say"), st.sampled_from(("Eldrinax is here.", "Mirelle!", "rain"))),
+        st.tuples(st.just("scene"), st.sampled_from(("market", "forge"))),
+        st.tuples(st.just("start"), st.sampled_from((TAMSIN, BRAN))),
+        st.tuples(st.just("end"), st.sampled_from((TAMSIN, BRAN))),
+        st.tuples(st.just("nothing"), st.sampled_from((TAMSIN, BRAN))),
+    ),
+    max_size=30,
+)
+
+
+@given(STEPS)
+def test_whatever_happens_a_turn_is_heard_to_its_end_as_it_began(steps: list[tuple[str, str]]) -> None:
+    names = names_of_the_town()
+    campaign = a_campaign()
+    began: dict[str, object] = {}
+    for kind, what in steps:
+        match kind:
+            case "name":
+                names._book.put(Entry(what, EntityId(what), "npc"))
+            case "unname":
+                names._book.remove(EntityId(what))
+            case "say":
+                names.on(UtteranceKept(an_utterance(what)))
+            case "scene":
+                names.on(SceneChanged(next(scene for scene in campaign.scenes if scene.id == what), 0))
+            case "start":
+                player = TAMSIN if what == TAMSIN else BRAN
+                names.on_ear(SpeechStarted(player, 0))
+                began.setdefault(player, (names.correct(SAID, player=player), names._turns[player].nearby))
+            case _:
+                player = TAMSIN if what == TAMSIN else BRAN
+                names.on_ear(TurnEnded(a_draft(player, SAID), 0) if kind == "end" else NothingSaid(player, 0))
+                began.pop(player, None)
+        assert names._turns.keys() == began.keys()
+        for player in (TAMSIN, BRAN):
+            if player in began:
+                assert (names.correct(SAID, player=player), names._turns[player].nearby) == began[player]
+            else:
+                assert names.correct(SAID, player=player) == names.correct(SAID)
+        assert names.current is names._book.current
+
+
+def test_words_are_found_again_by_whoever_asks_once_a_name_is_known() -> None:
+    names = names_of_the_town()
+    assert names.correct(SAID).text == SAID
+    names._book.put(Entry("Quibbleworth", EntityId("q"), "npc"))
+    assert names.correct(SAID).text == "so we asked Quibbleworth and iron jaw"
+    assert names.spot("Where is Quibbleworth?").entity_ids == ("q",)
+    assert "Quibbleworth" in names.hints.keyterms()
+
+
+def test_npcs_that_play_and_players_can_be_called_and_nobody_else() -> None:
+    names = names_of_the_town()
+    assert [mention.npc for mention in names.mentions("Grimjaw, come here.")] == [SMITH]
+    [called] = names.mentions("Tamsin, come here.")
+    assert (called.npc, called.name, called.is_vocative) == (None, "Tamsin", True)
+    assert names.mentions("Eldrinax, come here.") == []  # nobody plays him
+
+
+def test_who_is_part_of_a_place_s_name_is_not_called() -> None:
+    names = names_of_the_town()
+    names._book.put(Entry("Grimjaw Rock", EntityId("rock"), "location"))
+    assert names.mentions("Grimjaw Rock, what a place.") == []
+    assert [mention.name for mention in names.mentions("Grimjaw, what a place.")] == ["Grimjaw"]
+
+
+def test_a_word_that_is_a_name_calls_nobody_whose_name_sounds_so() -> None:
+    names = names_of_the_town()
+    assert [mention.name for mention in names.mentions("brawn, come here.")] == ["Bran"]
+    names._book.put(Entry("Brawn", EntityId("b"), "item"))
+    assert names.mentions("brawn, come here.") == []
+
+
+@pytest.mark.parametrize("text", ["", "?", "a" * 10_000])
+def test_without_the_stage_by_sound_every_text_stays_as_it_is(text: str) -> None:
+    names = TableNames(a_campaign(), CorrectionSettings(phonetic=False), store=None, now_ms=lambda: 0)
+    assert names.correct(text) == names.correct(text, player=TAMSIN)
+    assert (names.correct(text).text, names.correct(text).corrections) == (text, ())
