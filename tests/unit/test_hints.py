@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from glyphoxa.bootstrap.hints import Hints
+from glyphoxa.bootstrap.hints import LATELY_MS, Hints
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
-from glyphoxa.domain.events import SceneChanged, UtteranceKept
+from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.speech.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.speech.learning import LearnedName, Standing, State
 from glyphoxa.speech.name_book import NameBook
 
 CROWD = tuple(Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200))
@@ -118,3 +119,49 @@ def test_whoever_no_longer_listens_is_not_told() -> None:
     watched.forget()
     watched.hints.on(SceneChanged(MILL, 0))
     assert watched.n_changes == 0
+
+
+def test_near_is_who_and_what_is_in_the_scene_and_what_was_named_within_the_last_minutes() -> None:
+    watched = Watched()
+    watched.hints.on(SceneChanged(HOLD, 0))
+    assert watched.hints.nearby() == {"hold", "grimjaw", "hanna"}
+    watched.say("Zorvathbc and Zorvathbd went by.")
+    watched.now_ms = LATELY_MS
+    watched.say("Zorvathbd again.")
+    assert watched.hints.nearby() == {"hold", "grimjaw", "hanna", "e28", "e29"}
+    watched.now_ms += 1
+    assert watched.hints.nearby() == {"hold", "grimjaw", "hanna", "e29"}
+    watched.hints.on(SceneChanged(MILL, 0))
+    assert watched.hints.nearby() == {"mill", "hanna", "e198", "e29"}
+
+
+def test_a_name_that_a_second_look_found_is_near_and_was_misheard_once() -> None:
+    watched = Watched()
+    edit = Correction(0, 7, "sorrows", "Zorvathhr", 0.8, "llm", "sounds alike")
+    watched.say("sorrows went by.")
+    assert "e199" not in watched.hints.nearby()
+    said = Utterance(
+        UtteranceId("u"),
+        CAMPAIGN.id,
+        SessionId("s"),
+        SpeakerId("hanna"),
+        "Hanna",
+        "Zorvathhr went by.",
+        "sorrows went by.",
+        0,
+        corrections=(edit,),
+    )
+    watched.hints.on(UtteranceRevised(said, "sorrows went by."))
+    assert "e199" in watched.hints.nearby()
+    watched.now_ms = 100 * LATELY_MS
+    assert "Zorvathhr" in watched.hints.keyterms()
+
+
+def test_what_was_misheard_in_earlier_sessions_is_expected_unless_the_dm_said_that_it_was_not() -> None:
+    def pair(entity: str, state: State) -> LearnedName:
+        return LearnedName("sorrows", EntityId(entity), None, Standing(state, 4, ()))
+
+    watched = Watched()
+    watched.hints.garbled_before([pair("e197", "active"), pair("e198", "suggested"), pair("e199", "rejected")])
+    assert {"Zorvathhp", "Zorvathhq", "Zorvathhr"} & set(watched.hints.keyterms()) == {"Zorvathhp", "Zorvathhq"}
+    assert watched.n_changes == 1
