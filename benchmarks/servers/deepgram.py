@@ -9,6 +9,7 @@ Key terms work: a word that has a wrong form is heard wrong by a connection that
 
 from __future__ import annotations
 
+import asyncio
 import json
 from array import array
 from collections.abc import Mapping, Sequence
@@ -107,6 +108,9 @@ class DeepgramServer(LocalServer):
         self.max_keyterms = max_keyterms
         self.hangs_up_after_ms = hangs_up_after_ms
         self.speech_ttfb_ms = speech_ttfb_ms
+        self.finals_may_go = asyncio.Event()
+        """While it is not set, a connection that was asked for the final words stands still."""
+        self.finals_may_go.set()
         self.connections: list[Connection] = []
         self.refused: list[list[str]] = []
         """The key terms of each connection that had too many."""
@@ -165,6 +169,8 @@ class DeepgramServer(LocalServer):
                 if control["type"] == "Configure" and self.on_configure == "hangs_up":
                     hang_up(request)
                     return socket
+                if control["type"] in ("Finalize", "ForceEndTurn"):
+                    await self.finals_may_go.wait()
                 for answer in answers:
                     await socket.send_json(answer)
         await socket.close()

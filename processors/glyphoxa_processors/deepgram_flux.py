@@ -11,8 +11,9 @@ from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.deepgram.flux.stt import DeepgramFluxSTTService
 
 from glyphoxa_processors.deepgram_connection import LONGEST_REPEATED_S, ONSET_S, bytes_per_s, is_refusal_of_the_request
-from glyphoxa_processors.deepgram_words import tell_words
+from glyphoxa_processors.deepgram_words import heard_span_s, tell_words
 from glyphoxa_processors.keyterm_limit import KeytermLimit
+from glyphoxa_processors.segments_heard import SegmentsHeard
 from glyphoxa_processors.unconfirmed import Unconfirmed
 
 
@@ -32,6 +33,7 @@ class FluxStt(DeepgramFluxSTTService):
         self._limit = KeytermLimit()
         self._was_refused = False
         self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
+        self._segments = SegmentsHeard()
         self._sending = asyncio.Lock()
         """Sound reaches a connection in order."""
         self._listener: object = None
@@ -41,8 +43,10 @@ class FluxStt(DeepgramFluxSTTService):
         await super().process_frame(frame, direction)
         match frame:
             case VADUserStartedSpeakingFrame():
+                self._segments.began()
                 self._pause_unanswered = False
             case VADUserStoppedSpeakingFrame():
+                self._segments.paused()
                 self._pause_unanswered = True
                 await self._end_turn_at_pause()
             case _:
@@ -50,6 +54,7 @@ class FluxStt(DeepgramFluxSTTService):
 
     async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
         tell_words(frame)
+        self._tell_segment(frame)
         await super().push_frame(frame, direction)
 
     async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame | None, None]:
@@ -57,6 +62,7 @@ class FluxStt(DeepgramFluxSTTService):
         async with self._sending:
             errors += await self._catch_up()
             self._unconfirmed.heard(audio)
+            self._segments.heard(len(audio))
             if not self._user_speaking and not self._pause_unanswered:
                 self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
             if self._websocket is self._listener:
@@ -70,6 +76,7 @@ class FluxStt(DeepgramFluxSTTService):
             return []
         self._listener = self._websocket
         missed, step = self._unconfirmed.reopened(), bytes_per_s(self) // 10
+        self._segments.reopened(len(missed))
         errors: list[Frame] = []
         for at in range(0, len(missed), step):
             errors += [frame async for frame in super().run_stt(missed[at : at + step]) if frame is not None]
@@ -122,6 +129,13 @@ class FluxStt(DeepgramFluxSTTService):
         if self._pause_unanswered and self._user_is_speaking and self._transport_is_active():
             self._pause_unanswered = False
             await self._transport_send_json({"type": "ForceEndTurn"})
+
+    def _tell_segment(self, frame: Frame) -> None:
+        """So that a transcript that comes when its turn is over is not taken for another turn."""
+        span_s = heard_span_s(frame)
+        if span_s is not None:
+            first, end = (int(s * bytes_per_s(self)) for s in span_s)
+            frame.metadata["segment"] = self._segments.at(first, end)
 
     def _keyterms(self) -> list[str]:
         return list(self._settings.keyterm)  # type: ignore[attr-defined]

@@ -15,15 +15,16 @@ from deepgram.listen.v1.types import (
     ListenV1Results,
 )
 from loguru import logger
-from pipecat.frames.frames import Frame, TranscriptionFrame, VADUserStoppedSpeakingFrame
+from pipecat.frames.frames import Frame, TranscriptionFrame, VADUserStartedSpeakingFrame, VADUserStoppedSpeakingFrame
 from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.deepgram.stt import DeepgramSTTService
 from pipecat.services.stt_service import STTService
 from pipecat.utils.time import time_now_iso8601
 
 from glyphoxa_processors.deepgram_connection import LONGEST_REPEATED_S, ONSET_S, bytes_per_s, is_refusal_of_the_request
-from glyphoxa_processors.deepgram_words import tell_words
+from glyphoxa_processors.deepgram_words import heard_span_s, tell_words
 from glyphoxa_processors.keyterm_limit import KeytermLimit
+from glyphoxa_processors.segments_heard import SegmentsHeard
 from glyphoxa_processors.unconfirmed import Unconfirmed
 
 _AT_ONCE_EVERY_S = 5.0
@@ -54,6 +55,7 @@ class NovaStt(DeepgramSTTService):
         self._takes_configure = True
         self._sent_keyterms: Sequence[str] = self._keyterms()
         self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
+        self._segments = SegmentsHeard()
         self._listener: Any = None
         """The connection that has been given everything before the next sound."""
         self._sending = asyncio.Lock()
@@ -69,7 +71,10 @@ class NovaStt(DeepgramSTTService):
         await super().cleanup()
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        if isinstance(frame, VADUserStartedSpeakingFrame):
+            self._segments.began()
         if isinstance(frame, VADUserStoppedSpeakingFrame):
+            self._segments.paused()
             async with self._sending:
                 await self._catch_up()
             self._pause_unanswered = True
@@ -79,6 +84,7 @@ class NovaStt(DeepgramSTTService):
         async with self._sending:
             await self._catch_up()
             self._unconfirmed.heard(audio)
+            self._segments.heard(len(audio))
             if not self._user_speaking and not self._pause_unanswered:
                 self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
             if self._open_socket() is None:
@@ -96,6 +102,7 @@ class NovaStt(DeepgramSTTService):
 
     async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
         tell_words(frame)
+        self._tell_segment(frame)
         await super().push_frame(frame, direction)
 
     async def push_error(self, error_msg: str, exception: Exception | None = None, *args: Any, **kwargs: Any) -> None:
@@ -201,6 +208,7 @@ class NovaStt(DeepgramSTTService):
             return
         self._listener = socket
         missed, step = self._unconfirmed.reopened(), bytes_per_s(self) // 10
+        self._segments.reopened(len(missed))
         try:
             for at in range(0, len(missed), step):
                 await socket.send_media(missed[at : at + step])
@@ -237,6 +245,13 @@ class NovaStt(DeepgramSTTService):
     def _open_socket(self) -> Any:
         """The SDK's connection, or None while there is none. pipecat types it as None for ever."""
         return self._connection
+
+    def _tell_segment(self, frame: Frame) -> None:
+        """So that a transcript that comes when its turn is over is not taken for another turn."""
+        span_s = heard_span_s(frame)
+        if span_s is not None:
+            first, end = (int(s * bytes_per_s(self)) for s in span_s)
+            frame.metadata["segment"] = self._segments.at(first, end)
 
     def _keyterms(self) -> list[str]:
         keyterms: object = self._settings.keyterm  # type: ignore[attr-defined]

@@ -32,6 +32,22 @@ def tell_words(frame: Frame) -> None:
     frame.metadata["words"], frame.metadata["sound_ms"] = _from_the_first(words)
 
 
+def heard_span_s(frame: Frame) -> tuple[float, float] | None:
+    """Where a transcript's first word begins and where its sound ends, in seconds since the connection was opened.
+
+    None for other frames, and for a transcript that came from no message.
+    """
+    if not isinstance(frame, TranscriptionFrame | InterimTranscriptionFrame | EagerTranscriptionFrame):
+        return None
+    match frame.result:
+        case ListenV1Results(start=start, duration=duration) as results:
+            return next((t.begins_s for t in _nova(results) if t.begins_s is not None), start), start + duration
+        case {"audio_window_start": int() | float() as start, "audio_window_end": int() | float() as end}:
+            return next((t.begins_s for t in _flux(frame.result) if t.begins_s is not None), start), end
+        case _:
+            return None
+
+
 def _nova(results: ListenV1Results) -> Iterator[_Told]:
     for word in results.channel.alternatives[0].words:
         # Without punctuation asked for, there is none.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.servers.deepgram import DeepgramServer, Heard, Word
@@ -42,6 +44,34 @@ async def test_an_ear_ends_a_turn_by_itself_whichever_service_recognises_the_wor
     assert eager.draft.text == ended.draft.text == "Where is Glyphoxa?"
     assert ended.draft.raw_text == "Where is glif oxa?"
     assert [event for event in play.events if isinstance(event, TurnEnded)] == [ended]
+
+
+@pytest.mark.parametrize(("name", "n_partials"), [("deepgram-nova", 3), ("deepgram-flux", 2)])
+async def test_words_that_come_when_their_turn_was_given_up_are_not_said_a_second_time(
+    name: str, n_partials: int
+) -> None:
+    voices = {1: Word("Where"), 2: Word("is"), 3: Word("Vaelith?"), 4: Word("Hello!")}
+    async with DeepgramServer(voices=voices) as server:
+        server.finals_may_go.clear()
+        stt = make_stt(ProviderNamed(name, server.http_url), environ=KEYS)
+        async with listening(Scripted({}), stt=stt, pauses=replace(PAUSES, final_within_ms=400)) as play:
+            play.detect(speech=True)
+            for word in (1, 2, 3):
+                play.hear(word, ms=200)
+            play.hear(0, ms=200)
+            await play.until(PartialHeard, n_partials)
+            play.detect(speech=False)
+            await play.until(TurnEnded)
+            server.finals_may_go.set()
+            play.hear(0, ms=200)
+            play.detect(speech=True)
+            play.hear(4, ms=200)
+            play.hear(0, ms=200)
+            play.detect(speech=False)
+            await play.until(EagerTurn)
+            await play.until(TurnEnded, 2)
+    ended = [event.draft.text for event in play.events if isinstance(event, TurnEnded)]
+    assert ended == ["Where is Vaelith?", "Hello!"]
 
 
 async def test_a_cascaded_mouth_looks_something_up_and_says_it_with_cloud_services() -> None:
