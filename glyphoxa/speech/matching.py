@@ -18,7 +18,7 @@ from glyphoxa.speech.words import Word
 
 _LEAST_LENGTH_RATIO = 0.6
 _LEAST_OVERALL = 0.45
-_NEXT_OVERALL = 0.6
+_NEXT_OVERALL = 0.65
 """Of the next name when none was worth looking at."""
 _LEAST_OF_A_PART = 0.45
 _BEST_POSSIBLE = best_possible()

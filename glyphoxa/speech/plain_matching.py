@@ -3,7 +3,8 @@
 For windows of up to as many words as the longest name has, longest first and from the left: the names that
 share a Double Metaphone code (four letters, pooled over their words) are ranked by the best of three
 Jaro-Winkler similarities (whole, without spaces, best pair of words) and the best one is taken from 0.70 on;
-without such a name, pure similarity to all names counts from 0.85 on.
+without such a name, pure similarity to all names counts from 0.85 on. The similarity is jellyfish's, which gives the
+figures of the library that the rule was written with.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from rapidfuzz.distance import JaroWinkler
+from jellyfish import jaro_winkler_similarity
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import HeardWord
@@ -75,7 +76,7 @@ class PlainMatcher:
             return None
         spaced = " ".join(heard)
         fuzzy = max(
-            ((JaroWinkler.similarity(spaced, each.spaced), each.name) for each in self._prepared),
+            ((jaro_winkler_similarity(spaced, each.spaced), each.name) for each in self._prepared),
             key=lambda found: found[0],
             default=None,
         )
@@ -88,6 +89,6 @@ class PlainMatcher:
 
 
 def _similarity(heard: Sequence[str], each: _Prepared) -> float:
-    whole = JaroWinkler.similarity(" ".join(heard), each.spaced)
-    joined = JaroWinkler.similarity("".join(heard), each.name.joined)
-    return max(whole, joined, *(JaroWinkler.similarity(one, other) for one in heard for other in each.name.words))
+    whole = jaro_winkler_similarity(" ".join(heard), each.spaced)
+    joined = jaro_winkler_similarity("".join(heard), each.name.joined)
+    return max(whole, joined, *(jaro_winkler_similarity(one, other) for one in heard for other in each.name.words))
