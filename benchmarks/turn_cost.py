@@ -9,24 +9,28 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from glyphoxa.bootstrap.names import TableNames
+from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import with_hot_context
-from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.campaign import Campaign, Entity
+from glyphoxa.domain.events import SceneChanged
+from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import EntityId, PlayerId
-from glyphoxa.speech.calls import find_calls
-from glyphoxa.speech.correction import Corrected, Corrector
-from glyphoxa.speech.gazetteer import Entry, Gazetteer, entries_of
-from glyphoxa.speech.keywords import KeywordSpotter
-from glyphoxa.turns.address import Addressing, Mention
+from glyphoxa.speech.correction import Corrected
+from glyphoxa.speech.gazetteer import Entry, Gazetteer
+from glyphoxa.turns.address import Addressing
 
 ROUNDS = 12
 N_TURNS = 24
 N_NAMES = 600
+PLAYER = PlayerId("hanna")
 _SENTENCES = Path(__file__).parent / "data" / "names" / "C.txt"
 _WORDS_A_PARTIAL = 2
 _ONSETS = ("b", "dr", "f", "gr", "k", "l", "m", "n", "r", "s", "t", "thr", "v", "w", "z")
@@ -42,7 +46,7 @@ class Mind:
     """The decisions between a transcript and a prompt, wired as at a table, without its database."""
 
     campaign: Campaign
-    names: Gazetteer
+    names: TableNames
     correct: Correct
     prefetch: Prefetch
     assembly: HotContextAssembly
@@ -51,7 +55,8 @@ class Mind:
 
     async def turn(self, text: str) -> None:
         """Growing partials, the final words, whom they are meant for, and the prompt for the answer."""
-        npc, player = self.campaign.npcs[0], PlayerId("hanna")
+        npc, player = self.campaign.npcs[0], PLAYER
+        self.names.on_ear(SpeechStarted(player, 0))
         words = text.split()
         for n in range(_WORDS_A_PARTIAL, len(words), _WORDS_A_PARTIAL):
             partial = self.correct(" ".join(words[:n])).text
@@ -59,18 +64,14 @@ class Mind:
             self._address(player, partial)
         final = self.correct(text).text
         self._address(player, final)
+        self.names.left(player)
         hot = await self.assembly.gather(npc.id, final)
         with_hot_context(self.conversation.prompt(final, "Hanna"), hot)
 
     def _address(self, player: PlayerId, text: str) -> None:
-        npcs = {npc.entity_id: npc.id for npc in self.campaign.npcs}
-        mentions = [
-            Mention(npcs.get(call.entity_id), call.name, call.position, call.is_vocative)
-            for call in find_calls(text, self.names)
-        ]
         present = [npc.id for npc in self.campaign.npcs]
         names = {npc.id: npc.name for npc in self.campaign.npcs}
-        self.addressing.decide(player, mentions, present=present, names=names, at_ms=0)
+        self.addressing.decide(player, self.names.mentions(text), present=present, names=names, at_ms=0)
 
 
 def turn_cost(campaign: Campaign, *, slow_down: SlowDown | None = None) -> float:
@@ -109,16 +110,19 @@ def _yardstick_ns() -> int:
 
 
 def _mind(campaign: Campaign, slow_down: SlowDown | None) -> Mind:
-    names = Gazetteer.build([*entries_of(campaign), *many_names(N_NAMES)], language=campaign.language)
-    correct: Correct = Corrector(names).correct
+    invented = (Entity(entry.entity_id, entry.entity_type, entry.name) for entry in many_names(N_NAMES))
+    campaign = replace(campaign, entities=(*campaign.entities, *invented))
+    names = TableNames(campaign, CorrectionSettings(), store=None, now_ms=lambda: 0)
+    names.on(SceneChanged(campaign.scenes[0], 0))
+    correct: Correct = partial(names.correct, player=PLAYER)
     if slow_down is not None:
-        correct = slow_down(correct, names)
+        correct = slow_down(correct, names.current)
     conversation = Conversation(campaign.npcs[0])
     prefetch = Prefetch(
         campaign.id,
         graph=None,
         talk=None,
-        spotter=KeywordSpotter(names),
+        spotter=names,
         present=lambda: {npc.id: npc.name for npc in campaign.npcs},
         known_utterances=lambda _npc: conversation.utterance_ids,
     )
