@@ -194,6 +194,22 @@ async def test_a_garble_that_the_ear_missed_is_put_right_behind_the_talk_recalle
     assert pair.standing.utterances == (said.id,)
 
 
+async def test_what_a_provider_wrote_down_of_an_npc_s_voice_is_put_right_behind_the_talk(
+    tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-184"""
+    settings = settings_for(write_campaign(tmp_path, engine="s2s"), dsn, tmp_path)
+    async with an_evening(settings, monkeypatch, reply="I forged it in iron hold.") as evening:
+        (await evening.ear()).say("Grimjaw, where is it from?")
+        [revised] = await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRevised)])
+        assert (revised.was, revised.utterance.text) == ("I forged it in iron hold.", "I forged it in Ironhold.")
+    async with open_store(dsn, data_dir=tmp_path) as store:
+        [said] = [each for each in await stored(store) if each.npc_id == GRIMJAW]
+        assert (said.raw_text, said.text) == ("I forged it in iron hold.", "I forged it in Ironhold.")
+        assert [edit.stage for edit in said.corrections] == ["phonetic"]
+        assert await PostgresLearnedNames(store.database).standings(TOWN) == []
+
+
 async def test_a_name_that_a_player_spells_out_is_heard_right_in_the_next_session(
     settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""A live table without models: its ears hear what a test says into them, its NPCs answer "Aye." at once.
+"""A live table without models: its ears hear what a test says into them, its NPCs give one answer at once.
 
 Everything between is the product's: the room, memory on a real database, correction, learning, the second look.
 """
@@ -40,12 +40,12 @@ ENTITIES: tuple[dict[str, Any], ...] = (
 )
 
 
-def write_campaign(directory: Path, *, more: Iterable[dict[str, Any]] = ()) -> Path:
+def write_campaign(directory: Path, *, more: Iterable[dict[str, Any]] = (), engine: str = "cascaded") -> Path:
     """Grimjaw at his forge; Tamsin and Bran play."""
     document = {
         "campaign": {"id": "town", "name": "The Town", "language": "en"},
         "entities": [*ENTITIES, *more],
-        "npcs": [{"entity": "Grimjaw", "persona": "You are Grimjaw.", "voice": "heart"}],
+        "npcs": [{"entity": "Grimjaw", "persona": "You are Grimjaw.", "voice": "heart", "engine": engine}],
         "players": [{"name": "Tamsin"}, {"name": "Bran"}],
         "scenes": [
             {"id": "forge", "location": "The Cold Forge", "npcs": ["Grimjaw"]},
@@ -202,7 +202,7 @@ class Evening:
 
 @asynccontextmanager
 async def an_evening(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, *, session: str = SESSION
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, *, session: str = SESSION, reply: str = "Aye."
 ) -> AsyncIterator[Evening]:
     ears: dict[PlayerId, ToldEar] = {}
 
@@ -211,7 +211,9 @@ async def an_evening(
         return ears[order.player.id]
 
     async def open_mouth(order: MouthOrder) -> Mouth:
-        return AnsweringMouth(order.npc, order.listener, order.now_ms)
+        mouth = AnsweringMouth(order.npc, order.listener, order.now_ms)
+        mouth.reply = reply
+        return mouth
 
     monkeypatch.setattr(engines, "find_ear", lambda: open_ear)
     monkeypatch.setattr(engines, "find_mouth", lambda engine, *, base: open_mouth)
