@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from playwright.async_api import Page, expect
 
 from glyphoxa.bootstrap.table import open_table
 from glyphoxa.config.settings import LlmSettings, ProvidersSettings, Settings, TurnsSettings
-from tests.support.browser import LOUDNESS, browser
+from tests.support.browser import browser, heard, listen
 from tests.support.postgres import a_directory
 from tests.support.web_table import served
 
@@ -42,8 +44,8 @@ async def test_players_speak_or_type_in_their_browsers_and_hear_the_npcs_answer(
                 await _sit(hanna, url, "hanna")
                 await _sit(joss, url, "joss")
 
-                await hanna.click("#talk")
-                await _heard_speaking(hanna, joss)
+                async with _heard_speaking(hanna, joss):
+                    await hanna.click("#talk")
                 for page in (hanna, joss):
                     said = page.locator('#log .said.player[data-speaker="hanna"]')
                     await expect(said.filter(has_text="Korvald").first).to_be_visible()
@@ -51,9 +53,9 @@ async def test_players_speak_or_type_in_their_browsers_and_hear_the_npcs_answer(
                     await expect(page.locator('#log .said.npc[data-speaker="korvald"]').first).to_be_visible()
                 await table.wait_until_quiet()
 
-                await joss.fill("#say-text", "Marigund, what do people say about the Gloamfen?")
-                await joss.press("#say-text", "Enter")
-                await _heard_speaking(hanna, joss)
+                async with _heard_speaking(hanna, joss):
+                    await joss.fill("#say-text", "Marigund, what do people say about the Gloamfen?")
+                    await joss.press("#say-text", "Enter")
                 for page in (hanna, joss):
                     await expect(page.locator('#log .said.npc[data-speaker="marigund"]').first).to_be_visible()
                     answered = page.locator('.turn[data-outcome="answered"]', has_text="Joss → Marigund")
@@ -68,9 +70,15 @@ async def _sit(page: Page, url: str, player: str) -> None:
     await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")
 
 
-async def _heard_speaking(*pages: Page) -> None:
-    """An NPC begins to speak, and every page hears it."""
-    speaking = (page.locator(".said.npc.speaking").wait_for(timeout=ANSWER_WITHIN_MS) for page in pages)
+@asynccontextmanager
+async def _heard_speaking(*pages: Page) -> AsyncIterator[None]:
+    """By what is done in the block an NPC begins to speak, and every page shows and hears it."""
+    for page in pages:
+        await listen(page, ms=100, louder_than=NOT_SILENT_RMS)
+    speaking = [
+        asyncio.create_task(page.locator(".said.npc.speaking").wait_for(timeout=ANSWER_WITHIN_MS)) for page in pages
+    ]
+    yield
     await asyncio.gather(*speaking)
-    for sound in await asyncio.gather(*(page.evaluate(LOUDNESS, 2_500) for page in pages)):
-        assert sound["rms"] > NOT_SILENT_RMS
+    for page in pages:
+        assert (await heard(page))["rms"] > NOT_SILENT_RMS

@@ -14,7 +14,7 @@ from playwright.async_api import Page, expect
 
 from glyphoxa.domain.events import Degraded, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.utterance import Correction
-from tests.support.browser import LOUDNESS, browser
+from tests.support.browser import browser, heard, listen
 from tests.support.builders import an_utterance
 from tests.support.web_table import BRAN, HEARD, RAW, REPLY, TAMSIN, TONE_HZ, TwinTable, served
 
@@ -67,10 +67,11 @@ async def test_a_player_types_reads_the_answer_and_hears_it(table: TwinTable, op
     async with served(table) as url, opened(url) as page:
         await expect(page).to_have_title(re.compile("Glyphoxa"))
         await sit(page, "tamsin")
-        await say(page, "Grimjaw, is it done?")
+        await listen(page, ms=1_000, louder_than=0.05)
+        speaking = page.locator('.person.speaking[data-id="grimjaw"]')
+        await asyncio.gather(speaking.wait_for(), say(page, "Grimjaw, is it done?"))
         await expect(page.locator(".said.mine .words")).to_have_text("Grimjaw, is it done?")
-        await expect(page.locator('.person.speaking[data-id="grimjaw"]')).to_be_visible()
-        sound = await page.evaluate(LOUDNESS, 1_500)
+        sound = await heard(page)
         assert sound["rms"] > 0.05
         assert sound["hz"] == pytest.approx(TONE_HZ, abs=15)
         await expect(page.locator("#log .said.npc .words")).to_have_text(REPLY)
@@ -81,7 +82,8 @@ async def test_a_player_types_reads_the_answer_and_hears_it(table: TwinTable, op
 async def test_nothing_is_heard_while_no_npc_speaks(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url) as page:
         await sit(page, "tamsin")
-        assert (await page.evaluate(LOUDNESS, 600))["rms"] < 0.001
+        await listen(page, ms=600)
+        assert (await heard(page))["rms"] < 0.001
 
 
 async def test_speech_is_captioned_as_it_comes_and_a_corrected_name_is_marked(table: TwinTable, opened: Open) -> None:
@@ -136,10 +138,12 @@ async def test_two_browsers_share_a_table(table: TwinTable, opened: Open) -> Non
         await expect(second.locator('.seat[data-player="tamsin"]')).to_be_disabled()
         await sit(second, "bran")
         await expect(first.locator('.person[data-id="bran"]')).not_to_have_class(re.compile("away"))
+        for page in (first, second):
+            await listen(page, ms=1_000, louder_than=0.05)
         await say(first, "Grimjaw, sing!")
         await expect(second.locator("#log .said.player:not(.mine) .words")).to_have_text("Grimjaw, sing!")
-        sounds = await asyncio.gather(*(page.evaluate(LOUDNESS, 1_500) for page in (first, second)))
-        assert all(sound["rms"] > 0.05 for sound in sounds)
+        for page in (first, second):
+            assert (await heard(page))["rms"] > 0.05
         await second.select_option("#scene", "inn-night")
         await expect(first.locator("#place")).to_have_text("The Drowned Lantern, night")
         await expect(first.locator('.person[data-id="grimjaw"]')).to_have_count(0)
@@ -168,9 +172,10 @@ async def test_muting_stops_what_the_seat_hears(table: TwinTable, opened: Open) 
         # What was under way arrives; then it is quiet: a turn of the typed kind is the next thing that happens.
         await say(page, "Grimjaw?")
         await expect(page.locator("#log .said.npc .words").last).to_have_text(REPLY)
-        heard = len(seat.heard)
-        await page.evaluate(LOUDNESS, 500)
-        assert len(seat.heard) == heard
+        n_heard = len(seat.heard)
+        await listen(page, ms=500)
+        await heard(page)
+        assert len(seat.heard) == n_heard
 
 
 async def test_a_reloaded_page_has_its_seat_and_the_talk_again(table: TwinTable, opened: Open) -> None:
@@ -209,8 +214,9 @@ async def test_a_page_says_that_the_server_is_gone_and_comes_back_by_itself(tabl
             await expect(page.locator("#wire-state")).to_have_attribute("data-state", "on")
             await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")
             await expect(page.locator('.notice[data-topic="server"]')).to_have_count(0)
+            await listen(page, ms=1_000, louder_than=0.05)
             await say(page, "Grimjaw, are you still there?")
-            assert (await page.evaluate(LOUDNESS, 1_000))["rms"] > 0.05
+            assert (await heard(page))["rms"] > 0.05
     finally:
         await context.__aexit__(None, None, None)
 

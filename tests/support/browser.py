@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -12,6 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from playwright.async_api import BrowserContext, Page, async_playwright
+
+from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 NPM_PACKAGE = "@sparticuz/chromium@147"
@@ -104,29 +107,31 @@ async def browser(
             str(profile),
             executable_path=chromium_path(),
             headless=True,
+            timeout=DEADLINE_MS,
             args=flags,
             viewport={"width": width, "height": height},
         )
         try:
+            context.set_default_timeout(DEADLINE_MS)
             yield context.pages[0] if context.pages else await context.new_page()
         finally:
             await context.close()
 
 
-LOUDNESS = """async (ms) => {
-  // Root mean square and pitch of what the <audio> element is given, over `ms`.
-  const stream = document.getElementById('voices').srcObject;
-  if (!stream) return {rms: 0, hz: 0};
+_LOUDEST = """async ([ms, louder_than]) => {
+  const voices = document.getElementById('voices');
+  while (!voices.srcObject) await new Promise((done) => setTimeout(done, 40));
   const context = new AudioContext();
   const analyser = new AnalyserNode(context, {fftSize: 4096, smoothingTimeConstant: 0});
-  context.createMediaStreamSource(stream).connect(analyser);
+  context.createMediaStreamSource(voices.srcObject).connect(analyser);
   const samples = new Float32Array(analyser.fftSize), bins = new Float32Array(analyser.frequencyBinCount);
   let best = {rms: 0, hz: 0};
-  const until = performance.now() + ms;
+  let until = Infinity;
   while (performance.now() < until) {
     await new Promise((done) => setTimeout(done, 40));
     analyser.getFloatTimeDomainData(samples);
     const rms = Math.sqrt(samples.reduce((sum, x) => sum + x * x, 0) / samples.length);
+    if (until === Infinity && rms >= louder_than) until = performance.now() + ms;
     if (rms <= best.rms) continue;
     analyser.getFloatFrequencyData(bins);
     best = {rms, hz: bins.indexOf(Math.max(...bins)) * context.sampleRate / analyser.fftSize};
@@ -134,6 +139,22 @@ LOUDNESS = """async (ms) => {
   await context.close();
   return best;
 }"""
+
+
+async def listen(page: Page, *, ms: int, louder_than: float = 0.0) -> None:
+    """Begin to listen to what the page plays. What comes from now on is not missed, however slow the machine is.
+
+    Args:
+        ms: For so long, from when it is `louder_than` on.
+    """
+    await page.evaluate(f"(asked) => {{ window.loudest = ({_LOUDEST})(asked) }}", [ms, louder_than])
+
+
+async def heard(page: Page) -> dict[str, float]:
+    """The loudest moment since `listen`: its root mean square (`rms`) and its pitch (`hz`)."""
+    async with asyncio.timeout(DEADLINE_S):
+        loudest: dict[str, float] = await page.evaluate("window.loudest")
+    return loudest
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class Site:
     @asynccontextmanager
     async def sits(self, player: str, *, ticket: str = "") -> AsyncIterator[ClientConnection]:
         url = f"ws://localhost:{self.port}/ws?player={player}" + (f"&ticket={ticket}" if ticket else "")
-        async with connect(url, origin=self.origin) as socket:  # type: ignore[arg-type]
+        async with connect(url, origin=self.origin, open_timeout=DEADLINE_S) as socket:  # type: ignore[arg-type]
             yield socket
 
     async def offer(self, player: str, sdp: str, **more: str) -> httpx.Response:
@@ -53,7 +53,7 @@ class Site:
 async def a_site() -> AsyncIterator[Site]:
     """A served twin table. In the end everyone has left it and nothing listens to it any more."""
     table = TwinTable()
-    async with served(table) as url, httpx.AsyncClient(base_url=url) as http:
+    async with served(table) as url, httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:
         http.headers["Origin"] = url
         yield Site(table, url, http)
     await table.close()
