@@ -35,6 +35,7 @@ from glyphoxa.speech.sentences import Splitter
 REPLY = "That much I know. Ask the others, friend."
 MS_PER_CHARACTER = 25
 PARTIAL_EVERY_MS = 300
+MS_PER_WORD = 200
 STARTS_WITHIN_S = 30
 STOPS_WITHIN_S = 5
 
@@ -128,16 +129,15 @@ class KnowingDeepgram(LocalServer):
         async for message in socket:
             if message.type is WSMsgType.BINARY:
                 if listening.take(message.data):
-                    await socket.send_json(results(listening.words(), is_final=False))
+                    await socket.send_json(listening.results(is_final=False))
             elif message.type is WSMsgType.TEXT:
                 kind = json.loads(message.data)["type"]
                 if kind == "CloseStream":
                     break
                 if kind == "Finalize":
-                    words = listening.words()
-                    listening.confirm(len(words))
+                    final = listening.results(is_final=True)
                     await wait_ms(self._final_ms)
-                    await socket.send_json(results(words, is_final=True))
+                    await socket.send_json(final)
         await socket.close()
         return socket
 
@@ -150,6 +150,8 @@ class Listening:
         self._recorded: Recorded | None = None
         self._heard_ms = 0
         self._confirmed = 0
+        self._all_ms = 0
+        self._confirmed_ms = 0
 
     def take(self, sound: bytes) -> bool:
         """True when it is time for a partial transcript."""
@@ -157,23 +159,34 @@ class Listening:
         if begins is not None:
             self._recorded, self._heard_ms, self._confirmed = begins, 0, 0
         self._heard_ms += CHUNK_MS
+        self._all_ms += CHUNK_MS
         return self._heard_ms % PARTIAL_EVERY_MS == 0 and bool(self.words())
 
     def words(self) -> list[str]:
         """What has been said and is not confirmed yet."""
         return self._recorded.words_until(self._heard_ms)[self._confirmed :] if self._recorded is not None else []
 
-    def confirm(self, n_words: int) -> None:
-        self._confirmed += n_words
+    def results(self, *, is_final: bool) -> dict[str, Any]:
+        """A message of Nova's with those words. What is final is confirmed by it."""
+        words, spoken_ms = self.words(), self._all_ms - self._heard_ms + MS_PER_WORD * self._confirmed
+        from_ms = self._confirmed_ms
+        if is_final:
+            self._confirmed += len(words)
+            self._confirmed_ms = self._all_ms
+        return results(words, is_final=is_final, from_ms=from_ms, to_ms=self._all_ms, spoken_ms=spoken_ms)
 
 
-def results(words: Sequence[str], *, is_final: bool) -> dict[str, Any]:
-    """A message of Nova's."""
+def results(words: Sequence[str], *, is_final: bool, from_ms: int, to_ms: int, spoken_ms: int) -> dict[str, Any]:
+    """A message of Nova's. Times since the connection was opened.
+
+    Args:
+        spoken_ms: About when the first word begins.
+    """
     return {
         "type": "Results",
         "channel_index": [0, 1],
-        "duration": 0.2 * len(words),
-        "start": 0.0,
+        "duration": (to_ms - from_ms) / 1_000,
+        "start": from_ms / 1_000,
         "is_final": is_final,
         "speech_final": is_final,
         "from_finalize": is_final,
@@ -186,8 +199,8 @@ def results(words: Sequence[str], *, is_final: bool) -> dict[str, Any]:
                         {
                             "word": word.casefold(),
                             "punctuated_word": word,
-                            "start": 0.2 * n,
-                            "end": 0.2 * n + 0.2,
+                            "start": (spoken_ms + MS_PER_WORD * n) / 1_000,
+                            "end": (spoken_ms + MS_PER_WORD * (n + 1)) / 1_000,
                             "confidence": 0.98,
                         }
                         for n, word in enumerate(words)
