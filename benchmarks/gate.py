@@ -36,7 +36,7 @@ from glyphoxa.context.ports import HotContext
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.observability import log
-from glyphoxa.speech.gazetteer import Gazetteer
+from glyphoxa.speech.names.gazetteer import Gazetteer
 
 BASELINE = Path(__file__).parent / "baseline.json"
 FIRST_AUDIO = "first_audio"

@@ -44,8 +44,8 @@ from glyphoxa.bootstrap.hints import Hints
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.expectation import Expectation
-from glyphoxa.speech.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.speech.names.expectation import Expectation
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
 
 DEMO = Path(__file__).resolve().parents[1] / "demo"
 SIZES = (20, 40, 60, 100)

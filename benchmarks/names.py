@@ -20,9 +20,9 @@ from time import perf_counter_ns
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.correction import Algorithm, Corrected, Corrector
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.words import fold
+from glyphoxa.speech.correction.corrector import Algorithm, Corrected, Corrector
+from glyphoxa.speech.language.words import fold
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 OWN = Path(__file__).parent / "data" / "names"
 

@@ -38,11 +38,11 @@ from benchmarks.spoken_names_pairs import wrong_forms
 from benchmarks.spoken_names_set import SPLITS, Split, heard_path, read_heard, read_names, read_sentences, settings_in
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.correction import Corrector
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.learning import AlreadyTaken, Step, changes_something, standings
-from glyphoxa.speech.words import fold
-from glyphoxa.speech.wrong_forms import Uses, as_heard, objection, warning
+from glyphoxa.speech.correction.corrector import Corrector
+from glyphoxa.speech.language.words import fold
+from glyphoxa.speech.learning.history import AlreadyTaken, Step, changes_something, standings
+from glyphoxa.speech.learning.wrong_forms import Uses, as_heard, objection, warning
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 _SESSIONS = 8
 

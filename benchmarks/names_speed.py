@@ -23,9 +23,9 @@ from benchmarks.names import percentile, read_lines
 from benchmarks.spoken_names_set import HERE, read_names
 from benchmarks.turn_cost import many_names
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.correction import Corrector
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.vocabulary import vocabulary_of
+from glyphoxa.speech.correction.corrector import Corrector
+from glyphoxa.speech.language.vocabulary import vocabulary_of
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 _WARM_UP = 50
 

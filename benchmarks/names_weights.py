@@ -1,4 +1,4 @@
-"""The weights of `glyphoxa.speech.evidence`, fitted anew: a logistic regression on what was really heard.
+"""The weights of `glyphoxa.speech.correction.evidence`, fitted anew: a logistic regression on what was really heard.
 
     python -m benchmarks.names_weights --clean TALK.txt [--split tune] [--share 0.35]
 
@@ -37,10 +37,10 @@ from benchmarks.spoken_names_set import (
     read_sentences,
 )
 from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.speech.evidence import WEIGHTS, Likeness, Look, Standing, Window
-from glyphoxa.speech.gazetteer import Gazetteer, Name
-from glyphoxa.speech.windows import SHORTEST, Reader
-from glyphoxa.speech.words import words
+from glyphoxa.speech.correction.evidence import WEIGHTS, Likeness, Look, Standing, Window
+from glyphoxa.speech.correction.windows import SHORTEST, Reader
+from glyphoxa.speech.language.words import words
+from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 
 _WIDEST = 6
 _OVERLAPPING = 0.2
@@ -134,7 +134,7 @@ def labelled(
 
 
 def features(window: Window, likeness: Likeness, name: Name, margin: float) -> dict[str, float]:
-    """What `glyphoxa.speech.evidence` multiplies with its weights."""
+    """What `glyphoxa.speech.correction.evidence` multiplies with its weights."""
     is_ordinary, confidence = window.look is Look.ORDINARY, window.confidence
     found = {
         "bias": 1.0,

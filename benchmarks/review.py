@@ -33,13 +33,13 @@ from glyphoxa.bootstrap.local_models import QWEN
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.llm.structured import StructuredLlm, Unparseable
-from glyphoxa.speech.correction import Corrector
-from glyphoxa.speech.doubt import Span
-from glyphoxa.speech.edits import applied, declared_in, verified
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.likely_names import LikelyNames
-from glyphoxa.speech.second_look import TEMPERATURE, second_look
-from glyphoxa.speech.words import fold, words
+from glyphoxa.speech.correction.corrector import Corrector
+from glyphoxa.speech.language.words import fold, words
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.review.doubt import Span
+from glyphoxa.speech.review.edits import applied, declared_in, verified
+from glyphoxa.speech.review.likely_names import LikelyNames
+from glyphoxa.speech.review.question import TEMPERATURE, second_look
 
 CARRIERS = (
     "so what did {} say when you asked about the road",

@@ -39,8 +39,8 @@ from benchmarks.spoken_names_set import (
 )
 from glyphoxa.domain.errors import GlyphoxaError, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.correction import Algorithm, Corrected, Corrector
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.correction.corrector import Algorithm, Corrected, Corrector
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 
 @dataclass(slots=True)

@@ -23,8 +23,8 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import EntityId, PlayerId
-from glyphoxa.speech.correction import Corrected
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.correction.corrector import Corrected
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.turns.address import Addressing
 
 ROUNDS = 12

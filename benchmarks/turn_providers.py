@@ -30,7 +30,7 @@ from benchmarks.servers.local import LocalServer, tone, wait_ms
 from benchmarks.servers.openai import SPEECH_RATE_HZ, OpenAiServer, Pace, Reply
 from benchmarks.turn_recordings import CHUNK_BYTES, CHUNK_MS, Recorded, read_recorded
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.speech.sentences import Splitter
+from glyphoxa.speech.language.sentences import Splitter
 
 REPLY = "That much I know. Ask the others, friend."
 MS_PER_CHARACTER = 25

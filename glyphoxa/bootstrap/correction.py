@@ -18,8 +18,8 @@ from glyphoxa.memory.ports import TranscriptLog
 from glyphoxa.memory.recorder import Recorder
 from glyphoxa.memory.reviser import Asking, OnProof, Reviser
 from glyphoxa.npc.actor import GetReady, NpcActor, Revise
-from glyphoxa.speech.correction import Corrected
-from glyphoxa.speech.gazetteer import Gazetteer
+from glyphoxa.speech.correction.corrector import Corrected
+from glyphoxa.speech.names.gazetteer import Gazetteer
 
 LOCAL_NAMES = 16
 LOCAL_DEADLINE_MS = 60_000

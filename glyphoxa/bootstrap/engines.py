@@ -24,7 +24,7 @@ from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.tools import MemoryTools
-from glyphoxa.speech.correction import Corrected
+from glyphoxa.speech.correction.corrector import Corrected
 
 GROUP = "glyphoxa.pipelines"
 

@@ -1,4 +1,4 @@
-"""What the recognisers of a running table are told to listen for: `glyphoxa.speech.expectation`, kept with the events.
+"""What the recognisers of a running table are told to listen for: an `Expectation` that is kept with the events.
 
 Watches the table like anybody else: the names of a new scene, of what is said by whomever and of what had to be put
 right change what is expected, and the ears are told when names come or go. The same knowledge says what is near, and so
@@ -13,9 +13,9 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.speech.expectation import Expectation
-from glyphoxa.speech.gazetteer import Gazetteer
-from glyphoxa.speech.learning import LearnedName
+from glyphoxa.speech.learning.history import LearnedName
+from glyphoxa.speech.names.expectation import Expectation
+from glyphoxa.speech.names.gazetteer import Gazetteer
 
 LATELY_MS = 300_000
 """What was named so long ago is near."""
@@ -71,7 +71,7 @@ class Hints:
                 pass
 
     def names_are(self, names: Gazetteer) -> None:
-        """The knowledge graph has changed. A listener for `glyphoxa.speech.name_book.NameBook`."""
+        """The knowledge graph has changed. A listener for `glyphoxa.speech.names.book.NameBook`."""
         self._names = names
         self._expectation.names_are(names)
         if self._scene is not None:

@@ -32,11 +32,11 @@ from glyphoxa.domain.ids import EntityId, PlayerId
 from glyphoxa.domain.utterance import HeardWord, Utterance
 from glyphoxa.memory.learned_names import LearningFromTalk, NameLearning
 from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed
-from glyphoxa.speech.calls import find_calls
-from glyphoxa.speech.correction import Corrected, Corrector
-from glyphoxa.speech.gazetteer import Gazetteer, Name, entries_of
-from glyphoxa.speech.keywords import KeywordSpotter, Spotted
-from glyphoxa.speech.name_book import NameBook, NamesListener
+from glyphoxa.speech.correction.corrector import Corrected, Corrector
+from glyphoxa.speech.names.book import NameBook, NamesListener
+from glyphoxa.speech.names.calls import find_calls
+from glyphoxa.speech.names.gazetteer import Gazetteer, Name, entries_of
+from glyphoxa.speech.names.keywords import KeywordSpotter, Spotted
 from glyphoxa.turns.address import Mention
 
 

@@ -20,11 +20,11 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports import KnowledgeGraph, PastTalk
-from glyphoxa.speech.keywords import Spotted
+from glyphoxa.speech.names.keywords import Spotted
 
 
 class Spotter(Protocol):
-    """See `glyphoxa.speech.keywords.KeywordSpotter`."""
+    """See `glyphoxa.speech.names.keywords.KeywordSpotter`."""
 
     def spot(self, partial_text: str, /) -> Spotted: ...
 

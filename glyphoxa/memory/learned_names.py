@@ -11,10 +11,9 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.ports import LearnedNames
-from glyphoxa.speech.gazetteer import Gazetteer
-from glyphoxa.speech.learning import ENOUGH_OF_ORDINARY_WORDS, AlreadyTaken, Happened, LearnedName, Step
-from glyphoxa.speech.spelled_out import SpelledOut
-from glyphoxa.speech.wrong_forms import (
+from glyphoxa.speech.learning.history import ENOUGH_OF_ORDINARY_WORDS, AlreadyTaken, Happened, LearnedName, Step
+from glyphoxa.speech.learning.spelled_out import SpelledOut
+from glyphoxa.speech.learning.wrong_forms import (
     Proof,
     Uses,
     as_heard,
@@ -24,6 +23,7 @@ from glyphoxa.speech.wrong_forms import (
     too_short_or_long,
     warning,
 )
+from glyphoxa.speech.names.gazetteer import Gazetteer
 
 _MOST_SHOWN = 60
 

@@ -11,9 +11,9 @@ from loguru import logger
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.memory.ports import LearnedNames
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.name_book import NameBook
-from glyphoxa.speech.wrong_forms import with_stored
+from glyphoxa.speech.learning.wrong_forms import with_stored
+from glyphoxa.speech.names.book import NameBook
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 _ONE_BY_ONE = 20
 """More changes at once are a new index, which is made beside the table's own thread."""

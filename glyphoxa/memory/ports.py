@@ -9,9 +9,9 @@ from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.turn import Recalled, TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.speech.gazetteer import Entry
-from glyphoxa.speech.learning import Happened, LearnedName, Step
-from glyphoxa.speech.wrong_forms import Uses
+from glyphoxa.speech.learning.history import Happened, LearnedName, Step
+from glyphoxa.speech.learning.wrong_forms import Uses
+from glyphoxa.speech.names.gazetteer import Entry
 
 
 class TranscriptLog(Protocol):
@@ -86,7 +86,7 @@ class KnowledgeGraph(Protocol):
 
 
 class LearnedNames(Protocol):
-    """Wrong forms of names and what was found out about them. Append-only: see `glyphoxa.speech.learning`."""
+    """Wrong forms of names and what was found out about them. Append-only: see `glyphoxa.speech.learning.history`."""
 
     async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
         """The names in the graph (all, or of these entities) with the wrong forms that are active; people first."""

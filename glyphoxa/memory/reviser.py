@@ -28,12 +28,12 @@ from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.llm.structured import StructuredLlm, Unparseable
 from glyphoxa.memory.ports import TranscriptLog
-from glyphoxa.speech.correction import Corrected
-from glyphoxa.speech.doubt import LOW_CONFIDENCE, Span, doubtful_spans
-from glyphoxa.speech.edits import Edit, applied, declared_in, onto_raw, verified
-from glyphoxa.speech.gazetteer import Gazetteer
-from glyphoxa.speech.likely_names import MOST_NAMES, LikelyNames
-from glyphoxa.speech.second_look import TEMPERATURE, second_look
+from glyphoxa.speech.correction.corrector import Corrected
+from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.speech.review.doubt import LOW_CONFIDENCE, Span, doubtful_spans
+from glyphoxa.speech.review.edits import Edit, applied, declared_in, onto_raw, verified
+from glyphoxa.speech.review.likely_names import MOST_NAMES, LikelyNames
+from glyphoxa.speech.review.question import TEMPERATURE, second_look
 
 OnProof = Callable[[str, str, Utterance], None]
 """Told of words that were found to be a name: what was heard, the name, where (as it is now)."""
@@ -84,7 +84,7 @@ class Reviser:
 
     Args:
         gazetteer: The campaign's names as they are now: they change while it is played.
-        correct: The stage by sound (`glyphoxa.speech.correction`); None leaves it out.
+        correct: The stage by sound (`glyphoxa.speech.correction.corrector`); None leaves it out.
         transcribed: NPCs whose words are what a speech-to-speech provider wrote down: no ear has corrected them.
             What another NPC says is the model's own text and is left alone.
         asking: None: no language model is asked.

@@ -18,7 +18,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.judgement.safety import SafetyFilter
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.table import Ear
-from glyphoxa.speech.sentences import Splitter
+from glyphoxa.speech.language.sentences import Splitter
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import Host
 from glyphoxa_pipelines.parts import EarParts, Expects, MouthParts, Pauses

@@ -1,7 +1,7 @@
 """A mouth whose model speaks by itself: memory, then a speech-to-speech session.
 
 Such a model is told of no names to expect: its own ear takes no list of them (R-167, R-197). What the players said
-comes from their ears all the same, and those are told; see `glyphoxa.speech.expectation`.
+comes from their ears all the same, and those are told; see `glyphoxa.speech.names.expectation`.
 """
 
 from __future__ import annotations

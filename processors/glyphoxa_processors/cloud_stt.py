@@ -31,7 +31,7 @@ def make_stt(
 ) -> STTService:
     """A recogniser for one ear. Names: `deepgram-nova`, `deepgram-flux`.
 
-    `keyterms` must already be packed to what the provider takes (`glyphoxa.speech.keyterms`). They change later
+    `keyterms` must already be packed to what the provider takes (`glyphoxa.speech.names.keyterms`). They change later
     with `keyterms_frame`.
 
     Raises:

@@ -10,7 +10,7 @@ from deepgram.listen.v1.types import ListenV1Results
 from pipecat.frames.frames import EagerTranscriptionFrame, Frame, InterimTranscriptionFrame, TranscriptionFrame
 
 from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.speech.alignment import SpokenWord, placed
+from glyphoxa.speech.language.alignment import SpokenWord, placed
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import Store
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.speech.alignment import words_of_text
+from glyphoxa.speech.language.alignment import words_of_text
 from glyphoxa_pipelines import ear
 from glyphoxa_pipelines.parts import Pauses
 from glyphoxa_processors.recogniser import Pcm

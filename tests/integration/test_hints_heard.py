@@ -16,8 +16,8 @@ from glyphoxa.adapters.weights.store import Store
 from glyphoxa.bootstrap.hints import Hints
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.expectation import Expectation
-from glyphoxa.speech.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.speech.names.expectation import Expectation
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
 
 pytestmark = pytest.mark.models
 

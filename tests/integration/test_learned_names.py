@@ -20,11 +20,11 @@ from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.memory.learned_names import LearningFromTalk, NameLearning
 from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed
-from glyphoxa.speech.correction import Corrector
-from glyphoxa.speech.gazetteer import Gazetteer, entries_of
-from glyphoxa.speech.learning import AlreadyTaken, Step
-from glyphoxa.speech.name_book import NameBook
-from glyphoxa.speech.wrong_forms import Proof
+from glyphoxa.speech.correction.corrector import Corrector
+from glyphoxa.speech.learning.history import AlreadyTaken, Step
+from glyphoxa.speech.learning.wrong_forms import Proof
+from glyphoxa.speech.names.book import NameBook
+from glyphoxa.speech.names.gazetteer import Gazetteer, entries_of
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.postgres import TEST_SETTINGS

@@ -29,9 +29,9 @@ from glyphoxa.memory.recorder import Recorder
 from glyphoxa.memory.reviser import Asking
 from glyphoxa.memory.spool import Spool
 from glyphoxa.npc.actor import GetReady, NpcActor, Revise
-from glyphoxa.speech.correction import Corrector
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.words import words
+from glyphoxa.speech.correction.corrector import Corrector
+from glyphoxa.speech.language.words import words
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from tests.support.builders import INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.patience import DEADLINE_MS

@@ -25,7 +25,7 @@ from glyphoxa.domain.ids import PlayerId, SessionId, TurnId
 from glyphoxa.domain.utterance import HeardWord, Utterance
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.table import Ear
-from glyphoxa.speech.words import words
+from glyphoxa.speech.language.words import words
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_S
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.utterance import Correction, HeardWord
-from glyphoxa.speech.alignment import SpokenWord, placed, words_of_text
+from glyphoxa.speech.language.alignment import SpokenWord, placed, words_of_text
 
 
 def heard(text: str, *confidences: float) -> tuple[HeardWord, ...]:

@@ -6,9 +6,9 @@ import pytest
 
 from benchmarks.review import Case, Outcome, cases_of, figures
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.correction import Corrector
-from glyphoxa.speech.doubt import Span
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.correction.corrector import Corrector
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.review.doubt import Span
 
 CORRECTOR = Corrector(Gazetteer.build([Entry("Eldrinax", EntityId("e"))]))
 GARBLE = Case("ask older knacks now", Span(4, 16), "ask Eldrinax now", is_clean=False)

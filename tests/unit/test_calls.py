@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.calls import find_calls
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.calls import find_calls
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 
 def people(*names: str, language: str = "en") -> Gazetteer:

@@ -5,8 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.correction import Corrected, Corrector
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.correction.corrector import Corrected, Corrector
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 NAMES = (
     "Eldrinax", "Ironhold", "Grimjaw", "Tower of Whispers", "Bart", "Greta", "Glabbagool", "Vukradin", "Zhentarim",

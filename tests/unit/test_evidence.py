@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.speech.correction import Corrector
-from glyphoxa.speech.evidence import probability
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.words import words
+from glyphoxa.speech.correction.corrector import Corrector
+from glyphoxa.speech.correction.evidence import probability
+from glyphoxa.speech.language.words import words
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 NAMES = ("Vaelis", "Glabbagool", "Thornwall", "Grimjaw", "Tower of Whispers", "Hope", "Will", "Dawn Bringer", "Marek")
 

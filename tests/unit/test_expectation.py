@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.expectation import Expectation
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.keyterms import MAX_TERMS, MAX_TOKENS, estimated_tokens
+from glyphoxa.speech.names.expectation import Expectation
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.keyterms import MAX_TERMS, MAX_TOKENS, estimated_tokens
 
 MINUTE = 60_000
 

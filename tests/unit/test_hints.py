@@ -5,9 +5,9 @@ from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.speech.gazetteer import Entry, Gazetteer, entries_of
-from glyphoxa.speech.learning import LearnedName, Standing, State
-from glyphoxa.speech.name_book import NameBook
+from glyphoxa.speech.learning.history import LearnedName, Standing, State
+from glyphoxa.speech.names.book import NameBook
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
 
 CROWD = tuple(Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200))
 PLACES = (Entity(EntityId("mill"), "location", "The Old Mill"), Entity(EntityId("hold"), "location", "Karrath Hold"))

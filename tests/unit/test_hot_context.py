@@ -11,8 +11,8 @@ import pytest
 from glyphoxa.context.assembly import Budgets, HotContextAssembly
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.keywords import KeywordSpotter
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.keywords import KeywordSpotter
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import GraphTwin, LogTwin
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.speech.keyterms import MAX_TERMS, MAX_TOKENS, estimated_tokens, oddness, pack, worth
-from glyphoxa.speech.vocabulary import vocabulary_of
+from glyphoxa.speech.language.vocabulary import vocabulary_of
+from glyphoxa.speech.names.keyterms import MAX_TERMS, MAX_TOKENS, estimated_tokens, oddness, pack, worth
 
 
 @given(st.lists(st.text("abc'é -", max_size=40)))

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.keywords import KeywordSpotter, Spotted
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.keywords import KeywordSpotter, Spotted
 
 ENTRIES = (
     Entry("Eldrinax", EntityId("mage")),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.speech.learning import (
+from glyphoxa.speech.learning.history import (
     AlreadyTaken,
     Standing,
     Step,

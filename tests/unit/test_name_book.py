@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.name_book import NameBook
-from glyphoxa.speech.words import fold
+from glyphoxa.speech.language.words import fold
+from glyphoxa.speech.names.book import NameBook
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 MAREK = Entry("Marek", EntityId("marek"), "npc")
 GRIMJAW = Entry("Grimjaw", EntityId("grimjaw"), "npc")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.gazetteer import Entry, Gazetteer, Name
-from glyphoxa.speech.name_index import LONGEST, SHORTEST, NameIndex
-from glyphoxa.speech.words import fold
+from glyphoxa.speech.language.words import fold
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, Name
+from glyphoxa.speech.names.index import LONGEST, SHORTEST, NameIndex
 
 OWN = Path(__file__).parents[2] / "benchmarks" / "data" / "names"
 _SYLLABLES = ("ka", "dor", "el", "bri", "thal", "gor", "mun", "ix", "va", "shae", "lin", "wick", "rok", "nar", "ost")

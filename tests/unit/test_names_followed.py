@@ -10,8 +10,8 @@ import pytest
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.name_book import NameBook
+from glyphoxa.speech.names.book import NameBook
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 FILE = [Entry("Grimjaw", EntityId("g"), "npc"), Entry("Ironhold", EntityId("i"), "location")]
 

@@ -18,9 +18,9 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import Correction, HeardWord, Utterance
 from glyphoxa.llm.structured import Unparseable
 from glyphoxa.memory.reviser import Asking, Reviser
-from glyphoxa.speech.correction import Corrected
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.words import words
+from glyphoxa.speech.correction.corrector import Corrected
+from glyphoxa.speech.language.words import words
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.virtual_time import run_in_virtual_time

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import Correction, HeardWord
-from glyphoxa.speech.doubt import Span, doubtful_spans
-from glyphoxa.speech.edits import Declared, applied, declared_in, onto_raw, verified
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.likely_names import LikelyNames
-from glyphoxa.speech.second_look import second_look
-from glyphoxa.speech.words import words
+from glyphoxa.speech.language.words import words
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.review.doubt import Span, doubtful_spans
+from glyphoxa.speech.review.edits import Declared, applied, declared_in, onto_raw, verified
+from glyphoxa.speech.review.likely_names import LikelyNames
+from glyphoxa.speech.review.question import second_look
 
 NAMES = ("Eldrinax", "Ironhold", "Grimjaw", "Tower of Whispers", "Hope", "Vex'ahlia", "Bluecrab Inn")
 GAZETTEER = Gazetteer.build([Entry(name, EntityId(name)) for name in NAMES])

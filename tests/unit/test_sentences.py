@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.speech.sentences import Splitter
+from glyphoxa.speech.language.sentences import Splitter
 
 
 def pieces(text: str, *, chunk: int = 1) -> list[str]:

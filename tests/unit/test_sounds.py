@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from glyphoxa.speech.sounds import sounder_for
-from glyphoxa.speech.words import fold
+from glyphoxa.speech.language.sounds import sounder_for
+from glyphoxa.speech.language.words import fold
 
 sound = sounder_for("en")
 german = sounder_for("de")

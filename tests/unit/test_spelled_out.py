@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.utterance import Correction, HeardWord, Utterance
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.spelled_out import SpelledOut
-from glyphoxa.speech.wrong_forms import Proof
+from glyphoxa.speech.learning.spelled_out import SpelledOut
+from glyphoxa.speech.learning.wrong_forms import Proof
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from tests.support.builders import an_utterance
 
 NAMES = Gazetteer.build(

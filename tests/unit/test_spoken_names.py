@@ -30,8 +30,8 @@ from benchmarks.spoken_names_set import (
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import Correction
-from glyphoxa.speech.correction import Corrected
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.correction.corrector import Corrected
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 ONE_VOICE = Voices({"heart": 1})
 GAZETTEER = Gazetteer.build(

@@ -11,7 +11,7 @@ from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.gazetteer import Entry
+from glyphoxa.speech.names.gazetteer import Entry
 from tests.support.builders import BRAN, SMITH, TAMSIN, a_campaign, a_draft, an_utterance
 
 SAID = "so we asked quibble worth and iron jaw"

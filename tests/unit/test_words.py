@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.speech.words import fold, words
+from glyphoxa.speech.language.words import fold, words
 
 
 def folded(text: str) -> list[str]:

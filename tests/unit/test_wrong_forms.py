@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import Correction
-from glyphoxa.speech.correction import Corrector
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.words import fold
-from glyphoxa.speech.wrong_forms import Uses, as_heard, is_ordinary, objection, proofs_of, warning, with_stored
+from glyphoxa.speech.correction.corrector import Corrector
+from glyphoxa.speech.language.words import fold
+from glyphoxa.speech.learning.wrong_forms import Uses, as_heard, is_ordinary, objection, proofs_of, warning, with_stored
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from tests.support.builders import an_utterance
 
 DATA = Path(__file__).parents[2] / "benchmarks" / "data" / "names"

@@ -11,8 +11,8 @@ import asyncpg
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
-from glyphoxa.speech.gazetteer import Entry
-from glyphoxa.speech.learning import (
+from glyphoxa.speech.language.words import fold, words
+from glyphoxa.speech.learning.history import (
     Happened,
     LearnedName,
     Standing,
@@ -21,8 +21,8 @@ from glyphoxa.speech.learning import (
     latest_decision,
     standings,
 )
-from glyphoxa.speech.words import fold, words
-from glyphoxa.speech.wrong_forms import Uses, as_heard
+from glyphoxa.speech.learning.wrong_forms import Uses, as_heard
+from glyphoxa.speech.names.gazetteer import Entry
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.database import Connection

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from glyphoxa.domain.utterance import Correction
-from glyphoxa.speech.doubt import Span
-from glyphoxa.speech.gazetteer import Gazetteer, Name
-from glyphoxa.speech.likely_names import LikelyNames
-from glyphoxa.speech.words import fold, words
+from glyphoxa.speech.language.words import fold, words
+from glyphoxa.speech.names.gazetteer import Gazetteer, Name
+from glyphoxa.speech.review.doubt import Span
+from glyphoxa.speech.review.likely_names import LikelyNames
 
 _MOST_STEPS = 400_000
 _LONGEST_REASON = 120

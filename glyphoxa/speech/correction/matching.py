@@ -9,12 +9,20 @@ from functools import lru_cache
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.speech.evidence import Likeness, Look, Standing, best_possible, log_odds_of, probability, weight_of
-from glyphoxa.speech.gazetteer import Gazetteer, Name
-from glyphoxa.speech.scheduling import Match, best_without_overlap
-from glyphoxa.speech.spelling import is_certain, spelled
-from glyphoxa.speech.windows import SHORTEST, Reader, Transcript
-from glyphoxa.speech.words import Word
+from glyphoxa.speech.correction.evidence import (
+    Likeness,
+    Look,
+    Standing,
+    best_possible,
+    log_odds_of,
+    probability,
+    weight_of,
+)
+from glyphoxa.speech.correction.scheduling import Match, best_without_overlap
+from glyphoxa.speech.correction.spelled import is_certain, spelled
+from glyphoxa.speech.correction.windows import SHORTEST, Reader, Transcript
+from glyphoxa.speech.language.words import Word
+from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 
 _LEAST_LENGTH_RATIO = 0.6
 _LEAST_OVERALL = 0.45
@@ -24,7 +32,7 @@ _LEAST_OF_A_PART = 0.45
 _BEST_POSSIBLE = best_possible()
 _MOST_CANDIDATES = 6
 _SHARED = ((13.0, 0.45), (11.0, 0.3), (-math.inf, 0.15))
-"""How much of what was heard a name must share (`glyphoxa.speech.name_index`), by the log-odds it is to bring. Names
+"""How much of what was heard a name must share (`glyphoxa.speech.names.index`), by the log-odds it is to bring. Names
 with less never had enough, on the spoken names."""
 _REMEMBERED = 8192
 _WITHOUT_WORDS = 1.5

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glyphoxa.domain.utterance import CorrectionStage
-from glyphoxa.speech.gazetteer import Name
+from glyphoxa.speech.names.gazetteer import Name
 
 
 @dataclass(frozen=True, slots=True)

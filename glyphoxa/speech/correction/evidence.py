@@ -19,7 +19,7 @@ from enum import Enum
 
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
-from glyphoxa.speech.naming import Name
+from glyphoxa.speech.names.naming import Name
 
 
 class Standing(Enum):
@@ -152,7 +152,7 @@ class Likeness:
     """How alike two spellings are, each figure 0 to 1.
 
     Attributes:
-        sound: Levenshtein of how they sound, sign by sign; see `glyphoxa.speech.sounds`.
+        sound: Levenshtein of how they sound, sign by sign; see `glyphoxa.speech.language.sounds`.
         edits: Levenshtein of the letters.
         spelling: Jaro-Winkler of the letters.
         same_sound: They have a phonetic code in common.

@@ -10,10 +10,10 @@ from rapidfuzz import process
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.doubt import Span
-from glyphoxa.speech.gazetteer import Gazetteer, Name
-from glyphoxa.speech.phonetics import coder_for
-from glyphoxa.speech.words import fold, words
+from glyphoxa.speech.language.phonetics import coder_for
+from glyphoxa.speech.language.words import fold, words
+from glyphoxa.speech.names.gazetteer import Gazetteer, Name
+from glyphoxa.speech.review.doubt import Span
 
 LEAST_LIKENESS = 0.5
 LEAST_FOR_WORDS = 0.7

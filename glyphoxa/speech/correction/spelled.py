@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from glyphoxa.speech.evidence import SPELLED, weight_of
-from glyphoxa.speech.gazetteer import Gazetteer, Name
-from glyphoxa.speech.scheduling import Match
-from glyphoxa.speech.words import Word
+from glyphoxa.speech.correction.evidence import SPELLED, weight_of
+from glyphoxa.speech.correction.scheduling import Match
+from glyphoxa.speech.language.words import Word
+from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 
 _KINDS_OF_THINGS = frozenset(
     ("class", "concept", "creature", "item", "language", "monster", "people", "species", "spell")

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.words import fold
+from glyphoxa.speech.language.words import fold
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 NamesListener = Callable[[Gazetteer], None]
 

@@ -2,7 +2,7 @@
 
 Correction, keyword spotting, address detection and exact recall all look names up here. A gazetteer is immutable
 and may be read by many at once. When the knowledge graph changes, a new one takes its place, which shares with the
-old one all that did not change (see `glyphoxa.speech.name_book`): lookups need no lock, and a name more costs no
+old one all that did not change (see `glyphoxa.speech.names.book`): lookups need no lock, and a name more costs no
 rebuild. A gazetteer that grew name by name answers as one that was built from the same entries at once.
 """
 
@@ -18,12 +18,12 @@ from operator import attrgetter
 
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.name_index import NameIndex
-from glyphoxa.speech.naming import Entry, Name, NameKind, Speech, names_of
-from glyphoxa.speech.phonetics import Coder, coder_for
-from glyphoxa.speech.sounds import Sounder, sounder_for
-from glyphoxa.speech.vocabulary import Vocabulary, vocabulary_of
-from glyphoxa.speech.words import Word, words
+from glyphoxa.speech.language.phonetics import Coder, coder_for
+from glyphoxa.speech.language.sounds import Sounder, sounder_for
+from glyphoxa.speech.language.vocabulary import Vocabulary, vocabulary_of
+from glyphoxa.speech.language.words import Word, words
+from glyphoxa.speech.names.index import NameIndex
+from glyphoxa.speech.names.naming import Entry, Name, NameKind, Speech, names_of
 
 __all__ = ["Entry", "Gazetteer", "Mention", "Name", "NameKind", "entries_of"]
 
@@ -252,7 +252,7 @@ class Gazetteer:
         return tuple(dict.fromkeys(name for code in codes for name in self.by_code.get(code, ())))
 
     def alike(self, heard: str, codes: tuple[str, ...], *, limit: int, least_shared: float = 0.0) -> list[Name]:
-        """The names most alike by sound and spelling, best first. See `glyphoxa.speech.name_index`."""
+        """The names most alike by sound and spelling, best first. See `glyphoxa.speech.names.index`."""
         return self._index.alike(heard, codes, self.sounder, limit=limit, least_shared=least_shared)
 
     def glossary(self, *, limit: int = 60) -> str:

@@ -21,12 +21,12 @@ from typing import Literal
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import Correction, HeardWord
-from glyphoxa.speech.alignment import words_of_text
-from glyphoxa.speech.gazetteer import Gazetteer
-from glyphoxa.speech.matching import Matcher
-from glyphoxa.speech.plain_matching import PlainMatcher
-from glyphoxa.speech.scheduling import Match
-from glyphoxa.speech.words import Word, words
+from glyphoxa.speech.correction.documents import PlainMatcher
+from glyphoxa.speech.correction.matching import Matcher
+from glyphoxa.speech.correction.scheduling import Match
+from glyphoxa.speech.language.alignment import words_of_text
+from glyphoxa.speech.language.words import Word, words
+from glyphoxa.speech.names.gazetteer import Gazetteer
 
 Algorithm = Literal["shipped", "documents"]
 
@@ -49,7 +49,7 @@ class Corrector:
     """Corrects transcripts. One object may serve every ear at once: what it answers depends on the text alone.
 
     Args:
-        caution: Log-odds asked for beyond an even chance (see `glyphoxa.speech.evidence`).
+        caution: Log-odds asked for beyond an even chance (see `glyphoxa.speech.correction.evidence`).
         algorithm: "shipped", or "documents": the algorithm as it was first written down, which rewrites
             ordinary speech and is here to be measured against.
         phonetic_threshold: Of "documents": least Jaro-Winkler similarity of spellings that sound alike, 0 to 1.

@@ -16,10 +16,10 @@ from jellyfish import jaro_winkler_similarity
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.speech.gazetteer import Gazetteer, Name
-from glyphoxa.speech.phonetics import coder_for
-from glyphoxa.speech.scheduling import Match
-from glyphoxa.speech.words import Word
+from glyphoxa.speech.correction.scheduling import Match
+from glyphoxa.speech.language.phonetics import coder_for
+from glyphoxa.speech.language.words import Word
+from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 
 _CODE_LENGTH = 4
 

@@ -21,8 +21,8 @@ from typing import TypeVar
 import numpy as np
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
-from glyphoxa.speech.naming import Name
-from glyphoxa.speech.sounds import Sounder
+from glyphoxa.speech.language.sounds import Sounder
+from glyphoxa.speech.names.naming import Name
 
 SHORTEST = 4
 """Shorter names are like too much: they are known by their spelling alone."""
@@ -92,7 +92,7 @@ class NameIndex:
         Args:
             heard: Folded, without spaces.
             codes: Its phonetic codes; none where the language has no coder.
-            sounder: Writes out how it sounds; see `glyphoxa.speech.sounds`.
+            sounder: Writes out how it sounds; see `glyphoxa.speech.language.sounds`.
             least_shared: Of the features of what was heard, 0 to 1; a name that has fewer is not looked at.
         """
         candidates = self._looked_at(heard, codes, least_shared)

@@ -16,8 +16,8 @@ from itertools import chain
 from typing import NamedTuple, Protocol
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.keyterms import MAX_TERMS, MAX_TOKENS, estimated_tokens, oddness, pack, worth
-from glyphoxa.speech.vocabulary import Vocabulary
+from glyphoxa.speech.language.vocabulary import Vocabulary
+from glyphoxa.speech.names.keyterms import MAX_TERMS, MAX_TOKENS, estimated_tokens, oddness, pack, worth
 
 GLOSSARY_NAMES = 40
 GLOSSARY_TOKENS = 190
@@ -30,7 +30,7 @@ _ALSO_CALLED = 0.5
 
 
 class Name(Protocol):
-    """A way to name an entity. See `glyphoxa.speech.gazetteer.Name`."""
+    """A way to name an entity. See `glyphoxa.speech.names.gazetteer.Name`."""
 
     @property
     def text(self) -> str: ...
@@ -43,7 +43,7 @@ class Name(Protocol):
 
 
 class Names(Protocol):
-    """See `glyphoxa.speech.gazetteer.Gazetteer`. The order decides between names of the same worth."""
+    """See `glyphoxa.speech.names.gazetteer.Gazetteer`. The order decides between names of the same worth."""
 
     @property
     def names(self) -> Collection[Name]: ...

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.gazetteer import Gazetteer
-from glyphoxa.speech.phonetics import primary_language
-from glyphoxa.speech.words import words
+from glyphoxa.speech.language.phonetics import primary_language
+from glyphoxa.speech.language.words import words
+from glyphoxa.speech.names.gazetteer import Gazetteer
 
 _PAST: Mapping[str, tuple[str, ...]] = {
     "en": (

@@ -1,9 +1,9 @@
 """How a name sounds, written out so that an ordinary edit distance measures how far apart two sounds are.
 
-A code (see `glyphoxa.speech.phonetics`) says whether two words sound alike; this says how nearly. A consonant is
-three signs, its place, its manner and its voice, and a vowel is one. So "b" for "p" costs one edit, "b" for "s"
-three, another vowel one and a lost consonant three, and a compiled Levenshtein distance counts it all. Recognisers
-err just so: they keep the places of consonants and lose voicing and vowels ("Vukradin" -> "Fukrudin").
+A code (see `phonetics`) says whether two words sound alike; this says how nearly. A consonant is three signs, its
+place, its manner and its voice, and a vowel is one. So "b" for "p" costs one edit, "b" for "s" three, another vowel
+one and a lost consonant three, and a compiled Levenshtein distance counts it all. Recognisers err just so: they keep
+the places of consonants and lose voicing and vowels ("Vukradin" -> "Fukrudin").
 
 Letters become sounds by a table of spellings, longest first, which is rough on purpose: what is compared is never
 a transcription but two spellings of what was meant to be one name.
@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from string import ascii_lowercase
 
-from glyphoxa.speech.phonetics import primary_language
+from glyphoxa.speech.language.phonetics import primary_language
 
 Sounder = Callable[[str], str]
 """Folded letters to signs."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.gazetteer import Gazetteer, Name
-from glyphoxa.speech.words import Word, words
+from glyphoxa.speech.language.words import Word, words
+from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 
 _OPENERS = frozenset(
     {"hey", "hi", "hello", "oh", "so", "well", "and", "but", "now", "good", "morning", "evening", "day", "night"}

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from glyphoxa.domain.utterance import Correction, HeardWord
-from glyphoxa.speech.gazetteer import Gazetteer
-from glyphoxa.speech.words import Word, words
+from glyphoxa.speech.language.words import Word, words
+from glyphoxa.speech.names.gazetteer import Gazetteer
 
 LOW_CONFIDENCE = 0.50
 """Below this a word is doubtful (R-189)."""

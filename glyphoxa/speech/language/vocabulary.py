@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from glyphoxa.speech.phonetics import primary_language
+from glyphoxa.speech.language.phonetics import primary_language
 
 _ELONGATED = re.compile(r"(.)\1\1")
 _REPEATED = re.compile(r"(.{1,3}?)\1{2,}")
@@ -23,7 +23,7 @@ _ENDINGS = ("s", "es", "ed", "d", "ing", "er", "ers", "est", "ly", "y", "ish", "
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The ordinary words of a language. Words are given folded (see `glyphoxa.speech.words.fold`).
+    """The ordinary words of a language. Words are given folded (see `glyphoxa.speech.language.words.fold`).
 
     Attributes:
         stop: Words too common to carry a name: articles, pronouns, prepositions, auxiliaries.
@@ -86,7 +86,7 @@ def vocabulary_of(language: str) -> Vocabulary:
 
 def _sized(file: str) -> tuple[dict[str, int], dict[str, int]]:
     """Common words and proper names, each with the size of the smallest dictionary that lists it."""
-    packed = (files("glyphoxa.speech") / "data" / file).read_bytes()
+    packed = (files("glyphoxa.speech.language") / "data" / file).read_bytes()
     common: dict[str, int] = {}
     proper: dict[str, int] = {}
     for line in gzip.decompress(packed).decode("utf-8").splitlines():
@@ -100,5 +100,5 @@ def _sized(file: str) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _listed(file: str) -> list[str]:
-    text = (files("glyphoxa.speech") / "data" / file).read_text(encoding="ascii")
+    text = (files("glyphoxa.speech.language") / "data" / file).read_text(encoding="ascii")
     return [word for line in text.splitlines() if not line.startswith("#") for word in line.split()]

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.speech.gazetteer import Entry, Gazetteer, Name
-from glyphoxa.speech.learning import Witness
-from glyphoxa.speech.vocabulary import Vocabulary
-from glyphoxa.speech.words import Word, fold, words
+from glyphoxa.speech.language.vocabulary import Vocabulary
+from glyphoxa.speech.language.words import Word, fold, words
+from glyphoxa.speech.learning.history import Witness
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, Name
 
 _FEWEST_LETTERS = 3
 _MOST_WORDS = 8

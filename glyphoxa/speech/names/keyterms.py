@@ -1,7 +1,7 @@
 """Which names a recogniser is asked to expect, when it takes only so many.
 
 Deepgram takes about 100 key terms and 500 tokens in all; one more and it refuses the request. So what a name is worth
-is estimated here, and the list is packed, best first. Who keeps track of all that is `glyphoxa.speech.expectation`.
+is estimated here, and the list is packed, best first. Who keeps track of all that is `expectation`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from glyphoxa.speech.vocabulary import Vocabulary
+from glyphoxa.speech.language.vocabulary import Vocabulary
 
 MAX_TERMS = 100
 MAX_TOKENS = 500
@@ -34,7 +34,7 @@ def oddness(words: Sequence[str], vocabulary: Vocabulary) -> float:
     """How little of a name a recogniser knows already: 0 for dictionary words only, 1 for invented ones.
 
     Args:
-        words: Folded (see `glyphoxa.speech.words.fold`).
+        words: Folded (see `glyphoxa.speech.language.words.fold`).
     """
     if not words:
         return 0.0

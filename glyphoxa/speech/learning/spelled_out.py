@@ -23,10 +23,10 @@ from dataclasses import dataclass, field
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from glyphoxa.domain.utterance import HeardWord, Utterance
-from glyphoxa.speech.gazetteer import Gazetteer, Name
-from glyphoxa.speech.learning import Witness
-from glyphoxa.speech.words import Word, words
-from glyphoxa.speech.wrong_forms import Proof, as_heard, objection
+from glyphoxa.speech.language.words import Word, words
+from glyphoxa.speech.learning.history import Witness
+from glyphoxa.speech.learning.wrong_forms import Proof, as_heard, objection
+from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 
 _FEWEST_SPELLED = 3
 _UNSURE = 0.5

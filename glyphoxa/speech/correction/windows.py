@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.speech.evidence import Look, Standing, Window
-from glyphoxa.speech.vocabulary import ORDINARY, Vocabulary
-from glyphoxa.speech.words import Word
+from glyphoxa.speech.correction.evidence import Look, Standing, Window
+from glyphoxa.speech.language.vocabulary import ORDINARY, Vocabulary
+from glyphoxa.speech.language.words import Word
 
 SHORTEST = 4
 """Letters of the shortest run that is looked at: less is like too much."""

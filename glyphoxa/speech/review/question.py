@@ -1,7 +1,7 @@
 """What a language model is asked about the doubtful words of a transcript (R-186, R-192, R-193).
 
 The utterance is data: it stands between marks, in the last message, and whatever it says, only its marked words can
-change (see `glyphoxa.speech.edits`).
+change (see `glyphoxa.speech.review.edits`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from glyphoxa.speech.doubt import Span
-from glyphoxa.speech.words import words
+from glyphoxa.speech.language.words import words
+from glyphoxa.speech.review.doubt import Span
 
 TEMPERATURE = 0.1
 

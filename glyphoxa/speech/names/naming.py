@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.phonetics import Coder
-from glyphoxa.speech.sounds import Sounder
-from glyphoxa.speech.vocabulary import Vocabulary
-from glyphoxa.speech.words import Word, fold, words
+from glyphoxa.speech.language.phonetics import Coder
+from glyphoxa.speech.language.sounds import Sounder
+from glyphoxa.speech.language.vocabulary import Vocabulary
+from glyphoxa.speech.language.words import Word, fold, words
 
 NameKind = Literal["name", "alias", "short", "learned"]
 Rank = tuple[int, int, int]
@@ -61,7 +61,7 @@ class Name:
         joined: `text` folded, without spaces.
         words: Its words, folded.
         codes: The phonetic codes of `joined`; empty without a coder.
-        sound: How `joined` sounds, sign by sign; see `glyphoxa.speech.sounds`.
+        sound: How `joined` sounds, sign by sign; see `glyphoxa.speech.language.sounds`.
         is_ordinary: It is made of dictionary words only, so hearing them is no sign of the name.
         is_faint: It is made of stop words or a single letter ("It", "Will"): only a capital makes it a name.
         is_shared: A short form of several entities ("Fennimore" of two siblings): right to write, but nobody's.
