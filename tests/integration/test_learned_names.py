@@ -81,7 +81,7 @@ async def test_a_pair_is_active_once_it_was_proved_in_two_utterances(
     learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
     names = await the_names(learned)
-    [first] = await learning.prove([a_proof("Mellodracks", "u1")], names)
+    [first] = await learning.prove([a_proof("Finkeldrum", "u1")], names)
     [again] = await learning.prove([a_proof("mellodracks", "u1")], names)
     assert (first.standing.state, again.standing) == ("suggested", first.standing)
     [second] = await learning.prove([a_proof("Mello-dracks", "u2")], names)
@@ -91,10 +91,10 @@ async def test_a_pair_is_active_once_it_was_proved_in_two_utterances(
 
 async def test_a_rejected_pair_is_never_suggested_again(learned: PostgresLearnedNames, learning: NameLearning) -> None:
     names = await the_names(learned)
-    await learning.prove([a_proof("Mellodracks", f"u{n}") for n in range(3)], names)
-    await learning.reject("Mellodracks", ELDRINAX)
+    await learning.prove([a_proof("Finkeldrum", f"u{n}") for n in range(3)], names)
+    await learning.reject("Finkeldrum", ELDRINAX)
     n_events = len(await learned.history(CAMPAIGN))
-    await learning.prove([a_proof("Mellodracks", f"v{n}") for n in range(3)], names)
+    await learning.prove([a_proof("Finkeldrum", f"v{n}") for n in range(3)], names)
     assert [pair.standing.state for pair in await learned.standings(CAMPAIGN)] == ["rejected"]
     assert len(await learned.history(CAMPAIGN)) == n_events
     await learning.undo()
@@ -178,15 +178,15 @@ async def test_a_form_that_was_confirmed_for_another_name_is_not_overwritten_sil
     learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
     names = await the_names(learned)
-    await learning.confirm("Mellodracks", ELDRINAX, names)
-    with pytest.raises(InvalidInput, match="'Mellodracks' was confirmed for 'Eldrinax' before"):
-        await learning.confirm("Mellodracks", GRIMJAW, names)
+    await learning.confirm("Finkeldrum", ELDRINAX, names)
+    with pytest.raises(InvalidInput, match="'Finkeldrum' was confirmed for 'Eldrinax' before"):
+        await learning.confirm("Finkeldrum", GRIMJAW, names)
 
 
 async def test_of_two_dms_who_confirm_at_once_one_is_kept_and_the_other_told(learned: PostgresLearnedNames) -> None:
     outcomes = await asyncio.gather(
         *(
-            learned.record(CAMPAIGN, "Mellodracks", confirmed(entity, at_ms))
+            learned.record(CAMPAIGN, "Finkeldrum", confirmed(entity, at_ms))
             for at_ms, entity in enumerate([ELDRINAX, GRIMJAW] * 4)
         ),
         return_exceptions=True,
@@ -199,10 +199,10 @@ async def test_of_two_dms_who_confirm_at_once_one_is_kept_and_the_other_told(lea
 
 
 async def test_decisions_that_are_undone_at_once_are_undone_once_each(learned: PostgresLearnedNames) -> None:
-    for heard in ("Mellodracks", "Eldrin Acts", "Elder Max"):
+    for heard in ("Finkeldrum", "Eldrin Acts", "Elder Max"):
         await learned.record(CAMPAIGN, heard, confirmed(ELDRINAX))
     undone = await asyncio.gather(*(learned.undo(CAMPAIGN, at_ms=2_000) for _ in range(4)))
-    assert sorted(each.heard if each else "" for each in undone) == ["", "Elder Max", "Eldrin Acts", "Mellodracks"]
+    assert sorted(each.heard if each else "" for each in undone) == ["", "Elder Max", "Eldrin Acts", "Finkeldrum"]
     assert {pair.standing.state for pair in await learned.standings(CAMPAIGN)} == {"undone"}
 
 
@@ -210,8 +210,8 @@ async def test_the_history_says_who_did_what_when_and_why(
     learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
     names = await the_names(learned)
-    await learning.prove([a_proof("Mellodracks", "u1")], names)
-    await learning.reject("Mellodracks", ELDRINAX, why="that is a \0 tavern")
+    await learning.prove([a_proof("Finkeldrum", "u1")], names)
+    await learning.reject("Finkeldrum", ELDRINAX, why="that is a \0 tavern")
     latest, first = await learned.history(CAMPAIGN)
     assert (first.step.kind, first.step.by, first.step.utterance) == ("proved", "llm", "u1")
     assert (latest.step.kind, latest.step.by, latest.step.why) == ("rejected", "dm", "that is a  tavern")
@@ -220,9 +220,9 @@ async def test_the_history_says_who_did_what_when_and_why(
 
 async def test_one_campaign_learns_nothing_from_another(learned: PostgresLearnedNames, learning: NameLearning) -> None:
     """C-19"""
-    await learning.confirm("Mellodracks", ELDRINAX, await the_names(learned))
-    assert await corrected(learned, "Mellodracks!") == "Eldrinax!"
-    assert await corrected(learned, "Mellodracks!", OTHER) == "Mellodracks!"
+    await learning.confirm("Finkeldrum", ELDRINAX, await the_names(learned))
+    assert await corrected(learned, "Finkeldrum!") == "Eldrinax!"
+    assert await corrected(learned, "Finkeldrum!", OTHER) == "Finkeldrum!"
     assert await learned.standings(OTHER) == [] and await learned.history(OTHER) == []
     assert await learned.undo(OTHER, at_ms=1) is None
 
@@ -230,12 +230,12 @@ async def test_one_campaign_learns_nothing_from_another(learned: PostgresLearned
 async def test_a_name_that_left_and_came_back_is_still_known_by_its_wrong_forms(
     store: Store, learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
-    await learning.confirm("Mellodracks", ELDRINAX, await the_names(learned))
+    await learning.confirm("Finkeldrum", ELDRINAX, await the_names(learned))
     entities = tuple(entity for entity in a_campaign().entities if entity.id != ELDRINAX)
     await store.graph.load(replace(a_campaign(), entities=entities))
-    assert await corrected(learned, "Mellodracks") == "Mellodracks"
+    assert await corrected(learned, "Finkeldrum") == "Finkeldrum"
     await store.graph.load(a_campaign())
-    assert await corrected(learned, "Mellodracks") == "Eldrinax"
+    assert await corrected(learned, "Finkeldrum") == "Eldrinax"
 
 
 async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
@@ -245,9 +245,9 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
     names = await the_names(learned)
     async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
         assert await anext(changes) == NamesChanged(None)
-        await learned.record(OTHER, "Mellodracks", confirmed(ELDRINAX))
-        await learning.prove([a_proof("Mellodracks", "u1")], names)  # a suggestion changes nothing for who plays
-        await learning.confirm("Mellodracks", ELDRINAX, names)
+        await learned.record(OTHER, "Finkeldrum", confirmed(ELDRINAX))
+        await learning.prove([a_proof("Finkeldrum", "u1")], names)  # a suggestion changes nothing for who plays
+        await learning.confirm("Finkeldrum", ELDRINAX, names)
         assert await anext(changes) == NamesChanged(frozenset({ELDRINAX}))
         await store.graph.load(a_campaign())  # nothing is new in it
         new = Entity(EntityId("e-orla"), "npc", "Orla")
@@ -296,7 +296,7 @@ async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_cha
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE datname = current_database() AND query LIKE 'LISTEN%'"
             )
-        await learned.record(CAMPAIGN, "Mellodracks", confirmed(ELDRINAX))
+        await learned.record(CAMPAIGN, "Finkeldrum", confirmed(ELDRINAX))
         assert await anext(changes) == NamesChanged(None)
         await learned.record(CAMPAIGN, "Elder Max", confirmed(GRIMJAW))
         assert await anext(changes) == NamesChanged(frozenset({GRIMJAW}))
@@ -315,7 +315,7 @@ async def test_a_server_that_was_killed_is_listened_to_again_when_it_is_back(rea
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         assert await anext(changes) == NamesChanged(None)
-        await PostgresLearnedNames(store.database).record(CAMPAIGN, "Mellodracks", confirmed(ELDRINAX))
+        await PostgresLearnedNames(store.database).record(CAMPAIGN, "Finkeldrum", confirmed(ELDRINAX))
         assert await anext(changes) == NamesChanged(frozenset({ELDRINAX}))
 
 

@@ -34,8 +34,8 @@ def test_what_was_confirmed_after_one_session_is_right_in_the_next(
     """R-201"""
     figures = run(capsys, *files)
     assert (figures["sessions"], figures["mentions"], figures["seen_before"]) == (2, 6, [0, 50])
-    assert figures["recall"] == [0, 50] and figures["recall_without"] == [0, 0]
-    assert figures["later_recall"] == 50
+    assert figures["recall"] == [0, 75] and figures["recall_without"] == [0, 0]
+    assert figures["later_recall"] == 75
     assert figures["false_per_1000_words"] == 0
 
 
