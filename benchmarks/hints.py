@@ -34,7 +34,7 @@ from rapidfuzz.distance import Levenshtein
 from scipy.signal import resample_poly
 from tokenizers import Tokenizer
 
-from benchmarks.spoken_names_set import Sentence, read_names, read_sentences
+from benchmarks.spoken_names.dataset import Sentence, read_names, read_sentences
 from demo.script import read_evening
 from glyphoxa.adapters.audio.wav import read_recording
 from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine

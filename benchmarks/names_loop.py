@@ -34,8 +34,16 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 from benchmarks.names import OWN, Pair, entries_with, measure, read_lines, read_table
-from benchmarks.spoken_names_pairs import wrong_forms
-from benchmarks.spoken_names_set import SPLITS, Split, heard_path, read_heard, read_names, read_sentences, settings_in
+from benchmarks.spoken_names.dataset import (
+    SPLITS,
+    Split,
+    heard_path,
+    read_heard,
+    read_names,
+    read_sentences,
+    settings_in,
+)
+from benchmarks.spoken_names.pairs import wrong_forms
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.correction.corrector import Corrector

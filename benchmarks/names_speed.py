@@ -20,7 +20,7 @@ from itertools import islice
 from time import perf_counter_ns
 
 from benchmarks.names import percentile, read_lines
-from benchmarks.spoken_names_set import HERE, read_names
+from benchmarks.spoken_names.dataset import HERE, read_names
 from benchmarks.turn_cost import many_names
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.correction.corrector import Corrector

@@ -18,8 +18,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from benchmarks import names, names_loop, names_speed, spoken_names
-from benchmarks.spoken_names_set import HERE, settings_in
+from benchmarks import names, names_loop, names_speed
+from benchmarks.spoken_names import measure
+from benchmarks.spoken_names.dataset import HERE, settings_in
 
 Figures = dict[str, Any]
 
@@ -72,7 +73,7 @@ def _isolated(talk: Path | None) -> str:
 def _spoken() -> str:
     rows = []
     for arm in _ARMS:
-        every = _last_line(spoken_names.main, ["--split", "test", "--arm", arm])
+        every = _last_line(measure.main, ["--split", "test", "--arm", arm])
         for setting, got in [*((each, every["settings"][each]) for each in settings_in()), ("all", every)]:
             rows.append(
                 f"| {setting} | {arm} | {got['name_wer_raw']} → {got['name_wer']} % "

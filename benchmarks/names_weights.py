@@ -23,9 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.names import read_lines, read_table
-from benchmarks.spoken_names import entries_of
-from benchmarks.spoken_names_alignment import align, heard_for, tokens
-from benchmarks.spoken_names_set import (
+from benchmarks.spoken_names.alignment import align, heard_for, tokens
+from benchmarks.spoken_names.dataset import (
     HERE,
     SPLITS,
     Heard,
@@ -36,6 +35,7 @@ from benchmarks.spoken_names_set import (
     read_names,
     read_sentences,
 )
+from benchmarks.spoken_names.measure import entries_of
 from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.speech.correction.evidence import WEIGHTS, Likeness, Look, Standing, Window
 from glyphoxa.speech.correction.windows import SHORTEST, Reader

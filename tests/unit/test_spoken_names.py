@@ -5,18 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.spoken_names import main, measured
-from benchmarks.spoken_names_alignment import Span, align, errors, heard_for, words_of
-from benchmarks.spoken_names_pairs import distinct, wrong_forms
-from benchmarks.spoken_names_sentences import (
-    Voices,
-    glossary_for,
-    sentences_with_names,
-    sentences_without_names,
-    split_of,
-    to_be_spoken,
-)
-from benchmarks.spoken_names_set import (
+from benchmarks.spoken_names.alignment import Span, align, errors, heard_for, words_of
+from benchmarks.spoken_names.dataset import (
     Heard,
     Sentence,
     SpokenMention,
@@ -26,6 +16,16 @@ from benchmarks.spoken_names_set import (
     read_sentences,
     write_heard,
     write_sentences,
+)
+from benchmarks.spoken_names.measure import main, measured
+from benchmarks.spoken_names.pairs import distinct, wrong_forms
+from benchmarks.spoken_names.sentences import (
+    Voices,
+    glossary_for,
+    sentences_with_names,
+    sentences_without_names,
+    split_of,
+    to_be_spoken,
 )
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId
@@ -237,7 +237,7 @@ def test_the_tables_come_back_as_they_were_written(tmp_path: Path) -> None:
 
 def test_bad_tables_are_told_by_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "names.tsv"
-    with pytest.raises(NotFound, match="spoken_names_make"):
+    with pytest.raises(NotFound, match=r"spoken_names\.make"):
         read_names(path)
     path.write_text("name\ttype\tsplit\torigin\tarticle\tshort\nHolt\tnpc\n")
     with pytest.raises(InvalidInput, match="line 2"):

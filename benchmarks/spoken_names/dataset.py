@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from benchmarks.spoken_names_alignment import Span, Token
+from benchmarks.spoken_names.alignment import Span, Token
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound
 from glyphoxa.domain.utterance import HeardWord
 
 Split = Literal["tune", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-HERE = Path(__file__).parent / "data" / "names" / "spoken"
+HERE = Path(__file__).parents[1] / "data" / "names" / "spoken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def _rows(path: Path, n_columns: int) -> list[list[str]]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise NotFound(f"{path}: {error.strerror}; python -m benchmarks.spoken_names_make makes it") from error
+        raise NotFound(f"{path}: {error.strerror}; python -m benchmarks.spoken_names.make makes it") from error
     try:
         text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
     except (OSError, EOFError, UnicodeDecodeError) as error:

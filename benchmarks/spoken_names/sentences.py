@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.spoken_names_set import SPLITS, Sentence, Split, SpokenMention, SpokenName
+from benchmarks.spoken_names.dataset import SPLITS, Sentence, Split, SpokenMention, SpokenName
 
 PER_NAME = 5
 PER_SLOTTED = 8

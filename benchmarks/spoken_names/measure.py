@@ -23,8 +23,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.spoken_names_alignment import Errors, align, errors, heard_for, tokens, words_of
-from benchmarks.spoken_names_set import (
+from benchmarks.spoken_names.alignment import Errors, align, errors, heard_for, tokens, words_of
+from benchmarks.spoken_names.dataset import (
     HERE,
     SPLITS,
     Heard,
@@ -216,7 +216,3 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--show-only", choices=("changed", "wrong", "missed", "false"), default="changed")
     parser.add_argument("--data", type=Path, default=HERE, metavar="DIR")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.spoken_names_sentences import Voices
+from benchmarks.spoken_names.sentences import Voices
 from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 
 RATE_HZ = 16_000

@@ -1,12 +1,12 @@
 """Makes the spoken set of names, in three steps that can each be run again.
 
-    python -m benchmarks.spoken_names_make sentences
-    python -m benchmarks.spoken_names_make speak --audio DIR
-    python -m benchmarks.spoken_names_make transcribe --audio DIR [--setting tiny ...] [--base DIR]
-    python -m benchmarks.spoken_names_make pairs
+    python -m benchmarks.spoken_names.make sentences
+    python -m benchmarks.spoken_names.make speak --audio DIR
+    python -m benchmarks.spoken_names.make transcribe --audio DIR [--setting tiny ...] [--base DIR]
+    python -m benchmarks.spoken_names.make pairs
 
 `speak` needs packages that are no dependencies of this project, in an environment of its own (see
-`spoken_names_voices.NEEDS`). The sound stays in DIR; only text is kept with the project. The base model is not
+`voices.NEEDS`). The sound stays in DIR; only text is kept with the project. The base model is not
 one that Glyphoxa ships: the setting `base` is made only where `--base` names its directory.
 """
 
@@ -23,16 +23,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.spoken_names_pairs import write_pairs
-from benchmarks.spoken_names_sentences import (
-    glossary_for,
-    sentences_with_names,
-    sentences_without_names,
-    template_lines,
-    to_be_spoken,
-    word_lists,
-)
-from benchmarks.spoken_names_set import (
+from benchmarks.spoken_names.dataset import (
     HERE,
     Heard,
     Sentence,
@@ -44,7 +35,16 @@ from benchmarks.spoken_names_set import (
     write_heard,
     write_sentences,
 )
-from benchmarks.spoken_names_voices import NEEDS, RATE_HZ, VOICES, recording, voices, with_noise
+from benchmarks.spoken_names.pairs import write_pairs
+from benchmarks.spoken_names.sentences import (
+    glossary_for,
+    sentences_with_names,
+    sentences_without_names,
+    template_lines,
+    to_be_spoken,
+    word_lists,
+)
+from benchmarks.spoken_names.voices import NEEDS, RATE_HZ, VOICES, recording, voices, with_noise
 from glyphoxa.adapters.local.whisper import Transcription, Whisper
 from glyphoxa.domain.errors import GlyphoxaError, NotFound
 
@@ -187,7 +187,7 @@ def _read_wav(path: Path) -> npt.NDArray[np.int16]:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.spoken_names_make", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.spoken_names.make", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     steps = parser.add_subparsers(dest="step", required=True)
     steps.add_parser("sentences", help="write sentences.tsv from the names and templates")

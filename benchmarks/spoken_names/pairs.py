@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.spoken_names_alignment import Span, align, heard_for, tokens, words_of
-from benchmarks.spoken_names_set import (
+from benchmarks.spoken_names.alignment import Span, align, heard_for, tokens, words_of
+from benchmarks.spoken_names.dataset import (
     SPLITS,
     Heard,
     Sentence,
