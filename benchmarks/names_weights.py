@@ -37,10 +37,11 @@ from benchmarks.spoken_names.dataset import (
 )
 from benchmarks.spoken_names.measure import entries_of
 from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.speech.correction.evidence import WEIGHTS, Likeness, Look, Standing, Window
+from glyphoxa.speech.correction.evidence import WEIGHTS, Look, Standing, Window
 from glyphoxa.speech.correction.windows import SHORTEST, Reader
 from glyphoxa.speech.language.words import words
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
+from glyphoxa.speech.names.likeness import Likeness
 
 _WIDEST = 6
 _OVERLAPPING = 0.2

@@ -13,12 +13,10 @@ that no such data has: what being near is worth, what a large campaign costs, an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from rapidfuzz.distance import JaroWinkler, Levenshtein
-
+from glyphoxa.speech.names.likeness import Likeness
 from glyphoxa.speech.names.naming import Name
 
 
@@ -90,7 +88,6 @@ SPELLED = 8.0
 _RAREST = 70
 _NAMES = 150
 _MOST_FOR_FEW_NAMES = 0.7
-_BEST = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,54 +144,23 @@ class Window:
         return next((weight for limit, weight in WEIGHTS.unsure if confidence < limit), 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """How alike two spellings are, each figure 0 to 1.
-
-    Attributes:
-        sound: Levenshtein of how they sound, sign by sign; see `glyphoxa.speech.language.sounds`.
-        edits: Levenshtein of the letters.
-        spelling: Jaro-Winkler of the letters.
-        same_sound: They have a phonetic code in common.
+def log_odds_of_likeness(likeness: Likeness, *, margin: float) -> float:
+    """Args:
+    margin: How much less alike, overall, the next name is.
     """
-
-    sound: float
-    edits: float
-    spelling: float
-    same_sound: bool
-
-    @classmethod
-    def of(
-        cls, heard: str, sound: str, codes: Sequence[str], name: str, its_sound: str, its: Sequence[str]
-    ) -> Likeness:
-        return cls(
-            Levenshtein.normalized_similarity(sound, its_sound),
-            Levenshtein.normalized_similarity(heard, name),
-            JaroWinkler.similarity(heard, name),
-            any(code in its for code in codes),
-        )
-
-    @property
-    def overall(self) -> float:
-        return 0.5 * self.sound + 0.3 * self.edits + 0.2 * self.spelling
-
-    def log_odds(self, *, margin: float) -> float:
-        """Args:
-        margin: How much less alike, overall, the next name is.
-        """
-        its = WEIGHTS
-        return (
-            its.sound * self.sound
-            + its.edits * self.edits
-            + its.spelling * self.spelling
-            + its.same_sound * self.same_sound
-            + its.margin * min(1.0, 5 * margin)
-        )
+    its = WEIGHTS
+    return (
+        its.sound * likeness.sound
+        + its.edits * likeness.edits
+        + its.spelling * likeness.spelling
+        + its.same_sound * likeness.same_sound
+        + its.margin * min(1.0, 5 * margin)
+    )
 
 
 def best_possible() -> float:
     """What a likeness can add at most: a window that needs more need not be compared with any name."""
-    return Likeness(_BEST, _BEST, _BEST, same_sound=True).log_odds(margin=_BEST)
+    return log_odds_of_likeness(Likeness(1.0, 1.0, 1.0, same_sound=True), margin=1.0)
 
 
 def log_odds_of(name: Name, *, n_words: int, is_nearby: bool) -> float:

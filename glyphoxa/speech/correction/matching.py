@@ -10,11 +10,11 @@ from functools import lru_cache
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.speech.correction.evidence import (
-    Likeness,
     Look,
     Standing,
     best_possible,
     log_odds_of,
+    log_odds_of_likeness,
     probability,
     weight_of,
 )
@@ -23,6 +23,7 @@ from glyphoxa.speech.correction.spelled import is_certain, spelled
 from glyphoxa.speech.correction.windows import SHORTEST, Reader, Transcript
 from glyphoxa.speech.language.words import Word
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
+from glyphoxa.speech.names.likeness import Likeness
 
 _LEAST_LENGTH_RATIO = 0.6
 _LEAST_OVERALL = 0.45
@@ -133,7 +134,7 @@ class Matcher:
             (Likeness.of(heard, sound, codes, name.joined, name.sound, name.codes), name) for name in candidates
         ]
         return tuple(
-            _Like(name, likeness.log_odds(margin=_margin(likeness, name, likenesses)))
+            _Like(name, log_odds_of_likeness(likeness, margin=_margin(likeness, name, likenesses)))
             for likeness, name in likenesses
             if likeness.overall >= _LEAST_OVERALL
         )

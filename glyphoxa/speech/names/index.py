@@ -19,9 +19,9 @@ from operator import itemgetter
 from typing import TypeVar
 
 import numpy as np
-from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from glyphoxa.speech.language.sounds import Sounder
+from glyphoxa.speech.names.likeness import edits_alike, likeness_in_spelling
 from glyphoxa.speech.names.naming import Name
 
 SHORTEST = 4
@@ -33,7 +33,6 @@ _LOOKED_AT = 40
 _CHUNK_BITS = 8
 _CHUNK = 1 << _CHUNK_BITS
 
-_normalized = Levenshtein.normalized_similarity
 
 _Chunk = tuple[Name | None, ...]
 _Key = TypeVar("_Key")
@@ -99,10 +98,13 @@ class NameIndex:
         if not candidates:
             return []
         sound = sounder(heard)
-        by_sound = [(-_normalized(sound, name.sound), name.joined, name) for name in candidates]
+        by_sound = [(-edits_alike(sound, name.sound), name.joined, name) for name in candidates]
         by_sound.sort(key=itemgetter(0, 1))
         # Half of the worth is in the sound: what does not sound alike need not be spelled out.
-        scored = [(-_likeness(heard, name, -unlike), joined, name) for unlike, joined, name in by_sound[: 2 * limit]]
+        scored = [
+            (-likeness_in_spelling(heard, name.joined, sound=-unlike), joined, name)
+            for unlike, joined, name in by_sound[: 2 * limit]
+        ]
         scored.sort(key=itemgetter(0, 1))
         return [name for _, _, name in scored[:limit]]
 
@@ -305,8 +307,3 @@ def _members(chunks: Sequence[_Chunk], names: int) -> list[Name]:
             if name is not None:
                 found.append(name)
     return found
-
-
-def _likeness(heard: str, name: Name, sound: float) -> float:
-    joined = name.joined
-    return 0.5 * sound + 0.3 * _normalized(heard, joined) + 0.2 * JaroWinkler.similarity(heard, joined)

@@ -1,0 +1,52 @@
+"""How alike a name and what was heard are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rapidfuzz.distance import JaroWinkler, Levenshtein
+
+edits_alike = Levenshtein.normalized_similarity
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Each figure 0 to 1.
+
+    Attributes:
+        sound: Levenshtein of how they sound, sign by sign; see `glyphoxa.speech.language.sounds`.
+        edits: Levenshtein of the letters.
+        spelling: Jaro-Winkler of the letters.
+        same_sound: They have a phonetic code in common.
+    """
+
+    sound: float
+    edits: float
+    spelling: float
+    same_sound: bool
+
+    @classmethod
+    def of(
+        cls, heard: str, sound: str, codes: Sequence[str], name: str, its_sound: str, its: Sequence[str]
+    ) -> Likeness:
+        return cls(
+            edits_alike(sound, its_sound),
+            edits_alike(heard, name),
+            JaroWinkler.similarity(heard, name),
+            any(code in its for code in codes),
+        )
+
+    @property
+    def overall(self) -> float:
+        return overall(self.sound, self.edits, self.spelling)
+
+
+def overall(sound: float, edits: float, spelling: float) -> float:
+    """One figure to rank names by; half of it is the sound."""
+    return 0.5 * sound + 0.3 * edits + 0.2 * spelling
+
+
+def likeness_in_spelling(heard: str, name: str, *, sound: float) -> float:
+    """`Likeness.overall` of two spellings whose likeness in sound is known."""
+    return overall(sound, edits_alike(heard, name), JaroWinkler.similarity(heard, name))
