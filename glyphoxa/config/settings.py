@@ -143,14 +143,17 @@ class CorrectionSettings(_Section):
         phonetic: The stage by sound and spelling, on every transcript.
         algorithm: `documents` is the rule as it was first written down; it rewrites ordinary speech, and is there to
             be compared with.
-        phonetic_threshold: Least similarity of spellings that sound alike.
-        fuzzy_threshold: The same where nothing sounds alike.
+        caution: Evidence, in log-odds, asked for beyond an even chance before words are replaced: 1 for a table that
+            would rather see a garble than a wrong name, -1 for one that would not.
+        phonetic_threshold: Of `documents`: least similarity of spellings that sound alike.
+        fuzzy_threshold: Of `documents`: the same where nothing sounds alike.
         low_confidence: Words of which the recogniser is less sure are looked at again.
         llm: Who looks again.
     """
 
     phonetic: bool = True
     algorithm: Literal["shipped", "documents"] = "shipped"
+    caution: Annotated[float, Field(ge=-5.0, le=5.0)] = 0.0
     phonetic_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.70
     fuzzy_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.85
     low_confidence: Annotated[float, Field(ge=0.0, le=1.0)] = 0.50
