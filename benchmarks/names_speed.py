@@ -71,11 +71,13 @@ def _measured(n_names: int, sentences: Sequence[str], changes: int) -> dict[str,
 def _sentences(n_words: int) -> list[str]:
     lines = [line for split in ("tune", "test") for line in read_lines(HERE / f"C-{split}.txt")]
     ordinary = vocabulary_of("en").common
+    named = tuple(name.name.casefold() for name in read_names())
     sentences: list[str] = []
     words: list[str] = []
     for line in lines:
         first, *rest = line.rstrip(".!?").split()
-        words += ["and", first.lower() if first.lower() in ordinary else first, *rest]
+        is_sentence_start = first.lower() in ordinary and not line.casefold().startswith(named)
+        words += ["and", first.lower() if is_sentence_start else first, *rest]
         if len(words) > n_words:
             sentences.append(" ".join(words[1 : n_words + 1]) + ".")
             words = []

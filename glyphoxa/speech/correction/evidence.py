@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
+from glyphoxa.domain.utterance import UNSURE
 from glyphoxa.speech.names.likeness import Likeness
 from glyphoxa.speech.names.naming import Name
 
@@ -117,7 +118,7 @@ class Window:
     @property
     def is_doubted(self) -> bool:
         """The recogniser itself was not sure."""
-        return self.confidence is not None and self.confidence < 0.5
+        return self.confidence is not None and self.confidence < UNSURE
 
     def log_odds(self, *, n_names: int) -> float:
         """What speaks for it being a name, whichever, before its likeness to one."""

@@ -32,7 +32,10 @@ def is_certain(window: Sequence[Word], name: Name) -> bool:
     """Whether words that spell a name are meant as it: ordinary words are when they are written so."""
     if not name.is_ordinary:
         return True
-    return (len(window) > 1 or not window[0].opens) and name.text.startswith(" ".join(word.text for word in window))
+    if len(window) == 1 and window[0].opens:
+        return False
+    written = "".join(f"{word.text}{word.tail} " for word in window[:-1]) + window[-1].text
+    return written in (name.text, f"{name.text}s")
 
 
 def _may_respell(window: Sequence[Word], name: Name, gazetteer: Gazetteer) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from glyphoxa.domain.utterance import HeardWord
+from glyphoxa.domain.utterance import UNSURE, HeardWord
 from glyphoxa.speech.correction.evidence import Look, Standing, Window
 from glyphoxa.speech.language.vocabulary import ORDINARY, Vocabulary
 from glyphoxa.speech.language.words import Word
@@ -15,7 +15,6 @@ from glyphoxa.speech.language.words import Word
 SHORTEST = 4
 """Letters of the shortest run that is looked at: less is like too much."""
 _REMEMBERED = 8192
-_DOUBTED = 0.5
 
 
 class Traits(NamedTuple):
@@ -69,7 +68,7 @@ class Reader:
             is_odd=is_free and is_odd and (is_capital or self._vocabulary.is_known),
             # "little" is a name too, but only in capitals.
             is_capital=is_free and ((is_proper and rarity > ORDINARY) or (is_capital and not word.opens)),
-            is_doubted=not is_fixed and confidence is not None and confidence < _DOUBTED,
+            is_doubted=not is_fixed and confidence is not None and confidence < UNSURE,
             is_fixed=is_fixed,
             begins=not word.joins,
             rarity=rarity,

@@ -30,7 +30,7 @@ def coder_for(language: str, *, code_length: int = LONGEST_CODE) -> Coder | None
         raise ValueError(f"code length {code_length} is not between 1 and {LONGEST_CODE}")
     match primary_language(language):
         case "en":
-            return lambda word: _cut(doublemetaphone(word), code_length)
+            return lambda word: _double_metaphone(word, code_length)
         case "de":
             return lambda word: _cut((cologne(word),), code_length)
         case _:
@@ -44,6 +44,14 @@ def primary_language(tag: str) -> str:
     'de'
     """
     return tag.replace("_", "-").split("-")[0].lower()
+
+
+def _double_metaphone(word: str, length: int) -> tuple[str, ...]:
+    code, other = doublemetaphone(word)
+    code, other = code[:length], other[:length]
+    if other and other != code:
+        return (code, other) if code else (other,)
+    return (code,) if code else ()
 
 
 def _cut(codes: tuple[str, ...], length: int) -> tuple[str, ...]:

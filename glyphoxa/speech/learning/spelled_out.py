@@ -22,14 +22,13 @@ from dataclasses import dataclass, field
 
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
-from glyphoxa.domain.utterance import HeardWord, Utterance
+from glyphoxa.domain.utterance import UNSURE, HeardWord, Utterance
 from glyphoxa.speech.language.words import Word, words
 from glyphoxa.speech.learning.history import Witness
 from glyphoxa.speech.learning.wrong_forms import Proof, as_heard, objection
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 
 _FEWEST_SPELLED = 3
-_UNSURE = 0.5
 _LEAST_LIKENESS = {"odd": 0.58, "ordinary": 0.80}
 _LEAST_LENGTH_RATIO = 0.6
 
@@ -184,7 +183,7 @@ def _is_odd(word: Word, heard: Sequence[HeardWord], names: Gazetteer) -> bool:
     if word.folded in vocabulary.stop:
         return False
     if any(
-        each.start < word.end and word.start < each.end and each.confidence is not None and each.confidence < _UNSURE
+        each.start < word.end and word.start < each.end and each.confidence is not None and each.confidence < UNSURE
         for each in heard
     ):
         return True

@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from glyphoxa.domain.utterance import Correction, HeardWord
+from glyphoxa.domain.utterance import UNSURE, Correction, HeardWord
 from glyphoxa.speech.language.words import Word, words
 from glyphoxa.speech.names.gazetteer import Gazetteer
-
-LOW_CONFIDENCE = 0.50
-"""Below this a word is doubtful (R-189)."""
 
 _WITHIN_NAMES = frozenset(("de", "der", "la", "of", "the", "van", "von"))
 """What stands between the capitals of one name: "Tower of Wispers"."""
@@ -35,7 +32,7 @@ def doubtful_spans(
     gazetteer: Gazetteer,
     corrections: Sequence[Correction] = (),
     heard: Sequence[HeardWord] = (),
-    low_confidence: float = LOW_CONFIDENCE,
+    low_confidence: float = UNSURE,
 ) -> tuple[Span, ...]:
     """The doubtful spans of a transcript, in order, without overlap. Words too common for a name are none alone.
 

@@ -10,7 +10,6 @@ from rapidfuzz import process
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.language.phonetics import coder_for
 from glyphoxa.speech.language.words import fold, words
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 from glyphoxa.speech.review.doubt import Span
@@ -45,7 +44,7 @@ class LikelyNames:
         self._spellings = [name.joined for name in self._names]
         self._codes = [name.codes[0] if name.codes else "" for name in self._names]
         self._has_code = np.array([bool(code) for code in self._codes], dtype=bool)
-        self._coder = coder_for(gazetteer.language)
+        self._coder = gazetteer.coder
 
     def likeness(self, heard: str) -> Likeness:
         """How like each name the words are, 0 to 1, in the order of the names."""
