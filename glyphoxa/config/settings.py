@@ -15,6 +15,7 @@ import platformdirs
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
+from glyphoxa.domain.utterance import UNSURE
 
 SttName = Literal["whisper", "deepgram-nova", "deepgram-flux"]
 LlmName = Literal["qwen-1.5b", "qwen-0.5b", "openai", "openai-compatible", "ollama", "google"]
@@ -156,7 +157,7 @@ class CorrectionSettings(_Section):
     caution: Annotated[float, Field(ge=-5.0, le=5.0)] = 0.0
     phonetic_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.70
     fuzzy_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.85
-    low_confidence: Annotated[float, Field(ge=0.0, le=1.0)] = 0.50
+    low_confidence: Annotated[float, Field(ge=0.0, le=1.0)] = UNSURE
     llm: Annotated[SecondLookSettings, BeforeValidator(_empty_section)] = SecondLookSettings()
 
 

@@ -7,6 +7,9 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, Utteran
 
 CorrectionStage = Literal["phonetic", "learned", "llm"]
 
+UNSURE = 0.5
+"""A recogniser that gives a word less confidence was not sure of it (R-189)."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeardWord:

@@ -25,12 +25,12 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.domain.utterance import Utterance
+from glyphoxa.domain.utterance import UNSURE, Utterance
 from glyphoxa.llm.structured import StructuredLlm, Unparseable
 from glyphoxa.memory.ports import TranscriptLog
 from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.names.gazetteer import Gazetteer
-from glyphoxa.speech.review.doubt import LOW_CONFIDENCE, Span, doubtful_spans
+from glyphoxa.speech.review.doubt import Span, doubtful_spans
 from glyphoxa.speech.review.edits import Edit, applied, declared_in, onto_raw, verified
 from glyphoxa.speech.review.likely_names import MOST_NAMES, LikelyNames
 from glyphoxa.speech.review.question import TEMPERATURE, second_look
@@ -59,7 +59,7 @@ class Asking:
 
     llm: StructuredLlm
     deadline_ms: int = 10_000
-    low_confidence: float = LOW_CONFIDENCE
+    low_confidence: float = UNSURE
     most_names: int = MOST_NAMES
     rest_ms: int = 2_000
     gives_way: bool = False
