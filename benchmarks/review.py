@@ -39,7 +39,7 @@ from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.review.doubt import Span
 from glyphoxa.speech.review.edits import applied, declared_in, verified
 from glyphoxa.speech.review.likely_names import LikelyNames
-from glyphoxa.speech.review.question import TEMPERATURE, second_look
+from glyphoxa.speech.review.question import TEMPERATURE, question_about
 
 CARRIERS = (
     "so what did {} say when you asked about the road",
@@ -108,7 +108,7 @@ def _spread(cases: Sequence[Case], limit: int) -> list[Case]:
 
 async def look(case: Case, llm: StructuredLlm, likely: LikelyNames) -> Outcome:
     names = likely.pick(case.text, [case.doubtful], limit=LOCAL_NAMES)
-    question = second_look(case.text, [case.doubtful], names)
+    question = question_about(case.text, [case.doubtful], names)
     started = perf_counter_ns()
     answer: dict[str, Any] | None = None
     result = case.text

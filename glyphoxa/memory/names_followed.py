@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.memory.ports import LearnedNames
-from glyphoxa.speech.learning.wrong_forms import with_stored
+from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.names.book import NameBook
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 _ONE_BY_ONE = 20
 """More changes at once are a new index, which is made beside the table's own thread."""
+
+_Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +32,31 @@ class NamesChanged:
     entities: frozenset[EntityId] | None
 
 
-@dataclass(frozen=True, slots=True)
 class NamesFollowed:
-    """Reads what changed and has the book take it.
+    """Reads what changed and has the book take it. Nobody else may change that book.
 
     Args:
-        of_file: The names of the campaign as the table opened it: they stay, with what the graph knows of them.
+        of_file: The names of the campaign as the table opened it: they stay, with what the graph knows of them. No
+            two have one id.
         retry_ms: How long to wait when the database does not answer, before everything is read anew.
     """
 
-    campaign: CampaignId
-    store: LearnedNames
-    book: NameBook
-    of_file: Sequence[Entry]
-    retry_ms: int = 1_000
+    def __init__(
+        self,
+        campaign: CampaignId,
+        store: LearnedNames,
+        book: NameBook,
+        of_file: Sequence[Entry],
+        *,
+        retry_ms: int = 1_000,
+    ) -> None:
+        self._campaign = campaign
+        self._store = store
+        self._book = book
+        self._file = _Entries(of_file)
+        self._graph: _Entries | None = None
+        """As it was read last; None as long as it was not, or when that came to no end."""
+        self._retry_ms = retry_ms
 
     async def run(self, changes: AsyncIterable[NamesChanged]) -> None:
         """Take changes as long as there are any."""
@@ -54,39 +67,141 @@ class NamesFollowed:
                     break
                 except Unavailable as error:
                     logger.debug("changed names are not read yet: {}", error)
-                    await asyncio.sleep(self.retry_ms / 1000)
+                    await asyncio.sleep(self._retry_ms / 1000)
                     changed = NamesChanged(None)  # noqa: PLW2901 - what else changed by then came to nobody
 
     async def take(self, changed: NamesChanged) -> None:
-        """Read these names now.
+        """Read these names now; the book takes them in one step. However changes come in, they give the entries that
+        reading everything gives.
 
         Raises:
             Unavailable: The database is away; the book is as it was.
         """
-        stored = await self.store.entries(self.campaign, changed.entities)
-        merged = with_stored(self.of_file, stored)
-        by_id = {entry.entity_id: entry for entry in merged}
-        known = {entry.entity_id: entry for entry in self.book.current.entries}
-        asked = changed.entities if changed.entities is not None else known.keys() | by_id.keys()
-        differing = sorted(entity for entity in asked if known.get(entity) != by_id.get(entity))
-        if len(differing) > _ONE_BY_ONE:
-            if changed.entities is not None:
-                await self.take(NamesChanged(None))
-                return
-            language = self.book.current.language
-            self.book.become(await asyncio.to_thread(Gazetteer.build, merged, language=language))
-            return
-        with self.book.together():
-            for entity in differing:
-                if entity in by_id:
-                    self._put(by_id[entity])
-                else:
-                    self.book.remove(entity)
+        asked = None if self._graph is None else changed.entities
+        stored = await self._store.entries(self._campaign, asked)
+        graph, self._graph = self._graph, None  # who is cancelled in between reads everything anew
+        if graph is None or asked is None:
+            graph, others = await asyncio.to_thread(self._anew, stored)
+        else:
+            others = self._changed(graph, asked, stored)
+        names = self._book.current
+        if len(others) > _ONE_BY_ONE:
+            names = await asyncio.to_thread(self._built, graph, names.language)
+        else:
+            for entity, entry in others.items():
+                names = names.without(entity) if entry is None else names.with_entry(entry)
                 await asyncio.sleep(0)  # each takes its time, and a table is being played
+        self._graph = graph
+        self._tell(names)
 
-    def _put(self, entry: Entry) -> None:
-        known = self.book.current.entry(entry.entity_id)
-        for wrong in known.learned if known is not None else ():
-            if wrong not in entry.learned:
-                self.book.unlearn(entry.entity_id, wrong)
-        self.book.put(entry)
+    def _anew(self, stored: Iterable[Entry]) -> tuple[_Entries, dict[EntityId, Entry | None]]:
+        graph = _Entries(stored)
+        merged = {entry.entity_id: entry for entry in _merged(self._file, graph)}
+        known = {entry.entity_id for entry in self._book.current.entries}
+        return graph, self._others(known, merged)
+
+    def _changed(
+        self, graph: _Entries, asked: Collection[EntityId], stored: Iterable[Entry]
+    ) -> dict[EntityId, Entry | None]:
+        """Takes the changed entries into `graph`; what they and those of their names are to be in the book."""
+        of_file = self._file
+        before = {entity: known for entity in asked if (known := graph.by_id.get(entity)) is not None}
+        graph.put(asked, stored)
+        now = [known for entity in asked if (known := graph.by_id.get(entity)) is not None]
+        in_file = [entry for entity in asked if (entry := of_file.by_id.get(entity)) is not None]
+        keys = {_key(entry) for entry in (*before.values(), *now, *in_file)}
+        # All that may be taken for one another, and whatever has their ids: nobody else has part in this.
+        ids = {*asked, *(entity for key in keys for entity in (*of_file.having(key), *graph.having(key)))}
+        merged = {entry.entity_id: entry for entry in _merged(of_file.only(ids), graph.only(ids))}
+        return self._others(ids, merged)
+
+    def _others(self, known: Iterable[EntityId], merged: Mapping[EntityId, Entry]) -> dict[EntityId, Entry | None]:
+        """What is to be different: None for those that go, and these first."""
+        book = self._book.current
+        gone = sorted(entity for entity in known if entity not in merged and book.entry(entity) is not None)
+        come = {entity: entry for entity, entry in merged.items() if book.entry(entity) != entry}
+        return {**dict.fromkeys(gone), **come}
+
+    def _built(self, graph: _Entries, language: str) -> Gazetteer:
+        return Gazetteer.build(_merged(self._file, graph), language=language)
+
+    def _tell(self, names: Gazetteer) -> None:
+        try:
+            self._book.become(names)
+        except ExceptionGroup as group:
+            for error in group.exceptions:
+                logger.opt(exception=error).error("something at the table goes on with the names it had")
+
+
+class _Entries:
+    """Entries in order, found by id and by type and name."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.by_id = {entry.entity_id: entry for entry in entries}
+        self._by_key: dict[_Key, list[EntityId]] = {}
+        for entry in self.by_id.values():
+            self._by_key.setdefault(_key(entry), []).append(entry.entity_id)
+
+    def having(self, key: _Key) -> Sequence[EntityId]:
+        """The entities of this type and name."""
+        return self._by_key.get(key, ())
+
+    def only(self, ids: Collection[EntityId]) -> _Entries:
+        """Those of them that are among `ids`; by order of these."""
+        return _Entries(self.by_id[entity] for entity in ids if entity in self.by_id)
+
+    def put(self, asked: Iterable[EntityId], entries: Iterable[Entry]) -> None:
+        """Have these in place of those that were asked for; a new one is behind all others."""
+        come = {entry.entity_id: entry for entry in entries}
+        for entity in asked:
+            known, entry = self.by_id.get(entity), come.get(entity)
+            if known is not None:
+                listed = self._by_key[_key(known)]
+                listed.remove(entity)
+                if not listed:
+                    del self._by_key[_key(known)]
+            if entry is not None:
+                self.by_id[entity] = entry
+                self._by_key.setdefault(_key(entry), []).append(entity)
+            elif known is not None:
+                del self.by_id[entity]
+
+
+def with_stored(entries: Iterable[Entry], stored: Iterable[Entry]) -> list[Entry]:
+    """The entries of a file as the graph knows them now, with the wrong forms learned for them, and behind them those
+    that only the graph knows.
+
+    Both describe one entity if they have its id, or else its type and name; id and name are then the graph's, and
+    what else the entry was called stays as an alias. Of several that have one type and name, the lowest id of the
+    file and the lowest of the graph are one entity.
+    """
+    return _merged(_Entries(entries), _Entries(stored))
+
+
+def _merged(of_file: _Entries, graph: _Entries) -> list[Entry]:
+    same = {entity: entity for entity in of_file.by_id if entity in graph.by_id}
+    for entity, entry in of_file.by_id.items():
+        if entity not in same:
+            same |= _same_by_name(_key(entry), of_file, graph)
+    merged: list[Entry] = []
+    for entity, entry in of_file.by_id.items():
+        known = graph.by_id.get(same.get(entity, entity))
+        if known is None:
+            merged.append(entry)
+            continue
+        others = dict.fromkeys((entry.name, *entry.aliases, *known.aliases))
+        aliases = tuple(alias for alias in others if alias != known.name)
+        merged.append(replace(known, entity_type=entry.entity_type, aliases=aliases))
+    taken = set(same.values())
+    return [*merged, *(entry for entity, entry in graph.by_id.items() if entity not in taken)]
+
+
+def _same_by_name(key: _Key, of_file: _Entries, graph: _Entries) -> dict[EntityId, EntityId]:
+    """Which entities of the file are which of the graph, of those that only one of them knows by this id."""
+    only_file = sorted(entity for entity in of_file.having(key) if entity not in graph.by_id)
+    only_graph = sorted(entity for entity in graph.having(key) if entity not in of_file.by_id)
+    return dict(zip(only_file, only_graph, strict=False))
+
+
+def _key(entry: Entry) -> _Key:
+    return entry.entity_type, fold(entry.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -11,6 +10,7 @@ from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.deepgram.flux.stt import DeepgramFluxSTTService
 
 from glyphoxa_processors.deepgram_connection import LONGEST_REPEATED_S, ONSET_S, bytes_per_s, is_refusal_of_the_request
+from glyphoxa_processors.deepgram_outbox import Outbox
 from glyphoxa_processors.deepgram_words import heard_span_s, tell_words
 from glyphoxa_processors.keyterm_limit import KeytermLimit
 from glyphoxa_processors.segments_heard import SegmentsHeard
@@ -34,8 +34,11 @@ class FluxStt(DeepgramFluxSTTService):
         self._was_refused = False
         self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
         self._segments = SegmentsHeard()
-        self._sending = asyncio.Lock()
-        """Sound reaches a connection in order."""
+        self._outbox: Outbox[Any, bytes | dict[str, Any]] = Outbox(
+            self._send, is_open=self._is_open, cut=self._cut, start=self.create_task
+        )
+        # pipecat's own waiting, for a change of names.
+        self._ws_send_timeout = Outbox.within_s
         self._listener: object = None
         """The connection that has been given everything before the next sound."""
 
@@ -48,7 +51,7 @@ class FluxStt(DeepgramFluxSTTService):
             case VADUserStoppedSpeakingFrame():
                 self._segments.paused()
                 self._pause_unanswered = True
-                await self._end_turn_at_pause()
+                self._end_turn_at_pause()
             case _:
                 pass
 
@@ -57,37 +60,59 @@ class FluxStt(DeepgramFluxSTTService):
         self._tell_segment(frame)
         await super().push_frame(frame, direction)
 
-    async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame | None, None]:
-        errors: list[Frame] = []
-        async with self._sending:
-            errors += await self._catch_up()
-            self._unconfirmed.heard(audio)
-            self._segments.heard(len(audio))
-            if not self._user_speaking and not self._pause_unanswered:
-                self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
-            if self._websocket is self._listener:
-                errors += [frame async for frame in super().run_stt(audio) if frame is not None]
-        for error in errors:
-            yield error
+    async def cleanup(self) -> None:
+        sending = self._outbox.close()
+        if sending is not None:
+            await self.cancel_task(sending)
+        await super().cleanup()
 
-    async def _catch_up(self) -> list[Frame]:
-        """Give a new connection what the last one missed. Returns what went wrong."""
+    async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame | None, None]:
+        self._hear(audio)
+        yield None
+
+    async def _send_silence(self, duration_secs: float = 0.5) -> None:
+        # pipecat's, when no sound comes. A service counts it like any other.
+        self._hear(bytes(2 * int(duration_secs * bytes_per_s(self) / 2)))
+
+    def _hear(self, audio: bytes) -> None:
+        self._catch_up()
+        self._unconfirmed.heard(audio)
+        self._segments.heard(len(audio))
+        if not self._user_speaking and not self._pause_unanswered:
+            self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
+        if self._transport_is_active():
+            self._outbox.put(self._websocket, audio, lasts_s=len(audio) / bytes_per_s(self))
+
+    def _catch_up(self) -> None:
+        """Give a new connection what the last one missed."""
         if not self._transport_is_active() or self._websocket is self._listener:
-            return []
+            return
         self._listener = self._websocket
         missed, step = self._unconfirmed.reopened(), bytes_per_s(self) // 10
         self._segments.reopened(len(missed))
-        errors: list[Frame] = []
         for at in range(0, len(missed), step):
-            errors += [frame async for frame in super().run_stt(missed[at : at + step]) if frame is not None]
-        return errors
+            piece = missed[at : at + step]
+            self._outbox.put(self._websocket, piece, lasts_s=len(piece) / bytes_per_s(self))
+
+    async def _send(self, _socket: Any, message: bytes | dict[str, Any]) -> None:
+        if isinstance(message, bytes):
+            async for error in super().run_stt(message):
+                if error is not None:
+                    await self.push_frame(error, FrameDirection.UPSTREAM)
+        else:
+            await self._transport_send_json(message)
+
+    def _is_open(self, socket: Any) -> bool:
+        return socket is self._websocket and self._transport_is_active()
+
+    def _cut(self, socket: Any) -> None:
+        # pipecat hears of it where it waits for messages, and connects anew.
+        socket.transport.abort()
 
     async def _handle_connection_established(self, data: dict[str, Any]) -> None:
         await super()._handle_connection_established(data)
         # Nobody may be speaking any more by now, and no sound come.
-        async with self._sending:
-            for error in await self._catch_up():
-                await self.push_frame(error, FrameDirection.UPSTREAM)
+        self._catch_up()
 
     async def push_error(self, error_msg: str, exception: Exception | None = None, *args: Any, **kwargs: Any) -> None:
         if is_refusal_of_the_request(exception) and self._limit.refused(self._keyterms()):
@@ -123,12 +148,12 @@ class FluxStt(DeepgramFluxSTTService):
         self._unconfirmed.confirmed(int(data.get("audio_window_end", 0) * bytes_per_s(self)))
         await super()._handle_turn_info(data)
         # The words of a short "Aye." may reach us after the pause behind them.
-        await self._end_turn_at_pause()
+        self._end_turn_at_pause()
 
-    async def _end_turn_at_pause(self) -> None:
+    def _end_turn_at_pause(self) -> None:
         if self._pause_unanswered and self._user_is_speaking and self._transport_is_active():
             self._pause_unanswered = False
-            await self._transport_send_json({"type": "ForceEndTurn"})
+            self._outbox.put(self._websocket, {"type": "ForceEndTurn"})
 
     def _tell_segment(self, frame: Frame) -> None:
         """So that a transcript that comes when its turn is over is not taken for another turn."""

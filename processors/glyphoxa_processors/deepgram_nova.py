@@ -22,6 +22,7 @@ from pipecat.services.stt_service import STTService
 from pipecat.utils.time import time_now_iso8601
 
 from glyphoxa_processors.deepgram_connection import LONGEST_REPEATED_S, ONSET_S, bytes_per_s, is_refusal_of_the_request
+from glyphoxa_processors.deepgram_outbox import Outbox
 from glyphoxa_processors.deepgram_words import heard_span_s, tell_words
 from glyphoxa_processors.keyterm_limit import KeytermLimit
 from glyphoxa_processors.segments_heard import SegmentsHeard
@@ -41,6 +42,9 @@ class NovaStt(DeepgramSTTService):
     pipecat would do that in the middle of speech or, once anybody has spoken, never: its sign that a turn is over is a
     frame that an ear does not send. Here it is done when a pause has been answered. What no final transcript covers by
     then, and what is said meanwhile, the new connection hears first.
+
+    Nothing that goes through waits for the socket: a pause that is reported behind sound which the network does not
+    take must reach the end of the ear, or no turn would ever end.
     """
 
     acknowledged_within_s = 2.0
@@ -58,13 +62,14 @@ class NovaStt(DeepgramSTTService):
         self._segments = SegmentsHeard()
         self._listener: Any = None
         """The connection that has been given everything before the next sound."""
-        self._sending = asyncio.Lock()
-        """Sound reaches a connection in order."""
+        self._outbox: Outbox[Any, bytes | ListenV1Finalize] = Outbox(
+            self._send, is_open=self._is_open, cut=self._cut, start=self.create_task
+        )
         self._pause_unanswered = False
         self._reconnected_at_once_s = -math.inf
 
     async def cleanup(self) -> None:
-        for task in (self._configuring, self._reconnecting_task):
+        for task in (self._configuring, self._reconnecting_task, self._outbox.close()):
             if task is not None:
                 await self.cancel_task(task)
         self._configuring = self._reconnecting_task = None
@@ -75,29 +80,29 @@ class NovaStt(DeepgramSTTService):
             self._segments.began()
         if isinstance(frame, VADUserStoppedSpeakingFrame):
             self._segments.paused()
-            async with self._sending:
-                await self._catch_up()
+        # Not super(): that one asks for the last words past what waits to be sent.
+        await STTService.process_frame(self, frame, direction)
+        if isinstance(frame, VADUserStoppedSpeakingFrame):
+            self._catch_up()
             self._pause_unanswered = True
-        await super().process_frame(frame, direction)
+            self._ask_for_the_last_words()
 
     async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame | None, None]:
-        async with self._sending:
-            await self._catch_up()
-            self._unconfirmed.heard(audio)
-            self._segments.heard(len(audio))
-            if not self._user_speaking and not self._pause_unanswered:
-                self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
-            if self._open_socket() is None:
-                self._reconnect_at_once()
-            elif self._open_socket() is self._listener:
-                async for _ in super().run_stt(audio):
-                    pass
+        self._catch_up()
+        self._unconfirmed.heard(audio)
+        self._segments.heard(len(audio))
+        if not self._user_speaking and not self._pause_unanswered:
+            self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
+        socket = self._open_socket()
+        if socket is None:
+            self._reconnect_at_once()
+        else:
+            self._outbox.put(socket, audio, lasts_s=len(audio) / bytes_per_s(self))
         yield None
 
     async def _keepalive_handler(self) -> None:
         # Begins with each connection. Nobody may be speaking any more by then, and no sound come.
-        async with self._sending:
-            await self._catch_up()
+        self._catch_up()
         await super()._keepalive_handler()
 
     async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
@@ -140,8 +145,8 @@ class NovaStt(DeepgramSTTService):
             while self._keyterms() != self._sent_keyterms:
                 keyterms = self._sent_keyterms = self._keyterms()
                 self._acknowledged = asyncio.get_running_loop().create_future()
-                await socket.send_configure(ListenV1Configure(keyterms=list(keyterms)))
                 async with asyncio.timeout(self.acknowledged_within_s):
+                    await socket.send_configure(ListenV1Configure(keyterms=list(keyterms)))
                     answer = await self._acknowledged
                 if isinstance(answer, ListenV1ConfigureSuccess):
                     continue
@@ -202,21 +207,47 @@ class NovaStt(DeepgramSTTService):
             self._reconnecting_task = None
         self._reconnect_if_quiet()
 
-    async def _catch_up(self) -> None:
+    def _catch_up(self) -> None:
+        """Give a new connection what the last one missed."""
         socket = self._open_socket()
         if socket is None or socket is self._listener:
             return
         self._listener = socket
         missed, step = self._unconfirmed.reopened(), bytes_per_s(self) // 10
         self._segments.reopened(len(missed))
+        for at in range(0, len(missed), step):
+            piece = missed[at : at + step]
+            self._outbox.put(socket, piece, lasts_s=len(piece) / bytes_per_s(self))
+        if self._pause_unanswered and not self._user_speaking:
+            self._ask_for_the_last_words()
+
+    def _ask_for_the_last_words(self) -> None:
+        socket = self._open_socket()
+        if socket is not None:
+            self.request_finalize()
+            self._outbox.put(socket, ListenV1Finalize(type="Finalize"))
+
+    async def _send(self, socket: Any, message: bytes | ListenV1Finalize) -> None:
+        if isinstance(message, bytes):
+            await socket.send_media(message)
+        else:
+            await socket.send_finalize(message)
+
+    def _is_open(self, socket: Any) -> bool:
+        return socket is self._open_socket()
+
+    def _cut(self, socket: Any) -> None:
+        self._connection = None
+        socket._websocket.transport.abort()
+
+    async def _disconnect(self) -> None:
+        socket = self._open_socket()
         try:
-            for at in range(0, len(missed), step):
-                await socket.send_media(missed[at : at + step])
-            if self._pause_unanswered and not self._user_speaking:
-                self.request_finalize()
-                await socket.send_finalize(ListenV1Finalize(type="Finalize"))
-        except Exception as error:  # a socket that dies here; the next one hears it all again
-            logger.warning("a connection was lost as it opened: {}", type(error).__name__)
+            async with asyncio.timeout(Outbox.within_s):
+                await super()._disconnect()
+        except TimeoutError:  # it does not even take the good-bye
+            self._cut(socket)
+            await super()._disconnect()
 
     def _pause_answered(self) -> None:
         self._pause_unanswered = False

@@ -15,7 +15,7 @@ from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.review.doubt import Span, doubtful_spans
 from glyphoxa.speech.review.edits import Declared, applied, declared_in, onto_raw, verified
 from glyphoxa.speech.review.likely_names import LikelyNames
-from glyphoxa.speech.review.question import second_look
+from glyphoxa.speech.review.question import question_about
 
 NAMES = ("Eldrinax", "Ironhold", "Grimjaw", "Tower of Whispers", "Hope", "Vex'ahlia", "Bluecrab Inn")
 GAZETTEER = Gazetteer.build([Entry(name, EntityId(name)) for name in NAMES])
@@ -96,7 +96,7 @@ def test_the_model_is_told_the_names_that_sound_like_the_doubtful_words_first_an
 def test_the_question_marks_the_doubtful_words_and_its_answer_can_hold_known_names_only() -> None:
     """R-186, R-193"""
     text = "is the tower of wispers far, Eldra Nax?"
-    asked = second_look(text, marked(text, "wispers", "Eldra Nax"), NAMES, before=["Bran: Where are we?\nQuiet."])
+    asked = question_about(text, marked(text, "wispers", "Eldra Nax"), NAMES, before=["Bran: Where are we?\nQuiet."])
     assert "the tower of <<wispers>> far, <<Eldra Nax>>?" in asked.user
     assert "Bran: Where are we? Quiet." in asked.user
     properties = asked.schema["properties"]["corrections"]["items"]["properties"]

@@ -151,8 +151,10 @@ class Transcript:
         for first in range(n):
             starts_clause, next_loud, next_stop = begins[first], loud_from[first], stop_from[first]
             end = min(first + widest, n)
-            if not starts_clause and next_loud >= end and (stops[first] or next_stop == first + 1):
-                continue
+            if not starts_clause and next_loud >= end:
+                end = min(end, next_stop)  # behind a stop word only a loud one makes a name
+                if end - first < 2:
+                    continue
             next_doubted = doubted_from[first]
             stem = ""
             for last in range(first, end):

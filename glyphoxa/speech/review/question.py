@@ -6,6 +6,7 @@ change (see `glyphoxa.speech.review.edits`).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,16 +35,16 @@ _MOST_ORIGINALS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class SecondLook:
-    """A question, as `glyphoxa.llm.structured.StructuredLlm` takes it."""
+class Question:
+    """As `glyphoxa.llm.structured.StructuredLlm` takes it."""
 
     user: str
     schema: dict[str, Any]
     system: str = SYSTEM
 
 
-def second_look(text: str, doubtful: Sequence[Span], names: Sequence[str], *, before: Iterable[str] = ()) -> SecondLook:
-    """The question about `text`.
+def question_about(text: str, doubtful: Sequence[Span], names: Sequence[str], *, before: Iterable[str] = ()) -> Question:
+    """What a model is asked about `text`. Milliseconds for a long text: not for a loop that carries audio.
 
     Args:
         doubtful: In order, without overlap.
@@ -60,13 +61,13 @@ def second_look(text: str, doubtful: Sequence[Span], names: Sequence[str], *, be
     earlier = [_one_line(line) for line in before]
     if earlier:
         lines += ["Said before:", *earlier]
-    return SecondLook("\n".join([*lines, f"Transcript: {_one_line(marked)}"]), _schema(text, doubtful, names))
+    return Question("\n".join([*lines, f"Transcript: {_one_line(marked)}"]), _schema(text, doubtful, names))
 
 
 def _schema(text: str, doubtful: Sequence[Span], names: Sequence[str]) -> dict[str, Any]:
     # A small model under a grammar cannot then write names that do not exist, or words that were not said.
     of_names = frozenset(word.folded for name in names for word in words(name))
-    originals = list(dict.fromkeys(window for span in doubtful for window in _windows(text, span, of_names)))
+    originals = list(dict.fromkeys(_windows(text, doubtful, of_names)))
     original: dict[str, Any] = {"type": "string"}
     if originals and len(originals) <= _MOST_ORIGINALS:
         original["enum"] = originals
@@ -92,22 +93,25 @@ def _schema(text: str, doubtful: Sequence[Span], names: Sequence[str]) -> dict[s
     }
 
 
-def _windows(text: str, span: Span, of_names: Container[str]) -> Iterator[str]:
-    """What a replacement may cover: adjacent words of a span, without the possessive ending of the last.
+def _windows(text: str, spans: Iterable[Span], of_names: Container[str]) -> Iterator[str]:
+    """What a replacement may cover: adjacent words of each span, without the possessive ending of the last.
 
     Also with the words around them that names have: "Tower of Wispers", where only the last is doubtful.
     """
     spoken = words(text)
-    doubted = [at for at, word in enumerate(spoken) if span.start <= word.start and word.end <= span.end]
-    for first in range(len(spoken)):
-        for last in range(first, min(first + _WIDEST_ORIGINAL, len(spoken))):
-            if last > first and not spoken[last].joins:
-                break
-            window = range(first, last + 1)
-            if any(at in doubted for at in window) and all(
-                at in doubted or spoken[at].folded in of_names for at in window
-            ):
-                yield text[spoken[first].start : spoken[last].start + len(spoken[last].text)]
+    starts = [word.start for word in spoken]
+    for span in spans:
+        begin = bisect_left(starts, span.start)
+        end = begin
+        while end < len(spoken) and spoken[end].end <= span.end:
+            end += 1
+        for first in range(max(0, begin - _WIDEST_ORIGINAL + 1), end):
+            for last in range(first, min(first + _WIDEST_ORIGINAL, len(spoken))):
+                is_doubted = begin <= last < end
+                if (last > first and not spoken[last].joins) or not (is_doubted or spoken[last].folded in of_names):
+                    break
+                if begin <= last and first < end:
+                    yield text[spoken[first].start : spoken[last].start + len(spoken[last].text)]
 
 
 def _one_line(text: str) -> str:
