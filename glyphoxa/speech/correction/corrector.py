@@ -16,7 +16,7 @@ transcript agree, or what was prepared on the first would be thrown away.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from glyphoxa.domain.ids import EntityId
@@ -25,6 +25,7 @@ from glyphoxa.speech.correction.documents import PlainMatcher
 from glyphoxa.speech.correction.matching import Matcher
 from glyphoxa.speech.correction.scheduling import Match
 from glyphoxa.speech.language.alignment import words_of_text
+from glyphoxa.speech.language.spans import applied, composed
 from glyphoxa.speech.language.words import Word, words
 from glyphoxa.speech.names.gazetteer import Gazetteer
 
@@ -89,7 +90,8 @@ class Corrector:
             replacements = self._replacements(now, heard, nearby)
             if not replacements:
                 return now
-            now = _corrected(text, _onto_raw(text, now, replacements))
+            corrections = composed(text, now.corrections, replacements)
+            now = Corrected(applied(text, corrections), corrections)
         if self._passes == 1 or not self._replacements(now, heard, nearby):
             return now
         # It does not settle: names of this campaign turn into each other. Nothing is certain, so nothing changes.
@@ -119,44 +121,3 @@ def _correction(text: str, spoken: Sequence[Word], match: Match) -> Correction |
     if match.keeps or before.replace("’", "'") == after.replace("’", "'"):
         return None
     return Correction(start, end, before, after, round(match.score, 3), match.stage, match.reason)
-
-
-def _corrected(raw: str, corrections: Sequence[Correction]) -> Corrected:
-    kept = tuple(correction for correction in corrections if correction.before != correction.after)
-    return Corrected(_replaced(raw, [(each.start, each.end, each.after) for each in kept]), kept)
-
-
-def _replaced(text: str, patches: Sequence[tuple[int, int, str]]) -> str:
-    pieces: list[str] = []
-    done = 0
-    for start, end, after in patches:
-        pieces += (text[done:start], after)
-        done = end
-    return "".join([*pieces, text[done:]])
-
-
-def _onto_raw(raw: str, middle: Corrected, then: Sequence[Correction]) -> list[Correction]:
-    """What made `middle` of the raw text and `then` of `middle`, as one list of spans of the raw text."""
-    steps: list[tuple[int, int, Correction, bool]] = [(new.start, new.end, new, True) for new in then]
-    grown = 0  # by how much `middle` is longer than the raw text, up to here
-    for old in middle.corrections:
-        start = old.start + grown
-        steps.append((start, start + len(old.after), old, False))
-        grown += len(old.after) - len(old.before)
-    steps.sort(key=lambda step: step[:2])
-    merged: list[Correction] = []
-    grown = 0
-    while steps:
-        start, end, correction, is_new = steps.pop(0)
-        group = [(correction, is_new)]
-        while steps and steps[0][0] < end:
-            end = max(end, steps[0][1])
-            group.append(steps.pop(0)[2:])
-        patches = [(new.start - start, new.end - start, new.after) for new, is_new in group if is_new]
-        after = _replaced(middle.text[start:end], patches)
-        growth = sum(len(old.after) - len(old.before) for old, is_new in group if not is_new)
-        raw_start, raw_end = start - grown, end - grown - growth
-        grown += growth
-        newest = next((new for new, is_new in group if is_new), correction)
-        merged.append(replace(newest, start=raw_start, end=raw_end, before=raw[raw_start:raw_end], after=after))
-    return merged

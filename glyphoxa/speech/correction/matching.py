@@ -114,9 +114,12 @@ class Matcher:
         by_code, coder = self._gazetteer.by_code, self._gazetteer.coder
         if coder is None:
             return False
-        if any(code in by_code for code in coder(heard)):
-            return True
-        return heard.endswith("s") and any(code in by_code for code in coder(heard[:-1]))
+        for code in coder(heard):
+            if code in by_code:
+                return True
+        if heard[-1] != "s":
+            return False
+        return any(code in by_code for code in coder(heard[:-1]))
 
     def _search(self, heard: str, *, only_same_sound: bool, least_shared: float) -> tuple[_Like, ...]:
         """The names that are most like it."""

@@ -144,18 +144,19 @@ class Transcript:
         spoken, traits = self.spoken, self.traits
         n = len(spoken)
         begins = [its.begins for its in traits] + [True]
-        stops = [its.is_stop for its in traits]
         loud_from = _next_of([its.is_odd or its.is_capital or its.is_doubted for its in traits])
         doubted_from = _next_of([its.is_doubted for its in traits])
-        stop_from = _next_of(stops)
+        stop_from = _next_of([its.is_stop for its in traits])
+        fixed_from = _next_of([its.is_fixed for its in traits])
         for first in range(n):
             starts_clause, next_loud, next_stop = begins[first], loud_from[first], stop_from[first]
             end = min(first + widest, n)
             if not starts_clause and next_loud >= end:
-                end = min(end, next_stop)  # behind a stop word only a loud one makes a name
+                # Ordinary words: behind a stop word, or beside a name, they are none.
+                end = min(end, next_stop, fixed_from[first])
                 if end - first < 2:
                     continue
-            next_doubted = doubted_from[first]
+            next_doubted, next_fixed = doubted_from[first], fixed_from[first]
             stem = ""
             for last in range(first, end):
                 if last > first and not spoken[last].joins:
@@ -173,6 +174,8 @@ class Transcript:
                 is_loud, holds_stop_word = next_loud <= last, next_stop <= last
                 if is_loud and not holds_stop_word:
                     yield first, last, joined
+                    continue
+                if next_fixed <= last:
                     continue
                 if (is_loud or (last > first and not holds_stop_word)) and sounds_like_a_name(joined):
                     yield first, last, joined
