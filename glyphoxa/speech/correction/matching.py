@@ -12,6 +12,7 @@ from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.speech.correction.evidence import (
     Look,
     Standing,
+    Window,
     best_possible,
     log_odds_of,
     log_odds_of_likeness,
@@ -30,6 +31,7 @@ _LEAST_OVERALL = 0.45
 _NEXT_OVERALL = 0.65
 """Of the next name when none was worth looking at."""
 _LEAST_OF_A_PART = 0.45
+_LEAST_OF_A_PART_ALONE = 0.2
 _BEST_POSSIBLE = best_possible()
 _MOST_CANDIDATES = 6
 _SHARED = ((13.0, 0.45), (11.0, 0.3), (-math.inf, 0.15))
@@ -104,7 +106,7 @@ class Matcher:
                 its += log_odds_of(name, n_words=window.n_words, is_nearby=name.entity_id in nearby)
                 if its <= 0 or (best is not None and probability(its) <= best.score):
                     continue
-                if self._is_plausible(transcript, first, last, heard, name):
+                if self._is_plausible(transcript, window, first, last, heard, name):
                     reason = f"like {name.text!r}, learned" if name.kind == "learned" else window.look.value
                     weight = weight_of(its, name)
                     best = Match(first, last, name, suffix, probability(its), weight, reason=reason)
@@ -142,20 +144,25 @@ class Matcher:
             if likeness.overall >= _LEAST_OVERALL
         )
 
-    def _is_plausible(self, transcript: Transcript, first: int, last: int, heard: str, name: Name) -> bool:
+    def _is_plausible(
+        self, transcript: Transcript, window: Window, first: int, last: int, heard: str, name: Name
+    ) -> bool:
         if min(len(heard), len(name.joined)) < _LEAST_LENGTH_RATIO * max(len(heard), len(name.joined)):
             return False
         if first == last and _is_derived(heard, name.joined):
             return False
-        window = transcript.spoken[first : last + 1]
-        if len(window) < len(name.words) and all(word.folded in name.words for word in window):
+        spoken = transcript.spoken[first : last + 1]
+        if len(spoken) < len(name.words) and all(word.folded in name.words for word in spoken):
             return False  # part of the name, and spelled right
-        if len(window) > 1 and len(name.words) > 1 and not self._differs_alike(window, name):
+        # "Tower of" within a sentence may go on as it likes; alone, it is the tower that there is.
+        is_open = window.standing is Standing.WITHIN and not window.is_doubted
+        least = _LEAST_OF_A_PART if is_open else _LEAST_OF_A_PART_ALONE
+        if len(spoken) > 1 and len(name.words) > 1 and not self._differs_alike(spoken, name, least):
             return False
         inside = transcript.traits[first : last + 1]
-        return all(not word.is_fixed or window[at].folded in name.words for at, word in enumerate(inside))
+        return all(not word.is_fixed or spoken[at].folded in name.words for at, word in enumerate(inside))
 
-    def _differs_alike(self, window: Sequence[Word], name: Name) -> bool:
+    def _differs_alike(self, window: Sequence[Word], name: Name, least: float) -> bool:
         """Where a name and a window share words ("Tower of"), the rest alone must be alike."""
         heard, wanted = [word.folded for word in window], list(name.words)
         while heard and wanted and heard[0] == wanted[0]:
@@ -170,10 +177,7 @@ class Matcher:
             return True  # nothing in common word by word: the whole was compared already
         gazetteer = self._gazetteer
         sound = gazetteer.sounder
-        return all(
-            Likeness.of(one, sound(one), (), other, sound(other), ()).overall >= _LEAST_OF_A_PART
-            for one, other in pairs
-        )
+        return all(Likeness.of(one, sound(one), (), other, sound(other), ()).overall >= least for one, other in pairs)
 
 
 @dataclass(frozen=True, slots=True)
