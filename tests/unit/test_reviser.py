@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
@@ -17,10 +18,11 @@ from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import Correction, HeardWord, Utterance
 from glyphoxa.llm.structured import Unparseable
-from glyphoxa.memory.reviser import Asking, Reviser
+from glyphoxa.memory.reviser import MOST_TRIES, Asking, Reviser
 from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.language.words import words
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.review.likely_names import LikelyNames
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.virtual_time import run_in_virtual_time
@@ -81,6 +83,8 @@ class Desk:
     """A reviser at work, and all that hears of it."""
 
     reviser: Reviser
+    kept: dict[str, Utterance]
+    falls: list[BaseException]
     log: LogTwin
     model: Model
     told: list[TableEvent]
@@ -88,9 +92,13 @@ class Desk:
     made_anew: list[str]
     pauses: list[int]
 
+    def hear(self, utterance: Utterance) -> None:
+        self.kept[utterance.id] = utterance
+        self.reviser.on(UtteranceKept(utterance))
+
     async def keep(self, *utterances: Utterance) -> None:
         for utterance in utterances:
-            self.reviser.on(UtteranceKept(utterance))
+            self.hear(utterance)
         assert await self.reviser.finish(600_000)
 
     @property
@@ -101,13 +109,27 @@ class Desk:
 @asynccontextmanager
 async def a_desk(
     model: Model | None = None, *, gives_way: bool = False, on_pause: Callable[[LogTwin], None] = lambda _: None,
-    has_model: bool = True, has_log: bool = True, **options: Any,
+    has_model: bool = True, has_log: bool = True, log: LogTwin | None = None, **options: Any,
 ):  # fmt: skip
-    model, log = model or Model(), LogTwin()
+    model, log = model or Model(), log or LogTwin()
     told: list[TableEvent] = []
     proofs: list[tuple[str, str, str]] = []
     made_anew: list[str] = []
     pauses: list[int] = []
+
+    kept: dict[str, Utterance] = {}
+    falls: list[BaseException] = []
+
+    async def is_logged(id: str) -> bool:
+        """What the recorder does beside this."""
+        try:
+            await log.append([kept[id]])
+        except Unavailable:
+            return False
+        return True
+
+    async def at_once(work: Callable[[], Any]) -> Any:
+        return work()
 
     async def pause() -> None:
         pauses.append(1)
@@ -127,20 +149,33 @@ async def a_desk(
         on_proof=lambda heard, name, utterance: proofs.append((heard, name, utterance.text)),
         after_revise=after_revise,
         pause=pause,
-        **options,
+        wait_until_logged=is_logged,
+        **{"in_thread": at_once, **options},
     )
 
     async def supervised() -> None:
         while True:
-            with contextlib.suppress(ExceptionGroup):
+            try:
                 await reviser.run()
+            except ExceptionGroup as fall:
+                falls.append(fall)
 
     running = asyncio.create_task(supervised())
     try:
-        yield Desk(reviser, log, model, told, proofs, made_anew, pauses)
+        yield Desk(reviser, kept, falls, log, model, told, proofs, made_anew, pauses)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+@contextmanager
+def logged() -> Iterator[list[str]]:
+    lines: list[str] = []
+    sink = logger.add(lines.append, level="ERROR", format="{message}")
+    try:
+        yield lines
+    finally:
+        logger.remove(sink)
 
 
 async def test_a_doubtful_name_is_put_right_and_everybody_concerned_is_told() -> None:
@@ -262,7 +297,7 @@ def test_the_npcs_own_model_is_asked_only_when_the_table_has_been_quiet_for_a_wh
     async def story() -> None:
         quiet = asyncio.Event()
         async with a_desk(gives_way=True, wait_until_quiet=quiet.wait) as desk:
-            desk.reviser.on(UtteranceKept(ELDER_NACKS))
+            desk.hear(ELDER_NACKS)
             await asyncio.sleep(60)
             assert desk.model.asked == []
             quiet.set()
@@ -281,7 +316,7 @@ def test_a_question_to_the_npcs_own_model_is_dropped_when_somebody_speaks_and_as
 
     async def story() -> None:
         async with a_desk(Model(is_slow=True), gives_way=True) as desk:
-            desk.reviser.on(UtteranceKept(ELDER_NACKS))
+            desk.hear(ELDER_NACKS)
             await asyncio.sleep(5)
             assert len(desk.model.asked) == 1
             desk.reviser.on(SpeechStarted(TAMSIN, 1))
@@ -297,7 +332,7 @@ def test_a_question_to_the_npcs_own_model_is_dropped_when_somebody_speaks_and_as
 def test_a_model_of_its_own_is_not_disturbed_by_talk() -> None:
     async def story() -> None:
         async with a_desk(Model(is_slow=True)) as desk:
-            desk.reviser.on(UtteranceKept(ELDER_NACKS))
+            desk.hear(ELDER_NACKS)
             await asyncio.sleep(1)
             desk.reviser.on(SpeechStarted(TAMSIN, 1))
             assert await desk.reviser.finish(60_000)
@@ -311,7 +346,7 @@ def test_when_too_much_waits_the_oldest_keeps_the_words_that_were_heard() -> Non
         quiet = asyncio.Event()
         async with a_desk(gives_way=True, wait_until_quiet=quiet.wait, capacity=3) as desk:
             for n in range(10):
-                desk.reviser.on(UtteranceKept(replace(ELDER_NACKS, id=f"u{n}")))
+                desk.hear(replace(ELDER_NACKS, id=f"u{n}"))
             quiet.set()
             assert await desk.reviser.finish(600_000)
             assert len(desk.model.asked) == 3
@@ -323,14 +358,79 @@ def test_when_too_much_waits_the_oldest_keeps_the_words_that_were_heard() -> Non
 def test_the_session_ends_in_time_even_if_not_everything_was_looked_at() -> None:
     async def story() -> None:
         async with a_desk(gives_way=True, wait_until_quiet=asyncio.Event().wait) as desk:
-            desk.reviser.on(UtteranceKept(ELDER_NACKS))
+            desk.hear(ELDER_NACKS)
             assert not await desk.reviser.finish(1_000)
 
     run_in_virtual_time(story())
 
 
-async def test_a_reviser_that_fell_goes_on_where_it_was() -> None:
+async def test_what_fails_once_is_tried_again() -> None:
     async with a_desk(Model([RuntimeError("a bug"), PUT_RIGHT])) as desk:
         await desk.keep(ELDER_NACKS)
         assert len(desk.model.asked) == 2
         assert desk.texts == ["did Eldrinax come"]
+
+
+async def test_an_utterance_over_which_every_try_fails_is_left_and_the_next_is_looked_at() -> None:
+    fails = [RuntimeError("a bug")] * (MOST_TRIES * 10)
+    poison = [replace(ELDER_NACKS, id=f"poison-{n}") for n in range(10)]
+    with logged() as lines:
+        async with a_desk(Model([*fails, PUT_RIGHT])) as desk:
+            await desk.keep(*poison, ELDER_NACKS)
+            assert len(desk.model.asked) == len(fails) + 1
+            assert [event.utterance.id for event in desk.told if isinstance(event, UtteranceRevised)] == ["u1"]
+            assert desk.falls == []  # no supervisor gives it up
+    assert any("poison-3 keeps the words" in line for line in lines)
+
+
+async def test_a_correction_that_can_never_be_written_does_not_keep_the_next_one_out() -> None:
+    class Log(LogTwin):
+        async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
+            if was.id == "poison":
+                raise RuntimeError("a bug")
+            return await super().revise(utterance, was=was)
+
+    with logged() as lines:
+        async with a_desk(log=Log()) as desk:
+            await desk.keep(replace(ELDER_NACKS, id="poison"), ELDER_NACKS)
+            assert desk.log.utterances["poison"].text == ELDER_NACKS.text
+            assert desk.log.utterances[ELDER_NACKS.id].text == "did Eldrinax come"
+    assert any("poison keeps the words" in line for line in lines)
+
+
+async def test_names_are_compared_beside_the_loop_that_carries_the_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-187"""
+    compared_in: list[int] = []
+    likeness = LikelyNames.likeness
+
+    def noted(self: LikelyNames, heard: str) -> Any:
+        compared_in.append(threading.get_ident())
+        return likeness(self, heard)
+
+    monkeypatch.setattr(LikelyNames, "likeness", noted)
+    async with a_desk(in_thread=asyncio.to_thread) as desk:
+        await desk.keep(ELDER_NACKS)
+        assert desk.texts == ["did Eldrinax come"]
+    assert len(compared_in) > 1
+    assert threading.get_ident() not in compared_in
+
+
+def test_a_question_is_not_asked_when_somebody_speaks_while_it_is_prepared() -> None:
+    """R-187"""
+
+    async def story() -> None:
+        asked_while_speaking: list[int] = []
+
+        async def disturbed(work: Callable[[], Any]) -> Any:
+            if not asked_while_speaking:
+                desk.reviser.on(SpeechStarted(TAMSIN, 1))
+                asyncio.get_running_loop().call_later(1, lambda: asked_while_speaking.append(len(desk.model.asked)))
+                asked_while_speaking.append(0)
+            return work()
+
+        async with a_desk(gives_way=True, in_thread=disturbed) as desk:
+            await desk.keep(ELDER_NACKS)
+            assert asked_while_speaking == [0, 0]
+            assert desk.texts == ["did Eldrinax come"]
+
+    run_in_virtual_time(story())

@@ -43,7 +43,9 @@ class Question:
     system: str = SYSTEM
 
 
-def question_about(text: str, doubtful: Sequence[Span], names: Sequence[str], *, before: Iterable[str] = ()) -> Question:
+def question_about(
+    text: str, doubtful: Sequence[Span], names: Sequence[str], *, before: Iterable[str] = ()
+) -> Question:
     """What a model is asked about `text`. Milliseconds for a long text: not for a loop that carries audio.
 
     Args:
