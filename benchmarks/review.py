@@ -34,10 +34,11 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.llm.structured import StructuredLlm, Unparseable
 from glyphoxa.speech.correction.corrector import Corrector
+from glyphoxa.speech.language.spans import applied
 from glyphoxa.speech.language.words import fold, words
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.review.doubt import Span
-from glyphoxa.speech.review.edits import applied, declared_in, verified
+from glyphoxa.speech.review.edits import declared_in, verified
 from glyphoxa.speech.review.likely_names import LikelyNames
 from glyphoxa.speech.review.question import TEMPERATURE, question_about
 

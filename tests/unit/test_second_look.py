@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import Correction, HeardWord
+from glyphoxa.speech.correction.corrector import Corrector
+from glyphoxa.speech.language.spans import applied
 from glyphoxa.speech.language.words import words
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.review.doubt import Span, doubtful_spans
-from glyphoxa.speech.review.edits import Declared, applied, declared_in, onto_raw, verified
+from glyphoxa.speech.review.edits import Declared, declared_in, onto_raw, verified
 from glyphoxa.speech.review.likely_names import LikelyNames
 from glyphoxa.speech.review.question import question_about
 
@@ -238,13 +241,24 @@ def test_the_spans_of_all_stages_are_places_in_the_raw_text() -> None:
     answer = "Ironhold sent Eldrinax to Grimjaw"
     declared = [Declared("elder nacks", "Eldrinax", "sounds alike")]
     edits = verified(text, answer, declared, doubtful=marked(text, "elder nacks"), names=LIKELY)
-    merged = onto_raw(raw, earlier, edits)
+    merged = onto_raw(raw, earlier, text, edits)
     assert [(c.start, c.end, c.before, c.after, c.stage) for c in merged] == [
         (0, 9, "iron hold", "Ironhold", "phonetic"),
         (15, 26, "elder nacks", "Eldrinax", "llm"),
         (30, 38, "grim jaw", "Grimjaw", "phonetic"),
     ]
     assert all(raw[c.start : c.end] == c.before for c in merged)
+
+
+def test_what_was_not_made_of_the_raw_text_by_its_corrections_has_no_places_in_it() -> None:
+    """C-08"""
+    raw, text = "iron hold sent elder nacks", "Ironhold sent elder nacks"
+    declared = [Declared("elder nacks", "Eldrinax")]
+    edits = verified(text, "Ironhold sent Eldrinax", declared, doubtful=marked(text, "elder nacks"), names=LIKELY)
+    with pytest.raises(ValueError, match="do not lead"):
+        onto_raw(raw, (), text, edits)
+    right = Correction(0, 9, "iron hold", "Ironhold", 1.0, "phonetic", "")
+    assert applied(raw, onto_raw(raw, (right,), text, edits)) == "Ironhold sent Eldrinax"
 
 
 # Whatever the model answers
@@ -318,3 +332,26 @@ def test_a_very_long_text_is_left_alone_rather_than_compared_for_seconds() -> No
     text = "elder nacks " + "word " * 2_000
     answer = "Eldrinax " + "word " * 2_000
     assert reviewed(text, answer, ("elder nacks", "Eldrinax"), doubtful=("elder nacks",)) == text
+
+
+LISTENER = Corrector(GAZETTEER)
+
+
+@given(raw=SAID, answer=WRITTEN, declared=DECLARED, picks=st.sets(st.integers(0, 13)), data=st.data())
+def test_whatever_all_stages_do_their_rows_make_the_text_of_the_raw_text(
+    raw: str, answer: str, declared: list[Declared], picks: set[int], data: st.DataObject
+) -> None:
+    """R-195, C-08"""
+    by_ear = LISTENER.correct(raw)
+    # Some of what an ear puts right: any choice of it is as good, and leaves a model more to do.
+    corrections = tuple(each for each in by_ear.corrections if data.draw(st.booleans()))
+    text = applied(raw, corrections)
+    doubtful = [Span(word.start, word.end) for at, word in enumerate(words(text)) if at in picks]
+    doubtful += [Span(0, len(text))] if data.draw(st.booleans()) else []
+    told = data.draw(st.sampled_from([answer, *(text.replace(d.original, d.corrected) for d in declared)]))
+    edits = verified(text, told, declared, doubtful=doubtful, names=LIKELY)
+    rows = onto_raw(raw, corrections, text, edits)
+    assert applied(raw, rows) == applied(text, edits)
+    assert all(raw[row.start : row.end] == row.before != row.after for row in rows)
+    assert all(a.end <= b.start for a, b in pairwise(rows))
+    assert sum(row.stage == "llm" for row in rows) <= len(edits)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from glyphoxa.domain.utterance import Correction, HeardWord
+from glyphoxa.speech.language.spans import Places
 
 _SPACES = re.compile(r"\s+")
 _STICKS = re.compile(r"[^\w\s]*")
@@ -60,56 +61,49 @@ def words_of_text(words: Sequence[HeardWord], corrections: Sequence[Correction])
     Returns:
         Places in the corrected text, in order, without overlap.
     """
+    places = Places(corrections)
     moved: list[HeardWord] = []
     for group in _groups(words, corrections):
+        start, end = places.in_text(group.start, group.end)
         if not group.replaced:
-            moved += (word.moved(places=group.grown) for word in group.words)
+            moved += (word.moved(places=start - group.start) for word in group.words)
         elif group.words:
-            moved += _run(group)
+            moved += _run(group, start, end, places)
     return tuple(moved)
 
 
 @dataclass(slots=True)
 class _Group:
-    """Words and replacements that overlap, directly or through each other.
+    """Words and replacements that overlap, directly or through each other."""
 
-    Attributes:
-        grown: By how many characters the corrected text is longer than the raw text, up to here.
-    """
-
+    start: int
     end: int
-    grown: int
     words: list[HeardWord]
     replaced: list[Correction]
 
 
 def _groups(words: Sequence[HeardWord], corrections: Sequence[Correction]) -> list[_Group]:
     groups: list[_Group] = []
-    grown = 0
     spans: list[HeardWord | Correction] = [*words, *corrections]
     for each in sorted(spans, key=lambda span: (span.start, span.end)):
         if not groups or each.start >= groups[-1].end:
-            groups.append(_Group(each.end, grown, [], []))
+            groups.append(_Group(each.start, each.end, [], []))
         group = groups[-1]
         group.end = max(group.end, each.end)
         if isinstance(each, Correction):
             group.replaced.append(each)
-            grown += len(each.after) - (each.end - each.start)
         else:
             group.words.append(each)
     return groups
 
 
-def _run(group: _Group) -> list[HeardWord]:
+def _run(group: _Group, start: int, end: int, places: Places) -> list[HeardWord]:
     """The corrected text of the group, cut at the spaces of what was put in: outside of that it has none."""
-    start = min(group.words[0].start, group.replaced[0].start) + group.grown
     spaces: list[tuple[int, int]] = []
-    grown = group.grown
     for correction in group.replaced:
-        at = correction.start + grown
+        at, _ = places.in_text(correction.start, correction.end)
         spaces += ((at + space.start(), at + space.end()) for space in _SPACES.finditer(correction.after))
-        grown += len(correction.after) - (correction.end - correction.start)
-    edges = [start, *(place for space in spaces for place in space), group.end + grown]
+    edges = [start, *(place for space in spaces for place in space), end]
     known = [word.confidence for word in group.words if word.confidence is not None]
     begins = [word.from_ms for word in group.words if word.from_ms is not None]
     ends = [word.to_ms for word in group.words if word.to_ms is not None]

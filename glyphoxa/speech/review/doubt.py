@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from glyphoxa.domain.utterance import UNSURE, Correction, HeardWord
+from glyphoxa.speech.language.spans import Places
 from glyphoxa.speech.language.words import Word, words
 from glyphoxa.speech.names.gazetteer import Gazetteer
 
@@ -41,8 +42,9 @@ def doubtful_spans(
         heard: What the recogniser knows of the words of the raw text.
     """
     spoken = words(text)
-    settled = _settled(text, spoken, corrections, gazetteer)
-    confidences = _confidences(spoken, corrections, heard)
+    places = Places(corrections)
+    settled = _settled(text, spoken, places, gazetteer)
+    confidences = _confidences(spoken, places, heard)
     if any(confidence is not None for confidence in confidences):
         is_doubtful = [known is not None and known < low_confidence for known in confidences]
         bridges = [False] * len(spoken)
@@ -68,38 +70,25 @@ def _looks_like_a_name(word: Word, gazetteer: Gazetteer) -> bool:
     return is_odd and "'" not in word.text and "’" not in word.text
 
 
-def _settled(text: str, spoken: Sequence[Word], corrections: Sequence[Correction], gazetteer: Gazetteer) -> set[int]:
+def _settled(text: str, spoken: Sequence[Word], places: Places, gazetteer: Gazetteer) -> set[int]:
     """Indices of words that an earlier stage has put right, or that spell a name no dictionary word could be."""
     found: set[int] = set()
-    grown = 0
-    for correction in corrections:
-        start = correction.start + grown
-        end = start + len(correction.after)
+    for start, end in places.replaced:
         found.update(at for at, word in enumerate(spoken) if word.start < end and start < word.end)
-        grown += len(correction.after) - len(correction.before)
     for mention in gazetteer.mentions(text):
         if not mention.name.is_ordinary or any(spoken[at].is_capital for at in range(mention.first, mention.last + 1)):
             found.update(range(mention.first, mention.last + 1))
     return found
 
 
-def _confidences(
-    spoken: Sequence[Word], corrections: Sequence[Correction], heard: Sequence[HeardWord]
-) -> list[float | None]:
+def _confidences(spoken: Sequence[Word], places: Places, heard: Sequence[HeardWord]) -> list[float | None]:
     """The least confidence of what each word was heard as; None where nothing is known."""
     known = [(each.start, each.end, each.confidence) for each in heard if each.confidence is not None]
     if not known:
         return [None] * len(spoken)
-    steps = []  # where each correction ends in the text, and how far the raw text is behind from there on
-    grown = 0
-    for correction in corrections:
-        start = correction.start + grown
-        grown += len(correction.after) - len(correction.before)
-        steps.append((start + len(correction.after), grown))
     confidences: list[float | None] = []
     for word in spoken:
-        shift = next((total for end, total in reversed(steps) if end <= word.start), 0)
-        start, end = word.start - shift, word.end - shift
+        start, end = places.in_raw(word.start, word.end)
         confidences.append(min((sure for from_, to, sure in known if from_ < end and start < to), default=None))
     return confidences
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from glyphoxa.domain.utterance import Correction
+from glyphoxa.speech.language.spans import composed, leads_to
 from glyphoxa.speech.language.words import fold, words
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 from glyphoxa.speech.review.doubt import Span
@@ -102,32 +103,25 @@ def verified(
     return tuple(_alignment([token.key for token in own], theirs, steps))
 
 
-def applied(text: str, edits: Sequence[Edit]) -> str:
-    pieces: list[str] = []
-    done = 0
-    for edit in edits:
-        pieces += (text[done : edit.start], edit.after)
-        done = edit.end
-    return "".join([*pieces, text[done:]])
-
-
-def onto_raw(raw: str, corrections: Sequence[Correction], edits: Sequence[Edit]) -> tuple[Correction, ...]:
-    """The corrections that lead from the raw text to the edited one, in order.
+def onto_raw(raw: str, corrections: Sequence[Correction], text: str, edits: Sequence[Edit]) -> tuple[Correction, ...]:
+    """The corrections that lead from the raw text to the edited one, in order, without overlap.
 
     Args:
-        corrections: What led from the raw text to the one that was edited. No edit touches them: they are not
-            doubtful.
+        corrections: What led from the raw text to `text`.
+        text: What was edited.
+
+    Raises:
+        ValueError: They do not lead to it, so nobody can say where in the raw text the edits are.
     """
-    merged = list(corrections)
-    for edit in edits:
-        shift = 0
-        for correction in corrections:
-            if correction.start + shift >= edit.start:
-                break
-            shift += len(correction.after) - len(correction.before)
-        start, end = edit.start - shift, edit.end - shift
-        merged.append(Correction(start, end, raw[start:end], edit.after, round(edit.likeness, 3), "llm", edit.reason))
-    return tuple(sorted(merged, key=lambda correction: correction.start))
+    if not leads_to(raw, corrections, text):
+        raise ValueError("the corrections do not lead from the raw text to the one that was edited")
+    later = [
+        Correction(
+            edit.start, edit.end, text[edit.start : edit.end], edit.after, round(edit.likeness, 3), "llm", edit.reason
+        )
+        for edit in edits
+    ]
+    return composed(raw, corrections, later)
 
 
 @dataclass(frozen=True, slots=True)
