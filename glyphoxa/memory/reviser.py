@@ -5,7 +5,9 @@
 
 What is kept is kept already: whatever fails here, the text stays as it was heard. Nothing waits for this, and where
 the model is the NPCs' own, this waits for them: it asks when the table has been quiet for a while, and drops the
-question (to ask it again later) as soon as somebody speaks.
+question (to ask it again later) as soon as somebody speaks. What takes more than a millisecond to work out is worked
+out in a thread: the loop carries the sound of the table. An utterance over which this stumbles is left after a second
+try; it keeps neither the others waiting nor the rest of the evening.
 
 Protocol of use: subscribe `on` to the table; `run` in a task of its own; `finish` at the end of the session. State
 outlives a fall of `run`, which may be started again.
@@ -17,14 +19,14 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from loguru import logger
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.utterance import UNSURE, Utterance
 from glyphoxa.llm.structured import StructuredLlm, Unparseable
 from glyphoxa.memory.ports import TranscriptLog
@@ -34,12 +36,14 @@ from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa.speech.review.doubt import Span, doubtful_spans
 from glyphoxa.speech.review.edits import Edit, declared_in, onto_raw, verified
 from glyphoxa.speech.review.likely_names import MOST_NAMES, LikelyNames
-from glyphoxa.speech.review.question import TEMPERATURE, second_look
+from glyphoxa.speech.review.question import TEMPERATURE, Question, question_about
 
 OnProof = Callable[[str, str, Utterance], None]
 """Told of words that were found to be a name: what was heard, the name, where (as it is now)."""
 
 CAPACITY = 200
+MOST_TRIES = 2
+"""Of one utterance, when something fails that no waiting mends."""
 _WAITING_WRITES = 1_000
 _LINES_BEFORE = 2
 _LONGEST_CHARS = 2_000
@@ -66,18 +70,23 @@ class Asking:
     gives_way: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+@dataclass(eq=False, slots=True)
+class _Doubted:
     utterance: Utterance
     doubtful: tuple[Span, ...]
     before: tuple[str, ...]
+    tries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Revision:
     was: Utterance
     utterance: Utterance
     edits: tuple[Edit, ...] = ()
+    tries: int = 0
+
+
+_Waiting = TypeVar("_Waiting", _Doubted, _Revision)
 
 
 class Reviser:
@@ -90,12 +99,14 @@ class Reviser:
             What another NPC says is the model's own text and is left alone.
         asking: None: no language model is asked.
         log: None without long-term memory.
+        wait_until_logged: See `glyphoxa.memory.recorder.Recorder.wait_until_logged`.
         nearby: Entities of the scene.
         wait_until_quiet: Until nobody speaks and no NPC is answering.
         on_proof: Told of each replacement that a model made, once it is in the log.
         after_revise: Awaited after the log took a revision: what was derived from the old text is made anew. It must
             not raise.
         pause: Awaited between tries while the log is away.
+        in_thread: Runs pure work beside the loop.
     """
 
     def __init__(
@@ -105,6 +116,7 @@ class Reviser:
         correct: Callable[[str], Corrected] | None,
         tell: Callable[[TableEvent], None],
         log: TranscriptLog | None = None,
+        wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None = None,
         asking: Asking | None = None,
         transcribed: Container[NpcId] = frozenset(),
         nearby: Callable[[], Container[EntityId]] = frozenset,
@@ -112,12 +124,14 @@ class Reviser:
         on_proof: OnProof = lambda *_: None,
         after_revise: Callable[[], Awaitable[None]] | None = None,
         pause: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(5.0),
+        in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread,
         capacity: int = CAPACITY,
     ) -> None:
         self._gazetteer = gazetteer
         self._correct = correct
         self._tell = tell
         self._log = log
+        self._wait_until_logged = wait_until_logged
         self._asking = asking
         self._transcribed = transcribed
         self._nearby = nearby
@@ -125,8 +139,9 @@ class Reviser:
         self._on_proof = on_proof
         self._after_revise = after_revise
         self._pause = pause
+        self._in_thread = in_thread
         self._capacity = capacity
-        self._questions: deque[_Question] = deque()
+        self._questions: deque[_Doubted] = deque()
         self._writes: deque[_Revision] = deque()
         self._before: deque[str] = deque(maxlen=_LINES_BEFORE)
         self._likely: LikelyNames | None = None
@@ -174,7 +189,7 @@ class Reviser:
                 # The one that is being asked may be the first.
                 del self._questions[min(1, len(self._questions) - 1)]
                 logger.warning("too much to look at again: an older utterance keeps the words that were heard")
-            self._questions.append(_Question(utterance, doubtful, tuple(self._before)))
+            self._questions.append(_Doubted(utterance, doubtful, tuple(self._before)))
             self._work.set()
 
     def _by_sound(self, utterance: Utterance, correct: Callable[[str], Corrected]) -> Utterance:
@@ -221,14 +236,25 @@ class Reviser:
     async def _write_all(self) -> None:
         while True:
             while self._writes:
-                await self._write(self._writes[0])
+                await self._try(self._write, self._writes)
             await self._wait_for_work(lambda: bool(self._writes))
 
     async def _ask_all(self) -> None:
         while True:
-            while self._questions and self._asking is not None:
-                await self._ask(self._questions[0], self._asking)
-            await self._wait_for_work(lambda: bool(self._questions) and self._asking is not None)
+            while self._questions:
+                await self._try(self._ask, self._questions)
+            await self._wait_for_work(lambda: bool(self._questions))
+
+    async def _try(self, do: Callable[[_Waiting], Awaitable[None]], waiting: deque[_Waiting]) -> None:
+        first = waiting[0]
+        try:
+            await do(first)
+        except Exception as error:  # one utterance, or one wrong answer, must not end this for the evening
+            first.tries += 1
+            logger.opt(exception=error).error("utterance {} could not be looked at again", first.utterance.id)
+            if first.tries >= MOST_TRIES:
+                logger.error("utterance {} keeps the words that are stored of it", first.utterance.id)
+                self._done_with(waiting, first)
 
     async def _wait_for_work(self, there_is: Callable[[], bool]) -> None:
         self._moved.set()
@@ -246,8 +272,8 @@ class Reviser:
         is_new = True
         if self._log is not None:
             try:
-                # The recorder may not have sent it yet; sending twice is harmless.
-                await self._log.append([revision.was])
+                if self._wait_until_logged is not None and not await self._wait_until_logged(revision.was.id):
+                    raise Unavailable("the utterance itself is not in the log yet")
                 is_new = await self._log.revise(revision.utterance, was=revision.was)
             except Unavailable as error:
                 logger.debug("a correction waits for the log: {}", error)
@@ -266,18 +292,22 @@ class Reviser:
 
     # -- the model
 
-    async def _ask(self, question: _Question, asking: Asking) -> None:
+    async def _ask(self, doubted: _Doubted) -> None:
+        asking = self._asking
+        if asking is None:
+            self._done_with(self._questions, doubted)
+            return
         if asking.gives_way:
             await self._wait_for_rest(asking.rest_ms)
-            if not (self._questions and self._questions[0] is question):
+            if not (self._questions and self._questions[0] is doubted):
                 return
-        likely = self._likely_names()
-        utterance = question.utterance
-        names = likely.pick(utterance.text, question.doubtful, nearby=self._nearby(), limit=asking.most_names)
-        look = second_look(utterance.text, question.doubtful, names, before=question.before)
+        gazetteer, nearby = self._gazetteer(), self._nearby()
+        question, likely = await self._in_thread(lambda: self._prepared(doubted, gazetteer, nearby, asking.most_names))
+        if asking.gives_way and self._disturbed.is_set():
+            return
         answering = self._answering = asyncio.ensure_future(
             asking.llm.complete(
-                look.system, look.user, look.schema, temperature=TEMPERATURE, deadline_ms=asking.deadline_ms
+                question.system, question.user, question.schema, temperature=TEMPERATURE, deadline_ms=asking.deadline_ms
             )
         )
         try:
@@ -289,8 +319,19 @@ class Reviser:
             return  # somebody speaks; it stays the first in the queue
         answer = self._answer(answering)
         if answer is not None:
-            self._take_answer(question, answer, likely)
-        self._done_with(self._questions, question)
+            await self._take_answer(doubted, answer, likely)
+        self._done_with(self._questions, doubted)
+
+    def _prepared(
+        self, doubted: _Doubted, gazetteer: Gazetteer, nearby: Container[EntityId], most_names: int
+    ) -> tuple[Question, LikelyNames]:
+        """Tens of milliseconds at 10,000 names, and so for a long utterance: for a thread."""
+        likely = self._likely
+        if likely is None or likely.gazetteer is not gazetteer:
+            likely = self._likely = LikelyNames(gazetteer)
+        text, doubtful = doubted.utterance.text, doubted.doubtful
+        names = likely.pick(text, doubtful, nearby=nearby, limit=most_names)
+        return question_about(text, doubtful, names, before=doubted.before), likely
 
     async def _wait_for_rest(self, rest_ms: int) -> None:
         while True:
@@ -318,11 +359,13 @@ class Reviser:
         self._is_model_away = False
         return answer
 
-    def _take_answer(self, question: _Question, answer: dict[str, Any], likely: LikelyNames) -> None:
-        was, text = question.utterance, answer.get("corrected_text")
+    async def _take_answer(self, doubted: _Doubted, answer: dict[str, Any], likely: LikelyNames) -> None:
+        was, text, declared = doubted.utterance, answer.get("corrected_text"), declared_in(answer)
         if not isinstance(text, str):
             return
-        edits = verified(was.text, text, declared_in(answer), doubtful=question.doubtful, names=likely)
+        edits = await self._in_thread(
+            lambda: verified(was.text, text, declared, doubtful=doubted.doubtful, names=likely)
+        )
         if not edits:
             return
         raw = was.raw_text
@@ -335,9 +378,3 @@ class Reviser:
             return
         better = replace(was, text=applied(was.text, edits), corrections=corrections)
         self._revise(_Revision(was, better, edits))
-
-    def _likely_names(self) -> LikelyNames:
-        gazetteer = self._gazetteer()
-        if self._likely is None or self._likely.gazetteer is not gazetteer:
-            self._likely = LikelyNames(gazetteer)
-        return self._likely
