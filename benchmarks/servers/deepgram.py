@@ -84,6 +84,9 @@ class DeepgramServer(LocalServer):
         does not know the message does one of the others.
     max_keyterms: A connection with more is refused with HTTP 400, a Configure with more fails.
     hangs_up_after_ms: Drop the first connection after so much audio.
+    stops_reading_after_ms: Leave the first connection open after so much audio, and take nothing more from it.
+    tells_positions: False: every transcript says that it begins where the connection did, as servers do that only
+        speak the protocol.
     speech_ttfb_ms: Aura: to the first sound.
     """
 
@@ -96,6 +99,8 @@ class DeepgramServer(LocalServer):
         on_configure: OnConfigure = "taken",
         max_keyterms: int = KEYTERM_TOKENS,
         hangs_up_after_ms: int | None = None,
+        stops_reading_after_ms: int | None = None,
+        tells_positions: bool = True,
         speech_ttfb_ms: float = 0,
         key: str | None = None,
         refuse_with: int | None = None,
@@ -107,6 +112,8 @@ class DeepgramServer(LocalServer):
         self.on_configure = on_configure
         self.max_keyterms = max_keyterms
         self.hangs_up_after_ms = hangs_up_after_ms
+        self.stops_reading_after_ms = stops_reading_after_ms
+        self.tells_positions = tells_positions
         self.speech_ttfb_ms = speech_ttfb_ms
         self.finals_may_go = asyncio.Event()
         """While it is not set, a connection that was asked for the final words stands still."""
@@ -159,6 +166,9 @@ class DeepgramServer(LocalServer):
                 if is_first and self.hangs_up_after_ms is not None and connection.heard_ms >= self.hangs_up_after_ms:
                     hang_up(request)
                     return socket
+                stops_ms = self.stops_reading_after_ms
+                if is_first and stops_ms is not None and connection.heard_ms >= stops_ms:
+                    await asyncio.Event().wait()
             elif message.type is WSMsgType.TEXT:
                 control = json.loads(message.data)
                 connection.messages.append(control)
@@ -278,6 +288,8 @@ class _NovaWords:
         from_ms, to_ms = self._final_ms, self._connection.heard_ms
         if is_final:
             self._final_ms = to_ms
+        if not self._server.tells_positions:
+            from_ms, to_ms = 0, to_ms - from_ms
         return _results(spelled, is_final=is_final, from_finalize=from_finalize, from_ms=from_ms, to_ms=to_ms)
 
 

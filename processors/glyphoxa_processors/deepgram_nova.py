@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from deepgram.listen.v1.types import (
+    ListenV1CloseStream,
     ListenV1Configure,
     ListenV1ConfigureFailure,
     ListenV1ConfigureSuccess,
@@ -241,13 +242,16 @@ class NovaStt(DeepgramSTTService):
         socket._websocket.transport.abort()
 
     async def _disconnect(self) -> None:
-        socket = self._open_socket()
-        try:
-            async with asyncio.timeout(Outbox.within_s):
-                await super()._disconnect()
-        except TimeoutError:  # it does not even take the good-bye
-            self._cut(socket)
-            await super()._disconnect()
+        # pipecat's good-bye waits for as long as the connection takes nothing.
+        socket, self._connection = self._open_socket(), None
+        if socket is not None:
+            try:
+                async with asyncio.timeout(Outbox.within_s):
+                    await socket.send_close_stream(ListenV1CloseStream(type="CloseStream"))
+            except Exception as error:  # the sockets' own, or that it came too late
+                logger.debug("a connection took no good-bye: {}", type(error).__name__)
+                self._cut(socket)
+        await super()._disconnect()
 
     def _pause_answered(self) -> None:
         self._pause_unanswered = False

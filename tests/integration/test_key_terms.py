@@ -30,6 +30,7 @@ from glyphoxa_pipelines.host import Host
 from glyphoxa_pipelines.parts import Expects, Pauses, now_ms
 from glyphoxa_processors.cloud_stt import keyterms_frame, make_stt
 from glyphoxa_processors.deepgram_nova import NovaStt
+from glyphoxa_processors.deepgram_outbox import Outbox
 from tests.support.graph import RunningGraph
 from tests.support.pipecat_fakes import ALICE, Scripted, listening
 from tests.support.provider import KEYS, ProviderNamed
@@ -175,6 +176,28 @@ async def test_a_connection_that_is_lost_in_the_middle_of_a_sentence_loses_no_wo
             await graph.send(*sound(0, 100))
             await graph.wait_until(lambda: transcript(graph).endswith("six"))
     assert transcript(graph) == "one two three four five six"
+
+
+@BOTH
+async def test_a_pause_gets_through_though_the_recogniser_takes_no_more_sound_and_the_next_words_are_heard(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the pause comes more sound than there is room for on the way to a server that reads nothing."""
+    monkeypatch.setattr(Outbox, "within_s", 0.1)
+    async with DeepgramServer(voices=COUNTING, stops_reading_after_ms=200) as server:
+        stt = make_stt(ProviderNamed(name, server.http_url), environ=KEYS)
+        async with RunningGraph(stt) as graph:
+            await graph.send(starts(), *spoken(1, 2))
+            await server.wait_until(lambda: server.connections[0].heard_ms == 200)
+            for _ in range(20):
+                await graph.send(InputAudioRawFrame(bytes(1_000_000), 16_000, 1))
+            await graph.send(stops())
+            await graph.wait_for(VADUserStoppedSpeakingFrame)
+            while len(server.connections) < 2:
+                await graph.send(*sound(0, 20))
+                await graph.wait_for(InputAudioRawFrame, n=len(graph.of(InputAudioRawFrame)) + 1)
+            await graph.send(starts(), *spoken(3), *sound(0, 200), stops())
+            await graph.wait_until(lambda: transcript(graph).endswith("three"))
 
 
 @BOTH
