@@ -84,7 +84,7 @@ class TableNames:
             self._followed = NamesFollowed(campaign.id, self._learned, self._book, entries)
             self._changes = NameChanges(store.database)
             learning = NameLearning(campaign.id, self._learned, now_ms)
-            self._learner = Learner(LearningFromTalk(learning, lambda: self._book.current), store.log)
+            self._learner = Learner(LearningFromTalk(learning, lambda: self.current), store.log)
 
     # -- asked by ears, by the room, by recall
 

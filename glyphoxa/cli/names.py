@@ -20,9 +20,9 @@ from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.memory.learned_names import NameLearning
+from glyphoxa.memory.names_followed import with_stored
 from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.learning.history import LearnedName
-from glyphoxa.speech.learning.wrong_forms import with_stored
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
 
 _MOST_SHOWN = 50

@@ -79,11 +79,11 @@ class NamesFollowed:
         """
         asked = None if self._graph is None else changed.entities
         stored = await self._store.entries(self._campaign, asked)
-        graph, self._graph = self._graph, None  # who is cancelled in between reads everything anew
-        if graph is None or asked is None:
+        known, self._graph = self._graph, None  # who is cancelled in between reads everything anew
+        if known is None or asked is None:
             graph, others = await asyncio.to_thread(self._anew, stored)
         else:
-            others = self._changed(graph, asked, stored)
+            graph, others = known, self._changed(known, asked, stored)
         names = self._book.current
         if len(others) > _ONE_BY_ONE:
             names = await asyncio.to_thread(self._built, graph, names.language)
@@ -105,13 +105,13 @@ class NamesFollowed:
     ) -> dict[EntityId, Entry | None]:
         """Takes the changed entries into `graph`; what they and those of their names are to be in the book."""
         of_file = self._file
-        before = {entity: known for entity in asked if (known := graph.by_id.get(entity)) is not None}
+        before = graph.only(asked)
         graph.put(asked, stored)
-        now = [known for entity in asked if (known := graph.by_id.get(entity)) is not None]
-        in_file = [entry for entity in asked if (entry := of_file.by_id.get(entity)) is not None]
-        keys = {_key(entry) for entry in (*before.values(), *now, *in_file)}
+        concerned = (*before.by_id.values(), *graph.only(asked).by_id.values(), *of_file.only(asked).by_id.values())
+        keys = {_key(entry) for entry in concerned}
         # All that may be taken for one another, and whatever has their ids: nobody else has part in this.
-        ids = {*asked, *(entity for key in keys for entity in (*of_file.having(key), *graph.having(key)))}
+        same = (entity for key in keys for entity in (*of_file.having(key), *graph.having(key)))
+        ids = sorted({*asked, *same})
         merged = {entry.entity_id: entry for entry in _merged(of_file.only(ids), graph.only(ids))}
         return self._others(ids, merged)
 
@@ -147,24 +147,24 @@ class _Entries:
         return self._by_key.get(key, ())
 
     def only(self, ids: Collection[EntityId]) -> _Entries:
-        """Those of them that are among `ids`; by order of these."""
+        """Those of them that are among `ids`, in the order of these."""
         return _Entries(self.by_id[entity] for entity in ids if entity in self.by_id)
 
     def put(self, asked: Iterable[EntityId], entries: Iterable[Entry]) -> None:
         """Have these in place of those that were asked for; a new one is behind all others."""
         come = {entry.entity_id: entry for entry in entries}
         for entity in asked:
-            known, entry = self.by_id.get(entity), come.get(entity)
-            if known is not None:
-                listed = self._by_key[_key(known)]
-                listed.remove(entity)
-                if not listed:
-                    del self._by_key[_key(known)]
-            if entry is not None:
-                self.by_id[entity] = entry
-                self._by_key.setdefault(_key(entry), []).append(entity)
-            elif known is not None:
+            if (known := self.by_id.get(entity)) is None:
+                continue
+            listed = self._by_key[_key(known)]
+            listed.remove(entity)
+            if not listed:
+                del self._by_key[_key(known)]
+            if entity not in come:
                 del self.by_id[entity]
+        self.by_id |= come
+        for entity, entry in come.items():
+            self._by_key.setdefault(_key(entry), []).append(entity)
 
 
 def with_stored(entries: Iterable[Entry], stored: Iterable[Entry]) -> list[Entry]:
@@ -180,9 +180,8 @@ def with_stored(entries: Iterable[Entry], stored: Iterable[Entry]) -> list[Entry
 
 def _merged(of_file: _Entries, graph: _Entries) -> list[Entry]:
     same = {entity: entity for entity in of_file.by_id if entity in graph.by_id}
-    for entity, entry in of_file.by_id.items():
-        if entity not in same:
-            same |= _same_by_name(_key(entry), of_file, graph)
+    for key in dict.fromkeys(_key(entry) for entity, entry in of_file.by_id.items() if entity not in same):
+        same |= _same_by_name(key, of_file, graph)
     merged: list[Entry] = []
     for entity, entry in of_file.by_id.items():
         known = graph.by_id.get(same.get(entity, entity))

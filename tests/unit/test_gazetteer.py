@@ -67,12 +67,6 @@ def test_a_name_without_letters_is_left_out(name: str) -> None:
     assert Gazetteer.build([entry(name)]).names == ()
 
 
-def test_the_glossary_lists_the_first_names() -> None:
-    gazetteer = Gazetteer.build([entry("Grimjaw", aliases=("the smith",)), entry("Ironhold"), entry("Eldrinax")])
-    assert gazetteer.glossary(limit=2) == "Names: Grimjaw, Ironhold."
-    assert Gazetteer.build([]).glossary() == ""
-
-
 def test_windows_are_wider_than_the_longest_name() -> None:
     """C-06"""
     assert Gazetteer.build([entry("Eldrinax")]).widest == 3

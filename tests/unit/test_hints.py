@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from glyphoxa.bootstrap.hints import LATELY_MS, Hints
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRevised
@@ -7,6 +9,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, 
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.speech.learning.history import LearnedName, Standing, State
 from glyphoxa.speech.names.book import NameBook
+from glyphoxa.speech.names.expectation import Expectation
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
 
 CROWD = tuple(Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200))
@@ -38,7 +41,7 @@ class Watched:
     def _changed(self) -> None:
         self.n_changes += 1
 
-    def say(self, text: str, *corrections: Correction) -> None:
+    def say(self, text: str, *corrections: Correction) -> Utterance:
         said = Utterance(
             UtteranceId("u"),
             CAMPAIGN.id,
@@ -51,6 +54,7 @@ class Watched:
             corrections=corrections,
         )
         self.hints.on(UtteranceKept(said))
+        return said
 
 
 def test_a_new_scene_brings_its_place_its_people_and_whom_its_description_names() -> None:
@@ -104,10 +108,8 @@ def test_a_name_that_the_graph_gains_is_expected_and_one_it_loses_is_not() -> No
     watched.hints.on(SceneChanged(HOLD, 0))
     book, told = NameBook(Gazetteer.build(entries_of(CAMPAIGN))), watched.n_changes
     book.subscribe(watched.hints.names_are)
-    with book.together():
-        book.put(Entry("Vaelith", EntityId("vaelith"), "npc"))
-        book.learn(EntityId("vaelith"), "veil if")
-        book.remove(EntityId("grimjaw"))
+    vaelith = Entry("Vaelith", EntityId("vaelith"), "npc", learned=("veil if",))
+    book.become(book.current.with_entry(vaelith).without(EntityId("grimjaw")))
     assert "Vaelith" in watched.hints.keyterms()
     assert "Grimjaw" not in watched.hints.keyterms()
     assert watched.n_changes == told + 1
@@ -138,23 +140,30 @@ def test_near_is_who_and_what_is_in_the_scene_and_what_was_named_within_the_last
 def test_a_name_that_a_second_look_found_is_near_and_was_misheard_once() -> None:
     watched = Watched()
     edit = Correction(0, 7, "sorrows", "Zorvathhr", 0.8, "llm", "sounds alike")
-    watched.say("sorrows went by.")
+    said = watched.say("sorrows went by.")
     assert "e199" not in watched.hints.nearby()
-    said = Utterance(
-        UtteranceId("u"),
-        CAMPAIGN.id,
-        SessionId("s"),
-        SpeakerId("hanna"),
-        "Hanna",
-        "Zorvathhr went by.",
-        "sorrows went by.",
-        0,
-        corrections=(edit,),
-    )
-    watched.hints.on(UtteranceRevised(said, "sorrows went by."))
+    watched.hints.on(UtteranceRevised(replace(said, text="Zorvathhr went by.", corrections=(edit,)), said))
     assert "e199" in watched.hints.nearby()
     watched.now_ms = 100 * LATELY_MS
     assert "Zorvathhr" in watched.hints.keyterms()
+
+
+def test_a_name_that_was_misheard_beside_itself_counts_as_misheard_and_once() -> None:
+    earlier = Correction(14, 17, "tum", "Zorvathhp", 0.9, "phonetic", "sounds alike")
+    edit = Correction(18, 25, "sorrows", "Zorvathhr", 0.8, "llm", "sounds alike")
+    watched, expected = Watched(), Expectation()
+    said = watched.say("Zorvathhr met Zorvathhp sorrows.", earlier)
+    better = replace(said, text="Zorvathhr met Zorvathhp Zorvathhr.", corrections=(earlier, edit))
+    watched.hints.on(UtteranceRevised(better, said))
+
+    expected.names_are(Gazetteer.build(entries_of(CAMPAIGN)))
+    for entity in ("e199", "e197"):
+        expected.said(EntityId(entity), 0)
+        expected.garbled(EntityId(entity))
+    later_ms = watched.now_ms = 100 * LATELY_MS
+    terms = watched.hints.keyterms()
+    assert {"Zorvathhr", "Zorvathhp"} <= set(terms)
+    assert terms == expected.keyterms(later_ms)
 
 
 def test_what_was_misheard_in_earlier_sessions_is_expected_unless_the_dm_said_that_it_was_not() -> None:

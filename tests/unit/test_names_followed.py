@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed
+from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed, with_stored
 from glyphoxa.speech.names.book import NameBook
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 FILE = [Entry("Grimjaw", EntityId("g"), "npc"), Entry("Ironhold", EntityId("i"), "location")]
+ANYTHING = NamesChanged(None)
 
 
 class Stored:
@@ -28,24 +33,33 @@ class Stored:
         return [entry for entry in self.entries_now if entities is None or entry.entity_id in entities]
 
 
-def followed(stored: Stored) -> tuple[NamesFollowed, NameBook, list[Gazetteer]]:
-    book = NameBook(Gazetteer.build(FILE))
+def followed(stored: Stored, file: list[Entry] = FILE) -> tuple[NamesFollowed, NameBook, list[Gazetteer]]:
+    book = NameBook(Gazetteer.build(file))
     told: list[Gazetteer] = []
     book.subscribe(told.append)
     store: Any = stored
-    return NamesFollowed(CampaignId("town"), store, book, FILE), book, told
+    return NamesFollowed(CampaignId("town"), store, book, file), book, told
 
 
 def named(n: int) -> list[Entry]:
     return [Entry(f"Zorvath{chr(97 + k // 26)}{chr(97 + k % 26)}", EntityId(f"z{k}"), "item") for k in range(n)]
 
 
+def only(*entities: str) -> NamesChanged:
+    return NamesChanged(frozenset(map(EntityId, entities)))
+
+
+def by_id(names: Gazetteer) -> dict[EntityId, Entry]:
+    return {entry.entity_id: entry for entry in names.entries}
+
+
 async def test_when_nothing_is_new_the_names_stay_the_very_same() -> None:
     stored = Stored(*FILE, Entry("Eldrinax", EntityId("e"), "npc"))
     follower, book, told = followed(stored)
-    await follower.take(NamesChanged(None))
+    await follower.take(ANYTHING)
     names = book.current
-    await follower.take(NamesChanged(None))
+    await follower.take(ANYTHING)
+    await follower.take(only("e", "g", "nobody"))
     assert book.current is names and told == [names]
 
 
@@ -53,7 +67,7 @@ async def test_when_nothing_is_new_the_names_stay_the_very_same() -> None:
 async def test_many_changes_are_told_as_one_and_give_the_names_that_a_new_index_would(n: int) -> None:
     stored = Stored(*FILE, *named(n))
     follower, book, told = followed(stored)
-    await follower.take(NamesChanged(None))
+    await follower.take(ANYTHING)
     assert told == [book.current]
     assert book.current.entries == Gazetteer.build([*FILE, *named(n)]).entries
     stored.entries_now = [*FILE, Entry("Mirelle", EntityId("z0"), "npc")]
@@ -62,13 +76,15 @@ async def test_many_changes_are_told_as_one_and_give_the_names_that_a_new_index_
     assert len(told) == 2
 
 
-async def test_a_form_that_is_no_longer_learned_is_taken_back_when_anything_may_have_changed() -> None:
+@pytest.mark.parametrize("changed", [ANYTHING, only("g")])
+async def test_a_form_that_is_no_longer_learned_is_taken_back(changed: NamesChanged) -> None:
+    """R-201"""
     stored = Stored(Entry("Grimjaw", EntityId("g"), "npc", (), ("Quibbleworth",)), FILE[1])
     follower, book, _ = followed(stored)
-    await follower.take(NamesChanged(None))
+    await follower.take(ANYTHING)
     assert [name.text for name in book.current.names if name.kind == "learned"] == ["Quibbleworth"]
     stored.entries_now = FILE
-    await follower.take(NamesChanged(None))
+    await follower.take(changed)
     assert [name.text for name in book.current.names if name.kind == "learned"] == []
 
 
@@ -77,5 +93,123 @@ async def test_while_the_graph_is_away_the_names_are_as_they_were() -> None:
     follower, book, told = followed(stored)
     stored.entries_now = None
     with pytest.raises(Unavailable):
-        await follower.take(NamesChanged(None))
+        await follower.take(ANYTHING)
     assert book.current.entries == tuple(FILE) and told == []
+
+
+@pytest.mark.parametrize("changed", [ANYTHING, only("g1")])
+async def test_who_is_gone_from_the_graph_is_again_as_in_the_file(changed: NamesChanged) -> None:
+    stored = Stored(Entry("Grimjaw", EntityId("g1"), "npc", ("the smith",)))
+    follower, book, _ = followed(stored)
+    await follower.take(ANYTHING)
+    assert book.current.entry(EntityId("g1")) is not None and book.current.entry(EntityId("g")) is None
+    stored.entries_now = []
+    await follower.take(changed)
+    assert by_id(book.current) == {entry.entity_id: entry for entry in FILE}
+
+
+async def test_a_change_of_one_name_prepares_no_other() -> None:
+    """R-182"""
+    stored = Stored(*FILE, *named(500))
+    follower, book, _ = followed(stored)
+    await follower.take(ANYTHING)
+    before = book.current
+    stored.entries_now = [*FILE, Entry("Mirelle", EntityId("z0"), "item"), *named(500)[1:]]
+    await follower.take(only("z0"))
+    changed = set(map(id, book.current.names)) - set(map(id, before.names))
+    assert len(changed) == 1
+
+
+async def test_no_change_is_seen_before_it_is_whole() -> None:
+    """R-179"""
+    stored = Stored(*FILE, *named(10))
+    follower, book, told = followed(stored)
+    taking = asyncio.create_task(follower.take(ANYTHING))
+    seen = {id(book.current): book.current}
+    while not taking.done():
+        await asyncio.sleep(0)
+        seen[id(book.current)] = book.current
+    assert [len(names.entries) for names in seen.values()] == [2, 12] and told == [book.current]
+
+
+async def test_a_take_that_was_given_up_midway_is_made_good_by_the_next_one() -> None:
+    stored = Stored(*FILE)
+    follower, book, _ = followed(stored)
+    await follower.take(ANYTHING)
+    stored.entries_now = [*FILE, *named(5)]
+    taking = asyncio.create_task(follower.take(NamesChanged(frozenset(entry.entity_id for entry in named(5)))))
+    await asyncio.sleep(0)
+    taking.cancel()
+    with suppress(asyncio.CancelledError):
+        await taking
+    assert len(book.current.entries) == 2
+    await follower.take(only("z0"))
+    assert len(book.current.entries) == 7
+
+
+async def test_names_are_followed_on_when_somebody_fails_to_take_them() -> None:
+    stored = Stored(*FILE)
+    follower, book, _ = followed(stored)
+    told: list[int] = []
+
+    def failing(names: Gazetteer) -> None:
+        raise RuntimeError("no room")
+
+    book.subscribe(failing)
+    book.subscribe(lambda names: told.append(len(names.entries)))
+    for n in (1, 2):
+        stored.entries_now = [*FILE, *named(n)]
+        await follower.take(ANYTHING)
+    assert told == [3, 4]
+
+
+IDS = [EntityId(each) for each in "abcd"]
+ENTRIES = st.builds(
+    Entry,
+    st.sampled_from(["Grimjaw", "grim-jaw", "Ironhold", "Mirelle"]),
+    st.sampled_from(IDS),
+    st.sampled_from(["npc", "location"]),
+    st.lists(st.sampled_from(["the smith", "Grimjaw"]), max_size=1).map(tuple),
+    st.lists(st.just("Quibbleworth"), max_size=1).map(tuple),
+)
+UNIQUE = st.lists(ENTRIES, max_size=4, unique_by=lambda entry: entry.entity_id)
+STEPS = st.lists(st.one_of(ENTRIES, st.sampled_from(IDS), st.just("tell")), max_size=20)
+
+
+@given(UNIQUE, UNIQUE, STEPS)
+async def test_whatever_is_told_of_and_in_whatever_pieces_the_entries_are_those_of_the_whole_graph(
+    file: list[Entry], graph: list[Entry], steps: list[Any]
+) -> None:
+    stored = Stored(*graph)
+    follower, book, _ = followed(stored, file)
+    await follower.take(ANYTHING)
+    changed: set[EntityId] = set()
+    now = {entry.entity_id: entry for entry in graph}
+    for step in [*steps, "tell"]:
+        match step:
+            case "tell":
+                await follower.take(NamesChanged(frozenset(changed)))
+                changed.clear()
+                afresh, other, _ = followed(stored, file)
+                await afresh.take(ANYTHING)
+                assert by_id(book.current) == by_id(other.current)
+            case Entry():
+                now[step.entity_id] = step
+                changed.add(step.entity_id)
+            case _:
+                now.pop(step, None)
+                changed.add(step)
+        stored.entries_now = list(now.values())
+
+
+def test_names_of_the_file_come_first_and_are_as_the_graph_knows_them() -> None:
+    file = [Entry("Eldrinax", EntityId("e"), "npc", ("the old wizard",)), *FILE]
+    graph = [Entry("Orla", EntityId("o")), Entry("Eldrinax the Old", EntityId("e"), learned=("mellodracks",))]
+    first, *others, last = with_stored(file, graph)
+    assert first == Entry("Eldrinax the Old", EntityId("e"), "npc", ("Eldrinax", "the old wizard"), ("mellodracks",))
+    assert others == FILE and last.name == "Orla"
+
+
+def test_a_player_of_the_file_is_the_player_of_the_graph() -> None:
+    [tamsin] = with_stored([Entry("Tamsin", EntityId("p1"), "player")], [Entry("Tamsin", EntityId("tamsin"), "player")])
+    assert tamsin.entity_id == "tamsin"

@@ -22,6 +22,11 @@ def names_of_the_town() -> TableNames:
     return TableNames(a_campaign(), CorrectionSettings(), store=None, now_ms=lambda: 2_000)
 
 
+def change(names: TableNames, *, put: Entry | None = None, remove: EntityId | None = None) -> None:
+    now = names.current.with_entry(put) if put is not None else names.current
+    names._book.become(now.without(remove) if remove is not None else now)
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("name"), st.sampled_from(NAMES)),
@@ -44,9 +49,9 @@ def test_whatever_happens_a_turn_is_heard_to_its_end_as_it_began(steps: list[tup
     for kind, what in steps:
         match kind:
             case "name":
-                names._book.put(Entry(what, EntityId(what), "npc"))
+                change(names, put=Entry(what, EntityId(what), "npc"))
             case "unname":
-                names._book.remove(EntityId(what))
+                change(names, remove=EntityId(what))
             case "say":
                 names.on(UtteranceKept(an_utterance(what)))
             case "scene":
@@ -71,7 +76,7 @@ def test_whatever_happens_a_turn_is_heard_to_its_end_as_it_began(steps: list[tup
 def test_words_are_found_again_by_whoever_asks_once_a_name_is_known() -> None:
     names = names_of_the_town()
     assert names.correct(SAID).text == SAID
-    names._book.put(Entry("Quibbleworth", EntityId("q"), "npc"))
+    change(names, put=Entry("Quibbleworth", EntityId("q"), "npc"))
     assert names.correct(SAID).text == "so we asked Quibbleworth and iron jaw"
     assert names.spot("Where is Quibbleworth?").entity_ids == ("q",)
     assert "Quibbleworth" in names.hints.keyterms()
@@ -87,7 +92,7 @@ def test_npcs_that_play_and_players_can_be_called_and_nobody_else() -> None:
 
 def test_who_is_part_of_a_place_s_name_is_not_called() -> None:
     names = names_of_the_town()
-    names._book.put(Entry("Grimjaw Rock", EntityId("rock"), "location"))
+    change(names, put=Entry("Grimjaw Rock", EntityId("rock"), "location"))
     assert names.mentions("Grimjaw Rock, what a place.") == []
     assert [mention.name for mention in names.mentions("Grimjaw, what a place.")] == ["Grimjaw"]
 
@@ -95,7 +100,7 @@ def test_who_is_part_of_a_place_s_name_is_not_called() -> None:
 def test_a_word_that_is_a_name_calls_nobody_whose_name_sounds_so() -> None:
     names = names_of_the_town()
     assert [mention.name for mention in names.mentions("brawn, come here.")] == ["Bran"]
-    names._book.put(Entry("Brawn", EntityId("b"), "item"))
+    change(names, put=Entry("Brawn", EntityId("b"), "item"))
     assert names.mentions("brawn, come here.") == []
 
 

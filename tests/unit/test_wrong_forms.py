@@ -11,7 +11,7 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.language.words import fold
-from glyphoxa.speech.learning.wrong_forms import Uses, as_heard, is_ordinary, objection, proofs_of, warning, with_stored
+from glyphoxa.speech.learning.wrong_forms import Uses, as_heard, is_ordinary, objection, proofs_of, warning
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from tests.support.builders import an_utterance
 
@@ -109,19 +109,6 @@ def test_corrections_of_the_llm_and_sure_ones_of_the_phonetic_stage_are_proofs()
 )
 def test_other_corrections_prove_nothing(correction: Correction) -> None:
     assert proofs_of(replace(an_utterance("..."), corrections=(correction,)), NAMES) == []
-
-
-def test_names_of_the_file_come_first_and_are_as_the_graph_knows_them() -> None:
-    stored = [Entry("Orla", EntityId("orla")), Entry("Eldrinax the Old", ELDRINAX, learned=("mellodracks",))]
-    first, *others, last = with_stored(ENTRIES, stored)
-    assert first.name == "Eldrinax the Old" and first.learned == ("mellodracks",)
-    assert first.aliases == ("Eldrinax", "the old wizard", "Archmage Eldrinax")
-    assert others == ENTRIES[1:] and last.name == "Orla"
-
-
-def test_a_player_of_the_file_is_the_player_of_the_graph() -> None:
-    [tamsin] = with_stored([Entry("Tamsin", EntityId("p1"), "player")], [Entry("Tamsin", EntityId("tamsin"), "player")])
-    assert tamsin.entity_id == "tamsin"
 
 
 @given(st.text())

@@ -8,15 +8,15 @@ rewrite.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.speech.language.vocabulary import Vocabulary
 from glyphoxa.speech.language.words import Word, fold, words
 from glyphoxa.speech.learning.history import Witness
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, Name
+from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 
 _FEWEST_LETTERS = 3
 _MOST_WORDS = 8
@@ -130,28 +130,6 @@ def proofs_of(said: Utterance, names: Gazetteer) -> list[Proof]:
                 )
             )
     return found
-
-
-def with_stored(entries: Iterable[Entry], stored: Iterable[Entry]) -> list[Entry]:
-    """The entries as the graph knows them now, with the wrong forms learned for them, and behind them those that
-    only the graph knows.
-
-    Both describe one entity if they have its id, or else its type and name; id and name are then the graph's, and
-    what else the entry was called stays as an alias.
-    """
-    left = {entry.entity_id: entry for entry in stored}
-    by_name = {(entry.entity_type, fold(entry.name)): entry.entity_id for entry in left.values()}
-    merged: list[Entry] = []
-    for entry in entries:
-        same = by_name.get((entry.entity_type, fold(entry.name)), entry.entity_id)
-        known = left.pop(entry.entity_id if entry.entity_id in left else same, None)
-        if known is None:
-            merged.append(entry)
-            continue
-        others = dict.fromkeys((entry.name, *entry.aliases, *known.aliases))
-        aliases = tuple(alias for alias in others if alias != known.name)
-        merged.append(replace(known, entity_type=entry.entity_type, aliases=aliases))
-    return [*merged, *left.values()]
 
 
 def _spelled(spoken: Sequence[Word], names: Gazetteer) -> Name | None:

@@ -42,7 +42,7 @@ class NameBook:
         for listener in tuple(self._listeners):
             try:
                 listener(names)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is no reason to leave the next one behind
+            except Exception as error:  # whatever it is, it is no reason to leave the next one behind
                 raised.append(error)
         if raised:
             raise ExceptionGroup("not everybody took the new names", raised)

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import islice
 from operator import attrgetter
 
 from glyphoxa.domain.campaign import Campaign
@@ -168,11 +167,6 @@ class Gazetteer:
         del listed[entity_id]
         return self._changed(listed, [name for each in before for name in each.names], (), places=self._places)
 
-    def with_learned(self, entity_id: EntityId, learned: Iterable[str]) -> Gazetteer:
-        """With these confirmed wrong forms instead of those the entity had; unknown entities have none."""
-        entry = self.entry(entity_id)
-        return self if entry is None else self.with_entry(replace(entry, learned=tuple(learned)))
-
     def _changed(
         self,
         listed: Mapping[EntityId, tuple[_Listed, ...]],
@@ -254,12 +248,6 @@ class Gazetteer:
     def alike(self, heard: str, codes: tuple[str, ...], *, limit: int, least_shared: float = 0.0) -> list[Name]:
         """The names most alike by sound and spelling, best first. See `glyphoxa.speech.names.index`."""
         return self._index.alike(heard, codes, self.sounder, limit=limit, least_shared=least_shared)
-
-    def glossary(self, *, limit: int = 60) -> str:
-        """The first names as a prompt for a speech recogniser: "Names: Grimjaw, Ironhold." or nothing."""
-        own = (name.text for name in self.names if name.kind == "name")
-        listed = list(islice(dict.fromkeys(own), limit))
-        return f"Names: {', '.join(listed)}." if listed else ""
 
     def _longest_at(self, spoken: Sequence[Word], first: int) -> Mention | None:
         longest: Mention | None = None
