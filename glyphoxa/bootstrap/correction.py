@@ -167,7 +167,7 @@ class SecondLook:
             for event in revised:
                 for npc in sorted(event.utterance.witnesses & self._npcs.keys()):
                     concerned[npc] = None
-                    self._npcs[npc].mailbox.post(Revise(event.utterance, event.was))
+                    self._npcs[npc].mailbox.post(Revise(event.utterance, event.was.text))
             for npc in concerned:
                 self._npcs[npc].mailbox.post(GetReady("", self._somebody()))
 

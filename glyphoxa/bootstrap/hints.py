@@ -7,12 +7,12 @@ needs less evidence to be taken for what was said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.utterance import Utterance
+from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.speech.learning.history import LearnedName
 from glyphoxa.speech.names.expectation import Expectation
 from glyphoxa.speech.names.gazetteer import Gazetteer
@@ -66,7 +66,7 @@ class Hints:
             case UtteranceKept(utterance):
                 self._heard(utterance)
             case UtteranceRevised(utterance, was):
-                self._heard(utterance, was=was)
+                self._heard(utterance, known=was.corrections)
             case _:
                 pass
 
@@ -101,13 +101,13 @@ class Hints:
         here |= {entities[npc] for npc in scene.npcs if npc in entities}
         return here | {mention.name.entity_id for mention in self._names.mentions(scene.description)}
 
-    def _heard(self, utterance: Utterance, *, was: str = "") -> None:
+    def _heard(self, utterance: Utterance, *, known: Sequence[Correction] = ()) -> None:
         for mention in self._names.mentions(utterance.text):
             entity = mention.name.entity_id
             self._expectation.said(entity, utterance.at_ms)
             self._named_ms[entity] = max(utterance.at_ms, self._named_ms.get(entity, utterance.at_ms))
         for correction in utterance.corrections:
-            if correction.after in was:  # it was counted when the utterance was kept
+            if correction in known:  # it was counted when the utterance was kept
                 continue
             for mention in self._names.mentions(correction.after):
                 self._expectation.garbled(mention.name.entity_id)

@@ -24,11 +24,11 @@ class UtteranceRevised:
 
     Attributes:
         utterance: As it is now; the same id and the same `raw_text`.
-        was: Its text until now.
+        was: As it was until now.
     """
 
     utterance: Utterance
-    was: str
+    was: Utterance
 
 
 @dataclass(frozen=True, slots=True)

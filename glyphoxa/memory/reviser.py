@@ -209,7 +209,7 @@ class Reviser:
         self._writes.append(revision)
         self._work.set()
         # Not within the event that led to it: others must hear of the utterance before they hear of its revision.
-        event = UtteranceRevised(revision.utterance, revision.was.text)
+        event = UtteranceRevised(revision.utterance, revision.was)
         asyncio.get_running_loop().call_soon(self._tell, event)
 
     # -- the actor

@@ -112,7 +112,7 @@ async def test_words_that_are_known_better_later_take_the_place_of_those_that_we
         table.tell(UtteranceKept(was))
         caption = page.locator("#log .said .words").first
         await expect(caption).to_have_text("Where is elder nacks?")
-        table.tell(UtteranceRevised(now, was.text))
+        table.tell(UtteranceRevised(now, was))
         await expect(caption.locator("mark")).to_have_attribute("data-raw", "elder nacks")
         await expect(caption).to_contain_text("Where is Eldrinax")
         # Who comes later reads the better words at once.

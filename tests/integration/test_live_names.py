@@ -180,7 +180,7 @@ async def test_a_garble_that_the_ear_missed_is_put_right_behind_the_talk_recalle
             ear = await evening.ear()
             assert ear.say(line, unsure="the linux") == line
             [revised] = await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRevised)])
-            assert (revised.was, revised.utterance.raw_text, revised.utterance.text) == (line, line, better)
+            assert (revised.was.text, revised.utterance.raw_text, revised.utterance.text) == (line, line, better)
             assert "eldrinax" in evening.table._names.nearby()
     async with open_store(dsn, data_dir=tmp_path) as store:
         [said] = [each for each in await stored(store) if each.npc_id is None]
@@ -202,7 +202,7 @@ async def test_what_a_provider_wrote_down_of_an_npc_s_voice_is_put_right_behind_
     async with an_evening(settings, monkeypatch, reply="I forged it in iron hold.") as evening:
         (await evening.ear()).say("Grimjaw, where is it from?")
         [revised] = await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRevised)])
-        assert (revised.was, revised.utterance.text) == ("I forged it in iron hold.", "I forged it in Ironhold.")
+        assert (revised.was.text, revised.utterance.text) == ("I forged it in iron hold.", "I forged it in Ironhold.")
     async with open_store(dsn, data_dir=tmp_path) as store:
         [said] = [each for each in await stored(store) if each.npc_id == GRIMJAW]
         assert (said.raw_text, said.text) == ("I forged it in iron hold.", "I forged it in Ironhold.")

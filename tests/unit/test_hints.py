@@ -9,7 +9,6 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, 
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.speech.learning.history import LearnedName, Standing, State
 from glyphoxa.speech.names.book import NameBook
-from glyphoxa.speech.names.expectation import Expectation
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
 
 CROWD = tuple(Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200))
@@ -148,22 +147,18 @@ def test_a_name_that_a_second_look_found_is_near_and_was_misheard_once() -> None
     assert "Zorvathhr" in watched.hints.keyterms()
 
 
-def test_a_name_that_was_misheard_beside_itself_counts_as_misheard_and_once() -> None:
-    earlier = Correction(14, 17, "tum", "Zorvathhp", 0.9, "phonetic", "sounds alike")
-    edit = Correction(18, 25, "sorrows", "Zorvathhr", 0.8, "llm", "sounds alike")
-    watched, expected = Watched(), Expectation()
-    said = watched.say("Zorvathhr met Zorvathhp sorrows.", earlier)
-    better = replace(said, text="Zorvathhr met Zorvathhp Zorvathhr.", corrections=(earlier, edit))
-    watched.hints.on(UtteranceRevised(better, said))
-
-    expected.names_are(Gazetteer.build(entries_of(CAMPAIGN)))
-    for entity in ("e199", "e197"):
-        expected.said(EntityId(entity), 0)
-        expected.garbled(EntityId(entity))
-    later_ms = watched.now_ms = 100 * LATELY_MS
-    terms = watched.hints.keyterms()
-    assert {"Zorvathhr", "Zorvathhp"} <= set(terms)
-    assert terms == expected.keyterms(later_ms)
+def test_a_name_that_was_misheard_beside_itself_counts_as_misheard() -> None:
+    """ "Mira ... Meera", where Mira was heard right once."""
+    watched = Watched()
+    edit = Correction(14, 21, "sorrows", "Zorvathhr", 0.8, "llm", "sounds alike")
+    for _ in range(4):
+        said = watched.say("Zorvathhr met sorrows.")
+        better = replace(said, text="Zorvathhr met Zorvathhr.", corrections=(edit,))
+        watched.hints.on(UtteranceRevised(better, said))
+    watched.now_ms = 10 * 3_600_000
+    for n in range(150):
+        watched.say(f"And {CROWD[n].name}?")
+    assert "Zorvathhr" in watched.hints.keyterms()
 
 
 def test_what_was_misheard_in_earlier_sessions_is_expected_unless_the_dm_said_that_it_was_not() -> None:

@@ -189,7 +189,7 @@ async def test_a_doubtful_name_is_put_right_and_everybody_concerned_is_told() ->
     assert (correction.stage, correction.reason) == ("llm", "sounds alike")
     [revised] = desk.told
     assert revised == UtteranceRevised(
-        replace(ELDER_NACKS, text=stored.text, corrections=stored.corrections), ELDER_NACKS.text
+        replace(ELDER_NACKS, text=stored.text, corrections=stored.corrections), ELDER_NACKS
     )
     assert desk.proofs == [("elder nacks", "Eldrinax", "did Eldrinax come")]
     assert desk.made_anew == ["embedded"]
