@@ -17,6 +17,7 @@ class Draft:
         speech_end_ms: When the last voiced sample was heard.
         transcript_ms: When the recogniser returned the text.
         corrected_ms: When the corrector was done with it.
+        typed: It was written, not spoken: no recogniser had part in it.
         words: What the recogniser knows of the words of `raw_text`; empty when it tells nothing.
     """
 
@@ -42,12 +43,19 @@ class SpeechStarted:
 
 @dataclass(frozen=True, slots=True)
 class PartialHeard:
-    """A corrected partial transcript of what is being said; replaces the one before it."""
+    """A corrected partial transcript of what is being said; replaces the one before it.
+
+    Attributes:
+        corrections: The replacements that lead from `raw_text` to `text`.
+        words: As in `Draft`.
+    """
 
     player: PlayerId
     text: str
     raw_text: str
     at_ms: int
+    corrections: tuple[Correction, ...] = ()
+    words: tuple[HeardWord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

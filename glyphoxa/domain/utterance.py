@@ -70,7 +70,7 @@ class Utterance:
 
     Attributes:
         at_ms: When it began, milliseconds since the Unix epoch.
-        duration_ms: How long it lasted; 0 for typed text.
+        duration_ms: How long it lasted; 0 for typed text, and for speech too short to measure.
         text: Corrected text. For an NPC: what was heard of its reply before it ended or was cut off.
         raw_text: What the recogniser returned. For an NPC: the whole reply it meant to give.
         npc_id: The NPC that spoke, None for a player.
@@ -78,6 +78,7 @@ class Utterance:
         corrections: The replacements that lead from `raw_text` to `text`.
         words: What the recogniser knows of the words of `raw_text`. For the work right after the utterance; not
             kept with it.
+        typed: It was written, not spoken. Likewise; the log does not keep it.
     """
 
     id: UtteranceId
@@ -93,3 +94,4 @@ class Utterance:
     witnesses: frozenset[NpcId] = frozenset()
     corrections: tuple[Correction, ...] = ()
     words: tuple[HeardWord, ...] = ()
+    typed: bool = False

@@ -170,8 +170,7 @@ class Reviser:
         is_transcribed = utterance.npc_id in self._transcribed
         if utterance.npc_id is not None and not (is_transcribed and utterance.raw_text.startswith(utterance.text)):
             return
-        is_typed = utterance.npc_id is None and utterance.duration_ms == 0
-        if not utterance.text.strip() or is_typed:
+        if not utterance.text.strip() or utterance.typed:
             return
         if is_transcribed and self._correct is not None:
             utterance = self._by_sound(utterance, self._correct)

@@ -188,6 +188,7 @@ class Room:
             witnesses=frozenset(self._talk.present),
             corrections=draft.corrections,
             words=draft.words,
+            typed=draft.typed,
         )
         self._unanswered.setdefault(draft.player, []).append(utterance.id)
         self._scribe.mailbox.post(utterance)
@@ -198,9 +199,11 @@ class Room:
     def _follow(self, event: EarEvent) -> None:
         """Remember what is being said, in case it is never finished."""
         match event:
-            case PartialHeard(player, text, raw_text, at_ms):
+            case PartialHeard(player, text, raw_text, at_ms, corrections, words):
                 began_ms = self._half_said[player].began_ms if player in self._half_said else at_ms
-                self._half_said[player] = Draft(player, text, raw_text, (), began_ms, at_ms, at_ms, at_ms)
+                self._half_said[player] = Draft(
+                    player, text, raw_text, corrections, began_ms, at_ms, at_ms, at_ms, words=words
+                )
             case EagerTurn(draft):
                 self._half_said[draft.player] = draft
             case TurnEnded(draft):

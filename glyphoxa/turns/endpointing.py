@@ -226,7 +226,8 @@ class Endpointing:
             return ()
         self._partial = partial
         whole = _joined(self._with(partial))
-        return (Report(PartialHeard(self.player, whole.text, whole.raw_text, partial.at_ms)),)
+        heard = PartialHeard(self.player, whole.text, whole.raw_text, partial.at_ms, whole.corrections, whole.words)
+        return (Report(heard),)
 
     def _finally(self, final: Final) -> tuple[EndpointingEffect, ...]:
         at_ms, has_words = final.at_ms, bool(final.heard.text.strip())
@@ -363,13 +364,14 @@ def _joined(segments: tuple[Heard, ...] | list[Heard]) -> Heard:
     words: list[HeardWord] = []
     raw_text = ""
     for segment in segments:
-        offset = len(raw_text) + 1 if raw_text else 0
+        # Some recognisers begin with a space; the places count from it, and the text goes without.
+        offset = (len(raw_text) + 1 if raw_text else 0) - (len(segment.raw_text) - len(segment.raw_text.lstrip()))
         corrections += (replace(c, start=c.start + offset, end=c.end + offset) for c in segment.corrections)
         later_ms = _later_ms(segment, segments[0])
         words += (word.moved(places=offset, ms=later_ms) for word in segment.words)
-        raw_text = f"{raw_text} {segment.raw_text}" if raw_text else segment.raw_text
+        raw_text = f"{raw_text} {segment.raw_text.strip()}".lstrip()
     return Heard(
-        text=" ".join(segment.text for segment in segments if segment.text),
+        text=" ".join(segment.text.strip() for segment in segments if segment.text.strip()),
         raw_text=raw_text,
         corrections=tuple(corrections),
         transcript_ms=segments[-1].transcript_ms,

@@ -94,10 +94,14 @@ class ToldEar:
         self._order.listener(SpeechStarted(self.player, self._order.now_ms()))
 
     def partial(self, text: str, *, unsure: str = "") -> str:
-        corrected = self._order.correct(text, heard=heard(text, unsure)).text
-        self._order.on_partial(self.player, corrected)
-        self._order.listener(PartialHeard(self.player, corrected, text, self._order.now_ms()))
-        return corrected
+        known = heard(text, unsure)
+        corrected = self._order.correct(text, heard=known)
+        self._order.on_partial(self.player, corrected.text)
+        now_ms = self._order.now_ms()
+        self._order.listener(
+            PartialHeard(self.player, corrected.text, text, now_ms, tuple(corrected.corrections), known)
+        )
+        return corrected.text
 
     def pause(self, text: str, *, unsure: str = "") -> str:
         draft = self._draft(text, unsure)

@@ -8,6 +8,7 @@ import pytest
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.utterance import Correction, HeardWord
+from glyphoxa.speech.language.spans import leads_to
 from glyphoxa.turns.endpointing import (
     AskAgain,
     Endpointing,
@@ -170,6 +171,37 @@ def test_partials_carry_the_segments_before_them() -> None:
     ear.on(Started(2_400))
     (partial,) = reports(ear.on(Partial(heard("How is"), at_ms=2_900)))
     assert partial == PartialHeard(ALICE, "I have come back. How is", "I have come back. How is", 2_900)
+
+
+def test_partials_carry_what_was_put_right_and_what_is_known_of_each_word_in_its_place() -> None:
+    ear = paused_after("Well then.")
+    ear.on(Started(2_400))
+    grimjaw = Correction(4, 10, "grimja", "Grimjaw", 1.0, "phonetic", "")
+    words = (HeardWord(0, 3, 0.9), HeardWord(4, 10, 0.3))
+    so_far = replace(heard("ask Grimjaw", raw="ask grimja", corrections=(grimjaw,)), words=words)
+    (partial,) = reports(ear.on(Partial(so_far, at_ms=2_900)))
+    assert isinstance(partial, PartialHeard)
+    assert (partial.text, partial.raw_text) == ("Well then. ask Grimjaw", "Well then. ask grimja")
+    assert partial.corrections == (replace(grimjaw, start=15, end=21),)
+    assert partial.words == (HeardWord(11, 14, 0.9), HeardWord(15, 21, 0.3))
+
+
+def test_spaces_around_a_transcript_are_not_part_of_what_was_said_and_shift_no_place() -> None:
+    """C-08"""
+    first = Correction(1, 7, "grimja", "Grimjaw", 1.0, "phonetic", "")
+    second = Correction(5, 11, "grimja", "Grimjaw", 1.0, "phonetic", "")
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    ear.on(Paused(2_000, at_ms=2_200))
+    ear.on(Final(heard("Grimjaw?", raw=" grimja? ", corrections=(first,)), at_ms=2_300))
+    ear.on(Started(2_400))
+    ear.on(Paused(2_900, at_ms=3_100))
+    late = replace(heard("Old Grimjaw.", raw=" old grimja.", corrections=(second,)), words=(HeardWord(5, 12, 0.3),))
+    (eager,) = reports(ear.on(Final(replace(late, text="old Grimjaw."), at_ms=3_200)))
+    assert isinstance(eager, EagerTurn)
+    assert eager.draft.raw_text == "grimja? old grimja."
+    assert leads_to(eager.draft.raw_text, eager.draft.corrections, eager.draft.text)
+    assert eager.draft.words == (HeardWord(12, 19, 0.3),)
 
 
 def test_a_transcript_of_the_whole_turn_takes_the_place_of_the_last_one() -> None:

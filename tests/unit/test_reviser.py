@@ -15,7 +15,7 @@ from loguru import logger
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import SpeechStarted
-from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.utterance import Correction, HeardWord, Utterance
 from glyphoxa.llm.structured import Unparseable
 from glyphoxa.memory.reviser import MOST_TRIES, Asking, Reviser
@@ -206,11 +206,25 @@ async def test_words_that_are_not_doubtful_are_shown_to_no_model() -> None:
 
 async def test_what_somebody_typed_and_what_an_npc_said_in_its_own_words_is_left_alone() -> None:
     npc = said("So Eldernax went to iron hold.", id="u1", npc_id=SMITH, words=())
-    typed = said("So Eldernax went to iron hold.", id="u2", duration_ms=0, words=())
+    typed = said("So Eldernax went to iron hold.", id="u2", typed=True, words=())
     async with a_desk() as desk:
         await desk.keep(npc, typed)
         assert desk.model.asked == []
         assert desk.told == []
+
+
+async def test_speech_too_short_to_measure_is_looked_at_again() -> None:
+    async with a_desk() as desk:
+        await desk.keep(replace(ELDER_NACKS, duration_ms=0))
+        assert desk.texts == ["did Eldrinax come"]
+
+
+async def test_an_utterance_whose_raw_text_and_corrections_do_not_make_its_text_stays_as_it_is() -> None:
+    """C-08"""
+    lost = replace(ELDER_NACKS, id=UtteranceId("u0"), raw_text="iron hold: did elder nacks come")
+    async with a_desk() as desk:
+        await desk.keep(lost, ELDER_NACKS)
+        assert [event.utterance.id for event in desk.told if isinstance(event, UtteranceRevised)] == [ELDER_NACKS.id]
 
 
 async def test_what_a_speech_to_speech_provider_wrote_down_goes_through_both_stages() -> None:

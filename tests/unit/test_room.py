@@ -15,11 +15,12 @@ from glyphoxa.domain.events import Degraded, NpcSpeaks, TableEvent, TurnFinished
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.domain.utterance import HeardWord
+from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, MouthEvent
-from glyphoxa.npc.room import Move, Room
+from glyphoxa.npc.room import Leave, Move, Room
 from glyphoxa.npc.scribe import Scribe
+from glyphoxa.speech.language.spans import leads_to
 from glyphoxa.turns.address import Mention
 from glyphoxa.turns.talk import Talk
 from tests.support.builders import BRAN, CAMPAIGN, FORGE, INNKEEPER, MARKET, SESSION, SMITH, TAMSIN, a_campaign, a_draft
@@ -239,6 +240,32 @@ async def test_what_the_recogniser_knew_of_each_word_is_there_when_an_utterance_
     await table.settle()
     (kept,) = [event.utterance for event in table.events if isinstance(event, UtteranceKept)]
     assert kept.words == words
+
+
+async def test_what_a_player_was_saying_when_they_left_is_kept_with_all_that_is_known_of_it(
+    table: TableOfTwins,
+) -> None:
+    """C-08"""
+    grimjaw = Correction(4, 10, "grimja", "Grimjaw", 1.0, "phonetic", "")
+    words = (HeardWord(0, 3, 0.9), HeardWord(4, 10, 0.3), HeardWord(11, 16, 0.9))
+    table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
+    table.room.mailbox.post(PartialHeard(BRAN, "ask Grimjaw about", "ask grimja about", 100, (grimjaw,), words))
+    table.room.mailbox.post(Leave(BRAN))
+    await table.settle()
+    (kept,) = [event.utterance for event in table.events if isinstance(event, UtteranceKept)]
+    assert (kept.text, kept.raw_text) == ("ask Grimjaw about", "ask grimja about")
+    assert leads_to(kept.raw_text, kept.corrections, kept.text)
+    assert kept.words == words
+    assert not kept.typed
+
+
+async def test_what_was_typed_is_kept_as_typed(table: TableOfTwins) -> None:
+    for typed in (True, False):
+        draft = replace(a_draft(BRAN, "Good evening", end_ms=table.now_ms), typed=typed)
+        table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
+        table.room.mailbox.post(TurnEnded(draft, table.now_ms))
+    await table.settle()
+    assert [event.utterance.typed for event in table.events if isinstance(event, UtteranceKept)] == [True, False]
 
 
 async def test_a_turn_nobody_answers_is_recorded_too(table: TableOfTwins) -> None:

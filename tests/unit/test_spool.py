@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +42,19 @@ def test_what_the_recogniser_knew_of_each_word_is_not_written(tmp_path: Path) ->
     with Spool(tmp_path) as spool:
         assert [item.utterance for item in spool.pending()] == [said]
     assert b"words" not in segments(tmp_path)[0].read_bytes()
+
+
+def test_whether_it_was_typed_is_written_and_records_of_before_are_speech(tmp_path: Path) -> None:
+    said, typed = an_utterance("ask Grimjaw"), replace(an_utterance("ask him", id="u2"), typed=True)
+    with Spool(tmp_path) as spool:
+        for utterance in (said, typed):
+            spool.append(utterance)
+    segment = segments(tmp_path)[0]
+    first, second = segment.read_bytes().splitlines()
+    payload = first[18:].replace(b',"typed":false', b"")
+    segment.write_bytes(b"%08x %08x %s\n%s\n" % (len(payload), zlib.crc32(payload), payload, second))
+    with Spool(tmp_path) as spool:
+        assert [item.utterance for item in spool.pending()] == [said, typed]
 
 
 def test_what_is_acknowledged_does_not_come_back(tmp_path: Path) -> None:
