@@ -21,7 +21,7 @@ from glyphoxa.domain.utterance import Correction
 from glyphoxa.memory.learned_names import LearningFromTalk, NameLearning
 from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed
 from glyphoxa.speech.correction.corrector import Corrector
-from glyphoxa.speech.learning.history import AlreadyTaken, Step
+from glyphoxa.speech.learning.history import AlreadyTaken, LearnedName, Step
 from glyphoxa.speech.learning.wrong_forms import Proof
 from glyphoxa.speech.names.book import NameBook
 from glyphoxa.speech.names.gazetteer import Gazetteer, entries_of
@@ -87,6 +87,29 @@ async def test_a_pair_is_active_once_it_was_proved_in_two_utterances(
     [second] = await learning.prove([a_proof("Mello-dracks", "u2")], names)
     assert (second.standing.state, second.standing.count) == ("active", 2)
     assert second.standing.utterances == (UtteranceId("u1"), UtteranceId("u2"))
+
+
+async def test_what_the_phonetic_stage_repeats_is_counted_without_a_history_that_grows(
+    learned: PostgresLearnedNames,
+) -> None:
+    async def heard(n: int) -> LearnedName:
+        step = Step("proved", ELDRINAX, "phonetic", "sounds alike", 1_000, utterance=UtteranceId(f"u{n}"))
+        return await learned.record(CAMPAIGN, "Finkeldrum", step)
+
+    for n in range(30):
+        pair = await heard(n)
+    assert (pair.standing.state, pair.standing.count) == ("suggested", 30)
+    assert pair.standing.utterances == tuple(UtteranceId(f"u{n}") for n in range(10, 30))
+    assert len(await learned.history(CAMPAIGN, heard="Finkeldrum", limit=100)) == 20
+    assert (await heard(29)).standing == pair.standing
+
+    await learned.record(CAMPAIGN, "Finkeldrum", confirmed(ELDRINAX))
+    pair = await heard(30)
+    assert (pair.standing.state, pair.standing.count) == ("active", 31)
+    assert len(await learned.history(CAMPAIGN, heard="Finkeldrum", limit=100)) == 21
+
+    await learned.record(CAMPAIGN, "Finkeldrum", Step("rejected", ELDRINAX, "dm", "", 1_000))
+    assert (await heard(31)).standing.count == 31
 
 
 async def test_a_rejected_pair_is_never_suggested_again(learned: PostgresLearnedNames, learning: NameLearning) -> None:

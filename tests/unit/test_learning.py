@@ -15,6 +15,7 @@ from glyphoxa.speech.learning.history import (
     Witness,
     changes_something,
     effective,
+    is_only_counted,
     latest_decision,
     standings,
 )
@@ -100,6 +101,33 @@ def test_the_same_said_twice_is_one_step() -> None:
     assert not changes_something(steps, proved("u1"))
     assert not changes_something(steps, a_step("confirmed"))
     assert changes_something(steps, proved("u2"))
+
+
+def test_what_the_phonetic_stage_says_of_a_pair_that_is_active_or_decided_is_only_counted() -> None:
+    again = proved("u9", by="phonetic")
+    settled = ([proved("u1"), proved("u2")], [a_step("confirmed")], [proved("u1", by="phonetic"), a_step("confirmed")])
+    for steps in (history(*each) for each in settled):
+        assert not changes_something(steps, again)
+        assert is_only_counted(steps, again)
+    assert changes_something(history(proved("u1")), again)
+    assert changes_something(history(proved("u1"), proved("u2")), replace(again, entity_id=MAREK))
+
+
+def test_what_was_heard_before_or_was_rejected_is_not_even_counted() -> None:
+    steps = history(proved("u1"), proved("u2"))
+    assert not is_only_counted(steps, proved("u1", by="phonetic"))
+    assert not is_only_counted(history(*steps, a_step("rejected")), proved("u9", by="phonetic"))
+    assert not is_only_counted(steps, a_step("confirmed"))
+
+
+@pytest.mark.parametrize("by", ["phonetic", "llm"])
+def test_a_history_does_not_grow_with_every_utterance(by: Witness) -> None:
+    disproved = a_step("disproved", by="talk")  # so that nothing is settled
+    kept = played([disproved, *(proved(f"u{n}", by=by) for n in range(5_000))])
+    assert len(kept) == 21
+    assert is_only_counted(kept, proved("u4999", by=by))
+    assert state(*kept, proved("u5000", by="said")) == "suggested"
+    assert changes_something(kept, a_step("confirmed"))
 
 
 def test_two_names_cannot_both_be_confirmed_for_one_form() -> None:

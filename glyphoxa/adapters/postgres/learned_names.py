@@ -13,11 +13,13 @@ from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.speech.language.words import fold, words
 from glyphoxa.speech.learning.history import (
+    MOST_UTTERANCES,
     Happened,
     LearnedName,
     Standing,
     Step,
     changes_something,
+    is_only_counted,
     latest_decision,
     standings,
 )
@@ -56,9 +58,14 @@ class PostgresLearnedNames:
         key = _key(heard)
         async with self._database.use(deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
             history = await self._lock(connection, campaign, key)
-            if changes_something([happened.step for happened in history], step):
+            steps = [happened.step for happened in history]
+            if changes_something(steps, step):
                 history.append(await self._add(connection, campaign, heard, step))
                 await self._project(connection, campaign, key, history)
+            elif is_only_counted(steps, step):
+                await connection.execute(
+                    self._sql["heard_again"], campaign, key, step.entity_id, step.utterance, MOST_UTTERANCES
+                )
             listed = await self._standings(connection, campaign, key)
         found = [each for each in listed if each.entity_id == step.entity_id]
         # Something that speaks against a pair nobody proposed leaves no trace.

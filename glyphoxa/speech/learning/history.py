@@ -13,6 +13,7 @@ from that history, so undoing a step is leaving it out:
    said against it and the form was never proved for another name.
 3. The phonetic stage repeats itself: its proofs are counted, but never make a pair active on their own.
 4. One form stands for one name at a time. A second DM who confirms it for another name is told so.
+5. A history stays short: what is proved again and again, and changes nothing any more, is only counted.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ DECISIONS: tuple[StepKind, ...] = ("confirmed", "rejected")
 _WEIGHTS: Mapping[Witness, int] = {"spelled": 2, "said": 1, "llm": 1, "phonetic": 1}
 _ENOUGH = 2
 ENOUGH_OF_ORDINARY_WORDS = 3
-_MOST_UTTERANCES = 20
+MOST_UTTERANCES = 20
+_MOST_PROOFS = 20
+"""Of one pair by one witness. More would not change where it stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,8 @@ def effective(steps: Sequence[Step]) -> list[Step]:
 
 
 def changes_something(history: Sequence[Step], step: Step) -> bool:
-    """Whether a step is worth adding: saying the same again is not, nor are proofs of what the DM has rejected.
+    """Whether a step is worth adding: saying the same again is not, nor are proofs of what the DM has rejected, more
+    proofs than ever count, and what the phonetic stage says of a pair that is active or decided.
 
     Raises:
         InvalidInput: It confirms a form that the DM has confirmed for another name.
@@ -133,16 +137,27 @@ def changes_something(history: Sequence[Step], step: Step) -> bool:
     if step.kind in ("proved", "disproved"):
         if last is not None and last.kind == "rejected":
             return False
-        return not any(
-            (old.kind, old.entity_id, old.utterance, old.by) == (step.kind, step.entity_id, step.utterance, step.by)
-            for old in left
-        )
+        alike = [old for old in left if (old.kind, old.entity_id, old.by) == (step.kind, step.entity_id, step.by)]
+        if len(alike) >= _MOST_PROOFS or any(old.utterance == step.utterance for old in alike):
+            return False
+        return step.by != "phonetic" or not (last is not None or _is_active(history, step.entity_id))
     if step.kind == "confirmed":
         for other in dict.fromkeys(old.entity_id for old in left):
             standing = _decision(left, other)
             if other != step.entity_id and standing is not None and standing.kind == "confirmed":
                 raise AlreadyTaken(other)
     return last is None or last.kind != step.kind
+
+
+def is_only_counted(history: Sequence[Step], step: Step) -> bool:
+    """Whether a step that is not worth adding shows the form in an utterance where it was not yet heard for its name,
+    as far as the history tells.
+    """
+    left = effective(history)
+    last = _decision(left, step.entity_id)
+    if step.kind != "proved" or step.utterance is None or (last is not None and last.kind == "rejected"):
+        return False
+    return not any(old.entity_id == step.entity_id and old.utterance == step.utterance for old in left)
 
 
 class AlreadyTaken(InvalidInput):
@@ -172,8 +187,13 @@ def _standing(left: Sequence[Step], *, enough: int, is_contested: bool) -> Stand
     return Standing(
         _state(left, enough=enough, is_contested=is_contested),
         len(utterances) + confirmed_unheard,
-        utterances[-_MOST_UTTERANCES:],
+        utterances[-MOST_UTTERANCES:],
     )
+
+
+def _is_active(history: Sequence[Step], entity: EntityId) -> bool:
+    standing = standings(history).get(entity)
+    return standing is not None and standing.state == "active"
 
 
 def _state(left: Sequence[Step], *, enough: int, is_contested: bool) -> State:

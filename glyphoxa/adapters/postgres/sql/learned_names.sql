@@ -14,14 +14,30 @@ INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, 
     RETURNING id;
 
 -- put_standing --
--- A row that is equal is left untouched, so that nobody is told of it.
-INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count, provenance)
+-- What follows from the history, beside what was only counted (heard_again). A row that is equal is left untouched, so
+-- that nobody is told of it.
+INSERT INTO learned_names AS old (campaign_id, heard, entity_id, as_heard, state, count, provenance)
     VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT (campaign_id, heard, entity_id) DO UPDATE
-    SET as_heard = excluded.as_heard, state = excluded.state, count = excluded.count,
-        provenance = excluded.provenance, updated_at = now()
-    WHERE (learned_names.as_heard, learned_names.state, learned_names.count, learned_names.provenance)
+    SET as_heard = excluded.as_heard, state = excluded.state,
+        count = excluded.count + coalesce((old.provenance ->> 'again')::int, 0),
+        provenance = excluded.provenance || jsonb_strip_nulls(jsonb_build_object('again', old.provenance -> 'again')),
+        updated_at = now()
+    WHERE (old.as_heard, old.state, old.count - coalesce((old.provenance ->> 'again')::int, 0),
+           old.provenance - 'again')
           IS DISTINCT FROM (excluded.as_heard, excluded.state, excluded.count, excluded.provenance);
+
+-- heard_again --
+-- The form was heard for its name in one utterance more ($4), which changes nothing else and is no step of the history.
+-- `again` says how often that was; the last $5 utterances are kept.
+UPDATE learned_names
+   SET count = count + 1, updated_at = now(),
+       provenance = jsonb_build_object(
+           'again', coalesce((provenance ->> 'again')::int, 0) + 1,
+           'utterances', CASE WHEN jsonb_array_length(provenance -> 'utterances') < $5::int
+                              THEN provenance -> 'utterances'
+                              ELSE (provenance -> 'utterances') - 0 END || to_jsonb($4::text))
+ WHERE campaign_id = $1 AND heard = $2 AND entity_id = $3 AND NOT (provenance -> 'utterances') ? $4;
 
 -- standings --
 -- All of a campaign, or those of one form ($2 not null); those most often heard first.
