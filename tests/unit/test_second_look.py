@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
@@ -334,22 +334,36 @@ def test_a_very_long_text_is_left_alone_rather_than_compared_for_seconds() -> No
     assert reviewed(text, answer, ("elder nacks", "Eldrinax"), doubtful=("elder nacks",)) == text
 
 
-LISTENER = Corrector(GAZETTEER)
+EAR = Corrector(GAZETTEER)
+GARBLED = st.sampled_from(
+    [("elder nacks", "Eldrinax"), ("Eldernax's", "Eldrinax's"), ("iron hold", "Ironhold"), ("grim jaw", "Grimjaw"),
+     ("tower of wispers,", "Tower of Whispers,"), ("blue crab in", "Bluecrab Inn"), ("hop", "Hope")]
+)  # fmt: skip
+FILLING = st.sampled_from(["we", "asked", "😀", "—", "the", "of", "שלום", "Grimjaw", "and  then", "bread."])
 
 
-@given(raw=SAID, answer=WRITTEN, declared=DECLARED, picks=st.sets(st.integers(0, 13)), data=st.data())
+@given(
+    spoken=st.lists(GARBLED | FILLING.map(lambda word: (word, word)), min_size=1, max_size=8),
+    left=st.lists(st.booleans(), min_size=8, max_size=8),
+    taken=st.lists(st.booleans(), min_size=8, max_size=8),
+)
+@example(
+    spoken=[("iron hold", "Ironhold"), ("elder nacks", "Eldrinax"), ("grim jaw", "Grimjaw")],
+    left=[False, True, False] + [False] * 5,
+    taken=[True] * 8,
+)
 def test_whatever_all_stages_do_their_rows_make_the_text_of_the_raw_text(
-    raw: str, answer: str, declared: list[Declared], picks: set[int], data: st.DataObject
+    spoken: list[tuple[str, str]], left: list[bool], taken: list[bool]
 ) -> None:
-    """R-195, C-08"""
-    by_ear = LISTENER.correct(raw)
-    # Some of what an ear puts right: any choice of it is as good, and leaves a model more to do.
-    corrections = tuple(each for each in by_ear.corrections if data.draw(st.booleans()))
-    text = applied(raw, corrections)
-    doubtful = [Span(word.start, word.end) for at, word in enumerate(words(text)) if at in picks]
-    doubtful += [Span(0, len(text))] if data.draw(st.booleans()) else []
-    told = data.draw(st.sampled_from([answer, *(text.replace(d.original, d.corrected) for d in declared)]))
-    edits = verified(text, told, declared, doubtful=doubtful, names=LIKELY)
+    """R-195, C-08. An ear leaves some of what it could put right; a model puts some of that right."""
+    raw = " ".join(heard for heard, _ in spoken)
+    corrections = [each for each, is_left in zip(EAR.correct(raw).corrections, left, strict=False) if not is_left]
+    text = answer = applied(raw, corrections)
+    declared = [Declared(*pair) for pair, is_taken in zip(spoken, taken, strict=False) if is_taken]
+    for each in declared:
+        answer = answer.replace(each.original, each.corrected)
+    edits = verified(text, answer, declared, doubtful=[Span(0, len(text))], names=LIKELY)
+    event(f"{min(len(corrections), 2)} by ear, {min(len(edits), 2)} by a model")
     rows = onto_raw(raw, corrections, text, edits)
     assert applied(raw, rows) == applied(text, edits)
     assert all(raw[row.start : row.end] == row.before != row.after for row in rows)
