@@ -141,14 +141,14 @@ async def _suggestions(desk: _Desk, _options: argparse.Namespace) -> int:
         print("nothing waits for your word")
         return 0
     table = _table("heard", "name", "times", "why")
-    for pair in pairs[:_MOST_SHOWN]:
-        steps = await desk.kept.history(desk.campaign, heard=pair.heard, limit=_MOST_SHOWN)
-        why = [f"{happened.step.by}: {happened.step.why}" for happened in steps if happened.step.why]
+    shown = pairs[:_MOST_SHOWN]
+    reasons = await desk.kept.reasons(desk.campaign, [pair.heard for pair in shown])
+    for pair, why in zip(shown, reasons, strict=True):
         table.add_row(
             Text(pair.heard),
             Text(pair.name or pair.entity_id),
             str(pair.standing.count),
-            Text("; ".join(dict.fromkeys(why))),
+            Text("; ".join(why)),
         )
     _show(table)
     if len(pairs) > _MOST_SHOWN:

@@ -56,6 +56,39 @@ async def test_a_dm_rejects(settings_file: Path, capsys: pytest.CaptureFixture[s
     assert "Grim show (0, rejected)" in capsys.readouterr().out
 
 
+async def test_suggestions_come_with_their_reasons_however_many_wait(
+    settings_file: Path, dsn: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import asyncpg
+
+    monkeypatch.setenv("COLUMNS", "200")
+    connection = await asyncpg.connect(dsn)
+    [entity] = await connection.fetch("SELECT id FROM entities WHERE name = 'Grimjaw'")
+    for n in range(60):
+        for why in ("sounds alike", "fits the talk", "sounds alike"):
+            await connection.execute(
+                "INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, why, at) "
+                "VALUES ('saltmere', $1, $2, $3, 'proved', 'llm', $4, now())",
+                f"grimshow{n}", f"Grim show {n}", entity["id"], f"{why} {n}",
+            )  # fmt: skip
+        await connection.execute(
+            "INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count, provenance) "
+            "VALUES ('saltmere', $1, $2, $3, 'suggested', $4, '{\"utterances\": []}')",
+            f"grimshow{n}", entity["id"], f"Grim show {n}", 100 - n,
+        )  # fmt: skip
+    await connection.close()
+
+    capsys.readouterr()
+    assert await names(settings_file, "suggestions") == 0
+    shown = capsys.readouterr().out
+    lines = [line.split("llm: ", 1) for line in shown.splitlines() if "Grim show" in line]
+    assert len(lines) == 50
+    for n, (pair, reasons) in enumerate(lines):
+        assert pair.split() == ["Grim", "show", str(n), "Grimjaw", str(100 - n)]
+        assert reasons.strip() == f"sounds alike {n}; llm: fits the talk {n}"
+    assert "and 10 that were heard less often" in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -97,6 +97,16 @@ class PostgresLearnedNames:
             rows = await connection.fetch(self._sql["history"], campaign, key, limit)
         return [_happened(row, row["name"]) for row in rows]
 
+    async def reasons(self, campaign: CampaignId, forms: Sequence[str]) -> list[list[str]]:
+        """Why each form was linked to a name, or not: who says so, and in which words; the latest first."""
+        keys = [_key(form) for form in forms]
+        async with self._database.use(deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["reasons"], campaign, keys)
+        found: dict[str, list[str]] = {}
+        for row in rows:
+            found.setdefault(row["heard"], []).append(f"{row['witness']}: {row['why']}")
+        return [found.get(key, []) for key in keys]
+
     async def uses(self, campaign: CampaignId, heard: str, *, exclude: Collection[UtteranceId] = ()) -> Uses:
         plain = as_heard(heard)
         pattern = r"\m" + r"(?:\W|\\n)+".join(_pattern(word.text + word.tail) for word in words(plain)) + r"\M"

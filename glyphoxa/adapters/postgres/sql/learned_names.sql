@@ -76,6 +76,14 @@ SELECT v.id, v.heard, v.as_heard, v.entity_id, e.name, v.kind, v.witness, v.why,
  WHERE v.campaign_id = $1 AND ($2::text IS NULL OR v.heard = $2)
  ORDER BY v.id DESC LIMIT $3;
 
+-- reasons --
+-- Who said what of each of these forms ($2), every reason once, the latest first.
+SELECT heard, witness, why
+  FROM learned_name_events
+ WHERE campaign_id = $1 AND heard = ANY ($2::text[]) AND why <> ''
+ GROUP BY heard, witness, why
+ ORDER BY heard, max(id) DESC;
+
 -- uses_spoken --
 -- Utterances in which the words ($2; the same as a pattern: $3) were left as they are, without those of $4.
 -- The index finds them by their words; the pattern says whether they are in the talk, and not in the speaker's name.
