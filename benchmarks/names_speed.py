@@ -6,23 +6,34 @@ Sentences are the clean ones of the spoken set, joined by "and" and cut to so ma
 that nothing is remembered of it. The names are those of the set, and invented ones to fill up. Timed as in a live
 session: everything that is there to stay is kept from the garbage collector (`gc.freeze`). The last line printed is
 a JSON object: for each number of names `p50_us` and `p99_us` of a sentence, `update_p50_ms` and `update_p99_ms` of
-one name, and `build_ms`.
+one name in the index, `follow_p50_ms` and `follow_p99_ms` of an entity that was changed in the graph until everything
+at a table (corrector, spotter, key terms) goes by it, all on the table's own thread, and `build_ms`. The graph is a
+twin in memory: the database is asked beside that thread.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from time import perf_counter_ns
+from typing import cast
 
 from benchmarks.names import percentile, read_lines
 from benchmarks.spoken_names.dataset import HERE, read_names
 from benchmarks.turn_cost import many_names
-from glyphoxa.domain.ids import EntityId
+from glyphoxa.bootstrap.names import TableNames
+from glyphoxa.config.settings import CorrectionSettings
+from glyphoxa.domain.campaign import Campaign, Entity, Player, Scene
+from glyphoxa.domain.events import SceneChanged
+from glyphoxa.domain.ids import CampaignId, EntityId, PlayerId, SceneId
+from glyphoxa.memory.names_followed import NamesChanged
+from glyphoxa.memory.ports import LearnedNames
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
@@ -59,13 +70,67 @@ def _measured(n_names: int, sentences: Sequence[str], changes: int) -> dict[str,
         gazetteer = gazetteer.with_entry(Entry(f"New {entry.name}", EntityId(f"new-{entry.entity_id}"), "npc"))
         update_ms.append((perf_counter_ns() - began) / 1e6)
     gc.unfreeze()
+    follow_ms = asyncio.run(_followed(entries, changes))
     return {
         "p50_us": round(percentile(sentence_us, 50), 1),
         "p99_us": round(percentile(sentence_us, 99), 1),
         "update_p50_ms": round(percentile(update_ms, 50), 3),
         "update_p99_ms": round(percentile(update_ms, 99), 3),
+        "follow_p50_ms": round(percentile(follow_ms, 50), 3),
+        "follow_p99_ms": round(percentile(follow_ms, 99), 3),
         "build_ms": round(build_ms, 1),
     }
+
+
+class _Graph:
+    """A `LearnedNames`, as far as it is read by who follows names."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.held = {entry.entity_id: entry for entry in entries}
+
+    async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
+        return [self.held[each] for each in (self.held if entities is None else entities) if each in self.held]
+
+
+async def _followed(entries: Sequence[Entry], changes: int) -> list[float]:
+    """Milliseconds of each of so many changes: renamed, with an alias, with a wrong form; new; gone."""
+    place = entries[0].entity_id
+    campaign = Campaign(
+        CampaignId("town"),
+        "The town",
+        "en",
+        tuple(Entity(entry.entity_id, entry.entity_type, entry.name) for entry in entries),
+        (),
+        (),
+        (Player(PlayerId("hanna"), "Hanna"),),
+        (Scene(SceneId("gate"), place, (), f"{entries[1].name} stands at the gate."),),
+    )
+    table = TableNames(campaign, CorrectionSettings(), store=None, now_ms=lambda: 0)
+    table.on(SceneChanged(campaign.scenes[0], 0))
+    graph = _Graph(entries)
+    followed = table.following(cast("LearnedNames", graph))
+    await followed.take(NamesChanged(None))
+    gc.collect()
+    gc.freeze()
+    took_ms: list[float] = []
+    for n in range(changes):
+        old = entries[(n * 7919) % len(entries)]
+        new = Entry(f"New {old.name}", EntityId(f"new-{n}"), "npc")
+        changed = (
+            replace(old, name=f"{old.name}or"),
+            replace(old, aliases=(f"{old.name}ian",)),
+            replace(old, learned=(f"{old.name[:3]} {old.name[3:]}el",)),
+            new,
+        )[n % 4]
+        graph.held[changed.entity_id] = changed
+        if n % 8 == 7:
+            graph.held.pop(old.entity_id, None)
+            changed = old
+        began = perf_counter_ns()
+        await followed.take(NamesChanged(frozenset({changed.entity_id})))
+        took_ms.append((perf_counter_ns() - began) / 1e6)
+    gc.unfreeze()
+    return took_ms
 
 
 def _sentences(n_words: int) -> list[str]:

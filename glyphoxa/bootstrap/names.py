@@ -32,6 +32,7 @@ from glyphoxa.domain.ids import EntityId, PlayerId
 from glyphoxa.domain.utterance import HeardWord, Utterance
 from glyphoxa.memory.learned_names import LearningFromTalk, NameLearning
 from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed
+from glyphoxa.memory.ports import LearnedNames
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.names.book import NameBook, NamesListener
 from glyphoxa.speech.names.calls import find_calls
@@ -71,8 +72,7 @@ class TableNames:
         self._campaign = campaign
         self._settings = settings
         self._npcs = {npc.entity_id: npc for npc in campaign.npcs}
-        entries = entries_of(campaign)
-        self._book = NameBook(Gazetteer.build(entries, language=campaign.language))
+        self._book = NameBook(Gazetteer.build(entries_of(campaign), language=campaign.language))
         self._made = self._made_for(self._book.current)
         self._turns: dict[PlayerId, _Turn] = {}
         self.hints = Hints(campaign, self._book.current, now_ms=now_ms)
@@ -81,7 +81,7 @@ class TableNames:
         self._learned: PostgresLearnedNames | None = None
         if store is not None:
             self._learned = PostgresLearnedNames(store.database)
-            self._followed = NamesFollowed(campaign.id, self._learned, self._book, entries)
+            self._followed = self.following(self._learned)
             self._changes = NameChanges(store.database)
             learning = NameLearning(campaign.id, self._learned, now_ms)
             self._learner = Learner(LearningFromTalk(learning, lambda: self.current), store.log)
@@ -126,6 +126,10 @@ class TableNames:
     def subscribe(self, changed: NamesListener) -> Callable[[], None]:
         """Have `changed` called after each change of the names. Returns what ends it."""
         return self._book.subscribe(changed)
+
+    def following(self, graph: LearnedNames) -> NamesFollowed:
+        """What keeps these names equal to those of a graph, for as long as it is told of changes."""
+        return NamesFollowed(self._campaign.id, graph, self._book, entries_of(self._campaign))
 
     def on_ear(self, event: EarEvent) -> None:
         """Takes every event of every ear, before the room does."""

@@ -9,6 +9,7 @@ Speech-to-speech models take no such hint (R-167, R-197): their transcripts are 
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from heapq import merge
@@ -27,6 +28,8 @@ _STAYS = 0.5
 """By so much must a name be worth more to take another's place: no recogniser is told anew of what hardly changed."""
 _ALSO_CALLED = 0.5
 """By so much is another name of somebody worth less than their own."""
+_ONE_BY_ONE = 100
+"""More names that come and go are a new start."""
 
 
 class Name(Protocol):
@@ -40,10 +43,12 @@ class Name(Protocol):
     def kind(self) -> str: ...
     @property
     def words(self) -> tuple[str, ...]: ...
+    @property
+    def rank(self) -> tuple[int, int, int]: ...
 
 
 class Names(Protocol):
-    """See `glyphoxa.speech.names.gazetteer.Gazetteer`. The order decides between names of the same worth."""
+    """See `glyphoxa.speech.names.gazetteer.Gazetteer`. The rank decides between names of the same worth."""
 
     @property
     def names(self) -> Collection[Name]: ...
@@ -54,8 +59,9 @@ class Names(Protocol):
 class Expectation:
     """Keeps what is needed to choose, and the choice until a better one is worth a change.
 
-    Cost: choosing looks at the names that are in the scene, were said or were garbled, and at the best of the others;
-    only `names_are` goes through all of them (10,000 names: see `benchmarks.hints`).
+    Cost: choosing looks at the names that are in the scene, were said or were garbled, and at the best of the others.
+    A name that comes or goes is found by its identity: gazetteers share those that did not change (10,000 names: see
+    `benchmarks.hints`).
 
     Args:
         max_terms: Of the key terms; `max_tokens` for all of them together, by an upper guess.
@@ -72,14 +78,12 @@ class Expectation:
     ) -> None:
         self._limits = (max_terms, max_tokens)
         self._glossary_limits = (glossary_names, glossary_tokens)
-        self._names: list[_Listed] = []
-        self._of: dict[EntityId, list[int]] = {}
-        """Places in `_names`."""
-        self._at: dict[str, int] = {}
-        self._by_themselves: list[int] = []
-        """Places in `_names`, best first, as if nothing was known of the table."""
-        self._listed_of: dict[int, tuple[Name, _Listed | None]] = {}
-        """By the identity of a name, which is kept alive: most names are the same from one gazetteer to the next."""
+        self._names: dict[int, Name] = {}
+        """By identity, which is theirs as long as they are kept here."""
+        self._of: dict[EntityId, list[_Listed]] = {}
+        self._at: dict[str, _Listed] = {}
+        self._by_themselves: list[_Listed] = []
+        """Best first, as if nothing was known of the table."""
         self._scene: frozenset[EntityId] = frozenset()
         self._said: dict[EntityId, int] = {}
         self._garbled: Counter[EntityId] = Counter()
@@ -89,27 +93,46 @@ class Expectation:
 
     def names_are(self, gazetteer: Names) -> None:
         """The campaign's names from now on. Wrong forms that were learned are not asked for, but count as garbles."""
-        before, self._listed_of = self._listed_of, {}
-        listed: list[_Listed] = []
-        learned: Counter[EntityId] = Counter()
-        for name in gazetteer.names:
-            if name.kind == "learned":
-                learned[name.entity_id] += 1
-                continue
-            key = id(name)
-            known = before.get(key)
-            if known is None:
-                known = name, _listed(name, gazetteer.vocabulary)
-            self._listed_of[key] = known
-            if known[1] is not None:
-                listed.append(known[1])
-        of: dict[EntityId, list[int]] = {}
-        for n, each in enumerate(listed):
-            of.setdefault(each.entity_id, []).append(n)
-        self._names, self._of, self._learned = listed, of, learned
-        self._at = {each.text: n for n, each in enumerate(listed)}
-        by_itself = [each.by_itself for each in listed]
-        self._by_themselves = sorted(range(len(listed)), key=by_itself.__getitem__, reverse=True)
+        before, now = self._names, dict(zip(map(id, gazetteer.names), gazetteer.names, strict=True))
+        gone = [before[key] for key in before.keys() - now.keys()]
+        come = [now[key] for key in now.keys() - before.keys()]
+        if len(gone) + len(come) > _ONE_BY_ONE:
+            self._of, self._at, self._by_themselves, self._learned = {}, {}, [], Counter()
+            gone, come = [], list(now.values())
+        self._names = now
+        for name in gone:
+            self._drop(name)
+        listed = [each for name in come if (each := self._taken(name, gazetteer.vocabulary)) is not None]
+        if len(listed) > _ONE_BY_ONE:
+            self._by_themselves.extend(listed)
+            self._by_themselves.sort(key=_order)
+        else:
+            for each in listed:
+                insort(self._by_themselves, each, key=_order)
+
+    def _drop(self, name: Name) -> None:
+        if name.kind == "learned":
+            self._learned -= Counter((name.entity_id,))
+            return
+        others = self._of.get(name.entity_id, [])
+        listed = next((each for each in others if each.rank == name.rank), None)
+        if listed is None:
+            return
+        del self._by_themselves[bisect_left(self._by_themselves, _order(listed), key=_order)]
+        del self._at[listed.text]
+        others.remove(listed)
+        if not others:
+            del self._of[name.entity_id]
+
+    def _taken(self, name: Name, vocabulary: Vocabulary) -> _Listed | None:
+        if name.kind == "learned":
+            self._learned[name.entity_id] += 1
+            return None
+        listed = _listed(name, vocabulary)
+        if listed is not None:
+            self._of.setdefault(name.entity_id, []).append(listed)
+            self._at[listed.text] = listed
+        return listed
 
     def scene_is(self, entities: Iterable[EntityId]) -> None:
         """Who and what is here from now on."""
@@ -140,28 +163,29 @@ class Expectation:
         self, before: tuple[str, ...], terms: int, tokens: int, now_ms: int, *, each: int = 0
     ) -> tuple[str, ...]:
         chosen = pack(
-            (self._names[n].text for n in self._ranked(before, now_ms)),
+            (name.text for name in self._ranked(before, now_ms)),
             max_terms=terms,
             max_tokens=tokens,
             count_tokens=lambda name: estimated_tokens(name) + each,
         )
         return before if set(chosen) == set(before) else chosen
 
-    def _ranked(self, before: tuple[str, ...], now_ms: int) -> Iterator[int]:
+    def _ranked(self, before: tuple[str, ...], now_ms: int) -> Iterator[_Listed]:
         """Every name, best first; of the same worth, the one given first."""
-        staying = {self._at[text] for text in before if text in self._at}
+        staying = {self._at[text].rank: self._at[text] for text in before if text in self._at}
         moved = {
-            n
+            name.rank: name
             for entity in chain(self._scene, self._said, self._garbled, self._learned)
-            for n in self._of.get(entity, ())
+            for name in self._of.get(entity, ())
         }
         weighed = moved | staying
-        near = sorted((-self._worth(n, now_ms) - _STAYS * (n in staying), n) for n in weighed)
-        far = ((-self._names[n].by_itself, n) for n in self._by_themselves if n not in weighed)
-        return (n for _, n in merge(near, far))
+        near = sorted(
+            (-self._worth(name, now_ms) - _STAYS * (rank in staying), rank, name) for rank, name in weighed.items()
+        )
+        far = ((-name.by_itself, name.rank, name) for name in self._by_themselves if name.rank not in weighed)
+        return (name for _, _, name in merge(near, far))
 
-    def _worth(self, n: int, now_ms: int) -> float:
-        name = self._names[n]
+    def _worth(self, name: _Listed, now_ms: int) -> float:
         entity = name.entity_id
         said_ms = self._said.get(entity)
         return (
@@ -176,6 +200,7 @@ class Expectation:
 
 
 class _Listed(NamedTuple):
+    rank: tuple[int, int, int]
     text: str
     entity_id: EntityId
     odd: float
@@ -189,4 +214,10 @@ def _listed(name: Name, vocabulary: Vocabulary) -> _Listed | None:
     odd = oddness(name.words, vocabulary)
     is_own = name.kind == "name"
     discount = 0.0 if is_own else _ALSO_CALLED
-    return _Listed(name.text, name.entity_id, odd, discount, worth(odd=odd) - discount) if is_own or odd else None
+    if not is_own and not odd:
+        return None
+    return _Listed(name.rank, name.text, name.entity_id, odd, discount, worth(odd=odd) - discount)
+
+
+def _order(name: _Listed) -> tuple[float, tuple[int, int, int]]:
+    return -name.by_itself, name.rank

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from glyphoxa.speech.language.vocabulary import Vocabulary
 
@@ -86,6 +87,7 @@ def pack(
     return tuple(packed)
 
 
+@lru_cache(4096)
 def _tokens_of_word(word: str) -> int:
     parting = sum(len(letter.encode("utf-8", "replace")) for letter in _PARTING.findall(word))
     return max(1, parting + sum(-(-len(piece) * 2 // 5) for piece in _PARTING.split(word)))

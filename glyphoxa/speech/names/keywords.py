@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.language.phonetics import primary_language
@@ -52,11 +53,7 @@ class KeywordSpotter:
 
     def __init__(self, gazetteer: Gazetteer) -> None:
         self._gazetteer = gazetteer
-        phrases = _PAST.get(primary_language(gazetteer.language), _PAST["en"])
-        self._phrases: dict[str, list[tuple[str, ...]]] = {}
-        for phrase in phrases:
-            parts = tuple(word.full for word in words(phrase))
-            self._phrases.setdefault(parts[0], []).append(parts)
+        self._phrases = _phrases_of(primary_language(gazetteer.language))
 
     def spot(self, partial_text: str) -> Spotted:
         spoken = words(partial_text)
@@ -72,3 +69,13 @@ class KeywordSpotter:
             for at, word in enumerate(spoken)
             for parts in self._phrases.get(word, ())
         )
+
+
+@cache  # a new spotter is made whenever a name changes
+def _phrases_of(language: str) -> Mapping[str, list[tuple[str, ...]]]:
+    """By their first word."""
+    phrases: dict[str, list[tuple[str, ...]]] = {}
+    for phrase in _PAST.get(language, _PAST["en"]):
+        parts = tuple(word.full for word in words(phrase))
+        phrases.setdefault(parts[0], []).append(parts)
+    return phrases
