@@ -27,12 +27,7 @@ class Replacement(Protocol):
 
 def applied(text: str, replacements: Sequence[Replacement]) -> str:
     """The text with the replacements made."""
-    pieces: list[str] = []
-    done = 0
-    for each in replacements:
-        pieces += (text[done : each.start], each.after)
-        done = each.end
-    return "".join([*pieces, text[done:]])
+    return _made(text, replacements, 0, len(text))
 
 
 def leads_to(raw: str, corrections: Sequence[Correction], text: str) -> bool:
@@ -96,16 +91,27 @@ def composed(raw: str, earlier: Sequence[Correction], later: Sequence[Correction
             at += 1
         new = [each for _, _, each, is_new in steps[first:at] if is_new]
         old = [each for _, _, each, is_new in steps[first:at] if not is_new]
-        pieces = [replace(each, start=each.start - start, end=each.end - start) for each in new]
-        after = applied(middle[start:end], pieces)
+        after = _made(middle, new, start, end)
         raw_start = start - grown
         grown += sum(len(each.after) - (each.end - each.start) for each in old)
         raw_end = end - grown
         before = raw[raw_start:raw_end]
-        if before != after:
-            newest = (new or old)[0]
-            merged.append(replace(newest, start=raw_start, end=raw_end, before=before, after=after))
+        if before == after:
+            continue
+        newest = (new or old)[0]
+        if (newest.start, newest.end, newest.before, newest.after) != (raw_start, raw_end, before, after):
+            newest = replace(newest, start=raw_start, end=raw_end, before=before, after=after)
+        merged.append(newest)
     return tuple(merged)
+
+
+def _made(text: str, replacements: Sequence[Replacement], start: int, end: int) -> str:
+    """What `text[start:end]` is with the replacements that are in it."""
+    pieces: list[str] = []
+    for each in replacements:
+        pieces += (text[start : each.start], each.after)
+        start = each.end
+    return "".join([*pieces, text[start:end]])
 
 
 def _span(start: int, end: int, here: Sequence[tuple[int, int]], there: Sequence[tuple[int, int]]) -> tuple[int, int]:
