@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import islice, product
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.bootstrap.names import TableNames
 from glyphoxa.config.settings import CorrectionSettings
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.memory.names_followed import NamesChanged
 from glyphoxa.speech.names.gazetteer import Entry
 from tests.support.builders import BRAN, SMITH, TAMSIN, a_campaign, a_draft, an_utterance
 
@@ -109,3 +116,51 @@ def test_without_the_stage_by_sound_every_text_stays_as_it_is(text: str) -> None
     names = TableNames(a_campaign(), CorrectionSettings(phonetic=False), store=None, now_ms=lambda: 0)
     assert names.correct(text) == names.correct(text, player=TAMSIN)
     assert (names.correct(text).text, names.correct(text).corrections) == (text, ())
+
+
+SYLLABLES = (
+    "zor",
+    "vath",
+    "quib",
+    "drel",
+    "mog",
+    "thran",
+    "fey",
+    "kul",
+    "ras",
+    "wem",
+    "bryx",
+    "olm",
+    "ghar",
+    "pell",
+    "iss",
+)
+
+
+async def test_fifty_thousand_names_are_heard_and_changed_like_a_few() -> None:
+    crowd = tuple(
+        Entity(EntityId(f"n{n}"), "item", "".join(parts).title())
+        for n, parts in enumerate(islice(product(SYLLABLES, repeat=4), 50_000))
+    )
+    campaign = replace(a_campaign(), entities=(*a_campaign().entities, *crowd))
+    names = TableNames(campaign, CorrectionSettings(), store=None, now_ms=lambda: 2_000)
+    held = {entry.entity_id: entry for entry in names.current.entries}
+
+    class Graph:
+        async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
+            return [held[each] for each in (held if entities is None else entities) if each in held]
+
+    graph: Any = Graph()
+    followed = names.following(graph)
+    await followed.take(NamesChanged(None))
+    assert len(names.current.entries) > 50_000
+
+    assert names.correct("We asked grim jaw about the quib drel mogfey.").text == (
+        "We asked Grimjaw about the Quibdrelmogfey."
+    )
+    changed = replace(held[crowd[40_000].id], name="Xanthippax")
+    held[changed.entity_id] = changed
+    await followed.take(NamesChanged(frozenset({changed.entity_id})))
+    assert names.correct("and xanthip pax").text == "and Xanthippax"
+    names.on(UtteranceKept(an_utterance("Where is Xanthippax?")))
+    assert names.hints.keyterms()[0] == "Xanthippax" and len(names.hints.keyterms()) > 50
