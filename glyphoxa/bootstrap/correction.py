@@ -105,6 +105,7 @@ def open_second_look(
         correct=correct,
         tell=tell,
         log=log,
+        wait_until_logged=recorder.wait_until_logged,
         asking=asking,
         transcribed=heard_by_provider,
         nearby=nearby,

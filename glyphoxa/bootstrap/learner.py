@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from loguru import logger
 
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent, UtteranceKept
+from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.learned_names import LearningFromTalk
-from glyphoxa.memory.ports import TranscriptLog
 
 CAPACITY = 1_000
 
@@ -26,11 +27,16 @@ class _Lesson:
 class Learner:
     """An actor. Protocol of use: subscribe `on` to the table, give `proved` to the second look; `run` in a task of
     its own; `finish` at the end of the session. While the database is away nothing is learned, and nothing waits.
+
+    Args:
+        wait_until_logged: See `glyphoxa.memory.recorder.Recorder`. None where nobody records.
     """
 
-    def __init__(self, talk: LearningFromTalk, log: TranscriptLog) -> None:
+    def __init__(
+        self, talk: LearningFromTalk, wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None
+    ) -> None:
         self._talk = talk
-        self._log = log
+        self._wait_until_logged = wait_until_logged
         self._lessons: deque[_Lesson] = deque(maxlen=CAPACITY)
         self._is_busy = False
         self._work = asyncio.Event()
@@ -80,16 +86,9 @@ class Learner:
             if lesson.is_revision:
                 await self._talk.revised(lesson.said)
             else:
-                await self._log_first(lesson.said)
+                # Where else a form stands is counted in the log.
+                if self._wait_until_logged is not None and not await self._wait_until_logged(lesson.said.id):
+                    logger.debug("an utterance is heard before it is in the log")
                 await self._talk.heard(lesson.said)
         except GlyphoxaError as error:
             logger.debug("nothing is learned from an utterance: {}", error)
-
-    async def _log_first(self, said: Utterance) -> None:
-        """Where else a form stands is counted in the log. The recorder may not have sent this there yet; sending twice
-        is harmless.
-        """
-        try:
-            await self._log.append([said])
-        except GlyphoxaError as error:
-            logger.debug("an utterance is heard before it is in the log: {}", error)

@@ -11,7 +11,7 @@ eager transcript fits the final one only if both were corrected alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.heard import EarEvent, NothingSaid, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import EntityId, PlayerId
+from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.domain.utterance import HeardWord, Utterance
 from glyphoxa.memory.learned_names import LearningFromTalk, NameLearning
 from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed
@@ -64,10 +64,17 @@ class TableNames:
     Args:
         store: None without long-term memory: the names are then those of the campaign file.
         now_ms: Unix epoch.
+        wait_until_logged: See `Learner`.
     """
 
     def __init__(
-        self, campaign: Campaign, settings: CorrectionSettings, *, store: Store | None, now_ms: Callable[[], int]
+        self,
+        campaign: Campaign,
+        settings: CorrectionSettings,
+        *,
+        store: Store | None,
+        now_ms: Callable[[], int],
+        wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None = None,
     ) -> None:
         self._campaign = campaign
         self._settings = settings
@@ -84,7 +91,7 @@ class TableNames:
             self._followed = self.following(self._learned)
             self._changes = NameChanges(store.database)
             learning = NameLearning(campaign.id, self._learned, now_ms)
-            self._learner = Learner(LearningFromTalk(learning, lambda: self.current), store.log)
+            self._learner = Learner(LearningFromTalk(learning, lambda: self.current), wait_until_logged)
 
     # -- asked by ears, by the room, by recall
 

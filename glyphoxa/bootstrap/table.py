@@ -106,7 +106,20 @@ class LiveTable:
         self._is_closing = False
         self._base = Path(settings.campaign or ".").absolute().parent
 
-        self._names = TableNames(campaign, settings.correction, store=store, now_ms=now_ms)
+        self._embed = partial(embed_what_is_new, store, campaign.id)
+        self._recorder = Recorder(
+            Spool(settings.data_directory / "spool", alarm=self._alarm),
+            store.log if store is not None else None,
+            listener=self._alarm,
+            after_append=self._embed,
+        )
+        self._names = TableNames(
+            campaign,
+            settings.correction,
+            store=store,
+            now_ms=now_ms,
+            wait_until_logged=self._recorder.wait_until_logged,
+        )
         self._listeners.append(self._names.on)
         self._second_look: SecondLook | None = None
         self._host: Host = engines.find_host()()
@@ -121,7 +134,6 @@ class LiveTable:
             known_utterances=self._known_utterances,
         )
         self._names.subscribe(lambda _: self._prefetch.graph_changed())
-        self._embed = partial(embed_what_is_new, store, campaign.id)
         self._context = HotContextAssembly(
             campaign,
             graph=graph,
@@ -133,12 +145,6 @@ class LiveTable:
                 part_deadline_ms=settings.context.part_deadline_ms,
                 recall_deadline_ms=settings.context.recall_deadline_ms,
             ),
-        )
-        self._recorder = Recorder(
-            Spool(settings.data_directory / "spool", alarm=self._alarm),
-            store.log if store is not None else None,
-            listener=self._alarm,
-            after_append=self._embed,
         )
         self._scribe = Scribe(campaign.id, keeper=self._recorder, turns=self._recorder, tell=self._tell, now_ms=now_ms)
         self._npcs = {

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from loguru import logger
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.ports import TranscriptLog
@@ -66,6 +66,8 @@ class Recorder:
         self._work = asyncio.Event()
         self._work.set()  # the spool may hold what an earlier process left
         self._draining = asyncio.Lock()
+        self._unlogged: set[UtteranceId] = set()
+        self._moved = asyncio.Event()
         self._failures = 0
         self._spool_failed = False
 
@@ -77,6 +79,8 @@ class Recorder:
         """
         if utterance not in self._recent:  # a caller may try again
             self._recent.append(utterance)
+        if self._log is not None:
+            self._unlogged.add(utterance.id)
         try:
             await self._in_thread(lambda: self._spool.append(utterance))
             self._spool_failed = False
@@ -85,6 +89,7 @@ class Recorder:
             if self._log is None:
                 raise
             await self._log.append([utterance])  # a full disk here need not be one there
+            self._left([utterance.id])
             return
         self._work.set()
 
@@ -105,6 +110,17 @@ class Recorder:
             if said.id == utterance.id and said.campaign_id == utterance.campaign_id:
                 self._recent[at] = utterance
                 return
+
+    async def wait_until_logged(self, utterance: UtteranceId) -> bool:
+        """Until the log has been given what `keep` took under this id, `run` going on: for work that needs it there.
+        False, at once, while the log is away. What was never kept here is not waited for.
+        """
+        while utterance in self._unlogged:
+            if self._failures:
+                return False
+            self._moved.clear()
+            await self._moved.wait()
+        return True
 
     def recent(self, session: SessionId, *, since_ms: int = 0, limit: int = 50) -> list[Utterance]:
         """This session's last utterances, oldest first, from memory: at most what this process has kept."""
@@ -160,6 +176,7 @@ class Recorder:
         async with self._draining:
             while batch := await self._in_thread(lambda: self._spool.pending(limit=_BATCH)):
                 await self._append(log, batch)
+                self._left([item.utterance.id for item in batch])
                 await self._in_thread(lambda end=batch[-1].end: self._spool.acknowledge(end))  # type: ignore[misc]
                 self._succeeded()
                 if self._after_append is not None:
@@ -182,8 +199,13 @@ class Recorder:
                     logger.error("an utterance is not storable: {}", error)
                     await self._in_thread(lambda said=item.utterance: self._spool.set_aside(said))  # type: ignore[misc]
 
+    def _left(self, utterances: Iterable[UtteranceId]) -> None:
+        self._unlogged.difference_update(utterances)
+        self._moved.set()
+
     def _failed(self, error: Unavailable) -> None:
         self._failures += 1
+        self._moved.set()
         if self._failures == 1:
             self._listener(f"long-term memory is away; what is said is kept on disk until it is back ({error})")
 

@@ -139,3 +139,28 @@ async def test_only_what_has_no_embedding_yet_is_embedded(by_meaning: Store) -> 
     await by_meaning.log.append([told(f"line {n}", id=f"u{n}") for n in range(40)])
     assert await by_meaning.past_talk.embed_missing(CAMPAIGN) == 40
     assert await by_meaning.past_talk.embed_missing(CAMPAIGN) == 0
+
+
+async def test_whoever_asks_for_embeddings_meanwhile_waits_and_nothing_is_embedded_twice(
+    dsn: str, tmp_path: Path
+) -> None:
+    embedded: list[str] = []
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+        embedded.extend(texts)
+        begun.set()
+        await go_on.wait()
+        return await embed_topics(texts)
+
+    async with open_store(dsn, data_dir=tmp_path, embed=slowly) as store:
+        await store.log.append([told(f"line {n}", id=f"u{n}") for n in range(4)])
+        first = asyncio.create_task(store.past_talk.embed_missing(CAMPAIGN))
+        await begun.wait()
+        second = asyncio.create_task(store.past_talk.embed_missing(CAMPAIGN))
+        # The second has had every chance to read what is missing when others have written in the same database.
+        await store.log.append([told("line 4", id="u4")])
+        await store.log.count(CAMPAIGN)
+        go_on.set()
+        assert (await first) + (await second) == 5
+    assert sorted(embedded) == sorted(f"Tamsin: line {n}" for n in range(5))

@@ -183,3 +183,32 @@ async def test_what_is_said_while_the_server_is_dead_arrives_once_and_the_server
         assert await logged(store) == [f"u{i}" for i in range(60)]
         assert server.pid() not in (None, pid)
     await asyncio.to_thread(wait_until, lambda: server.pid() is None)
+
+
+async def test_work_that_needs_an_utterance_in_the_log_waits_for_the_recorder_to_bring_it(
+    store: Store, tmp_path: Path
+) -> None:
+    [said, other] = lines(2)
+    recorder = Recorder(Spool(tmp_path / "spool"), store.log)
+    await recorder.keep(said)
+    waiting = asyncio.create_task(recorder.wait_until_logged(said.id))
+    assert await recorder.wait_until_logged(other.id)  # never kept here
+    assert not waiting.done()
+    running = asyncio.create_task(recorder.run())
+    assert await waiting
+    assert await logged(store) == [said.id]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await recorder.close()
+
+
+async def test_nobody_waits_for_a_log_that_is_away(store: Store, tmp_path: Path) -> None:
+    door = ClosableLog(store.log, is_open=False)
+    [said] = lines(1)
+    async with a_recorder(tmp_path / "spool", door) as recorder:
+        await recorder.keep(said)
+        assert not await recorder.wait_until_logged(said.id)
+        assert not await recorder.wait_until_logged(said.id)
+        door.is_open = True
+        assert await recorder.flush(5_000)
+        assert await recorder.wait_until_logged(said.id)

@@ -205,6 +205,7 @@ async def test_recent_talk_and_the_npcs_that_heard_it_get_the_better_words_while
         witnesses=frozenset({SMITH, INNKEEPER}),
     )
     log = LogTwin()
+    await log.append([said])
     async with at_work(None, log, tmp_path, s2s=True) as desk:
         desk.recorder.remember([said])
         desk.tell(UtteranceKept(said))

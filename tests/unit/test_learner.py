@@ -11,23 +11,24 @@ from typing import Any
 from glyphoxa.bootstrap.learner import Learner
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import UtteranceKept
+from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from tests.support.builders import SMITH, an_utterance
 
 
 @dataclass
 class Desk:
-    """The log and the learning, and what was done there in which order."""
+    """The recorder and the learning, and what was done there in which order."""
 
     done: list[tuple[str, str]] = field(default_factory=list)
     is_away: bool = False
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def append(self, said: list[Utterance]) -> None:
+    async def wait_until_logged(self, utterance: UtteranceId) -> bool:
         await self.let_go.wait()
-        if self.is_away:
-            raise Unavailable("the database is away")
-        self.done.append(("log", said[0].id))
+        if not self.is_away:
+            self.done.append(("log", utterance))
+        return not self.is_away
 
     async def heard(self, said: Utterance) -> list[Any]:
         self.done.append(("heard", said.id))
@@ -43,7 +44,7 @@ class Desk:
 @asynccontextmanager
 async def learning() -> AsyncIterator[tuple[Learner, Desk]]:
     desk = Desk()
-    learner = Learner(desk, desk)  # type: ignore[arg-type]
+    learner = Learner(desk, desk.wait_until_logged)  # type: ignore[arg-type]
     running = asyncio.create_task(learner.run())
     try:
         yield learner, desk

@@ -57,6 +57,7 @@ class PostgresPastTalk:
         self._settings = settings or RecallSettings()
         self._sql = load_paragraphs("past_talk")
         self._embedded: dict[str, np.ndarray[Any, np.dtype[np.float32]]] = {}
+        self._embedding = asyncio.Lock()
 
     async def recall(
         self,
@@ -123,6 +124,11 @@ class PostgresPastTalk:
         Raises:
             Unavailable: The database or the embedder is away; what was done so far is stored.
         """
+        # Whoever comes meanwhile waits, and finds little left: nothing is embedded twice.
+        async with self._embedding:
+            return await self._embed_missing(campaign)
+
+    async def _embed_missing(self, campaign: CampaignId) -> int:
         if self._embed is None:
             return 0
         done = 0
