@@ -72,7 +72,8 @@ class NamesFollowed:
 
     async def take(self, changed: NamesChanged) -> None:
         """Read these names now; the book takes them in one step. However changes come in, they give the entries that
-        reading everything gives.
+        reading everything gives. Their order, which says whose a spelling is that several have, is that of a whole
+        reading only after one: until then who is new is behind all others.
 
         Raises:
             Unavailable: The database is away; the book is as it was.
@@ -81,11 +82,11 @@ class NamesFollowed:
         stored = await self._store.entries(self._campaign, asked)
         known, self._graph = self._graph, None  # who is cancelled in between reads everything anew
         if known is None or asked is None:
-            graph, others = await asyncio.to_thread(self._anew, stored)
+            graph, others, is_in_order = await asyncio.to_thread(self._anew, stored)
         else:
-            graph, others = known, self._changed(known, asked, stored)
+            graph, others, is_in_order = known, self._changed(known, asked, stored), True
         names = self._book.current
-        if len(others) > _ONE_BY_ONE:
+        if len(others) > _ONE_BY_ONE or not is_in_order:
             names = await asyncio.to_thread(self._built, graph, names.language)
         else:
             for entity, entry in others.items():
@@ -94,11 +95,13 @@ class NamesFollowed:
         self._graph = graph
         self._tell(names)
 
-    def _anew(self, stored: Iterable[Entry]) -> tuple[_Entries, dict[EntityId, Entry | None]]:
+    def _anew(self, stored: Iterable[Entry]) -> tuple[_Entries, dict[EntityId, Entry | None], bool]:
+        """What the graph holds, what is to be different in the book, and whether its order can stay."""
         graph = _Entries(stored)
         merged = {entry.entity_id: entry for entry in _merged(self._file, graph)}
-        known = {entry.entity_id for entry in self._book.current.entries}
-        return graph, self._others(known, merged)
+        known = dict.fromkeys(entry.entity_id for entry in self._book.current.entries)
+        would_be = [*(entity for entity in known if entity in merged), *(each for each in merged if each not in known)]
+        return graph, self._others(known, merged), would_be == list(merged)
 
     def _changed(
         self, graph: _Entries, asked: Collection[EntityId], stored: Iterable[Entry]

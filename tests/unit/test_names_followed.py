@@ -108,6 +108,13 @@ async def test_who_is_gone_from_the_graph_is_again_as_in_the_file(changed: Names
     assert by_id(book.current) == {entry.entity_id: entry for entry in FILE}
 
 
+async def test_of_two_with_one_name_it_stays_the_first_one_s_when_the_graph_knows_him_by_another_id() -> None:
+    file = [FILE[0], Entry("Grimjaw", EntityId("axe"), "item")]
+    follower, book, _ = followed(Stored(Entry("Grimjaw", EntityId("g1"), "npc"), file[1]), file)
+    await follower.take(ANYTHING)
+    assert book.current.by_joined["grimjaw"].entity_id == "g1"
+
+
 async def test_a_change_of_one_name_prepares_no_other() -> None:
     """R-182"""
     stored = Stored(*FILE, *named(500))
@@ -193,6 +200,7 @@ async def test_whatever_is_told_of_and_in_whatever_pieces_the_entries_are_those_
                 afresh, other, _ = followed(stored, file)
                 await afresh.take(ANYTHING)
                 assert by_id(book.current) == by_id(other.current)
+                assert list(other.current.entries) == with_stored(file, stored.entries_now or [])
             case Entry():
                 now[step.entity_id] = step
                 changed.add(step.entity_id)
