@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import HeardWord
@@ -56,7 +56,8 @@ class Matcher:
         self._caution = caution if gazetteer.vocabulary.is_known else caution + _WITHOUT_WORDS
         self._longest_heard = int(gazetteer.longest / _LEAST_LENGTH_RATIO)
         # A partial transcript repeats the words of the one before it: their likenesses are remembered.
-        self._similar = lru_cache(_REMEMBERED)(self._search)
+        # Not bound to this object: a circle would keep the names of a gone gazetteer until they are collected.
+        self._similar = lru_cache(_REMEMBERED)(partial(_search, gazetteer))
         self._reader = Reader(gazetteer.vocabulary)
 
     def choose(
@@ -123,27 +124,6 @@ class Matcher:
             return False
         return any(code in by_code for code in coder(heard[:-1]))
 
-    def _search(self, heard: str, *, only_same_sound: bool, least_shared: float) -> tuple[_Like, ...]:
-        """The names that are most like it."""
-        gazetteer = self._gazetteer
-        codes = gazetteer.coder(heard) if gazetteer.coder else ()
-        candidates: Sequence[Name] = (
-            gazetteer.same_sound(codes)
-            if only_same_sound
-            else gazetteer.alike(heard, codes, limit=_MOST_CANDIDATES, least_shared=least_shared)
-        )
-        if not candidates:
-            return ()
-        sound = gazetteer.sounder(heard)
-        likenesses = [
-            (Likeness.of(heard, sound, codes, name.joined, name.sound, name.codes), name) for name in candidates
-        ]
-        return tuple(
-            _Like(name, log_odds_of_likeness(likeness, margin=_margin(likeness, name, likenesses)))
-            for likeness, name in likenesses
-            if likeness.overall >= _LEAST_OVERALL
-        )
-
     def _is_plausible(
         self, transcript: Transcript, window: Window, first: int, last: int, heard: str, name: Name
     ) -> bool:
@@ -178,6 +158,25 @@ class Matcher:
         gazetteer = self._gazetteer
         sound = gazetteer.sounder
         return all(Likeness.of(one, sound(one), (), other, sound(other), ()).overall >= least for one, other in pairs)
+
+
+def _search(gazetteer: Gazetteer, heard: str, *, only_same_sound: bool, least_shared: float) -> tuple[_Like, ...]:
+    """The names that are most like it."""
+    codes = gazetteer.coder(heard) if gazetteer.coder else ()
+    candidates: Sequence[Name] = (
+        gazetteer.same_sound(codes)
+        if only_same_sound
+        else gazetteer.alike(heard, codes, limit=_MOST_CANDIDATES, least_shared=least_shared)
+    )
+    if not candidates:
+        return ()
+    sound = gazetteer.sounder(heard)
+    likenesses = [(Likeness.of(heard, sound, codes, name.joined, name.sound, name.codes), name) for name in candidates]
+    return tuple(
+        _Like(name, log_odds_of_likeness(likeness, margin=_margin(likeness, name, likenesses)))
+        for likeness, name in likenesses
+        if likeness.overall >= _LEAST_OVERALL
+    )
 
 
 @dataclass(frozen=True, slots=True)
