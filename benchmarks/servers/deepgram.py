@@ -303,6 +303,7 @@ class _FluxWords:
         self._connection = connection
         self._voices = _Voices(server, connection)
         self._turn = 0
+        self._turn_from_ms = 0
         self._sequence = 0
         self._open: Heard | None = None
 
@@ -318,19 +319,22 @@ class _FluxWords:
     def event(self, heard: Heard, *, trigger: str = "model") -> dict[str, Any]:
         heard = replace(heard, words=tuple(map(self._connection.spelled, heard.words)))
         self._sequence += 1
-        turn = self._turn
+        turn, from_ms, to_ms = self._turn, self._turn_from_ms, heard.after_ms
         self._open = heard
         if heard.kind == "EndOfTurn":
             self._turn += 1
+            self._turn_from_ms = to_ms
             self._open = None
+        if not self._server.tells_positions:
+            from_ms, to_ms = 0, to_ms - from_ms
         return {
             "type": "TurnInfo",
             "request_id": "r1",
             "sequence_id": self._sequence,
             "event": heard.kind,
             "turn_index": turn,
-            "audio_window_start": 0.0,
-            "audio_window_end": heard.after_ms / 1_000,
+            "audio_window_start": from_ms / 1_000,
+            "audio_window_end": to_ms / 1_000,
             "transcript": heard.transcript,
             "words": [{"word": word.word, "confidence": word.confidence} for word in heard.words],
             "end_of_turn_confidence": {"EagerEndOfTurn": 0.6, "EndOfTurn": 0.9}.get(heard.kind, 0.1),

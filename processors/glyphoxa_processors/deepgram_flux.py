@@ -33,7 +33,7 @@ class FluxStt(DeepgramFluxSTTService):
         self._limit = KeytermLimit()
         self._was_refused = False
         self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
-        self._segments = SegmentsHeard()
+        self._segments = SegmentsHeard(bytes_per_s=bytes_per_s(self))
         self._outbox: Outbox[Any, bytes | dict[str, Any]] = Outbox(
             self._send, is_open=self._is_open, cut=self._cut, start=self.create_task
         )
@@ -145,8 +145,11 @@ class FluxStt(DeepgramFluxSTTService):
         await self._send_configure({"keyterm"})
 
     async def _handle_turn_info(self, data: dict[str, Any]) -> None:
-        self._unconfirmed.confirmed(int(data.get("audio_window_end", 0) * bytes_per_s(self)))
+        until = int(data.get("audio_window_end", 0) * bytes_per_s(self))
+        self._unconfirmed.confirmed(until)
         await super()._handle_turn_info(data)
+        if data.get("event") == "EndOfTurn":
+            self._segments.confirmed(until)
         # The words of a short "Aye." may reach us after the pause behind them.
         self._end_turn_at_pause()
 
@@ -159,8 +162,8 @@ class FluxStt(DeepgramFluxSTTService):
         """So that a transcript that comes when its turn is over is not taken for another turn."""
         span_s = heard_span_s(frame)
         if span_s is not None:
-            first, end = (int(s * bytes_per_s(self)) for s in span_s)
-            frame.metadata["segment"] = self._segments.at(first, end)
+            begin, first, end = (int(s * bytes_per_s(self)) for s in span_s)
+            frame.metadata["segment"] = self._segments.at(begin, first, end)
 
     def _keyterms(self) -> list[str]:
         return list(self._settings.keyterm)  # type: ignore[attr-defined]

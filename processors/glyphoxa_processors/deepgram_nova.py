@@ -60,7 +60,7 @@ class NovaStt(DeepgramSTTService):
         self._takes_configure = True
         self._sent_keyterms: Sequence[str] = self._keyterms()
         self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
-        self._segments = SegmentsHeard()
+        self._segments = SegmentsHeard(bytes_per_s=bytes_per_s(self))
         self._listener: Any = None
         """The connection that has been given everything before the next sound."""
         self._outbox: Outbox[Any, bytes | ListenV1Finalize] = Outbox(
@@ -274,6 +274,9 @@ class NovaStt(DeepgramSTTService):
                 )
             case _:
                 pass
+        if isinstance(message, ListenV1Results) and message.is_final:
+            # Behind its own transcripts, whose sound it is.
+            self._segments.confirmed(int((message.start + message.duration) * bytes_per_s(self)))
         if isinstance(message, ListenV1Results) and message.from_finalize:
             self._pause_answered()
 
@@ -285,8 +288,8 @@ class NovaStt(DeepgramSTTService):
         """So that a transcript that comes when its turn is over is not taken for another turn."""
         span_s = heard_span_s(frame)
         if span_s is not None:
-            first, end = (int(s * bytes_per_s(self)) for s in span_s)
-            frame.metadata["segment"] = self._segments.at(first, end)
+            begin, first, end = (int(s * bytes_per_s(self)) for s in span_s)
+            frame.metadata["segment"] = self._segments.at(begin, first, end)
 
     def _keyterms(self) -> list[str]:
         keyterms: object = self._settings.keyterm  # type: ignore[attr-defined]

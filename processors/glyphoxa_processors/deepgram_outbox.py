@@ -45,10 +45,13 @@ class Outbox(Generic[Connection, Message]):
         self._start = start
         self._waiting: asyncio.Queue[tuple[Connection, Message, float]] = asyncio.Queue()
         self._waiting_s = 0.0
+        self._lost: Connection | None = None
         self._task: asyncio.Task[None] | None = None
 
     def put(self, connection: Connection, message: Message, *, lasts_s: float = 0.0) -> None:
         """`lasts_s`: how much sound the message is."""
+        if connection is self._lost:
+            return
         if self._waiting_s > 2 * LONGEST_REPEATED_S:
             self._lose(connection, "it is too slow for the sound")
             return
@@ -66,7 +69,7 @@ class Outbox(Generic[Connection, Message]):
         while True:
             connection, message, lasts_s = await self._waiting.get()
             self._waiting_s -= lasts_s
-            if not self._is_open(connection):
+            if connection is self._lost or not self._is_open(connection):
                 continue
             try:
                 async with asyncio.timeout(self.within_s):
@@ -77,6 +80,7 @@ class Outbox(Generic[Connection, Message]):
                 self._lose(connection, type(error).__name__)
 
     def _lose(self, connection: Connection, why: str) -> None:
+        self._lost = connection
         if self._is_open(connection):
             logger.warning("a recogniser's connection is given up: {}", why)
             self._cut(connection)

@@ -32,8 +32,9 @@ def tell_words(frame: Frame) -> None:
     frame.metadata["words"], frame.metadata["sound_ms"] = _from_the_first(words)
 
 
-def heard_span_s(frame: Frame) -> tuple[float, float] | None:
-    """Where a transcript's first word begins and where its sound ends, in seconds since the connection was opened.
+def heard_span_s(frame: Frame) -> tuple[float, float, float] | None:
+    """Where a transcript's sound begins, its first word, and where its sound ends, in seconds since the connection was
+    opened.
 
     None for other frames, and for a transcript that came from no message.
     """
@@ -41,9 +42,10 @@ def heard_span_s(frame: Frame) -> tuple[float, float] | None:
         return None
     match frame.result:
         case ListenV1Results(start=start, duration=duration) as results:
-            return next((t.begins_s for t in _nova(results) if t.begins_s is not None), start), start + duration
+            first = next((t.begins_s for t in _nova(results) if t.begins_s is not None), start)
+            return start, first, start + duration
         case {"audio_window_start": int() | float() as start, "audio_window_end": int() | float() as end}:
-            return next((t.begins_s for t in _flux(frame.result) if t.begins_s is not None), start), end
+            return start, next((t.begins_s for t in _flux(frame.result) if t.begins_s is not None), start), end
         case _:
             return None
 

@@ -74,6 +74,27 @@ async def test_words_that_come_when_their_turn_was_given_up_are_not_said_a_secon
     assert ended == ["Where is Vaelith?", "Hello!"]
 
 
+@pytest.mark.parametrize("name", ["deepgram-nova", "deepgram-flux"])
+async def test_a_turn_does_not_wait_for_words_it_has_when_their_positions_are_wrong(name: str) -> None:
+    """A turn that took them for late ones would end only when its words are given up: here, not at all."""
+    voices = {1: Word("Where"), 2: Word("is"), 3: Word("Vaelith?"), 4: Word("Hello!")}
+    async with DeepgramServer(voices=voices, tells_positions=False) as server:
+        stt = make_stt(ProviderNamed(name, server.http_url), environ=KEYS)
+        async with listening(Scripted({}), stt=stt, pauses=PAUSES) as play:
+            for n, words in enumerate([(1, 2, 3), (4, 4, 4), (4,)], 1):
+                play.hear(0, ms=400)
+                play.detect(speech=True)
+                for word in words:
+                    play.hear(word, ms=200)
+                    play.hear(0, ms=20)
+                play.hear(0, ms=200)
+                play.detect(speech=False)
+                await play.until(EagerTurn, n)
+                await play.until(TurnEnded, n)
+    ended = [event.draft.text for event in play.events if isinstance(event, TurnEnded)]
+    assert ended == ["Where is Vaelith?", "Hello! Hello! Hello!", "Hello!"]
+
+
 async def test_a_cascaded_mouth_looks_something_up_and_says_it_with_cloud_services() -> None:
     """R-023: the look-up is part of the turn, and the turn is one reply."""
     look_up = Reply(tool_calls=(ToolCall("memory_query_entities", '{"name": "Grimjaw"}'),))
