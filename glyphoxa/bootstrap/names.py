@@ -209,6 +209,7 @@ class TableNames:
         if self._settings.phonetic:
             corrector = Corrector(
                 names,
+                caution=self._settings.caution,
                 algorithm=self._settings.algorithm,
                 phonetic_threshold=self._settings.phonetic_threshold,
                 fuzzy_threshold=self._settings.fuzzy_threshold,

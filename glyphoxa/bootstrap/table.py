@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -82,9 +83,19 @@ async def open_table(
         store = await open_memory(settings, campaign, local, stack, tell=tell)
         table = LiveTable(settings, campaign, SessionId(name), local=local, store=store)
         await table.open(stack)
+        _spare_what_stays(stack)
         table.adopt(stack.pop_all())
     tell("the table is ready")
     return table
+
+
+def _spare_what_stays(stack: AsyncExitStack) -> None:
+    """Names, models' tables and the rest stay until the end: collecting garbage among them would stop the sound for
+    as long as a syllable (10,000 names: 70 ms).
+    """
+    gc.collect()
+    gc.freeze()
+    stack.callback(gc.unfreeze)
 
 
 class LiveTable:
