@@ -22,7 +22,7 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.gate_rules import Limit, paired_ratio, read_limits, verdicts, write_limits
+from benchmarks.gate_rules import Limit, paired_ratio, read_limits, stalled_share, verdicts, write_limits
 from benchmarks.turn import STOPPED, stoppable
 from benchmarks.turn_cost import Correct, SlowDown, turn_cost
 from benchmarks.turn_play import players
@@ -40,9 +40,13 @@ from glyphoxa.speech.names.gazetteer import Gazetteer
 
 BASELINE = Path(__file__).parent / "baseline.json"
 FIRST_AUDIO = "first_audio"
+STALLS = "stalls"
+STALL_MS = 1_500
 DECISIONS = "decisions"
 KNOWN = {
     FIRST_AUDIO: Limit(1.0, 0.11, "end of speech to first sound, ours to bare pipecat, median of neighbours"),
+    # One turn of seven may meet a stall of the machine.
+    STALLS: Limit(0.0, 0.2, f"share of turns that came {STALL_MS} ms behind bare pipecat's neighbour, or never"),
     DECISIONS: Limit(0.25, 0.15, "CPU of a turn's decisions (names, keywords, address, prompt), in yardsticks"),
 }
 PAIRS = 7
@@ -122,13 +126,13 @@ def measure(*, pairs: int, fault: Fault = Fault()) -> dict[str, float]:
     with a_directory() as directory:
         campaign = read_campaign(write_campaign(directory, SIZE)).campaign
         cost = turn_cost(campaign, slow_down=_scan_of_names() if fault.slow_names else None)
-        ratio = asyncio.run(stoppable(_first_audio(directory, pairs=pairs, fault=fault)))
+        ratio, stalls = asyncio.run(stoppable(_first_audio(directory, pairs=pairs, fault=fault)))
     if ratio is None:
         raise Unavailable("fewer than half of the turns were answered by both arms: the gate cannot judge")
-    return {FIRST_AUDIO: ratio, DECISIONS: cost}
+    return {FIRST_AUDIO: ratio, STALLS: stalls, DECISIONS: cost}
 
 
-async def _first_audio(directory: Path, *, pairs: int, fault: Fault) -> float | None:
+async def _first_audio(directory: Path, *, pairs: int, fault: Fault) -> tuple[float | None, float]:
     from benchmarks.turn_bare import bare_agent
     from glyphoxa.bootstrap.table import open_table
 
@@ -157,7 +161,7 @@ async def _first_audio(directory: Path, *, pairs: int, fault: Fault) -> float | 
             if n >= _WARM_UP_PAIRS:
                 ours.append(ours_ms)
                 bare.append(theirs_ms)
-    return paired_ratio(ours, bare)
+    return paired_ratio(ours, bare), stalled_share(ours, bare, stall_ms=STALL_MS)
 
 
 def _unbroken(recordings: Sequence[Recorded]) -> list[Recorded]:

@@ -39,10 +39,11 @@ class Verdict:
 
     def __str__(self) -> str:
         """One line: what was measured, against what."""
-        change = 100 * (self.measured / self.limit.ratio - 1)
+        # A share may have been nothing when it was accepted.
+        change = f"; {100 * (self.measured / self.limit.ratio - 1):+.0f} %" if self.limit.ratio else ""
         line = (
-            f"{self.name}: {self.measured:.3f} (accepted {self.limit.ratio:.3f} + {self.limit.tolerance:.3f}; "
-            f"{change:+.0f} %), {self.limit.meaning}"
+            f"{self.name}: {self.measured:.3f} (accepted {self.limit.ratio:.3f} + {self.limit.tolerance:.3f}{change}), "
+            f"{self.limit.meaning}"
         )
         return f"REGRESSION {line}. If this is meant: {UPDATE}" if self.is_regression else f"ok {line}"
 
@@ -63,6 +64,15 @@ def paired_ratio(ours: Sequence[float | None], bare: Sequence[float | None]) -> 
     if 2 * len(pairs) < len(ours) or not pairs:
         return None
     return statistics.median(a / b for a, b in pairs)
+
+
+def stalled_share(ours: Sequence[float | None], bare: Sequence[float | None], *, stall_ms: float) -> float:
+    """Of the pairs whose other arm was answered, those in which ours came so much later, or not at all.
+
+    A median does not see them as long as they are fewer than half.
+    """
+    pairs = [(a, b) for a, b in zip(ours, bare, strict=True) if b is not None]
+    return sum(a is None or a > b + stall_ms for a, b in pairs) / len(pairs) if pairs else 0.0
 
 
 def read_limits(path: Path) -> dict[str, Limit]:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from benchmarks import gate
-from benchmarks.gate_rules import Limit, Verdict, paired_ratio, read_limits, verdicts, write_limits
+from benchmarks.gate_rules import Limit, Verdict, paired_ratio, read_limits, stalled_share, verdicts, write_limits
 from benchmarks.turn_providers import Delays, tokens_of_first_clause
 from benchmarks.turn_recordings import demo_recordings, questions
 from benchmarks.turn_world import Size, past_talk, write_campaign
@@ -48,6 +48,25 @@ def test_a_single_stall_of_either_arm_does_not_move_the_ratio_far() -> None:
     ratio = paired_ratio([660, 662, 2_400, 658, 661], [630, 631, 632, 1_900, 629])
 
     assert ratio == pytest.approx(1.05, abs=0.01)
+
+
+def test_a_stall_in_some_turns_is_a_regression_that_the_median_does_not_see() -> None:
+    ours, bare = [660.0, 3_700.0, 660.0, 3_700.0, 660.0, 3_700.0, 660.0], [630.0] * 7
+    share = stalled_share(ours, bare, stall_ms=gate.STALL_MS)
+
+    assert paired_ratio(ours, bare) == pytest.approx(1.05, abs=0.01)
+    assert Verdict("stalls", share, gate.KNOWN[gate.STALLS]).is_regression
+
+
+def test_a_turn_that_is_never_answered_is_a_stall_and_one_stall_of_the_machine_is_none() -> None:
+    limit = gate.KNOWN[gate.STALLS]
+
+    once = Verdict("stalls", stalled_share([660, None, *[660] * 5], [630] * 7, stall_ms=1_500), limit)
+    twice = Verdict("stalls", stalled_share([None, None, *[660] * 5], [630] * 7, stall_ms=1_500), limit)
+
+    assert not once.is_regression and str(once).startswith("ok stalls: 0.143 (accepted 0.000 + 0.200)")
+    assert twice.is_regression
+    assert stalled_share([3_000] * 3, [2_000] * 3, stall_ms=1_500) == 0  # the machine is slow
 
 
 def test_a_turn_without_sound_takes_its_neighbour_out() -> None:
