@@ -124,8 +124,8 @@ async def _followed(entries: Sequence[Entry], changes: int) -> list[float]:
         )[n % 4]
         graph.held[changed.entity_id] = changed
         if n % 8 == 7:
-            graph.held.pop(old.entity_id, None)
-            changed = old
+            del graph.held[changed.entity_id]
+            changed = graph.held.pop(EntityId(f"new-{n - 4}"))
         began = perf_counter_ns()
         await followed.take(NamesChanged(frozenset({changed.entity_id})))
         took_ms.append((perf_counter_ns() - began) / 1e6)
