@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--talk", type=Path, metavar="TALK.txt", help="real table talk, one utterance a line")
     options = parser.parse_args(argv)
     parts = [_INTRO, _isolated(options.talk), _spoken(), _loop(), _speed()]
-    print("\n".join(parts), end="")
+    print("\n".join(part.strip("\n") + "\n" for part in parts), end="")
     return 0
 
 
