@@ -33,7 +33,7 @@ _NEXT_OVERALL = 0.65
 _LEAST_OF_A_PART = 0.45
 _LEAST_OF_A_PART_ALONE = 0.2
 _BEST_POSSIBLE = best_possible()
-_MOST_CANDIDATES = 6
+_MOST_CANDIDATES = 4
 _SHARED = ((13.0, 0.45), (11.0, 0.3), (-math.inf, 0.15))
 """How much of what was heard a name must share (`glyphoxa.speech.names.index`), by the log-odds it is to bring. Names
 with less never had enough, on the spoken names."""
