@@ -7,7 +7,8 @@ words are taken for the name.
 
 The weights are those of a logistic regression (`python -m benchmarks.names_weights`) on the tuning half of the
 spoken names, heard by a local recogniser, and on real table talk that holds none of the names. Set by hand are those
-that no such data has: what being near is worth, what a large campaign costs, and names made of ordinary words.
+that no such data has: what being near is worth, what a large campaign costs, and names made of ordinary words; and
+ordinary words are doubted less readily than was fitted, as damage to speech is worse than a garble that stays.
 """
 
 from __future__ import annotations
