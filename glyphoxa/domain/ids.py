@@ -12,3 +12,5 @@ SpeakerId = NewType("SpeakerId", str)
 UtteranceId = NewType("UtteranceId", str)
 TurnId = NewType("TurnId", str)
 SceneId = NewType("SceneId", str)
+FactId = NewType("FactId", str)
+"""See `glyphoxa.domain.knowledge.Claim.fact_id`."""

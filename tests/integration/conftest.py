@@ -9,6 +9,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.ids import CampaignId
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.postgres import TestServer, a_directory, a_test_server
 
@@ -67,8 +68,10 @@ def without_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     use = Database.use
 
-    def use_patiently(self: Database, *, deadline_ms: int = DEADLINE_MS) -> AbstractAsyncContextManager[Any]:
-        return use(self, deadline_ms=deadline_ms if deadline_ms < 1_000 else max(deadline_ms, DEADLINE_MS))
+    def use_patiently(
+        self: Database, campaign: CampaignId | None, *, deadline_ms: int = DEADLINE_MS
+    ) -> AbstractAsyncContextManager[Any]:
+        return use(self, campaign, deadline_ms=deadline_ms if deadline_ms < 1_000 else max(deadline_ms, DEADLINE_MS))
 
     monkeypatch.setattr(Database, "use", use_patiently)
     for deadline in _DEADLINES_S:

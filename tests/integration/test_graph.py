@@ -22,7 +22,7 @@ def with_factions(campaign: Campaign) -> Campaign:
 
 
 async def rows_of(store: Store, table: str) -> list[tuple[object, ...]]:
-    async with store.database.use() as connection:
+    async with store.database.use(CAMPAIGN) as connection:
         return [tuple(row) for row in await connection.fetch(f"SELECT xmin, * FROM {table} ORDER BY 2, 3, 4")]
 
 
@@ -56,7 +56,7 @@ async def test_what_left_the_file_leaves_the_graph_and_what_changed_changes(stor
 
 async def test_what_the_dm_added_by_hand_survives_a_reload(store: Store) -> None:
     await store.graph.load(a_campaign())
-    async with store.database.use() as connection:
+    async with store.database.use(CAMPAIGN) as connection:
         await connection.execute(
             "INSERT INTO entities (campaign_id, id, type, name, origin) VALUES ($1, 'new', 'npc', 'Orla', 'dm')",
             CAMPAIGN,

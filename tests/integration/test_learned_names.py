@@ -314,7 +314,7 @@ async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_cha
 ) -> None:
     async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
         assert await anext(changes) == NamesChanged(None)
-        async with store.database.use() as connection:
+        async with store.database.use(CAMPAIGN) as connection:
             await connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE datname = current_database() AND query LIKE 'LISTEN%'"
@@ -346,7 +346,7 @@ async def test_a_server_that_was_killed_is_listened_to_again_when_it_is_back(rea
 async def test_a_notice_that_says_nothing_may_mean_anything(store: Store, payload: str) -> None:
     async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
         await anext(changes)
-        async with store.database.use() as connection:
+        async with store.database.use(CAMPAIGN) as connection:
             await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, payload)
         assert await anext(changes) == NamesChanged(None)
 
@@ -371,7 +371,7 @@ async def test_what_is_asked_often_is_served_by_its_index(
     store: Store, query: str, arguments: tuple[object, ...], index: str
 ) -> None:
     sql = load_paragraphs("learned_names")[query]
-    async with store.database.use(deadline_ms=DEADLINE_MS) as connection:
+    async with store.database.use(CAMPAIGN, deadline_ms=DEADLINE_MS) as connection:
         await connection.execute(
             "INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at) "
             "SELECT 'town', 'form' || n / 10, 'form ' || n / 10, 'e' || n / 10, "

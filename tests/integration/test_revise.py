@@ -58,7 +58,7 @@ async def stored(store: Store) -> Any:
 
 
 async def n_rows(store: Store, table: str) -> int:
-    async with store.database.use() as connection:
+    async with store.database.use(CAMPAIGN) as connection:
         return int(await connection.fetchval(f"SELECT count(*) FROM {table}"))
 
 
@@ -79,7 +79,7 @@ async def test_what_was_said_is_then_recalled_by_the_right_name_by_words_and_by_
     # By words at once, by meaning once it is embedded anew.
     assert await recalled(store, "tell me of Eldrinax") == ["Tamsin said: Ironhold: where Eldrinax lives"]
     assert await store.past_talk.embed_missing(CAMPAIGN) == 1
-    async with store.database.use() as connection:
+    async with store.database.use(CAMPAIGN) as connection:
         [chunk] = await connection.fetch("SELECT content, embedding FROM chunks")
     assert chunk["content"] == "Tamsin: Ironhold: where Eldrinax lives"
     assert list(chunk["embedding"].to_numpy()[:2] > 0) == [True, False]
@@ -174,7 +174,7 @@ async def test_words_that_were_revised_while_they_were_being_embedded_are_embedd
         async with open_store(dsn, data_dir=tmp_path, embed=embed) as store:
             await store.log.append([WAS])
             await store.past_talk.embed_missing(CAMPAIGN)
-            async with store.database.use() as connection:
+            async with store.database.use(CAMPAIGN) as connection:
                 contents = [row["content"] for row in await connection.fetch("SELECT content FROM chunks")]
     assert contents == ["Tamsin: Ironhold: where Eldrinax lives"]
     assert len(seen) == 2

@@ -93,7 +93,7 @@ async def test_a_turn_is_logged_once_with_its_outcome_and_timeline(store: Store)
     )
     await store.log.record_turn(CAMPAIGN, turn)
     await store.log.record_turn(CAMPAIGN, replace(turn, reply="another"))
-    async with store.database.use() as connection:
+    async with store.database.use(CAMPAIGN) as connection:
         rows = await connection.fetch("SELECT * FROM turns")
     assert len(rows) == 1
     assert rows[0]["outcome"] == "interrupted"
@@ -114,6 +114,6 @@ async def test_a_database_that_is_not_there_is_unavailable_and_nothing_else(tmp_
 async def test_a_query_is_cut_off_at_its_deadline_and_the_next_one_works(store: Store) -> None:
     await store.database.open()
     with pytest.raises(Unavailable, match="did not answer within 20 ms"):
-        async with store.database.use(deadline_ms=20) as connection:
+        async with store.database.use(CAMPAIGN, deadline_ms=20) as connection:
             await connection.fetchval("SELECT pg_sleep(5)")
     assert await store.log.count(CAMPAIGN) == 0

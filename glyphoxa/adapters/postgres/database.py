@@ -15,6 +15,7 @@ from loguru import logger
 
 from glyphoxa.adapters.postgres.migrate import migrate
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.ids import CampaignId
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -84,8 +85,11 @@ class Database:
                 await self._ready()
 
     @asynccontextmanager
-    async def use(self, *, deadline_ms: int = 1000) -> AsyncIterator[Connection]:
+    async def use(self, campaign: CampaignId | None, *, deadline_ms: int = 1000) -> AsyncIterator[Connection]:
         """A connection for the time of the block, which is cut off at the deadline.
+
+        Args:
+            campaign: The one whose rows there are for this connection; None for what belongs to no campaign.
 
         Raises:
             Unavailable: The server is away, or the deadline has passed.
@@ -99,12 +103,32 @@ class Database:
                     await self._forget(pool)
                     raise
                 try:
+                    await connection.enter(campaign or "")
                     yield connection
                 except BaseException:
                     # Cancelling a running query takes a round trip that the caller, already late, does not wait for.
                     self._release_later(pool, connection)
                     raise
                 await pool.release(connection)
+
+    @asynccontextmanager
+    async def administer(self, *, deadline_ms: int = 600_000) -> AsyncIterator[OwnConnection]:
+        """A connection outside the pool with all rights of the user of the DSN, for changes of the schema. Rows of
+        all campaigns are there for it if that user is a superuser, of none otherwise.
+
+        Raises:
+            Unavailable: The server is away, or the deadline has passed.
+        """
+        connection = await self.connect()
+        with _as_ours("answer", deadline_ms):
+            try:
+                async with asyncio.timeout(deadline_ms / 1000):
+                    await _prepare(connection)
+                    await connection.execute("SET statement_timeout = 0")
+                    yield connection
+            finally:
+                with contextlib.suppress(TimeoutError, *_AWAY):
+                    await connection.close(timeout=_RELEASE_TIMEOUT_S)
 
     async def connect(self, *, deadline_ms: int = 5000) -> OwnConnection:
         """A connection outside the pool, for who listens to notifications. The caller ends it.
@@ -159,6 +183,7 @@ class Database:
             min_size=0,
             max_size=self._max_connections,
             timeout=_CONNECT_TIMEOUT_S,
+            connection_class=_OfOneCampaign,
             init=_init,
             reset=_no_reset,
             server_settings=_SERVER_SETTINGS,
@@ -195,6 +220,18 @@ class Database:
         task.add_done_callback(self._releases.discard)
 
 
+class _OfOneCampaign(asyncpg.Connection):  # type: ignore[type-arg] # generic in the stubs only
+    """A connection for which one campaign's rows are there at a time (see `0008_isolation.sql`)."""
+
+    campaign: str | None = None
+
+    async def enter(self, campaign: str) -> None:
+        if self.campaign != campaign:
+            self.campaign = None  # nobody knows, until it is done
+            await self.execute("SELECT set_config('glyphoxa.campaign', $1, false)", campaign)
+            self.campaign = campaign
+
+
 _SERVER_SETTINGS = {
     "application_name": "glyphoxa",
     "statement_timeout": str(_STATEMENT_TIMEOUT_MS),
@@ -210,6 +247,13 @@ async def _release(pool: asyncpg.Pool[asyncpg.Record], connection: Connection) -
 
 
 async def _init(connection: OwnConnection) -> None:
+    await _prepare(connection)
+    # Superusers stand above the rules that keep campaigns apart.
+    if await connection.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
+        await connection.execute("SET ROLE glyphoxa_app")
+
+
+async def _prepare(connection: OwnConnection) -> None:
     await pgvector.asyncpg.register_vector(connection)
     await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
 

@@ -38,7 +38,7 @@ class PostgresGraph:
         document = self._document.dump_python(campaign, mode="json")
         for secret in document["secrets"]:
             secret["known_by"].sort()  # a set has no order, and the same file must give the same document
-        async with self._database.use(deadline_ms=_LOAD_DEADLINE_MS) as connection, connection.transaction():
+        async with self._database.use(campaign.id, deadline_ms=_LOAD_DEADLINE_MS) as connection, connection.transaction():
             await connection.execute(self._sql["put_campaign"], campaign.id, campaign.name, campaign.language, document)
             await connection.execute(self._sql["remove_entities"], campaign.id, [e.id for e in campaign.entities])
             await connection.execute(self._sql["put_entities"], campaign.id, entities)
@@ -51,25 +51,25 @@ class PostgresGraph:
         Raises:
             NotFound: It was never loaded here.
         """
-        async with self._database.use(deadline_ms=_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             document = await connection.fetchval(self._sql["get_campaign"], campaign)
         if document is None:
             raise NotFound(f"no campaign {campaign!r} here: " + did_you_mean(campaign, await self.campaigns()))
         return self._document.validate_python(document)
 
     async def campaigns(self) -> list[CampaignId]:
-        async with self._database.use(deadline_ms=_DEADLINE_MS) as connection:
+        async with self._database.use(None, deadline_ms=_DEADLINE_MS) as connection:
             return [CampaignId(row["id"]) for row in await connection.fetch(self._sql["list_campaigns"])]
 
     async def entities(self, campaign: CampaignId, *, of_type: str | None = None) -> list[Entity]:
-        async with self._database.use(deadline_ms=_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["entities"], campaign, of_type)
         return [_entity(row) for row in rows]
 
     async def neighbourhood(
         self, campaign: CampaignId, entity: EntityId
     ) -> tuple[Entity | None, list[tuple[Relationship, Entity]]]:
-        async with self._database.use(deadline_ms=_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             row = await connection.fetchrow(self._sql["entity"], campaign, entity)
             if row is None:
                 return None, []

@@ -43,7 +43,7 @@ class PostgresLearnedNames:
 
     async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
         only = None if entities is None else sorted(entities)
-        async with self._database.use(deadline_ms=_ALL_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_ALL_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["entries"], campaign, only)
         return [
             Entry(row["name"], EntityId(row["id"]), row["type"], tuple(row["aliases"]), tuple(row["learned"]))
@@ -51,12 +51,12 @@ class PostgresLearnedNames:
         ]
 
     async def standings(self, campaign: CampaignId, heard: str | None = None) -> list[LearnedName]:
-        async with self._database.use(deadline_ms=_ALL_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_ALL_DEADLINE_MS) as connection:
             return await self._standings(connection, campaign, None if heard is None else _key(heard))
 
     async def record(self, campaign: CampaignId, heard: str, step: Step) -> LearnedName:
         key = _key(heard)
-        async with self._database.use(deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
             history = await self._lock(connection, campaign, key)
             steps = [happened.step for happened in history]
             if changes_something(steps, step):
@@ -72,7 +72,7 @@ class PostgresLearnedNames:
         return found[0] if found else LearnedName(as_heard(heard), step.entity_id, None, Standing("undone", 0, ()))
 
     async def undo(self, campaign: CampaignId, *, at_ms: int, heard: str | None = None) -> Happened | None:
-        async with self._database.use(deadline_ms=_ALL_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_ALL_DEADLINE_MS) as connection:
             while True:
                 only = None if heard is None else _key(heard)
                 row = await connection.fetchrow(self._sql["latest_decision"], campaign, only)
@@ -93,14 +93,14 @@ class PostgresLearnedNames:
 
     async def history(self, campaign: CampaignId, *, heard: str | None = None, limit: int = 50) -> list[Happened]:
         key = None if heard is None else _key(heard)
-        async with self._database.use(deadline_ms=_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["history"], campaign, key, limit)
         return [_happened(row, row["name"]) for row in rows]
 
     async def reasons(self, campaign: CampaignId, forms: Sequence[str]) -> list[list[str]]:
         """Why each form was linked to a name, or not: who says so, and in which words; the latest first."""
         keys = [_key(form) for form in forms]
-        async with self._database.use(deadline_ms=_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["reasons"], campaign, keys)
         found: dict[str, list[str]] = {}
         for row in rows:
@@ -110,7 +110,7 @@ class PostgresLearnedNames:
     async def uses(self, campaign: CampaignId, heard: str, *, exclude: Collection[UtteranceId] = ()) -> Uses:
         plain = as_heard(heard)
         pattern = r"\m" + r"(?:\W|\\n)+".join(_pattern(word.text + word.tail) for word in words(plain)) + r"\M"
-        async with self._database.use(deadline_ms=_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             written = await connection.fetchval(self._sql["uses_written"], campaign, pattern)
             spoken = await connection.fetchval(self._sql["uses_spoken"], campaign, plain, pattern, list(exclude))
         return Uses(written, spoken)

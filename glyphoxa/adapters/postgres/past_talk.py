@@ -73,14 +73,14 @@ class PostgresPastTalk:
             return []
         embedding = asyncio.ensure_future(self._embed_question(asked))
         try:
-            async with self._database.use(deadline_ms=self._settings.deadline_ms) as connection:
+            async with self._database.use(campaign, deadline_ms=self._settings.deadline_ms) as connection:
                 lexical = await connection.fetch(
                     self._sql["lexical"], campaign, npc, asked, name_words(asked), list(exclude), _CANDIDATES
                 )
             vector = await embedding
             dense: list[asyncpg.Record] = []
             if vector is not None:
-                async with self._database.use(deadline_ms=self._settings.deadline_ms) as connection:
+                async with self._database.use(campaign, deadline_ms=self._settings.deadline_ms) as connection:
                     dense = await connection.fetch(
                         self._sql["dense"],
                         *(campaign, npc, vector, list(exclude), _CANDIDATES, self._settings.min_cosine),
@@ -133,7 +133,7 @@ class PostgresPastTalk:
             return 0
         done = 0
         while True:
-            async with self._database.use(deadline_ms=_EMBED_DEADLINE_MS) as connection:
+            async with self._database.use(campaign, deadline_ms=_EMBED_DEADLINE_MS) as connection:
                 rows = await connection.fetch(self._sql["missing"], campaign, _EMBED_BATCH)
             if not rows:
                 return done
@@ -144,7 +144,7 @@ class PostgresPastTalk:
                 (campaign, r["utterance_id"], r["session_id"], r["content"], vector, r["speaker_id"], r["timestamp"])
                 for r, vector in zip(rows, vectors, strict=True)
             ]
-            async with self._database.use(deadline_ms=_EMBED_DEADLINE_MS) as connection, connection.transaction():
+            async with self._database.use(campaign, deadline_ms=_EMBED_DEADLINE_MS) as connection, connection.transaction():
                 await connection.executemany(self._sql["add_chunk"], chunks)
             done += len(rows)
 

@@ -36,33 +36,42 @@ class PostgresTranscriptLog:
         self._sql = load_paragraphs("transcripts")
 
     async def append(self, utterances: Sequence[Utterance]) -> None:
-        if not utterances:
-            return
-        sessions: dict[tuple[str, str], datetime] = {}
+        by_campaign: dict[CampaignId, list[Utterance]] = {}
         for said in utterances:
-            key, at = (_storable(said.campaign_id), _storable(said.session_id)), _timestamp(said.at_ms)
-            sessions[key] = min(at, sessions.get(key, at))
+            by_campaign.setdefault(CampaignId(_storable(said.campaign_id)), []).append(said)
         # Sorted, so that two writers never wait for each other crosswise.
-        session_rows = [(*key, at) for key, at in sorted(sessions.items())]
+        for campaign, of_campaign in sorted(by_campaign.items()):
+            await self._append(campaign, of_campaign)
+
+    async def _append(self, campaign: CampaignId, utterances: Sequence[Utterance]) -> None:
+        sessions: dict[str, datetime] = {}
+        for said in utterances:
+            session, at = _storable(said.session_id), _timestamp(said.at_ms)
+            sessions[session] = min(at, sessions.get(session, at))
+        session_rows = [(campaign, session, at) for session, at in sorted(sessions.items())]
         correction_rows = [row for said in utterances for row in _correction_rows(said, said.corrections)]
         rows = [_row(said) for said in utterances]
         try:
-            async with self._database.use(deadline_ms=_APPEND_DEADLINE_MS) as connection, connection.transaction():
+            async with (
+                self._database.use(campaign, deadline_ms=_APPEND_DEADLINE_MS) as connection,
+                connection.transaction(),
+            ):
                 await connection.executemany(self._sql["add_session"], session_rows)
-                await connection.executemany(self._sql["append"], rows)
+                for row in rows:
+                    await connection.execute(self._sql["append"], *row)
                 if correction_rows:
                     await connection.executemany(self._sql["add_correction"], correction_rows)
         except _UNSTORABLE as error:
             raise InvalidInput(f"the database cannot hold this: {error}") from None
 
     async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
-        campaign, utterance_id = _storable(utterance.campaign_id), _storable(utterance.id)
+        campaign, utterance_id = CampaignId(_storable(utterance.campaign_id)), _storable(utterance.id)
         rows = [
             (*row[:2], *row[3:])  # the ordinal is found there
             for row in _correction_rows(utterance, [c for c in utterance.corrections if c not in was.corrections])
         ]
         try:
-            async with self._database.use(deadline_ms=_APPEND_DEADLINE_MS) as connection, connection.transaction():
+            async with self._database.use(campaign, deadline_ms=_APPEND_DEADLINE_MS) as connection, connection.transaction():
                 texts = _storable(utterance.text), _storable(was.text)
                 if texts[0] == texts[1]:
                     return False
@@ -77,7 +86,7 @@ class PostgresTranscriptLog:
         return True
 
     async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
-        async with self._database.use(deadline_ms=_APPEND_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_APPEND_DEADLINE_MS) as connection:
             await connection.execute(
                 self._sql["record_turn"],
                 campaign,
@@ -105,12 +114,12 @@ class PostgresTranscriptLog:
     async def recent(
         self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
     ) -> list[Utterance]:
-        async with self._database.use(deadline_ms=_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["recent"], campaign, session, _timestamp(since_ms), limit)
         return [_utterance(row) for row in rows]
 
     async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
-        async with self._database.use(deadline_ms=_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             return int(await connection.fetchval(self._sql["count"], campaign, session))
 
 

@@ -5,10 +5,17 @@ INSERT INTO sessions (campaign_id, id, started_at) VALUES ($1, $2, $3)
     WHERE sessions.started_at > excluded.started_at;
 
 -- append --
--- One utterance; one that is already there is left as it is.
+-- One utterance, with the next floor of its session; one that is already there is left as it is.
+WITH placed AS (
+    UPDATE sessions SET last_floor = last_floor + 1
+     WHERE campaign_id = $1 AND id = $2
+       AND NOT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_id = $3)
+    RETURNING last_floor)
 INSERT INTO session_entries (campaign_id, session_id, utterance_id, speaker_id, speaker_name, text, raw_text,
-                             npc_id, timestamp, duration_ns, witnesses)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+                             npc_id, timestamp, duration_ns, witnesses, floor, fts_config)
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, placed.last_floor,
+           coalesce((SELECT glyphoxa_fts_config(language) FROM campaigns WHERE id = $1), 'english')
+      FROM placed
     ON CONFLICT (campaign_id, utterance_id) DO NOTHING;
 
 -- add_correction --

@@ -1,0 +1,242 @@
+"""What is known of a campaign's world: claims, by whom they are known, since when they hold, and why we think so."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeAlias
+
+from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
+
+AUTO_ACCEPT: Final = 0.70
+"""A fact at least so certain is accepted without the DM (R-124, C-12)."""
+
+ScopeName = Literal["public", "witnessed", "told", "secret", "hidden"]
+Status = Literal["accepted", "pending", "conflict", "stale"]
+"""Only what is accepted is true in the world and may reach an NPC."""
+EndedAs = Literal["superseded", "closed", "rejected", "edited", "retconned", "merged", "entity_removed"]
+Origin = Literal["campaign_file", "import", "dm", "talk"]
+
+
+class Dm:
+    """Who sees everything. There is one: `DM`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "DM"
+
+
+DM: Final = Dm()
+Viewer: TypeAlias = Dm | NpcId
+"""In whose name memory is asked. Never left out, so that no query sees everything by forgetting to say who asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knower:
+    """How one NPC came to know something that is not public.
+
+    Attributes:
+        by: Who told it; the DM is "dm".
+        at_ms: When, milliseconds since the Unix epoch.
+    """
+
+    npc: NpcId
+    how: Literal["witnessed", "told", "secret"]
+    by: SpeakerId | None = None
+    at_ms: int | None = None
+    utterance_id: UtteranceId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """Who may know something.
+
+    `public`: everybody. `witnessed`, `told`: the knowers, by being there or by being told. `secret`: the knowers,
+    whom the DM named. `hidden`: nobody, until the DM reveals it; knowers are then kept for that day.
+
+    Attributes:
+        knowers: One an NPC, sorted by NPC: make it with `Visibility.of`.
+    """
+
+    scope: ScopeName = "public"
+    knowers: tuple[Knower, ...] = ()
+
+    @classmethod
+    def of(cls, scope: ScopeName, knowers: Iterable[Knower] = ()) -> Visibility:
+        """The first word on each NPC counts: who witnessed it is not told it."""
+        by_npc: dict[NpcId, Knower] = {}
+        for knower in knowers:
+            by_npc.setdefault(knower.npc, knower)
+        return cls(scope, tuple(by_npc[npc] for npc in sorted(by_npc)))
+
+    def is_visible_to(self, viewer: Viewer) -> bool:
+        if isinstance(viewer, Dm) or self.scope == "public":
+            return True
+        return self.scope != "hidden" and any(knower.npc == viewer for knower in self.knowers)
+
+    def known_to(self, *knowers: Knower) -> Visibility:
+        """The same, known to these too."""
+        return Visibility.of(self.scope, (*self.knowers, *knowers))
+
+
+PUBLIC: Final = Visibility()
+HIDDEN: Final = Visibility("hidden")
+
+
+def witnessed_by(
+    npcs: Iterable[NpcId], *, at_ms: int | None = None, utterance: UtteranceId | None = None
+) -> Visibility:
+    """Known to those who were there when it was said."""
+    return Visibility.of("witnessed", (Knower(npc, "witnessed", None, at_ms, utterance) for npc in npcs))
+
+
+def secret_of(npcs: Iterable[NpcId], *, at_ms: int | None = None) -> Visibility:
+    """Known to those whom the DM named."""
+    return Visibility.of("secret", (Knower(npc, "secret", None, at_ms) for npc in npcs))
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """From when until when something holds: `from` is in it, `to` is not; None is open.
+
+    Attributes:
+        from_ms: Session time, milliseconds since the Unix epoch.
+        story_from: Story time, in days of the story's own calendar.
+    """
+
+    from_ms: int | None = None
+    to_ms: int | None = None
+    story_from: int | None = None
+    story_to: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a fact comes from and how sure we are of it (R-122 to R-126).
+
+    Attributes:
+        confidence: 0 to 1.
+        source: Whether it was said, or concluded from what was said.
+        floor: Number of the utterance in its session.
+        at_ms: When it was said or decided, milliseconds since the Unix epoch.
+        reason: Short words for the DM: why.
+    """
+
+    confidence: float = 1.0
+    source: Literal["stated", "inferred"] = "stated"
+    dm_confirmed: bool = False
+    origin: Origin = "talk"
+    session_id: SessionId | None = None
+    utterance_id: UtteranceId | None = None
+    floor: int | None = None
+    at_ms: int | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.confidence <= 1.0:
+            raise InvalidInput(f"confidence must be from 0 to 1, not {self.confidence}")
+
+    @property
+    def is_enough(self) -> bool:
+        """By itself it needs no look by the DM."""
+        return self.dm_confirmed or self.confidence >= AUTO_ACCEPT
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """That something is so: a subject related to an object, or an attribute with its value.
+
+    Attributes:
+        predicate: `LOCATED_AT`, `occupation`, ...
+        object: The other entity; None for an attribute.
+        value: The attribute's, as JSON text in canonical form (make it with `Claim.attribute`); None for a relation.
+    """
+
+    subject: EntityId
+    predicate: str
+    object: EntityId | None = None
+    value: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.object is None) == (self.value is None):
+            raise InvalidInput(f"a claim has an object or a value, one of both: {self}")
+        if not self.predicate.strip():
+            raise InvalidInput("a claim needs a predicate, such as LOCATED_AT or occupation")
+
+    @classmethod
+    def relation(cls, subject: EntityId, predicate: str, object: EntityId) -> Claim:  # noqa: A002 - the field's word
+        """One that holds both ways is the same claim from either end."""
+        if predicate in BIDIRECTIONAL_RELATIONS and object < subject:
+            subject, object = object, subject  # noqa: A001
+        return cls(subject, predicate, object)
+
+    @classmethod
+    def attribute(cls, subject: EntityId, name: str, value: object) -> Claim:
+        """
+        Args:
+            value: Anything JSON can hold.
+
+        Raises:
+            InvalidInput: JSON cannot hold it.
+        """
+        try:
+            text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        except (TypeError, ValueError):
+            raise InvalidInput(f"{name!r} of {subject!r} is no value that JSON can hold: {value!r}") from None
+        return cls(subject, name, None, text)
+
+    @property
+    def content(self) -> object:
+        """The attribute's value; None for a relation."""
+        return None if self.value is None else json.loads(self.value)
+
+    @property
+    def fact_id(self) -> FactId:
+        """The name of the fact that states this first: a digest of the claim, so that who derives one fact from
+        another knows its name without asking. 16 hexadecimal digits.
+        """
+        parts = (self.subject, self.predicate, self.object or "", self.value or "")
+        return FactId(hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16])
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A claim that somebody made, and what has become of it.
+
+    Attributes:
+        seq: The event that stated it first.
+        attributes: What else is said of a relation ("description").
+        supports: Facts it was derived from; when one of them ends, this one is stale.
+        disputes: Accepted facts it disagrees with; the DM decides.
+        mentions: How often it was stated.
+    """
+
+    id: FactId
+    claim: Claim
+    seq: int
+    status: Status = "accepted"
+    provenance: Provenance = Provenance()
+    visibility: Visibility = PUBLIC
+    validity: Validity = Validity()
+    attributes: Mapping[str, object] = field(default_factory=dict)
+    supports: tuple[FactId, ...] = ()
+    disputes: tuple[FactId, ...] = ()
+    mentions: int = 1
+
+    def with_(self, **changes: object) -> Fact:
+        return replace(self, **changes)  # type: ignore[arg-type] # the fields' own types
+
+
+@dataclass(frozen=True, slots=True)
+class EndedFact:
+    """A fact that is no longer held, kept for the history."""
+
+    fact: Fact
+    ended_seq: int
+    ended_as: EndedAs
+    superseded_by: FactId | None = None
