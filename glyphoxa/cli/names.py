@@ -15,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
-from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.config.settings import read_settings
+from glyphoxa.cli.opened import add_campaign_options, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.memory.learned_names import NameLearning
@@ -66,8 +65,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         name: str, act: Callable[[_Desk, argparse.Namespace], Awaitable[int]], text: str
     ) -> argparse.ArgumentParser:
         parser = actions.add_parser(name, help=text)
-        parser.add_argument("--campaign", type=CampaignId, metavar="ID", help="needed if several are stored")
-        parser.add_argument("--config", type=Path, metavar="FILE", help="settings file (YAML)")
+        add_campaign_options(parser)
         parser.set_defaults(run=lambda options: asyncio.run(_at_desk(options, act)))
         return parser
 
@@ -94,32 +92,13 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 async def _at_desk(options: argparse.Namespace, act: Callable[[_Desk, argparse.Namespace], Awaitable[int]]) -> int:
-    settings = read_settings(options.config)
-    if not settings.has_memory:
-        raise InvalidInput("memory.postgres_dsn is none: there is no long-term memory to hold names")
-    async with open_store(
-        settings.memory.postgres_dsn,
-        data_dir=settings.data_directory,
-        embedding_dimensions=settings.memory.embedding_dimensions,
-    ) as store:
-        await store.database.open()
-        campaign = await _campaign(store, options.campaign)
+    settings = settings_with_memory(options.config, to_hold="names")
+    async with opened_store(settings) as store:
+        campaign = await stored_campaign(store, options.campaign)
         loaded = await store.graph.campaign(campaign)
         kept = PostgresLearnedNames(store.database)
         entries = with_stored(entries_of(loaded), await kept.entries(campaign))
         return await act(_Desk(campaign, loaded.language, entries, kept), options)
-
-
-async def _campaign(store: Store, wanted: CampaignId | None) -> CampaignId:
-    stored = await store.graph.campaigns()
-    if wanted is None and len(stored) == 1:
-        return stored[0]
-    if wanted is None:
-        told = f"say which with --campaign: {', '.join(stored)}" if stored else "load one: glyphoxa campaign load FILE"
-        raise InvalidInput(f"{len(stored)} campaigns are stored; {told}")
-    if wanted not in stored:
-        raise NotFound(f"no campaign {wanted!r} here: {did_you_mean(wanted, stored)}")
-    return wanted
 
 
 async def _list(desk: _Desk, _options: argparse.Namespace) -> int:

@@ -1,0 +1,73 @@
+"""Long-term memory as the settings want it, for the verbs that look into it or change it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from glyphoxa.adapters.postgres.past_talk import Embed
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId
+
+
+def add_config_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings file (YAML)")
+
+
+def add_campaign_options(parser: argparse.ArgumentParser) -> None:
+    """`--campaign` and `--config`, for `stored_campaign` and `settings_with_memory`."""
+    parser.add_argument("--campaign", type=CampaignId, metavar="ID", help="needed if several are stored")
+    add_config_option(parser)
+
+
+def settings_with_memory(config: Path | None, *, to_hold: str) -> Settings:
+    """
+    Args:
+        to_hold: What the verb looks for, for the message: "names".
+
+    Raises:
+        InvalidInput: The settings want no long-term memory, or cannot be read.
+    """
+    settings = read_settings(config)
+    if not settings.has_memory:
+        raise InvalidInput(f"memory.postgres_dsn is none: there is no long-term memory to hold {to_hold}")
+    return settings
+
+
+@asynccontextmanager
+async def opened_store(settings: Settings, *, embed: Embed | None = None) -> AsyncIterator[Store]:
+    """Memory, connected and migrated, for the time of the block.
+
+    Raises:
+        Unavailable: The server cannot be reached.
+    """
+    async with open_store(
+        settings.memory.postgres_dsn,
+        data_dir=settings.data_directory,
+        embedding_dimensions=settings.memory.embedding_dimensions,
+        embed=embed,
+    ) as store:
+        await store.database.open()
+        yield store
+
+
+async def stored_campaign(store: Store, wanted: CampaignId | None) -> CampaignId:
+    """The campaign that was named, or the only one there is.
+
+    Raises:
+        NotFound: None of that name is stored.
+        InvalidInput: None was named, and there is not exactly one.
+    """
+    stored = await store.graph.campaigns()
+    if wanted is None and len(stored) == 1:
+        return stored[0]
+    if wanted is None:
+        told = f"say which with --campaign: {', '.join(stored)}" if stored else "load one: glyphoxa campaign load FILE"
+        raise InvalidInput(f"{len(stored)} campaigns are stored; {told}")
+    if wanted not in stored:
+        raise NotFound(f"no campaign {wanted!r} here: {did_you_mean(wanted, stored)}")
+    return wanted
