@@ -72,6 +72,7 @@ ALTER TABLE relationships
     ADD COLUMN supports   TEXT[] NOT NULL DEFAULT '{}', -- facts it was derived from
     ADD COLUMN disputes   TEXT[] NOT NULL DEFAULT '{}', -- accepted facts it disagrees with
     ADD COLUMN mentions   INT NOT NULL DEFAULT 1,
+    ADD COLUMN doubted    BOOLEAN NOT NULL DEFAULT FALSE, -- the DM refused this claim before
     ADD COLUMN seq        BIGINT NOT NULL;            -- the event that stated it
 CREATE INDEX idx_rel_fact ON relationships (campaign_id, fact_id);
 
@@ -96,6 +97,7 @@ CREATE TABLE attribute_facts (
     supports    TEXT[] NOT NULL DEFAULT '{}',
     disputes    TEXT[] NOT NULL DEFAULT '{}',
     mentions    INT NOT NULL DEFAULT 1,
+    doubted     BOOLEAN NOT NULL DEFAULT FALSE,
     seq         BIGINT NOT NULL,
     created_at  TIMESTAMPTZ NOT NULL DEFAULT now(),
     PRIMARY KEY (campaign_id, fact_id),
@@ -138,6 +140,7 @@ CREATE TABLE fact_history (
     supports      TEXT[] NOT NULL DEFAULT '{}',
     disputes      TEXT[] NOT NULL DEFAULT '{}',
     mentions      INT NOT NULL DEFAULT 1,
+    doubted       BOOLEAN NOT NULL DEFAULT FALSE,
     seq           BIGINT NOT NULL,
     created_at    TIMESTAMPTZ NOT NULL DEFAULT now(),
     PRIMARY KEY (campaign_id, fact_id, ended_seq)

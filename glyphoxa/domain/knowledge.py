@@ -22,6 +22,10 @@ EndedAs = Literal["superseded", "closed", "rejected", "edited", "retconned", "me
 Origin = Literal["campaign_file", "import", "dm", "talk"]
 
 
+Json: TypeAlias = object
+"""Anything JSON can hold."""
+
+
 class Dm:
     """Who sees everything. There is one: `DM`."""
 
@@ -57,7 +61,7 @@ class Visibility:
     """Who may know something.
 
     `public`: everybody. `witnessed`, `told`: the knowers, by being there or by being told. `secret`: the knowers,
-    whom the DM named. `hidden`: nobody, until the DM reveals it; knowers are then kept for that day.
+    whom the DM named. `hidden`: nobody, until the DM reveals it.
 
     Attributes:
         knowers: One an NPC, sorted by NPC: make it with `Visibility.of`.
@@ -115,6 +119,9 @@ class Validity:
     story_to: int | None = None
 
 
+ALWAYS: Final = Validity()
+
+
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """Where a fact comes from and how sure we are of it (R-122 to R-126).
@@ -147,6 +154,9 @@ class Provenance:
         return self.dm_confirmed or self.confidence >= AUTO_ACCEPT
 
 
+CERTAIN: Final = Provenance()
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """That something is so: a subject related to an object, or an attribute with its value.
@@ -176,13 +186,10 @@ class Claim:
         return cls(subject, predicate, object)
 
     @classmethod
-    def attribute(cls, subject: EntityId, name: str, value: object) -> Claim:
+    def attribute(cls, subject: EntityId, name: str, value: Json) -> Claim:
         """
-        Args:
-            value: Anything JSON can hold.
-
         Raises:
-            InvalidInput: JSON cannot hold it.
+            InvalidInput: JSON cannot hold the value.
         """
         try:
             text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -191,7 +198,7 @@ class Claim:
         return cls(subject, name, None, text)
 
     @property
-    def content(self) -> object:
+    def content(self) -> Json:
         """The attribute's value; None for a relation."""
         return None if self.value is None else json.loads(self.value)
 
@@ -214,19 +221,21 @@ class Fact:
         supports: Facts it was derived from; when one of them ends, this one is stale.
         disputes: Accepted facts it disagrees with; the DM decides.
         mentions: How often it was stated.
+        doubted: The DM refused this claim before: hearing it again is not enough, only the DM accepts it.
     """
 
     id: FactId
     claim: Claim
     seq: int
     status: Status = "accepted"
-    provenance: Provenance = Provenance()
+    provenance: Provenance = CERTAIN
     visibility: Visibility = PUBLIC
-    validity: Validity = Validity()
+    validity: Validity = ALWAYS
     attributes: Mapping[str, object] = field(default_factory=dict)
     supports: tuple[FactId, ...] = ()
     disputes: tuple[FactId, ...] = ()
     mentions: int = 1
+    doubted: bool = False
 
     def with_(self, **changes: object) -> Fact:
         return replace(self, **changes)  # type: ignore[arg-type] # the fields' own types

@@ -171,8 +171,8 @@ class KnowledgeGraph(Protocol):
         depth: int = 1,
         through: Collection[str] = KNOWN_THROUGH,
     ) -> Subgraph:
-        """What the NPC would logically know (R-132, R-133): its own node, all that is directly related to it, and beyond
-        that what is connected by `through`, `depth` relations away at most.
+        """What the NPC would logically know (R-132, R-133): its own node, all that is directly related to it, and
+        beyond that what is connected by `through`, `depth` relations away at most.
         """
         ...
 
@@ -283,7 +283,12 @@ class World(Protocol):
     ) -> list[WorldEvent]: ...
 
     async def as_of(
-        self, campaign: CampaignId, *, at_ms: int | None = None, session: SessionId | None = None, seq: int | None = None
+        self,
+        campaign: CampaignId,
+        *,
+        at_ms: int | None = None,
+        session: SessionId | None = None,
+        seq: int | None = None,
     ) -> WorldState:
         """The world as it was known at that time, at the end of that session, or after that event; now if none is
         given. Built by replay, for looking at.

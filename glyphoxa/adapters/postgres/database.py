@@ -103,7 +103,7 @@ class Database:
                     await self._forget(pool)
                     raise
                 try:
-                    await connection.enter(campaign or "")
+                    await connection.enter(campaign or "")  # type: ignore[attr-defined] # the proxy passes it on
                     yield connection
                 except BaseException:
                     # Cancelling a running query takes a round trip that the caller, already late, does not wait for.
@@ -220,7 +220,7 @@ class Database:
         task.add_done_callback(self._releases.discard)
 
 
-class _OfOneCampaign(asyncpg.Connection):  # type: ignore[type-arg] # generic in the stubs only
+class _OfOneCampaign(asyncpg.Connection):
     """A connection for which one campaign's rows are there at a time (see `0008_isolation.sql`)."""
 
     campaign: str | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.knowledge import PUBLIC, Claim, Knower, Origin, Provenance, Validity, Visibility
+from glyphoxa.domain.knowledge import ALWAYS, CERTAIN, PUBLIC, Claim, Knower, Origin, Provenance, Validity, Visibility
 
 SlotRule = Literal["many", "one", "functional", "functional_object"]
 """How many facts of a predicate may hold at a time: see `glyphoxa.memory.world.slots`."""
@@ -79,9 +79,9 @@ class FactStated:
     """Said, concluded, written in a campaign file. A claim that is already held is mentioned once more."""
 
     claim: Claim
-    provenance: Provenance = Provenance()
+    provenance: Provenance = CERTAIN
     visibility: Visibility = PUBLIC
-    validity: Validity = Validity()
+    validity: Validity = ALWAYS
     attributes: Mapping[str, object] = field(default_factory=dict)
     supports: tuple[FactId, ...] = ()
 
@@ -141,7 +141,7 @@ class FactRevealed:
 
 @dataclass(frozen=True, slots=True)
 class FactTold:
-    """Somebody told it. What is hidden stays so, and who was told is noted for the day it is revealed."""
+    """Somebody told it. What the DM hid stays hidden, and who was told is noted."""
 
     fact: FactId
     to: tuple[NpcId, ...]
