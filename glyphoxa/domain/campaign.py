@@ -15,22 +15,33 @@ BIDIRECTIONAL_RELATIONS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
 Engine = str
 """`cascaded`, `s2s`, the name of another installed pipeline, or `file.py:function`."""
 BudgetTier = Literal["FAST", "STANDARD", "DEEP"]
+SlotRule = Literal["many", "one", "functional", "functional_object"]
+"""How many facts of a predicate may hold at a time: see `glyphoxa.memory.world.slots`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node of the knowledge graph. `type` is one of `ENTITY_TYPES` or the campaign's own."""
+    """A node of the knowledge graph. `type` is one of `ENTITY_TYPES` or the campaign's own.
+
+    Attributes:
+        known_by: As its file has it: the NPCs who may know that there is such a thing; empty for everybody.
+        hidden: Likewise: nobody may, until the DM reveals it; `known_by` is kept for that day.
+    """
 
     id: EntityId
     type: str
     name: str
     aliases: tuple[str, ...] = ()
     attributes: Mapping[str, object] = field(default_factory=dict)
+    known_by: tuple[NpcId, ...] = ()
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Relationship:
-    """A typed edge. `confidence` is 0 to 1, `source` says whether it was spoken or concluded."""
+    """A typed edge. `confidence` is 0 to 1, `origin` says whether it was spoken or concluded; `known_by` and `hidden`
+    as in `Entity`.
+    """
 
     source: EntityId
     target: EntityId
@@ -39,14 +50,23 @@ class Relationship:
     confidence: float = 1.0
     origin: Literal["stated", "inferred"] = "stated"
     dm_confirmed: bool = True
+    known_by: tuple[NpcId, ...] = ()
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Something only the named NPCs may know. It reaches no other prompt."""
+    """Something only the named NPCs may know. It reaches no other prompt.
+
+    Attributes:
+        about: What it concerns; None for the first (by id) of those who know it.
+        hidden: Not even they know it, until the DM reveals it.
+    """
 
     text: str
     known_by: frozenset[NpcId]
+    about: EntityId | None = None
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +136,11 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """A campaign as its file describes it: the unit that is loaded, scoped and shared."""
+    """A campaign as its file describes it: the unit that is loaded, scoped and shared.
+
+    Attributes:
+        slots: The campaign's own rules for predicates.
+    """
 
     id: CampaignId
     name: str
@@ -127,6 +151,7 @@ class Campaign:
     players: tuple[Player, ...]
     scenes: tuple[Scene, ...]
     secrets: tuple[Secret, ...] = ()
+    slots: Mapping[str, SlotRule] = field(default_factory=dict)
 
     def entity(self, entity_id: EntityId) -> Entity:
         for entity in self.entities:

@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from glyphoxa.domain.campaign import SlotRule as SlotRule  # used by slots and state
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import ALWAYS, CERTAIN, PUBLIC, Claim, Knower, Origin, Provenance, Validity, Visibility
-
-SlotRule = Literal["many", "one", "functional", "functional_object"]
-"""How many facts of a predicate may hold at a time: see `glyphoxa.memory.world.slots`."""
 
 
 @dataclass(frozen=True, slots=True)
