@@ -16,6 +16,8 @@ CREATE TABLE world_events (
 );
 
 CREATE INDEX idx_world_events_floor ON world_events (campaign_id, session_id, floor) WHERE session_id IS NOT NULL;
+-- Events that speak of other events are few, and each undoing asks for all of them.
+CREATE INDEX idx_world_events_undoing ON world_events (campaign_id, seq) WHERE event_type IN ('undone', 'rolled_back');
 
 CREATE FUNCTION glyphoxa_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -75,6 +77,7 @@ ALTER TABLE relationships
     ADD COLUMN doubted    BOOLEAN NOT NULL DEFAULT FALSE, -- the DM refused this claim before
     ADD COLUMN seq        BIGINT NOT NULL;            -- the event that stated it
 CREATE INDEX idx_rel_fact ON relationships (campaign_id, fact_id);
+CREATE INDEX idx_rel_disputes ON relationships (campaign_id) WHERE disputes <> '{}';
 
 -- Current facts of one entity: "Grimjaw, occupation: smith".
 CREATE TABLE attribute_facts (
@@ -104,6 +107,7 @@ CREATE TABLE attribute_facts (
     FOREIGN KEY (campaign_id, entity_id) REFERENCES entities (campaign_id, id) ON DELETE CASCADE
 );
 CREATE INDEX idx_attribute_facts_entity ON attribute_facts (campaign_id, entity_id, attribute);
+CREATE INDEX idx_attribute_facts_disputes ON attribute_facts (campaign_id) WHERE disputes <> '{}';
 CREATE INDEX idx_attribute_facts_confidence_number
     ON attribute_facts (campaign_id, ((provenance->>'confidence')::float8));
 
@@ -130,6 +134,7 @@ CREATE TABLE fact_history (
     attributes    JSONB NOT NULL DEFAULT '{}',
     provenance    JSONB NOT NULL DEFAULT '{}',
     origin        TEXT NOT NULL,
+    status        TEXT NOT NULL,                     -- that it had at its end
     scope         TEXT NOT NULL,
     knowers       TEXT[] NOT NULL DEFAULT '{}',
     known_how     JSONB NOT NULL DEFAULT '[]',
@@ -156,3 +161,35 @@ CREATE TABLE world_snapshots (
     created_at         TIMESTAMPTZ NOT NULL DEFAULT now(),
     PRIMARY KEY (campaign_id, seq)
 );
+
+-- Which talk each rollback struck, by ranges of floors. What is said after a rollback is not touched by it, though it
+-- has higher floors: so that an undoing gives back what the rollback took, and no other one still takes.
+CREATE TABLE struck_talk (
+    campaign_id TEXT NOT NULL REFERENCES campaigns (id) ON DELETE CASCADE,
+    seq         BIGINT NOT NULL,                   -- of the rollback
+    session_id  TEXT NOT NULL,
+    after_floor BIGINT NOT NULL,                   -- exclusive
+    last_floor  BIGINT NOT NULL,
+    PRIMARY KEY (campaign_id, seq, session_id)
+);
+
+-- Give one campaign a copy of what another has in one table. By way of a temporary table, because a connection sees
+-- one campaign at a time. What the table computes by itself is not copied.
+CREATE FUNCTION glyphoxa_copy_rows(copied REGCLASS, source TEXT, target TEXT) RETURNS BIGINT LANGUAGE plpgsql AS $$
+DECLARE
+    columns TEXT;
+    n       BIGINT;
+BEGIN
+    SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) INTO columns
+      FROM pg_attribute
+     WHERE attrelid = copied AND attnum > 0 AND NOT attisdropped AND attgenerated = '' AND attname <> 'campaign_id';
+    PERFORM set_config('glyphoxa.campaign', source, true);
+    EXECUTE format('CREATE TEMPORARY TABLE glyphoxa_copied AS SELECT %s FROM %s WHERE campaign_id = %L',
+                   columns, copied, source);
+    PERFORM set_config('glyphoxa.campaign', target, true);
+    EXECUTE format('INSERT INTO %s (campaign_id, %s) OVERRIDING SYSTEM VALUE SELECT %L, %s FROM glyphoxa_copied',
+                   copied, columns, target, columns);
+    GET DIAGNOSTICS n = ROW_COUNT;
+    DROP TABLE glyphoxa_copied;
+    RETURN n;
+END $$;
