@@ -1,0 +1,184 @@
+"""What follows from what happened, over many random histories."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from glyphoxa.domain.ids import FactId
+from glyphoxa.domain.knowledge import Fact
+from glyphoxa.memory.world.happenings import (
+    EntitiesMerged,
+    EntityRemoved,
+    FactClosed,
+    FactConfirmed,
+    FactRejected,
+    FactReplaced,
+    FactStated,
+    Undone,
+    WorldEvent,
+)
+from glyphoxa.memory.world.projection import apply
+from glyphoxa.memory.world.replay import difference, remaining, replay
+from glyphoxa.memory.world.slots import OPPOSITES, rule_of
+from glyphoxa.memory.world.state import Changes, Key, Missing, WorldState
+from tests.support import world_histories
+
+HISTORIES = 10_000
+BATCHES = 8
+"""The histories in as many tests, so that a failure is found where it is."""
+
+batches = pytest.mark.parametrize("batch", range(BATCHES))
+
+
+@cache
+def a_history(seed: int) -> list[WorldEvent]:
+    return world_histories.a_history(seed)
+
+
+def seeds(batch: int) -> range:
+    return range(batch, HISTORIES, BATCHES)
+
+
+def tables(state: WorldState) -> tuple[object, ...]:
+    return state.entities, state.merged, state.facts, state.ended, state.rules
+
+
+@batches
+def test_undoing_an_event_gives_what_the_others_give_and_undoing_that_brings_it_back(batch: int) -> None:
+    for seed in seeds(batch):
+        events = a_history(seed)
+        left = remaining(events)
+        target = left[seed % len(left)]
+        undone = [*events, WorldEvent(len(events) + 1, target.cause, Undone(target.seq))]
+        assert tables(replay(undone)) == tables(replay([e for e in left if e is not target])), seed
+        redone = [*undone, WorldEvent(len(undone) + 1, target.cause, Undone(len(undone)))]
+        assert tables(replay(redone)) == tables(replay(events)), seed
+
+
+@batches
+def test_a_state_that_loads_what_it_needs_comes_to_the_same_as_one_that_has_everything(batch: int) -> None:
+    for seed in seeds(batch):
+        whole = WorldState()
+        for event in remaining(a_history(seed)):
+            partial = WorldState.partial()
+            while True:
+                try:
+                    apply(partial, event)
+                    break
+                except Missing as missing:
+                    for key in missing.keys:
+                        load(partial, key, whole)
+            whole.begin()
+            apply(whole, event)
+            assert partial.changes() == whole.changes(), (seed, event)
+
+
+@batches
+def test_what_holds_never_contradicts_itself(batch: int) -> None:
+    for seed in seeds(batch):
+        state = replay(a_history(seed))
+        for fact in state.facts.values():
+            assert_sound(fact, state, seed)
+
+
+@batches
+def test_nothing_that_was_accepted_ends_without_a_reason_that_the_rules_name(batch: int) -> None:
+    """Only a functional slot supersedes by itself; everything else that ends was ended by somebody."""
+    for seed in seeds(batch):
+        state = WorldState()
+        for event in remaining(a_history(seed)):
+            before = dict(state.facts)
+            state.begin()
+            apply(state, event)
+            for gone in before.keys() - state.facts.keys():
+                assert (gone, event.seq) in state.ended, (seed, event)
+                ended = state.ended[gone, event.seq]
+                is_ordered = isinstance(
+                    event.happening,
+                    FactConfirmed | FactRejected | FactReplaced | FactClosed | EntityRemoved | EntitiesMerged,
+                )
+                if not is_ordered:
+                    assert ended.ended_as == "superseded", (seed, event)
+                    rule = rule_of(ended.fact.claim, state.rules)
+                    assert rule in ("functional", "functional_object"), (seed, event)
+            if isinstance(event.happening, FactStated):
+                stated = [f for f in state.facts.values() if f.seq == event.seq]
+                for fact in stated:
+                    assert fact.status != "accepted" or fact.provenance.is_enough, (seed, event)
+
+
+@batches
+def test_the_difference_of_two_states_leads_from_one_to_the_other(batch: int) -> None:
+    for seed in seeds(batch):
+        events = a_history(seed)
+        before, after = replay(events[: len(events) // 2]), replay(events)
+        changed = difference(before, after)
+        assert difference(after, after) == Changes()
+        facts = {f.id: f for f in before.facts.values() if f.id not in changed.facts_gone}
+        facts.update({f.id: f for f in changed.facts_put})
+        assert facts == after.facts, seed
+        ended = {k: v for k, v in before.ended.items() if k not in changed.ended_gone}
+        ended.update({(e.fact.id, e.ended_seq): e for e in changed.ended_put})
+        assert ended == after.ended, seed
+
+
+def load(partial: WorldState, key: Key, whole: WorldState) -> None:
+    """Answer a key from a complete state, as a database would."""
+    facts: list[Fact] = []
+    match key:
+        case ("entity", entity):
+            found = whole.entities.get(entity)
+            merged = {entity: whole.merged[entity]} if found is None and entity in whole.merged else {}
+            partial.load([key], entities=[] if found is None else [found], merges=merged)
+            return
+        case ("rules",):
+            partial.load([key], rules=whole.rules)
+            return
+        case ("refused", fact):
+            partial.load([key], refused=[FactId(fact)] if whole.was_refused(FactId(fact)) else [])
+            return
+        case ("fact", fact):
+            facts = [f for f in whole.facts.values() if f.id == fact]
+        case ("slot", subject, predicate):
+            facts = whole.in_slot(subject, predicate)
+        case ("object", entity, predicate):
+            facts = whole.of_object(entity, predicate)
+        case ("touching", entity):
+            facts = whole.touching(entity)
+        case ("resting_on", fact):
+            facts = whole.resting_on(FactId(fact))
+        case ("disputing", fact):
+            facts = whole.disputing(FactId(fact))
+        case _:
+            raise AssertionError(key)
+    partial.load([key], facts=facts)
+
+
+def assert_sound(fact: Fact, state: WorldState, seed: int) -> None:
+    claim = fact.claim
+    assert claim.subject in state.entities, seed
+    assert claim.object is None or claim.object in state.entities, seed
+    assert claim.object != claim.subject, seed
+    supports = [state.facts.get(support) for support in fact.supports]
+    if any(on is None or on.status == "stale" for on in supports):
+        assert fact.status == "stale", seed
+    if fact.status != "accepted":
+        return
+    assert all(on is not None and on.status == "accepted" for on in supports), seed
+    assert fact.provenance.is_enough, seed
+    rule = rule_of(claim, state.rules)
+    for other in state.facts.values():
+        if other.id == fact.id:
+            continue
+        assert other.claim != claim, seed
+        if other.status != "accepted":
+            continue
+        same_slot = (other.claim.subject, other.claim.predicate) == (claim.subject, claim.predicate)
+        if rule in ("one", "functional") and not state.rules:
+            assert not same_slot, seed
+        if rule == "functional_object":
+            assert (other.claim.object, other.claim.predicate) != (claim.object, claim.predicate), seed
+        if OPPOSITES.get(claim.predicate) == other.claim.predicate:
+            assert {other.claim.subject, other.claim.object} != {claim.subject, claim.object}, seed
