@@ -2,7 +2,8 @@
 
     GlyphoxaError
     ├── InvalidInput        the user's: a file, a value, a command
-    │   └── NotFound        something was named that is not there
+    │   ├── NotFound        something was named that is not there
+    │   └── Unstorable      no database can hold this value, now or later
     ├── Unavailable         the world's: a server, a model, a device cannot be reached now
     └── Corrupt             bytes that are not what they must be (a model file, a spool record)
 
@@ -26,6 +27,10 @@ class InvalidInput(GlyphoxaError):
 
 class NotFound(InvalidInput):
     """A name that a user gave belongs to nothing."""
+
+
+class Unstorable(InvalidInput):
+    """No database can hold this value, so that sending it again is no use."""
 
 
 class Unavailable(GlyphoxaError):

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import asyncpg
 
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
-from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.errors import NotFound, Unavailable, Unstorable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.database import Connection
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NS_PER_MS = 1_000_000
@@ -22,13 +27,14 @@ _UNSTORABLE = (
     ValueError,  # asyncpg's for an argument that does not fit its column
 )
 _DEADLINE_MS = 1000
-_APPEND_DEADLINE_MS = 10_000
+_WRITE_DEADLINE_MS = 10_000
+_ATTEMPTS = 3
 
 
 class PostgresTranscriptLog:
     """A `TranscriptLog`. Reads have a deadline of 1 s, writes one of 10 s; late is `Unavailable`.
 
-    `append` raises `InvalidInput` for what no column can hold (a time in the year 20000, a text of 100 MB).
+    Unstorable is a time in the year 20000, or a text of 100 MB. A batch of 500 to 1,000 is taken fastest.
     """
 
     def __init__(self, database: Database) -> None:
@@ -36,67 +42,65 @@ class PostgresTranscriptLog:
         self._sql = load_paragraphs("transcripts")
 
     async def append(self, utterances: Sequence[Utterance]) -> None:
-        by_campaign: dict[CampaignId, list[Utterance]] = {}
+        by_campaign: dict[CampaignId, dict[str, Utterance]] = {}
         for said in utterances:
-            by_campaign.setdefault(CampaignId(_storable(said.campaign_id)), []).append(said)
-        # Sorted, so that two writers never wait for each other crosswise.
-        for campaign, of_campaign in sorted(by_campaign.items()):
-            await self._append(campaign, of_campaign)
+            campaign = CampaignId(_storable(said.campaign_id))
+            by_campaign.setdefault(campaign, {}).setdefault(_storable(said.id), said)
+        # In one order, so that two writers never wait for each other crosswise.
+        for campaign, by_id in sorted(by_campaign.items()):
+            await self._append(campaign, by_id)
 
-    async def _append(self, campaign: CampaignId, utterances: Sequence[Utterance]) -> None:
-        sessions: dict[str, datetime] = {}
-        for said in utterances:
+    async def _append(self, campaign: CampaignId, by_id: Mapping[str, Utterance]) -> None:
+        began: dict[str, datetime] = {}
+        for said in by_id.values():
             session, at = _storable(said.session_id), _timestamp(said.at_ms)
-            sessions[session] = min(at, sessions.get(session, at))
-        session_rows = [(campaign, session, at) for session, at in sorted(sessions.items())]
-        correction_rows = [row for said in utterances for row in _correction_rows(said, said.corrections)]
-        rows = [_row(said) for said in utterances]
-        try:
-            async with (
-                self._database.use(campaign, deadline_ms=_APPEND_DEADLINE_MS) as connection,
-                connection.transaction(),
-            ):
-                await connection.executemany(self._sql["add_session"], session_rows)
-                for row in rows:
-                    await connection.execute(self._sql["append"], *row)
-                if correction_rows:
-                    await connection.executemany(self._sql["add_correction"], correction_rows)
-        except _UNSTORABLE as error:
-            raise InvalidInput(f"the database cannot hold this: {error}") from None
+            began[session] = min(at, began.get(session, at))
+        sessions = [{"id": session, "started_at": at.isoformat()} for session, at in began.items()]
+        rows = [_row(place, said) for place, said in enumerate(by_id.values())]
+        for attempt in range(_ATTEMPTS):
+            try:
+                async with self._storing(campaign) as connection:
+                    await connection.execute(self._sql["place_sessions"], campaign, sessions)
+                    added = await connection.fetch(self._sql["append"], campaign, rows)
+                    corrections = [
+                        row for (key,) in added for row in _correction_rows(by_id[key].id, by_id[key].corrections)
+                    ]
+                    if corrections:
+                        await connection.execute(self._sql["add_corrections"], campaign, corrections)
+                return
+            except asyncpg.UniqueViolationError as error:
+                # Somebody else appended one of them, under another session, since we looked. Now we see it.
+                if attempt + 1 == _ATTEMPTS:
+                    raise Unavailable(f"the database is busy with the same utterances: {error}") from None
 
     async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
         campaign, utterance_id = CampaignId(_storable(utterance.campaign_id)), _storable(utterance.id)
-        rows = [
-            (*row[:2], *row[3:])  # the ordinal is found there
-            for row in _correction_rows(utterance, [c for c in utterance.corrections if c not in was.corrections])
-        ]
-        try:
-            async with self._database.use(campaign, deadline_ms=_APPEND_DEADLINE_MS) as connection, connection.transaction():
-                texts = _storable(utterance.text), _storable(was.text)
-                if texts[0] == texts[1]:
+        later = _correction_rows(utterance.id, [c for c in utterance.corrections if c not in was.corrections])
+        text, was_text = _storable(utterance.text), _storable(was.text)
+        if text == was_text:
+            return False
+        async with self._storing(campaign) as connection:
+            if not await connection.fetchval(self._sql["revise"], campaign, utterance_id, text, was_text):
+                if await connection.fetchval(self._sql["exists"], campaign, utterance_id):
                     return False
-                if not await connection.fetchval(self._sql["revise"], campaign, utterance_id, *texts):
-                    if await connection.fetchval(self._sql["exists"], campaign, utterance_id):
-                        return False
-                    raise NotFound(f"no utterance {utterance.id!r} in the log of campaign {utterance.campaign_id!r}")
-                await connection.executemany(self._sql["add_later_correction"], rows)
-                await connection.execute(self._sql["drop_chunk"], campaign, utterance_id)
-        except _UNSTORABLE as error:
-            raise InvalidInput(f"the database cannot hold this: {error}") from None
+                raise NotFound(f"no utterance {utterance.id!r} in the log of campaign {utterance.campaign_id!r}")
+            await connection.execute(self._sql["add_later_corrections"], campaign, utterance_id, later)
+            await connection.execute(self._sql["drop_chunks"], campaign, utterance_id)
         return True
 
     async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
-        async with self._database.use(campaign, deadline_ms=_APPEND_DEADLINE_MS) as connection:
+        campaign = CampaignId(_storable(campaign))
+        async with self._storing(campaign) as connection:
             await connection.execute(
                 self._sql["record_turn"],
                 campaign,
-                turn.id,
-                turn.session_id,
-                turn.speaker_id,
+                _storable(turn.id),
+                _storable(turn.session_id),
+                _storable(turn.speaker_id),
                 _storable(turn.speaker_name),
                 _storable(turn.raw_text),
                 _storable(turn.text),
-                turn.npc_id or "",
+                _storable(turn.npc_id or ""),
                 _storable(turn.address_reason),
                 turn.outcome.value,
                 _storable(turn.reply),
@@ -111,16 +115,32 @@ class PostgresTranscriptLog:
                 _storable(turn.error),
             )
 
+    @asynccontextmanager
+    async def _storing(self, campaign: CampaignId) -> AsyncIterator[Connection]:
+        """A transaction. Its errors are our own, but for a key that is taken."""
+        async with self._database.use(campaign, deadline_ms=_WRITE_DEADLINE_MS) as connection:
+            try:
+                async with connection.transaction():
+                    yield connection
+            except asyncpg.UniqueViolationError:
+                raise
+            except _UNSTORABLE as error:
+                raise Unstorable(f"the database cannot hold this: {error}") from None
+            except (asyncpg.SyntaxOrAccessError, asyncpg.RaiseError) as error:
+                raise Unavailable(f"the database does not take what is said: {error}") from None
+
     async def recent(
         self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
     ) -> list[Utterance]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["recent"], campaign, session, _timestamp(since_ms), limit)
-        return [_utterance(row) for row in rows]
+        return [utterance(row) for row in rows]
 
     async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            return int(await connection.fetchval(self._sql["count"], campaign, session))
+            if session is None:
+                return int(await connection.fetchval(self._sql["count"], campaign))
+            return int(await connection.fetchval(self._sql["count_of_session"], campaign, session))
 
 
 def _storable(text: str) -> str:
@@ -132,7 +152,7 @@ def _timestamp(at_ms: int) -> datetime:
     try:
         return _EPOCH + timedelta(milliseconds=at_ms)
     except OverflowError:
-        raise InvalidInput(f"{at_ms} ms since 1970 is not a time") from None
+        raise Unstorable(f"{at_ms} ms since 1970 is not a time") from None
 
 
 def at_ms(timestamp: datetime) -> int:
@@ -140,41 +160,41 @@ def at_ms(timestamp: datetime) -> int:
     return (timestamp - _EPOCH) // timedelta(milliseconds=1)
 
 
-def _row(said: Utterance) -> tuple[object, ...]:
-    return (
-        _storable(said.campaign_id),
-        _storable(said.session_id),
-        _storable(said.id),
-        _storable(said.speaker_id),
-        _storable(said.speaker_name),
-        _storable(said.text),
-        _storable(said.raw_text),
-        said.npc_id or "",
-        _timestamp(said.at_ms),
-        said.duration_ms * _NS_PER_MS,
-        sorted(said.witnesses),
-    )
+def _row(place: int, said: Utterance) -> dict[str, object]:
+    return {
+        "place": place,
+        "session_id": _storable(said.session_id),
+        "utterance_id": _storable(said.id),
+        "speaker_id": _storable(said.speaker_id),
+        "speaker_name": _storable(said.speaker_name),
+        "text": _storable(said.text),
+        "raw_text": _storable(said.raw_text),
+        "npc_id": _storable(said.npc_id or ""),
+        "at": _timestamp(said.at_ms).isoformat(),
+        "duration_ns": said.duration_ms * _NS_PER_MS,
+        "witnesses": sorted(_storable(npc) for npc in said.witnesses),
+    }
 
 
-def _correction_rows(said: Utterance, corrections: Sequence[Correction]) -> list[tuple[object, ...]]:
+def _correction_rows(utterance: UtteranceId, corrections: Sequence[Correction]) -> list[dict[str, object]]:
     return [
-        (
-            _storable(said.campaign_id),
-            _storable(said.id),
-            ordinal,
-            c.start,
-            c.end,
-            _storable(c.before),
-            _storable(c.after),
-            c.score,
-            c.stage,
-            _storable(c.reason),
-        )
+        {
+            "utterance_id": _storable(utterance),
+            "ordinal": ordinal,
+            "start_char": c.start,
+            "end_char": c.end,
+            "before": _storable(c.before),
+            "after": _storable(c.after),
+            "score": c.score,
+            "stage": c.stage,
+            "reason": _storable(c.reason),
+        }
         for ordinal, c in enumerate(corrections)
     ]
 
 
-def _utterance(row: asyncpg.Record) -> Utterance:
+def utterance(row: asyncpg.Record) -> Utterance:
+    """Of a row with the columns of `recent`."""
     return Utterance(
         id=UtteranceId(row["utterance_id"]),
         campaign_id=CampaignId(row["campaign_id"]),

@@ -1,27 +1,42 @@
--- add_session --
--- The session of an utterance, unless it is known. Its start is the first utterance that arrives.
-INSERT INTO sessions (campaign_id, id, started_at) VALUES ($1, $2, $3)
-    ON CONFLICT (campaign_id, id) DO UPDATE SET started_at = excluded.started_at
-    WHERE sessions.started_at > excluded.started_at;
+-- place_sessions --
+-- The sessions of a batch, locked in one order until the transaction ends: whoever appends to the same session
+-- meanwhile waits, so that floors have no gap. Their start is their earliest utterance.
+INSERT INTO sessions (campaign_id, id, started_at)
+    SELECT $1, s.id, s.started_at FROM jsonb_to_recordset($2) AS s (id TEXT, started_at TIMESTAMPTZ) ORDER BY s.id
+    ON CONFLICT (campaign_id, id) DO UPDATE SET started_at = least(sessions.started_at, excluded.started_at);
 
 -- append --
--- One utterance, with the next floor of its session; one that is already there is left as it is.
-WITH placed AS (
-    UPDATE sessions SET last_floor = last_floor + 1
-     WHERE campaign_id = $1 AND id = $2
-       AND NOT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_id = $3)
-    RETURNING last_floor)
-INSERT INTO session_entries (campaign_id, session_id, utterance_id, speaker_id, speaker_name, text, raw_text,
-                             npc_id, timestamp, duration_ns, witnesses, floor, fts_config)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, placed.last_floor,
+-- A batch, in its order; each that is not there yet with the next floor of its session. The caller holds the locks of
+-- the sessions. What is there already is found by session_entries_campaign_id_utterance_id_key, one by one: as an
+-- anti-join it would be compared with all talk of the campaign.
+WITH new AS MATERIALIZED (
+    SELECT s.*, row_number() OVER (PARTITION BY s.session_id ORDER BY s.place) AS nth
+      FROM jsonb_to_recordset($2) AS s (place INT, session_id TEXT, utterance_id TEXT, speaker_id TEXT,
+                                        speaker_name TEXT, text TEXT, raw_text TEXT, npc_id TEXT,
+                                        at TIMESTAMPTZ, duration_ns BIGINT, witnesses TEXT[])
+      LEFT JOIN LATERAL (SELECT true AS there FROM session_entries e
+                          WHERE e.campaign_id = $1 AND e.utterance_id = s.utterance_id LIMIT 1) old ON true
+     WHERE old.there IS NULL),
+placed AS (
+    UPDATE sessions SET last_floor = last_floor + n.n
+      FROM (SELECT session_id, count(*) AS n FROM new GROUP BY session_id) n
+     WHERE campaign_id = $1 AND id = n.session_id
+    RETURNING id, last_floor - n.n AS before)
+INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, speaker_id, speaker_name, text, raw_text,
+                             npc_id, timestamp, duration_ns, witnesses, fts_config)
+    SELECT $1, n.session_id, p.before + n.nth, n.utterance_id, n.speaker_id, n.speaker_name, n.text, n.raw_text,
+           n.npc_id, n.at, n.duration_ns, n.witnesses,
            coalesce((SELECT glyphoxa_fts_config(language) FROM campaigns WHERE id = $1), 'english')
-      FROM placed
-    ON CONFLICT (campaign_id, utterance_id) DO NOTHING;
+      FROM new n JOIN placed p ON p.id = n.session_id
+     ORDER BY n.place
+RETURNING utterance_id;
 
--- add_correction --
+-- add_corrections --
+-- Of utterances that were just added.
 INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage, reason)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-    ON CONFLICT (campaign_id, utterance_id, ordinal) DO NOTHING;
+    SELECT $1, c.utterance_id, c.ordinal, c.start_char, c.end_char, c.before, c.after, c.score, c.stage, c.reason
+      FROM jsonb_to_recordset($2) AS c (utterance_id TEXT, ordinal INT, start_char INT, end_char INT, before TEXT,
+                                        after TEXT, score FLOAT8, stage TEXT, reason TEXT);
 
 -- revise --
 -- A better text for an utterance, if it still has the text $4. Locks the row until the transaction ends. The
@@ -33,15 +48,19 @@ RETURNING true;
 -- exists --
 SELECT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2);
 
--- add_later_correction --
+-- add_later_corrections --
 -- Behind those that are there. The caller holds the lock of the utterance.
 INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage, reason)
-    SELECT $1, $2, coalesce(max(ordinal) + 1, 0), $3, $4, $5, $6, $7, $8, $9
-      FROM corrections WHERE campaign_id = $1 AND utterance_id = $2;
+    SELECT $1, $2, c.ordinal + (SELECT coalesce(max(ordinal) + 1, 0) FROM corrections
+                                 WHERE campaign_id = $1 AND utterance_id = $2),
+           c.start_char, c.end_char, c.before, c.after, c.score, c.stage, c.reason
+      FROM jsonb_to_recordset($3) AS c (ordinal INT, start_char INT, end_char INT, before TEXT, after TEXT,
+                                        score FLOAT8, stage TEXT, reason TEXT);
 
--- drop_chunk --
--- The meaning of the old words. The utterance is embedded anew like one that never was.
-DELETE FROM chunks WHERE campaign_id = $1 AND id = $2;
+-- drop_chunks --
+-- The meaning of the old words. The utterance is embedded anew like one that never was. Served by
+-- idx_chunks_utterance_id.
+DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = $2;
 
 -- record_turn --
 -- A finished turn; one that is already there is left as it is.
@@ -51,21 +70,25 @@ INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_te
     ON CONFLICT (campaign_id, id) DO NOTHING;
 
 -- recent --
--- A session's last utterances, oldest first, with their corrections. Served by idx_session_entries_session_timestamp.
+-- A session's last utterances, oldest first, with their corrections; not what was rolled back. Served by
+-- idx_session_entries_session_timestamp.
 SELECT * FROM (
     SELECT e.campaign_id, e.session_id, e.utterance_id, e.speaker_id, e.speaker_name, e.text, e.raw_text, e.npc_id,
-           e.timestamp, e.duration_ns, e.witnesses, e.id,
+           e.timestamp, e.duration_ns, e.witnesses, e.floor,
            (SELECT jsonb_agg(jsonb_build_object('start', c.start_char, 'end', c.end_char, 'before', c.before,
                                                 'after', c.after, 'score', c.score, 'stage', c.stage,
                                                 'reason', c.reason) ORDER BY c.start_char, c.ordinal)
               FROM corrections c
              WHERE c.campaign_id = e.campaign_id AND c.utterance_id = e.utterance_id) AS corrections
       FROM session_entries e
-     WHERE e.campaign_id = $1 AND e.session_id = $2 AND e.timestamp >= $3
-     ORDER BY e.timestamp DESC, e.id DESC
+     WHERE e.campaign_id = $1 AND e.session_id = $2 AND e.timestamp >= $3 AND NOT e.struck
+     ORDER BY e.timestamp DESC, e.floor DESC
      LIMIT $4) latest
- ORDER BY timestamp, id;
+ ORDER BY timestamp, floor;
 
 -- count --
--- Of the whole campaign when $2 is NULL.
-SELECT count(*) FROM session_entries WHERE campaign_id = $1 AND ($2::text IS NULL OR session_id = $2);
+-- Of the whole campaign, what was rolled back included: it was said. Served by idx_session_entries_session_id alone.
+SELECT count(*) FROM session_entries WHERE campaign_id = $1;
+
+-- count_of_session --
+SELECT count(*) FROM session_entries WHERE campaign_id = $1 AND session_id = $2;
