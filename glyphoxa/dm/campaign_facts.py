@@ -1,0 +1,239 @@
+"""How the facts that a campaign file states differ from those it stated before, and what that does to the world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from glyphoxa.dm.campaign_claims import OFFERED, is_offer
+from glyphoxa.domain.campaign import SlotRule
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance
+from glyphoxa.memory.world.happenings import FactRejected, FactReplaced, FactScoped, FactStated, Happening
+from glyphoxa.memory.world.slots import rule_of
+from glyphoxa.memory.world.state import WorldState
+
+_FROM_FILES: Final = ("campaign_file", "import")
+Statements = Mapping[Claim, FactStated]
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a comparison of two campaigns comes to.
+
+    Attributes:
+        fresh: Entities that this load brings.
+        gone: Entities that this load takes away.
+    """
+
+    made: list[Happening] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    remarks: dict[str, None] = field(default_factory=dict)
+    names: dict[EntityId, str] = field(default_factory=dict)
+    fresh: set[EntityId] = field(default_factory=set)
+    gone: set[EntityId] = field(default_factory=set)
+
+    def remark(self, text: str) -> None:
+        """Once, however often it is found."""
+        self.remarks.setdefault(text)
+
+    def left_out(self, entity: EntityId) -> None:
+        self.remark(f"{self.name(entity)}: you removed it, so that what the file changed about it is left out")
+
+    def name(self, entity: EntityId) -> str:
+        return self.names.get(entity, entity)
+
+
+@dataclass(frozen=True, slots=True)
+class FactComparison:
+    """
+    Args:
+        before: What the file stated when it was last loaded.
+        now: What it states now.
+        rules: Of the campaign as it is now.
+    """
+
+    before: Statements
+    now: Statements
+    rules: Mapping[str, SlotRule]
+    world: WorldState
+    found: Findings
+
+    def run(self) -> None:
+        leaving = {claim: stated for claim, stated in self.before.items() if claim not in self.now}
+        coming = {claim: stated for claim, stated in self.now.items() if claim not in self.before}
+        for old, new in self._replacements(leaving, coming):
+            if self._replace(leaving[old], coming[new]):
+                del leaving[old], coming[new]
+        for stated in leaving.values():
+            self._left(stated)
+        for stated in coming.values():
+            self._came(stated)
+        for claim, stated in self.now.items():
+            if claim in self.before and self.before[claim] != stated:
+                self._changed(self.before[claim], stated)
+
+    def _replacements(self, leaving: Statements, coming: Statements) -> list[tuple[Claim, Claim]]:
+        """Pairs of claims of which one takes the other's place, because only one of both can hold."""
+        left, came = self._by_slot(leaving), self._by_slot(coming)
+        pairs = [(left[slot], came[slot]) for slot in left if slot in came]
+        return [(old[0], new[0]) for old, new in pairs if len(old) == len(new) == 1]
+
+    def _by_slot(self, statements: Statements) -> dict[tuple[str, str, str], list[Claim]]:
+        found: dict[tuple[str, str, str], list[Claim]] = {}
+        for claim, stated in statements.items():
+            if not stated.provenance.is_enough:
+                continue
+            match rule_of(claim, self.rules):
+                case "one" | "functional":
+                    found.setdefault(("of", claim.subject, claim.predicate), []).append(claim)
+                case "functional_object":
+                    end = claim.object or claim.subject
+                    found.setdefault(("to", end, claim.predicate), []).append(claim)
+                case _:
+                    pass
+        return found
+
+    def _replace(self, before: FactStated, stated: FactStated) -> bool:
+        """Whether the one could be put in place of the other, or of what the DM had put there."""
+        claim = stated.claim
+        held = self.world.of_claim(before.claim) or self._dms_own(claim)
+        if self._is_away(claim) or held is None or self.found.gone & {held.claim.subject, held.claim.object}:
+            return False
+        if held.provenance.origin == "talk" or not held.attributes.keys() <= stated.attributes.keys():
+            return False
+        if held.claim == claim:
+            return True  # the DM was there first
+        if held.claim != before.claim:
+            self.found.remark(
+                f"{self._label(claim)}: the file changed it, so that your {self._value(held.claim)} gives way"
+            )
+        self.found.made.append(FactReplaced(held.id, claim, "retcon"))
+        already = self.world.of_claim(claim)
+        if before.visibility != stated.visibility:
+            self.found.made.append(FactScoped(already.id if already else claim.fact_id, stated.visibility))
+        if dict(stated.attributes) != dict(held.attributes):
+            self.found.made.append(stated)
+        self.found.changed.append(self._label(claim))
+        return True
+
+    def _dms_own(self, claim: Claim) -> Fact | None:
+        """What the DM put where the claim belongs."""
+        return next((fact for fact in self._in_the_way(claim) if fact.provenance.origin != "talk"), None)
+
+    def _in_the_way(self, claim: Claim) -> list[Fact]:
+        """Accepted facts that cannot hold beside the claim."""
+        match rule_of(claim, self.rules):
+            case "many":
+                return []
+            case "functional_object" if claim.object is not None:
+                held = self.world.of_object(claim.object, claim.predicate)
+            case _:
+                held = self.world.in_slot(claim.subject, claim.predicate)
+        return [fact for fact in held if fact.status == "accepted"]
+
+    def _left(self, stated: FactStated) -> None:
+        claim = stated.claim
+        held = self.world.of_claim(claim)
+        if held is None or self.found.gone & {claim.subject, claim.object}:
+            return
+        if is_offer(stated) and held.provenance.dm_confirmed:
+            return  # the DM took the offer up
+        if held.provenance.origin not in _FROM_FILES:
+            self.found.remark(f"{self._label(claim)}: left the file, and stays: it is known from elsewhere too")
+            return
+        self.found.made.append(FactRejected(held.id, "retcon"))
+        if not is_offer(stated):
+            self.found.removed.append(self._label(claim))
+
+    def _came(self, stated: FactStated) -> None:
+        claim, found = stated.claim, self.found
+        if self._is_away(claim):
+            return
+        held = self.world.of_claim(claim)
+        if held is not None and is_offer(stated):
+            return
+        guarded = held is not None and held.visibility.scope in ("secret", "hidden")
+        if held is not None and held.visibility == PUBLIC != stated.visibility:
+            found.made.append(FactScoped(held.id, stated.visibility))
+            found.changed.append(f"{self._label(claim)}: who may know it")
+        if guarded and stated.visibility == PUBLIC:
+            found.remark(f"{self._label(claim)}: stays {held.visibility.scope}, as you decided" if held else "")
+        if held is not None and not _adds_to(held, stated):
+            return
+        found.made.append(stated)
+        if is_offer(stated):
+            found.remark(f"{self._label(claim)}: waits for your review, because {OFFERED}")
+            return
+        for fact in self._in_the_way(claim):
+            if fact.claim != claim:
+                found.remark(f"{self._label(claim)}: is {self._value(fact.claim)} in the world; see `glyphoxa facts`")
+        if claim.object is not None or claim.subject not in found.fresh or claim.predicate == "secret":
+            found.added.append(self._label(claim))
+
+    def _changed(self, before: FactStated, stated: FactStated) -> None:
+        claim = stated.claim
+        if self._is_away(claim):
+            return
+        held = self.world.of_claim(claim)
+        if held is None:
+            self.found.remark(f"{self._label(claim)}: no longer holds, so that what the file changed there is left out")
+            return
+        made: list[Happening] = []
+        if (before.provenance, dict(before.attributes)) != (stated.provenance, dict(stated.attributes)):
+            if not _is_more(before, stated):
+                made.append(FactRejected(held.id, "retcon"))
+            made.append(replace(stated, visibility=held.visibility))
+        if before.visibility != stated.visibility and held.visibility != stated.visibility:
+            if held.visibility != before.visibility:
+                self.found.remark(
+                    f"{self._label(claim)}: may be known to whom the file says now, no longer as you decided"
+                )
+            made.append(FactScoped(held.id, stated.visibility))
+        self.found.made += made
+        if made and not is_offer(stated):
+            self.found.changed.append(self._label(claim))
+
+    def _is_away(self, claim: Claim) -> bool:
+        """One of the claim's ends goes now, or was removed by the DM, which is remarked."""
+        if self.found.gone & {claim.subject, claim.object}:
+            return True
+        for end in (claim.subject, claim.object):
+            if end is not None and end not in self.found.fresh and self.world.entity(end) is None:
+                self.found.left_out(end)
+                return True
+        return False
+
+    def _label(self, claim: Claim) -> str:
+        subject = self.found.name(claim.subject)
+        if claim.object is not None:
+            return f"{subject} {claim.predicate} {self.found.name(claim.object)}"
+        return f"a secret of {subject}" if claim.predicate == "secret" else f"{subject}: {claim.predicate}"
+
+    def _value(self, claim: Claim) -> str:
+        text = self.found.name(claim.object) if claim.object is not None else str(claim.content)
+        return repr(text if len(text) <= 40 else text[:40] + "...")
+
+
+def _adds_to(held: Fact, stated: FactStated) -> bool:
+    """Whether saying it once more changes more than how often it was said."""
+    knowers = {knower.npc for knower in held.visibility.knowers}
+    return (
+        _rank(stated.provenance) > _rank(held.provenance)
+        or {**held.attributes, **stated.attributes} != dict(held.attributes)
+        or (held.visibility.scope in ("witnessed", "told") and stated.visibility.scope == "public")
+        or any(knower.npc not in knowers for knower in stated.visibility.knowers)
+    )
+
+
+def _is_more(before: FactStated, stated: FactStated) -> bool:
+    """Whether saying it once more is enough to make it what it is now."""
+    old, new = before.provenance, stated.provenance
+    return (old == new or _rank(new) > _rank(old)) and before.attributes.keys() <= stated.attributes.keys()
+
+
+def _rank(provenance: Provenance) -> tuple[bool, float]:
+    return provenance.dm_confirmed, provenance.confidence
