@@ -1,0 +1,284 @@
+"""The invented campaigns that the memory benchmark loads: a few names that everybody speaks of, and many that few do.
+
+Everything follows from the seed and the size, so that two runs measure the same. See `docs/memory-measured.md`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from benchmarks.memory_words import Words, invented_name, pick_by_rank
+from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import (
+    HIDDEN,
+    PUBLIC,
+    Claim,
+    Knower,
+    Provenance,
+    Visibility,
+    secret_of,
+    witnessed_by,
+)
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.episodes import EPISODE, episode_of
+from glyphoxa.memory.world.happenings import EntityAdded, FactStated, Happening
+
+TURNS_IN_A_SESSION: Final = 400
+TURNS_IN_A_SCENE: Final = 20
+SHARES: Final = (0.01, 0.1, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6)
+"""Which part of the talk each NPC of the table hears."""
+RANKS: Final = (4, 12, 20, 35, 60, 90, 140, 200, 300, 450, 700, 1_100)
+"""How prominent each of them is: the place of its entity among all, by how much is said of it."""
+
+_BEGAN_MS: Final = 1_700_000_000_000
+_WEEK_MS: Final = 7 * 24 * 3_600_000
+_TURN_MS: Final = 12_000
+_KINDS: Final = (
+    *("npc",) * 9, *("location",) * 4, *("item",) * 3, "faction", "faction", "quest", "concept",
+)  # fmt: skip
+_PLAYERS: Final = ("Merle", "Tamsin", "Piers", "Agnes", "Rowan")
+_RELATIONS: Final = (
+    *("KNOWS",) * 6, *("LOCATED_AT",) * 3, *("MEMBER_OF",) * 3, "ALLIED_WITH", "HOSTILE_TO", "OWNS",
+    *("PARTICIPATED_IN",) * 2, *("OWES", "SERVES", "FEARS"),
+)  # fmt: skip
+_ONE_A_SUBJECT: Final = frozenset({"LOCATED_AT"})
+_ONE_AN_OBJECT: Final = frozenset({"OWNS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """
+    Attributes:
+        turns: Utterances, in sessions of 400.
+        relationships: Current facts between two entities; one that holds both ways counts once.
+    """
+
+    turns: int
+    entities: int
+    relationships: int
+
+    @property
+    def sessions(self) -> int:
+        return -(-self.turns // TURNS_IN_A_SESSION)
+
+    def part(self, share: float) -> Size:
+        """Smaller, and never nothing: at least the NPCs and their like are there."""
+        return Size(
+            max(1, round(self.turns * share)),
+            max(40, round(self.entities * share)),
+            max(40, round(self.relationships * share)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """
+    Attributes:
+        entity_ids: Whom and what it speaks of.
+    """
+
+    utterance: Utterance
+    entity_ids: tuple[EntityId, ...]
+
+
+class InventedCampaign:
+    """One campaign: its names at once, its talk and its happenings as they are asked for."""
+
+    def __init__(self, campaign: CampaignId, size: Size, *, seed: int) -> None:
+        self.id = campaign
+        self.size = size
+        self._seed = f"{campaign} {seed}"
+        self.entities = self._invent_entities()
+        """Those that are spoken of most come first."""
+        self.words = Words(
+            [e.name for e in self.entities if e.type == "npc"],
+            [e.name for e in self.entities if e.type == "location"],
+            [e.name for e in self.entities if e.type not in ("npc", "location")],
+            seed=seed,
+        )
+        people = [entity for entity in self.entities if entity.type == "npc"]
+        self.npcs = tuple(
+            Npc(NpcId(entity.id), entity.id, entity.name, f"You are {entity.name}.", budget_tier="STANDARD")
+            for entity in (
+                people[min(rank * len(people) // 2_000 + n, len(people) - 1)] for n, rank in enumerate(RANKS)
+            )
+        )
+        self.shares = dict(zip((npc.id for npc in self.npcs), SHARES, strict=True))
+        self._by_name = {entity.name: entity.id for entity in self.entities}
+        self._weights = pick_by_rank(len(self.entities))
+
+    @cached_property
+    def campaign(self) -> Campaign:
+        """As a table plays it."""
+        place = next(entity for entity in self.entities if entity.type == "location")
+        return Campaign(
+            self.id,
+            "Measured",
+            "en",
+            self.entities,
+            (),
+            self.npcs,
+            tuple(Player(PlayerId(name.lower()), name) for name in _PLAYERS),
+            (Scene(SceneId("here"), place.id, tuple(npc.id for npc in self.npcs[3:6]), "evening"),),
+        )
+
+    def dice(self, purpose: str) -> random.Random:
+        return random.Random(f"{self._seed} {purpose}")
+
+    def spoken_of(self, dice: random.Random) -> Entity:
+        """An entity, as often as it is spoken of."""
+        return dice.choices(self.entities, cum_weights=self._weights)[0]
+
+    def session_id(self, n: int) -> SessionId:
+        return SessionId(f"session-{n:05d}")
+
+    # -- talk
+
+    def talk(self) -> Iterator[list[Turn]]:
+        """A session at a time, oldest first."""
+        for session in range(self.size.sessions):
+            first = session * TURNS_IN_A_SESSION
+            yield self._session(session, first, min(TURNS_IN_A_SESSION, self.size.turns - first))
+
+    def _session(self, session: int, first: int, n_turns: int) -> list[Turn]:
+        dice = self.dice(f"session {session}")
+        speakers = [(SpeakerId(player.id), player.name, None) for player in self.campaign.players]
+        turns: list[Turn] = []
+        here: frozenset[NpcId] = frozenset()
+        for n in range(n_turns):
+            if n % TURNS_IN_A_SCENE == 0:
+                here = frozenset(npc for npc, share in self.shares.items() if dice.random() < share)
+            npc = dice.choice(sorted(here)) if here and dice.random() < 0.3 else None
+            if npc is None:
+                speaker, name, _ = dice.choice(speakers)
+            else:
+                speaker, name = SpeakerId(npc), self.campaign.npc(npc).name
+            said = self.words.turn(dice)
+            utterance = Utterance(
+                id=UtteranceId(f"turn-{first + n:08d}"),
+                campaign_id=self.id,
+                session_id=self.session_id(session),
+                speaker_id=speaker,
+                speaker_name=name,
+                text=said.text,
+                raw_text=said.text,
+                at_ms=_BEGAN_MS + session * _WEEK_MS + n * _TURN_MS,
+                duration_ms=4_000,
+                npc_id=npc,
+                witnesses=here,
+            )
+            turns.append(Turn(utterance, tuple(self._by_name[name] for name in said.names)))
+        return turns
+
+    # -- the graph
+
+    def happenings(self) -> Iterator[Happening]:
+        """Entities first, then what is said of them, then what relates them, then the summary of each session."""
+        dice = self.dice("graph")
+        for entity in self.entities:
+            yield EntityAdded(entity.id, entity.type, entity.name, entity.aliases, self._entity_scope(dice, entity))
+        for entity in self.entities:
+            for name in dice.sample(("description", "occupation", "origin", "temper", "wealth"), 3):
+                value = self.words.sentence(dice).text if name == "description" else self.words.question(dice)[:40]
+                yield FactStated(Claim.attribute(entity.id, name, value), self._provenance(dice), self._scope(dice))
+        for npc in self.npcs:
+            for _ in range(3):
+                secret = Claim.attribute(npc.entity_id, "secret", self.words.sentence(dice).text)
+                yield FactStated(secret, self._provenance(dice), secret_of([npc.id]))
+        for claim in self.relations():
+            yield FactStated(claim, self._provenance(dice), self._scope(dice))
+        yield from self._summaries()
+
+    def relations(self) -> Iterator[Claim]:
+        """As many as the size says, hubs and all. Each is another claim, and none ends or contradicts another."""
+        dice = self.dice("relations")
+        seen: set[object] = set()
+        given = 0
+        while given < self.size.relationships:
+            subject, other = self.spoken_of(dice), self.spoken_of(dice)
+            kind = dice.choice(_RELATIONS)
+            if subject is other:
+                continue
+            claim = Claim.relation(subject.id, kind, other.id)
+            slot: object = (claim.subject, kind, claim.object)
+            if kind in _ONE_A_SUBJECT:
+                slot = (claim.subject, kind)
+            elif kind in _ONE_AN_OBJECT:
+                slot = (kind, claim.object)
+            elif kind in ("ALLIED_WITH", "HOSTILE_TO"):
+                slot = ("one of both", claim.subject, claim.object)
+            if slot not in seen:
+                seen.add(slot)
+                given += 1
+                yield claim
+
+    def _summaries(self) -> Iterator[Happening]:
+        """Of each session, known to those who were there (see `glyphoxa.memory.episodes`)."""
+        dice = self.dice("summaries")
+        for n in range(self.size.sessions):
+            entity = episode_of(self.session_id(n))
+            there = witnessed_by([npc for npc, share in self.shares.items() if dice.random() < 1 - (1 - share) ** 20])
+            yield EntityAdded(entity, "event", f"Session {n}", (), there)
+            text = " ".join(self.words.sentence(dice).text for _ in range(8))
+            for name, value in (("kind", EPISODE), ("summary", text)):
+                yield FactStated(Claim.attribute(entity, name, value), Provenance(), there)
+
+    def _entity_scope(self, dice: random.Random, entity: Entity) -> Visibility:
+        is_ours = any(npc.entity_id == entity.id for npc in self.npcs)
+        return PUBLIC if is_ours or dice.random() < 0.9 else self._restricted(dice)
+
+    def _scope(self, dice: random.Random) -> Visibility:
+        return PUBLIC if dice.random() < 0.7 else self._restricted(dice)
+
+    def _restricted(self, dice: random.Random) -> Visibility:
+        """Witnessed by whom it may be, told, secret, or hidden from all."""
+        hearers = [npc for npc, share in self.shares.items() if dice.random() < share]
+        match dice.choice(("witnessed", "witnessed", "witnessed", "told", "secret", "hidden")):
+            case "witnessed":
+                return witnessed_by(hearers, at_ms=_BEGAN_MS)
+            case "told":
+                return Visibility.of("told", (Knower(npc, "told", SpeakerId("merle"), _BEGAN_MS) for npc in hearers))
+            case "secret":
+                return secret_of([dice.choice(self.npcs).id])
+            case _:
+                return HIDDEN
+
+    def _provenance(self, dice: random.Random) -> Provenance:
+        """Nine in ten are sure enough to be accepted; the rest wait for the DM."""
+        confidence = dice.uniform(0.7, 1.0) if dice.random() < 0.9 else dice.uniform(0.3, 0.7)
+        turn = dice.randrange(self.size.turns)
+        session, floor = divmod(turn, TURNS_IN_A_SESSION)
+        return Provenance(
+            confidence=round(confidence, 2),
+            session_id=self.session_id(session),
+            utterance_id=UtteranceId(f"turn-{turn:08d}"),
+            floor=floor + 1,
+            at_ms=_BEGAN_MS + session * _WEEK_MS + floor * _TURN_MS,
+        )
+
+    def _invent_entities(self) -> tuple[Entity, ...]:
+        dice = self.dice("names")
+        taken: set[str] = set()
+        entities: list[Entity] = []
+        while len(entities) < self.size.entities:
+            kind = _KINDS[len(entities) % len(_KINDS)]
+            name = invented_name(dice, kind)
+            if name in taken:
+                continue
+            taken.add(name)
+            aliases = (name.split()[0],) if " " in name and name.split()[0] not in taken and kind == "npc" else ()
+            taken.update(aliases)
+            entities.append(Entity(EntityId(f"{kind}-{len(entities):05d}"), kind, name, aliases))
+        dice.shuffle(entities)
+        return tuple(entities)
+
+
+def invented_campaigns(n: int, size: Size, *, other_share: float, seed: int) -> Sequence[InventedCampaign]:
+    """The measured one first; the others, each a share of its size, are there to be in the way."""
+    sizes = [size, *(size.part(other_share) for _ in range(n - 1))]
+    return [InventedCampaign(CampaignId(f"campaign-{at:02d}"), one, seed=seed + at) for at, one in enumerate(sizes)]

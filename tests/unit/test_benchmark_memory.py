@@ -1,0 +1,120 @@
+"""The memory benchmark's own ground: the worlds it invents, and the figures it tells."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from benchmarks.memory_figures import Operation, missed, percentiles, summary, timed
+from benchmarks.memory_vectors import Embeddings
+from benchmarks.memory_world import SHARES, InventedCampaign, Size, invented_campaigns
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.memory.world.happenings import Cause, EntityAdded, FactStated, WorldEvent
+from glyphoxa.memory.world.projection import apply
+from glyphoxa.memory.world.state import WorldState
+
+SIZE = Size(turns=12_000, entities=300, relationships=1_000)
+
+
+@pytest.fixture(scope="module")
+def world() -> InventedCampaign:
+    return InventedCampaign(CampaignId("c"), SIZE, seed=7)
+
+
+def test_the_same_seed_invents_the_same_world(world: InventedCampaign) -> None:
+    again = InventedCampaign(CampaignId("c"), SIZE, seed=7)
+    assert list(again.happenings()) == list(world.happenings())
+    assert next(again.talk()) == next(world.talk())
+    assert next(InventedCampaign(CampaignId("c"), SIZE, seed=8).talk()) != next(world.talk())
+
+
+def test_one_npc_hears_a_hundredth_of_the_talk_and_others_up_to_six_tenths(world: InventedCampaign) -> None:
+    turns = [turn.utterance for session in world.talk() for turn in session]
+    assert len(turns) == len({turn.id for turn in turns}) == SIZE.turns
+    heard = Counter(npc for turn in turns for npc in turn.witnesses)
+    for npc, share in zip(world.npcs, SHARES, strict=True):
+        assert heard[npc.id] / SIZE.turns == pytest.approx(share, abs=0.06)
+    assert all(turn.npc_id is None or turn.npc_id in turn.witnesses for turn in turns)
+
+
+def test_a_turn_names_the_entities_it_is_said_to_speak_of(world: InventedCampaign) -> None:
+    names = {entity.id: entity.name for entity in world.entities}
+    for turn in next(world.talk()):
+        for entity in turn.entity_ids:
+            assert names[entity].casefold() in turn.utterance.text.casefold()
+
+
+def test_no_relation_ends_or_contradicts_another(world: InventedCampaign) -> None:
+    """Else there would be fewer than were asked for, and conflicts that wait for a DM."""
+    state = WorldState()
+    for seq, happening in enumerate(world.happenings(), start=1):
+        apply(state, WorldEvent(seq, Cause("import", at_ms=0), happening))
+    relations = [fact for fact in state.facts.values() if fact.claim.object is not None]
+    assert len(relations) == SIZE.relationships
+    assert not state.ended
+    assert {fact.status for fact in state.facts.values()} == {"accepted", "pending"}
+
+
+def test_few_are_spoken_of_by_many(world: InventedCampaign) -> None:
+    degrees = Counter(end for claim in world.relations() for end in (claim.subject, claim.object))
+    assert degrees.most_common(1)[0][1] > 10 * (2 * SIZE.relationships / SIZE.entities)
+
+
+def test_other_campaigns_are_smaller_and_have_the_same_cast() -> None:
+    measured, *others = invented_campaigns(3, SIZE, other_share=0.1, seed=1)
+    assert measured.size == SIZE
+    assert {campaign.size for campaign in others} == {Size(1_200, 40, 100)}
+    assert all(len(campaign.npcs) == len(SHARES) for campaign in others)
+    assert len({campaign.id for campaign in (measured, *others)}) == 3
+
+
+def test_every_entity_comes_before_what_is_said_of_it(world: InventedCampaign) -> None:
+    known = set()
+    for happening in world.happenings():
+        match happening:
+            case EntityAdded(entity=entity):
+                known.add(entity)
+            case FactStated(claim=claim):
+                assert {claim.subject, claim.object} - {None} <= known
+
+
+def test_invented_vectors_are_of_unit_length_and_near_to_a_centre() -> None:
+    embeddings = Embeddings(None, seed=1)
+    vectors = embeddings.invented(50)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    [one] = asyncio.run(embeddings.embed(["What happened at the mill?"]))
+    [again] = asyncio.run(embeddings.embed(["What happened at the mill?"]))
+    assert one @ again == pytest.approx(1)
+    assert 0.7 < (embeddings._centres @ one).max() < 0.9
+
+
+def test_percentiles_are_those_of_all_calls_but_the_first() -> None:
+    asked: list[int] = []
+
+    def prepare(n: int):  # type: ignore[no-untyped-def]
+        async def call() -> int:
+            asked.append(n)
+            return n % 2
+
+        return call
+
+    timings = asyncio.run(timed(Operation("any", prepare), samples=10, warm_up=3))
+    assert asked == list(range(13))
+    assert timings.found == [1, 0] * 5
+    assert summary(timings)["empty_percent"] == 50
+    assert percentiles([float(ms) for ms in range(101)]) == {"p50_ms": 50, "p95_ms": 95, "p99_ms": 99}
+    assert percentiles([]) == {}
+
+
+def test_what_is_missed_is_said_in_a_sentence() -> None:
+    figures = {"append": {"p95_ms": 5.5}, "graph_rag": {"p95_ms": 15.0}, "turns_per_s": 1_999}
+    assert missed({**figures, "filtered_recall_at_10": 94.9}) == [
+        "append: 5.5 ms at p95, target 5",
+        "load: 1999 turns/s, target 2000",
+        "filtered recall: 94.9, target 95",
+    ]
+    assert missed({}) == []
