@@ -1,0 +1,20 @@
+-- summary --
+-- The text of a session's summary: $3 is its entity, $4 the kind it must be of, $2 the viewer. Found by the entities'
+-- primary key, then by idx_attribute_facts_entity. The entity and both facts must be visible.
+SELECT summary.value #>> '{}'
+  FROM entities AS e
+  JOIN attribute_facts AS kind
+    ON kind.campaign_id = $1 AND kind.entity_id = e.id AND kind.attribute = 'kind' AND kind.value = to_jsonb($4::text)
+  JOIN attribute_facts AS summary
+    ON summary.campaign_id = $1 AND summary.entity_id = e.id AND summary.attribute = 'summary'
+ WHERE e.campaign_id = $1
+   AND e.id = $3
+   AND e.type = 'event'
+   AND ($2::text IS NULL OR (
+            (e.scope = 'public' OR (e.scope <> 'hidden' AND $2 = ANY (e.knowers)))
+        AND kind.status = 'accepted'
+        AND (kind.scope = 'public' OR (kind.scope <> 'hidden' AND $2 = ANY (kind.knowers)))
+        AND summary.status = 'accepted'
+        AND (summary.scope = 'public' OR (summary.scope <> 'hidden' AND $2 = ANY (summary.knowers)))))
+ ORDER BY summary.seq DESC
+ LIMIT 1
