@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
@@ -192,7 +193,9 @@ class Claim:
             InvalidInput: JSON cannot hold the value.
         """
         try:
-            text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            text = _canonical(value)
+            if _REWRITTEN.search(text):
+                text = _canonical(json.loads(text, parse_float=_as_stored))
         except (TypeError, ValueError):
             raise InvalidInput(f"{name!r} of {subject!r} is no value that JSON can hold: {value!r}") from None
         return cls(subject, name, None, text)
@@ -209,6 +212,19 @@ class Claim:
         """
         parts = (self.subject, self.predicate, self.object or "", self.value or "")
         return FactId(hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16])
+
+
+def _canonical(value: Json) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+_REWRITTEN: Final = re.compile(r"\de\+\d|-0\.0")
+"""Perhaps a number that a database gives back in another form: 1e+22, -0.0."""
+
+
+def _as_stored(number: str) -> float | int:
+    value = float(number)
+    return int(value) if "e+" in number else value or 0.0
 
 
 @dataclass(frozen=True, slots=True)

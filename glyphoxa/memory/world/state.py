@@ -129,12 +129,14 @@ class WorldState:
         facts: Iterable[Fact] = (),
         rules: Mapping[str, SlotRule] | None = None,
         refused: Iterable[FactId] = (),
+        ended: Iterable[EndedFact] = (),
     ) -> None:
         """Put rows into a partial state; what these keys ask for is known now. What was changed here before it was
-        loaded stays as it is here.
+        loaded stays as it is here. A complete state is made so from rows that were kept.
 
         Args:
             refused: Facts that ended because the DM refused them.
+            ended: For a complete state only.
         """
         changed = {(table, key) for table, key, _ in self._journal}
         for entity in entities:
@@ -150,6 +152,8 @@ class WorldState:
             if ("rules", predicate) not in changed:
                 self.rules[predicate] = rule
         self._refused.update(refused)
+        for past in ended:
+            self._put("ended", (past.fact.id, past.ended_seq), past)
         if self._known is not None:
             self._known.update(keys)
 
