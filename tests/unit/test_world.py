@@ -89,7 +89,7 @@ def test_nothing_that_was_accepted_ends_without_a_reason_that_the_rules_name(bat
     for seed in seeds(batch):
         state = WorldState()
         for event in remaining(a_history(seed)):
-            before = dict(state.facts)
+            before, before_merge = dict(state.facts), bool(state.merged)
             state.begin()
             apply(state, event)
             for gone in before.keys() - state.facts.keys():
@@ -99,6 +99,11 @@ def test_nothing_that_was_accepted_ends_without_a_reason_that_the_rules_name(bat
                     event.happening,
                     FactConfirmed | FactRejected | FactReplaced | FactClosed | EntityRemoved | EntitiesMerged,
                 )
+                if ended.ended_as == "merged":
+                    merged = event.happening
+                    assert isinstance(merged, EntitiesMerged)
+                    is_between = {ended.fact.claim.subject, ended.fact.claim.object} == {merged.kept, merged.gone}
+                    assert ended.superseded_by in state.facts or is_between or before_merge, (seed, event)
                 if not is_ordered:
                     assert ended.ended_as == "superseded", (seed, event)
                     rule = rule_of(ended.fact.claim, state.rules)

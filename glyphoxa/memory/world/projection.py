@@ -380,10 +380,10 @@ class _Change:
             state.put_entity(replace(kept, aliases=tuple(n for n in names if n.casefold() != kept.name.casefold())))
         touching = state.touching(gone.id)
         state.put_merge(gone.id, kept.id)
+        state.drop_entity(gone.id)
         concerned: list[FactId] = []
         for fact in touching:
             concerned += self._move(fact, guarded=gone.visibility)
-        state.drop_entity(gone.id)
         # Which of two places a merged entity is at is for the DM to say.
         self._may_supersede = False
         self._settle(concerned)
