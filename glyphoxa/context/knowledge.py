@@ -1,11 +1,16 @@
-"""Entities and relationships as short sentences an NPC can use."""
+"""What is known of the world as short sentences an NPC can use, and why it may know them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from glyphoxa.domain.campaign import Entity, Relationship
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.knowledge import Fact
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.ports import Known
 
 _PHRASES: Mapping[str, str] = {
     "KNOWS": "{source} knows {target}",
@@ -20,28 +25,90 @@ _PHRASES: Mapping[str, str] = {
     "EMPLOYED_BY": "{source} works for {target}",
 }
 _SPOKEN_FIRST = ("description", "summary", "lore_text", "common_knowledge")
+_WHOLE_SENTENCES = (*_SPOKEN_FIRST, "secret", "note", "rumour")
 
 
-def relation_sentence(relationship: Relationship, source: Entity, target: Entity) -> str:
-    """One sentence for an edge; a custom type is read out ("SWORN_TO" as "sworn to")."""
-    note = relationship.attributes.get("description") or relationship.attributes.get("note")
-    phrase = _PHRASES.get(relationship.type)
-    if phrase is None:
-        phrase = "{source} is " + relationship.type.lower().replace("_", " ") + " {target}"
-    sentence = phrase.format(source=source.name, target=target.name)
-    return _sentence(f"{sentence}: {note}" if note else sentence)
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A fact in words."""
+
+    text: str
+    fact: Fact
 
 
-def entity_sentences(entity: Entity, edges: Iterable[tuple[Relationship, Entity]] = ()) -> list[str]:
-    """What is commonly known of an entity, the most telling first."""
-    sentences = [_about(entity, str(entity.attributes[key])) for key in _SPOKEN_FIRST if entity.attributes.get(key)]
-    for key, value in entity.attributes.items():
-        if key not in _SPOKEN_FIRST and isinstance(value, str | int | float) and str(value).strip():
-            sentences.append(_sentence(f"{entity.name}, {key.replace('_', ' ')}: {value}"))
-    for relationship, other in edges:
-        source, target = (entity, other) if relationship.source == entity.id else (other, entity)
-        sentences.append(relation_sentence(relationship, source, target))
-    return list(dict.fromkeys(sentences))
+def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None) -> str:
+    """A fact in words; a custom type of relation is read out (SWORN_TO as "is sworn to", FEARS as "fears").
+
+    Args:
+        subject: The entity the claim speaks of.
+        other: The entity it is related to; None for an attribute.
+
+    Returns:
+        One sentence; empty when the value is nothing that can be said (an empty text, a JSON object).
+    """
+    if other is not None:
+        note = fact.attributes.get("description") or fact.attributes.get("note")
+        phrase = _PHRASES.get(fact.claim.predicate)
+        if phrase is None:
+            phrase = f"{{source}} {_as_verb(fact.claim.predicate)} {{target}}"
+        sentence = phrase.format(source=subject.name, target=other.name)
+        return _sentence(f"{sentence}: {note}" if note else sentence)
+    value = _spoken(fact.claim.content)
+    if not value:
+        return ""
+    if fact.claim.predicate in _WHOLE_SENTENCES:
+        return _about(subject, value)
+    return _sentence(f"{subject.name}, {_in_words(fact.claim.predicate)}: {value}")
+
+
+def sentences_of(known: Known) -> list[Sentence]:
+    """What is known of an entity, the most telling first. Without secrets: they stand in the identity of who keeps
+    them.
+    """
+    first = {predicate: n for n, predicate in enumerate(_SPOKEN_FIRST)}
+    attributes = sorted(known.attributes, key=lambda fact: first.get(fact.claim.predicate, len(first)))
+    sentences = [Sentence(fact_sentence(fact, known.entity), fact) for fact in attributes if not is_secret(fact)]
+    for fact, other in known.relations:
+        if not is_secret(fact):
+            subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
+            sentences.append(Sentence(fact_sentence(fact, subject, end), fact))
+    by_text = {sentence.text: sentence for sentence in reversed(sentences) if sentence.text}
+    return list(reversed(by_text.values()))
+
+
+def why_known(fact: Fact, npc: NpcId) -> str:
+    """Why an NPC may know a fact: "public", "secret", "witnessed in session s1", "told by tamsin"."""
+    knower = next((one for one in fact.visibility.knowers if one.npc == npc), None)
+    if fact.visibility.scope == "public" or knower is None:
+        return "public"
+    match knower.how:
+        case "secret":
+            return "secret"
+        case "told":
+            return f"told by {knower.by or 'somebody'}"
+        case "witnessed":
+            session = fact.provenance.session_id
+            return f"witnessed in session {session}" if session else "witnessed"
+
+
+def is_secret(fact: Fact) -> bool:
+    """Whether those who know it are to keep it."""
+    return fact.visibility.scope in ("secret", "hidden")
+
+
+def recalled_of(known: Known, npc: NpcId) -> tuple[Recalled, ...]:
+    """The sentences about an entity for an NPC, each with where it is from and why it may know it."""
+    return tuple(
+        Recalled(
+            text=sentence.text,
+            source="entity",
+            session_id=sentence.fact.provenance.session_id,
+            utterance_id=sentence.fact.provenance.utterance_id,
+            at_ms=sentence.fact.provenance.at_ms,
+            reason=why_known(sentence.fact, npc),
+        )
+        for sentence in sentences_of(known)
+    )
 
 
 def within(sentences: Sequence[str], *, tokens: int) -> list[str]:
@@ -53,6 +120,29 @@ def within(sentences: Sequence[str], *, tokens: int) -> list[str]:
         fitting.append(sentence)
         left -= len(sentence) + 1
     return fitting
+
+
+def _spoken(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case str() | int() | float():
+            return str(value).strip()
+        case list():
+            return ", ".join(spoken for one in value if (spoken := _spoken(one)))
+        case _:
+            return ""
+
+
+def _in_words(predicate: str) -> str:
+    words = predicate.replace("_", " ")
+    return words.lower() if predicate.isupper() else words
+
+
+def _as_verb(predicate: str) -> str:
+    words = _in_words(predicate)
+    first = words.partition(" ")[0]
+    return words if first.endswith("s") and not first.endswith("ss") else f"is {words}"
 
 
 def _about(entity: Entity, text: str) -> str:

@@ -1,8 +1,8 @@
 """Looking things up while somebody is still speaking (R-037 to R-043).
 
-A partial transcript that holds a known name fetches what is known of it; one that refers to the past asks
-memory what each NPC here has heard about it. The answers are there before the question is finished; a late one is
-simply not there yet. Nothing of this is awaited by the voice path.
+A partial transcript that holds a known name fetches what each NPC here knows of it; one that refers to the past asks
+memory what each has heard about it. The answers are there before the question is finished; a late one is simply not
+there yet. Nothing of this is awaited by the voice path, and what was fetched for one NPC is shown to no other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 
 from loguru import logger
 
-from glyphoxa.context.knowledge import entity_sentences
+from glyphoxa.context.knowledge import recalled_of
 from glyphoxa.context.relevance import without_call
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, UtteranceId
@@ -58,7 +58,7 @@ class Prefetch:
         self._known_utterances = known_utterances
         self._deadline_ms = deadline_ms
         self._min_words = min_words
-        self._entities: dict[EntityId, list[str]] = {}
+        self._entities: dict[tuple[NpcId, EntityId], tuple[Recalled, ...]] = {}
         self._recalled: dict[NpcId, tuple[Recalled, ...]] = {}
         self._answered: dict[NpcId, list[str]] = {}
         self._asked: dict[PlayerId, str] = {}
@@ -70,8 +70,11 @@ class Prefetch:
         return self._answered.get(npc) == question.casefold().split()
 
     def forget(self, player: PlayerId) -> None:
-        """A new speech begins: what was recalled for the last one does not belong to it."""
+        """A new speech begins: what was recalled for the last one does not belong to it, and what was known then may be
+        known otherwise now.
+        """
         self._asked.pop(player, None)
+        self._entities.clear()
         self._recalled.clear()
         self._answered.clear()
 
@@ -82,10 +85,12 @@ class Prefetch:
     def on_partial(self, player: PlayerId, text: str) -> None:
         """A corrected partial transcript. Starts look-ups and returns at once."""
         spotted = self.spotter.spot(text)
-        for entity in spotted.entity_ids:
-            if entity not in self._entities and self._graph is not None:
-                self._entities[entity] = []
-                self._start(partial(self._fetch_entity, entity))
+        present = self._present()
+        for npc in present if self._graph is not None else ():
+            for entity in spotted.entity_ids:
+                if (npc, entity) not in self._entities:
+                    self._entities[npc, entity] = ()
+                    self._start(partial(self._fetch_entity, npc, entity))
         words = text.split()
         # The last word of a partial is often half a word, unless a sentence ends with it.
         question = " ".join(words if text.rstrip().endswith((".", "?", "!")) else words[:-1])
@@ -95,23 +100,23 @@ class Prefetch:
             # Only the newest words matter; an older look-up that is still running is in their way.
             for look_up in self._talking.pop(player, ()):
                 look_up.cancel()
-            for npc, name in self._present().items():
+            for npc, name in present.items():
                 look_up = self._start(partial(self._fetch_talk, npc, without_call(question, name)))
                 self._talking.setdefault(player, []).append(look_up)
 
-    def entity(self, entity: EntityId) -> Sequence[str]:
-        """What is known of an entity, if it has been fetched."""
-        return self._entities.get(entity, ())
+    def entity(self, npc: NpcId, entity: EntityId) -> tuple[Recalled, ...]:
+        """What this NPC knows of an entity, if it has been fetched."""
+        return self._entities.get((npc, entity), ())
 
     def recalled(self, npc: NpcId) -> tuple[Recalled, ...]:
         """What this NPC was reminded of by the speech so far."""
         return self._recalled.get(npc, ())
 
-    async def fetch_entity_now(self, entity: EntityId) -> Sequence[str]:
+    async def fetch_entity_now(self, npc: NpcId, entity: EntityId) -> tuple[Recalled, ...]:
         """The same as `entity`, fetched if need be."""
-        if not self._entities.get(entity) and self._graph is not None:
-            await self._fetch_entity(entity)
-        return self.entity(entity)
+        if not self._entities.get((npc, entity)) and self._graph is not None:
+            await self._fetch_entity(npc, entity)
+        return self.entity(npc, entity)
 
     async def close(self) -> None:
         for task in tuple(self._tasks):
@@ -131,10 +136,10 @@ class Prefetch:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _fetch_entity(self, entity: EntityId) -> None:
+    async def _fetch_entity(self, npc: NpcId, entity: EntityId) -> None:
         assert self._graph is not None  # noqa: S101 - only started with a graph
-        found, edges = await self._graph.neighbourhood(self._campaign, entity)
-        self._entities[entity] = entity_sentences(found, edges) if found is not None else []
+        known = await self._graph.known(self._campaign, npc, entity)
+        self._entities[npc, entity] = recalled_of(known, npc) if known is not None else ()
 
     async def _fetch_talk(self, npc: NpcId, question: str) -> None:
         assert self._talk is not None  # noqa: S101 - only started with memory

@@ -16,10 +16,12 @@ from typing import Protocol
 
 from loguru import logger
 
-from glyphoxa.domain.campaign import BudgetTier, Entity, Relationship
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, did_you_mean
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
-from glyphoxa.memory.ports import KnowledgeGraph, PastTalk
+from glyphoxa.context.knowledge import fact_sentence, is_secret, sentences_of, why_known
+from glyphoxa.domain.campaign import BudgetTier, Entity
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, did_you_mean
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
+from glyphoxa.domain.knowledge import Fact
+from glyphoxa.memory.ports import KnowledgeGraph, Known, PastTalk
 from glyphoxa.npc.budget import (
     DEFAULT_RULES,
     GET_SESSION_SUMMARY,
@@ -166,6 +168,8 @@ class MemoryTools:
             return _nothing("too slow: answer from what you already know")
         except InvalidInput as wrong:
             return _nothing(str(wrong))
+        except Unavailable as away:  # the table has been told
+            logger.debug("tool {} of {}: {}", spec.name, self._memory.npc, away)
         except GlyphoxaError as failed:
             logger.warning("tool {} of {} failed: {}", spec.name, self._memory.npc, failed)
         except Exception:
@@ -178,13 +182,14 @@ class MemoryTools:
         relation = _optional(arguments, "relation")
         if not name and not kind:
             raise InvalidInput("give at least one of: name, type")
-        known = await self._memory.graph.entities(self._memory.campaign, of_type=kind or None)
+        known = await self._memory.graph.entities(self._memory.campaign, self._memory.npc, of_type=kind or None)
         if not name:
             return _found([{"name": entity.name, "type": entity.type} for entity in known])
         entity = best_match(name, known)
-        if entity is None:
+        found = await self._memory.graph.known(self._memory.campaign, self._memory.npc, entity.id) if entity else None
+        if found is None:
             return _nothing(f"nothing called {name!r} is known; " + did_you_mean(name, (e.name for e in known)))
-        return _found([await self._described(entity, relation)])
+        return _found([_described(found, relation)])
 
     async def _search_sessions(self, arguments: Mapping[str, object]) -> Found:
         recalled = await self._memory.talk.recall(
@@ -204,11 +209,16 @@ class MemoryTools:
     async def _search_facts(self, arguments: Mapping[str, object]) -> Found:
         query = _required(arguments, "query")
         after_ms, before_ms = _moment(arguments, "after"), _moment(arguments, "before")
+        facts = await self._memory.graph.facts(
+            self._memory.campaign,
+            self._memory.npc,
+            words=query,
+            after_ms=after_ms,
+            before_ms=before_ms,
+            limit=_MAX_FOUND // 2,
+        )
+        found: list[object] = await self._in_words(facts)
         timed = after_ms is not None or before_ms is not None
-        found: list[object] = []
-        if not timed:
-            # Relations of the graph hold until they are changed; they have no moment that a filter could test.
-            found += await self._related_to(query)
         recalled = await self._memory.talk.recall(self._memory.campaign, self._memory.npc, query, limit=_MAX_FOUND)
         for one in recalled:
             within = one.at_ms is not None and (after_ms or 0) <= one.at_ms and one.at_ms < (before_ms or one.at_ms + 1)
@@ -216,23 +226,18 @@ class MemoryTools:
                 found.append({"said": one.text, "session": one.session_id, "when": _when(one.at_ms)})
         return _found(found)
 
-    async def _related_to(self, query: str) -> list[object]:
-        known = await self._memory.graph.entities(self._memory.campaign)
-        named = [entity for entity in known if _is_named_in(entity, query)]
-        return [await self._described(entity, "") for entity in named[:3]]
-
-    async def _described(self, entity: Entity, relation: str) -> Found:
-        _, related = await self._memory.graph.neighbourhood(self._memory.campaign, entity.id)
-        return {
-            "name": entity.name,
-            "type": entity.type,
-            **({"about": dict(entity.attributes)} if entity.attributes else {}),
-            "relations": [
-                _sentence(entity, edge, other)
-                for edge, other in related
-                if not relation or edge.type.casefold() == relation.replace(" ", "_").casefold()
-            ],
-        }
+    async def _in_words(self, facts: Sequence[Fact]) -> list[object]:
+        if not facts:
+            return []
+        known = await self._memory.graph.entities(self._memory.campaign, self._memory.npc)
+        by_id = {entity.id: entity for entity in known}
+        found: list[object] = []
+        for fact in facts:
+            told = _told(fact, by_id)
+            if told:
+                why = {"why": why_known(fact, self._memory.npc), "session": fact.provenance.session_id}
+                found.append({"fact": told, **why, "when": _when(fact.provenance.at_ms)})
+        return found
 
 
 def best_match(name: str, entities: Sequence[Entity]) -> Entity | None:
@@ -248,22 +253,45 @@ def _bare(name: str) -> str:
     return " ".join(name.casefold().split()).removeprefix("the ")
 
 
-def _is_named_in(entity: Entity, text: str) -> bool:
-    spoken = _spaced(text)
-    return any(
-        len(_spaced(_bare(name))) > 2 and _spaced(_bare(name)) in spoken for name in (entity.name, *entity.aliases)
-    )
+def _described(known: Known, relation: str) -> Found:
+    about: dict[str, object] = {}
+    for fact in known.attributes:
+        if not is_secret(fact):
+            name, value = fact.claim.predicate, fact.claim.content
+            about[name] = value if name not in about else [*_as_list(about[name]), value]
+    wanted = relation.replace(" ", "_").casefold()
+    related = [one for one in sentences_of(known) if one.fact.claim.object is not None]
+    secrets = [_told(fact, {known.entity.id: known.entity}) for fact in known.attributes if is_secret(fact)]
+    return {
+        "name": known.entity.name,
+        "type": known.entity.type,
+        **({"about": about} if about else {}),
+        "relations": [
+            f"{one.text}{_doubt(one.fact)}"
+            for one in related
+            if not wanted or one.fact.claim.predicate.casefold() == wanted
+        ],
+        **({"keep secret": secrets} if secrets else {}),
+    }
 
 
-def _spaced(text: str) -> str:
-    """Words and nothing else, with a space on both sides of each, so that "art" is not found in "start"."""
-    return f" {' '.join(''.join(c if c.isalnum() else ' ' for c in text.casefold()).split())} "
+def _told(fact: Fact, entities: Mapping[EntityId, Entity]) -> str:
+    """In words; empty when one of its ends is not known."""
+    subject = entities.get(fact.claim.subject)
+    other = entities.get(fact.claim.object) if fact.claim.object is not None else None
+    if subject is None or (fact.claim.object is not None and other is None):
+        return ""
+    sentence = fact_sentence(fact, subject, other)
+    return f"{sentence}{_doubt(fact)}" if sentence else ""
 
 
-def _sentence(entity: Entity, edge: Relationship, other: Entity) -> str:
-    subject, other_end = (entity, other) if edge.source == entity.id else (other, entity)
-    doubt = "" if edge.dm_confirmed else " (not certain)"
-    return f"{subject.name} {edge.type.replace('_', ' ').casefold()} {other_end.name}{doubt}"
+def _doubt(fact: Fact) -> str:
+    is_sure = fact.provenance.dm_confirmed or fact.provenance.origin in ("campaign_file", "dm")
+    return "" if is_sure else " (not certain)"
+
+
+def _as_list(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
 
 
 def _found(found: Sequence[object]) -> Found:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from glyphoxa.domain.campaign import Campaign, Entity, Relationship
+from glyphoxa.context.of_file import ScopedKnowledge, facts_of, scoped_entities
+from glyphoxa.context.relevance import telling_words
+from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import Fact, Viewer, Visibility
 from glyphoxa.domain.turn import Recalled, TurnRecord
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.ports import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
 
 
 class Weather:
@@ -28,28 +32,98 @@ class Weather:
 
 
 class GraphTwin:
-    def __init__(self, campaign: Campaign) -> None:
-        self.campaign = campaign
+    """The knowledge graph over entities and facts that are given to it. It tells each viewer what it may see.
+
+    Attributes:
+        asked_for: In whose name it was asked, in order.
+    """
+
+    def __init__(self, entities: Iterable[tuple[Entity, Visibility]], facts: Iterable[Fact] = ()) -> None:
+        self.scoped = list(entities)
+        self.of_world = list(facts)
         self.weather = Weather()
+        self.asked_for: list[Viewer] = []
 
-    async def load(self, campaign: Campaign) -> None:
-        self.campaign = campaign
+    @classmethod
+    def of(cls, campaign: Campaign) -> GraphTwin:
+        return cls(scoped_entities(campaign), facts_of(campaign))
 
-    async def entities(self, campaign: CampaignId, *, of_type: str | None = None) -> list[Entity]:
+    async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
+        return [one for one in (await self._asked(viewer)).entities(viewer) if of_type in (None, one.type)]
+
+    async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
+        return (await self._asked(viewer)).known(viewer, entity)
+
+    async def identity_snapshot(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        return (await self._asked(npc)).identity(npc, entity)
+
+    async def visible_subgraph(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        entity: EntityId,
+        *,
+        depth: int = 1,
+        through: Collection[str] = KNOWN_THROUGH,
+    ) -> Subgraph:
+        """All that is related to it directly, whatever is asked for."""
+        known = (await self._asked(npc)).known(npc, entity)
+        if known is None:
+            return Subgraph()
+        reached = (Reached(known.entity, 0), *(Reached(other, 1) for _, other in known.relations))
+        return Subgraph(reached, tuple(fact for fact, _ in known.relations))
+
+    async def traverse(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        entity: EntityId,
+        *,
+        depth: int = 3,
+        direction: Direction = "both",
+        types: Collection[str] | None = None,
+        limit: int = 200,
+    ) -> list[Reached]:
+        knowledge, reached, edge = await self._asked(viewer), dict[EntityId, Reached](), [entity]
+        for far in range(depth + 1):
+            known = [one for each in edge if (one := knowledge.known(viewer, each)) is not None]
+            reached |= {one.entity.id: Reached(one.entity, far) for one in known if one.entity.id not in reached}
+            edge = [other.id for one in known for _, other in one.relations if other.id not in reached]
+        return list(reached.values())[:limit]
+
+    async def path(
+        self, campaign: CampaignId, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
+    ) -> list[tuple[Fact, Entity]] | None:
+        """Only to what is next to it."""
+        known = (await self._asked(viewer)).known(viewer, source)
+        return next(([step] for step in (known.relations if known else ()) if step[1].id == target), None)
+
+    async def facts(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        *,
+        words: str = "",
+        about: EntityId | None = None,
+        after_ms: int | None = None,
+        before_ms: int | None = None,
+        limit: int = 20,
+    ) -> list[Fact]:
+        knowledge, asked = await self._asked(viewer), telling_words(words)
+        found = []
+        for fact in knowledge.facts(viewer):
+            ends = [end for end in (fact.claim.subject, fact.claim.object) if end is not None]
+            names = [entity.name for end in ends if (entity := knowledge.entity(viewer, end)) is not None]
+            told = telling_words(" ".join((*names, fact.claim.predicate, str(fact.claim.content))))
+            at_ms = fact.provenance.at_ms or 0
+            if (about in ends or asked & told) and (after_ms or 0) <= at_ms < (before_ms or at_ms + 1):
+                found.append((len(asked & told), fact))
+        return [fact for _, fact in sorted(found, key=lambda one: -one[0])][:limit]
+
+    async def _asked(self, viewer: Viewer) -> ScopedKnowledge:
+        self.asked_for.append(viewer)
         await self.weather.pass_through()
-        return [entity for entity in self.campaign.entities if of_type in (None, entity.type)]
-
-    async def neighbourhood(
-        self, campaign: CampaignId, entity: EntityId
-    ) -> tuple[Entity | None, list[tuple[Relationship, Entity]]]:
-        await self.weather.pass_through()
-        edges = [
-            (edge, self.campaign.entity(edge.target if edge.source == entity else edge.source))
-            for edge in self.campaign.relationships
-            if entity in (edge.source, edge.target)
-        ]
-        found = next((e for e in self.campaign.entities if e.id == entity), None)
-        return found, edges if found else []
+        return ScopedKnowledge(self.scoped, self.of_world)
 
 
 class LogTwin:

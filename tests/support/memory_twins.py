@@ -1,46 +1,65 @@
-"""Memory's ports as small twins in memory: a graph of three, and what Grimjaw heard."""
+"""Memory's ports as small twins in memory: three entities and what is known of them, and what Grimjaw heard."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from glyphoxa.domain.campaign import BudgetTier, Campaign, Entity, Relationship
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
+from glyphoxa.domain.campaign import BudgetTier, Entity
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import (
+    PUBLIC,
+    Claim,
+    Fact,
+    Knower,
+    Provenance,
+    Visibility,
+    secret_of,
+    witnessed_by,
+)
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from tests.support.memory import GraphTwin
 
 SALTMERE = CampaignId("saltmere")
 GRIMJAW = NpcId("grimjaw")
 ELOWEN = NpcId("elowen")
 
-SMITH = Entity(EntityId("grimjaw"), "npc", "Grimjaw", aliases=("the smith",), attributes={"occupation": "blacksmith"})
+SMITH = Entity(EntityId("grimjaw"), "npc", "Grimjaw", aliases=("the smith",))
 WARDENS = Entity(EntityId("wardens"), "faction", "Wardens of the Tide")
 REAVERS = Entity(EntityId("reavers"), "faction", "Reavers of Skarn")
-EDGES = (
-    Relationship(SMITH.id, WARDENS.id, "MEMBER_OF"),
-    Relationship(WARDENS.id, REAVERS.id, "HOSTILE_TO"),
-    Relationship(REAVERS.id, SMITH.id, "OWES_MONEY_TO", dm_confirmed=False),
+CULT = Entity(EntityId("cult"), "faction", "The Drowned Cult")
+NOVEMBER_MS = 1_794_000_000_000
+
+FILE = Provenance(origin="campaign_file", dm_confirmed=True)
+TALK = Provenance(confidence=0.8, session_id=SessionId("s2"), at_ms=NOVEMBER_MS)
+
+
+def fact(claim: Claim, visibility: Visibility = PUBLIC, provenance: Provenance = FILE) -> Fact:
+    return Fact(claim.fact_id, claim, seq=1, visibility=visibility, provenance=provenance)
+
+
+FACTS = (
+    fact(Claim.attribute(SMITH.id, "occupation", "blacksmith")),
+    fact(Claim.attribute(SMITH.id, "secret", "The anvil is hollow."), secret_of([GRIMJAW])),
+    fact(Claim.relation(SMITH.id, "MEMBER_OF", WARDENS.id)),
+    fact(Claim.relation(WARDENS.id, "HOSTILE_TO", REAVERS.id)),
+    fact(Claim.relation(REAVERS.id, "OWES_MONEY_TO", SMITH.id), provenance=TALK),
+    fact(Claim.attribute(REAVERS.id, "note", "The Reavers of Skarn land at dawn."), witnessed_by([GRIMJAW]), TALK),
+    fact(
+        Claim.attribute(WARDENS.id, "note", "The Wardens of the Tide have no ships."),
+        Visibility.of("told", [Knower(GRIMJAW, "told", SpeakerId("tamsin"))]),
+        TALK,
+    ),
+    fact(Claim.attribute(WARDENS.id, "leader", "Orla"), provenance=TALK).with_(status="pending"),
+    fact(Claim.relation(CULT.id, "HOSTILE_TO", WARDENS.id)),
 )
 
 
-BY_ID = {entity.id: entity for entity in (SMITH, WARDENS, REAVERS)}
-
-
-class Graph:
-    """The knowledge graph's twin in memory."""
-
-    async def load(self, campaign: Campaign) -> None: ...
-
-    async def entities(self, campaign: CampaignId, *, of_type: str | None = None) -> list[Entity]:
-        return [one for one in BY_ID.values() if of_type in (None, one.type) and campaign == SALTMERE]
-
-    async def neighbourhood(
-        self, campaign: CampaignId, entity: EntityId
-    ) -> tuple[Entity | None, list[tuple[Relationship, Entity]]]:
-        related = [(e, BY_ID[e.target]) for e in EDGES if e.source == entity]
-        related += [(e, BY_ID[e.source]) for e in EDGES if e.target == entity]
-        return BY_ID.get(entity), related
+def a_graph() -> GraphTwin:
+    """Of the cult only Elowen knows."""
+    public = [(entity, PUBLIC) for entity in (SMITH, WARDENS, REAVERS)]
+    return GraphTwin([*public, (CULT, secret_of([ELOWEN]))], FACTS)
 
 
 @dataclass
@@ -64,4 +83,4 @@ class Talk:
 
 
 def tools_of(npc: NpcId = GRIMJAW, *, talk: Talk | None = None, tier: BudgetTier = "DEEP") -> MemoryTools:
-    return MemoryTools(MemoryOf(SALTMERE, npc, Graph(), talk or Talk()), tier=tier)
+    return MemoryTools(MemoryOf(SALTMERE, npc, a_graph(), talk or Talk()), tier=tier)

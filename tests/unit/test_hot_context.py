@@ -5,16 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 
 from glyphoxa.context.assembly import Budgets, HotContextAssembly
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import EntityId, NpcId, SpeakerId
+from glyphoxa.domain.knowledge import Claim, Fact, Knower, Visibility, secret_of
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.names.keywords import KeywordSpotter
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import GraphTwin, LogTwin
+
+
+def told_to(npc: NpcId, what: str) -> Fact:
+    claim = Claim.attribute(EntityId("e-eldrinax"), "rumour", what)
+    return Fact(
+        claim.fact_id, claim, seq=9, visibility=Visibility.of("told", [Knower(npc, "told", SpeakerId("tamsin"))])
+    )
+
 
 BROTHER = an_utterance("My brother Joren was lost in the fen.", id="told")
 
@@ -24,7 +34,7 @@ class Mind:
 
     def __init__(self) -> None:
         campaign = a_campaign()
-        self.graph, self.log = GraphTwin(campaign), LogTwin()
+        self.graph, self.log = GraphTwin.of(campaign), LogTwin()
         names = [Entry(e.name, e.id, e.type, e.aliases) for e in campaign.entities]
         self.in_prompt: dict[NpcId, list[str]] = {}
         self.prefetch = Prefetch(
@@ -32,7 +42,7 @@ class Mind:
             graph=self.graph,
             talk=self.log,
             spotter=KeywordSpotter(Gazetteer.build(names)),
-            present=lambda: {SMITH: "Grimjaw"},
+            present=lambda: {SMITH: "Grimjaw", INNKEEPER: "Mirelle"},
             known_utterances=lambda _: (),
         )
         self.assembly = HotContextAssembly(
@@ -79,6 +89,70 @@ async def test_an_npc_recalls_only_what_it_witnessed(mind: Mind) -> None:
 async def test_a_secret_stands_only_in_the_mind_of_who_knows_it(mind: Mind) -> None:
     assert any("false crown" in line for line in (await mind.assembly.gather(SMITH, "")).identity)
     assert not any("false crown" in line for line in (await mind.assembly.gather(INNKEEPER, "")).identity)
+
+
+async def test_what_one_npc_was_told_of_somebody_is_shown_to_no_other(mind: Mind) -> None:
+    """R-131: not when it is looked up ahead either, and with the reason why it may be known."""
+    mind.graph.of_world.append(told_to(SMITH, "Eldrinax fears the sea."))
+    question = "What do you know of Eldrinax?"
+    await mind.partial(question)
+    public = "Eldrinax is an old wizard."
+    primed = [mind.assembly.gather_nowait(npc, question) for npc in (SMITH, INNKEEPER)]
+    final = [await mind.assembly.gather(npc, question) for npc in (SMITH, INNKEEPER)]
+    for smith, innkeeper in (primed, final):
+        assert smith.facts == (public, "Eldrinax fears the sea.")
+        assert [fact.reason for fact in smith.recalled] == ["public", "told by tamsin"]
+        assert innkeeper.facts == (public,)
+    assert set(mind.graph.asked_for) == {SMITH, INNKEEPER}
+
+
+async def test_an_entity_of_which_an_npc_may_not_know_is_not_there_for_it(mind: Mind) -> None:
+    eldrinax = next(entity for entity, _ in mind.graph.scoped if entity.name == "Eldrinax")
+    mind.graph.scoped = [one for one in mind.graph.scoped if one[0] is not eldrinax] + [
+        (eldrinax, secret_of([INNKEEPER]))
+    ]
+    question = "What do you know of Eldrinax?"
+    await mind.partial(question)
+    assert (await mind.assembly.gather(SMITH, question)).facts == ()
+    assert (await mind.assembly.gather(INNKEEPER, question)).facts == ("Eldrinax is an old wizard.",)
+
+
+async def test_a_secret_about_others_is_told_with_their_names(mind: Mind) -> None:
+    claim = Claim.relation(EntityId("e-eldrinax"), "CHILD_OF", EntityId("e-mirelle"))
+    mind.graph.of_world.append(Fact(claim.fact_id, claim, seq=9, visibility=secret_of([SMITH])))
+    kept = "You keep secret: Eldrinax is a child of Mirelle."
+    assert kept in (await mind.assembly.gather(SMITH, "")).identity
+    assert kept not in (await mind.assembly.gather(INNKEEPER, "")).identity
+
+
+async def test_a_fact_that_changes_is_known_anew_in_the_next_speech(mind: Mind) -> None:
+    await mind.partial("What do you know of Eldrinax")
+    mind.graph.of_world.append(told_to(SMITH, "Eldrinax is dead."))
+    mind.prefetch.forget(TAMSIN)
+    await mind.partial("What do you know of Eldrinax")
+    assert "Eldrinax is dead." in mind.assembly.gather_nowait(SMITH, "What of Eldrinax").facts
+
+
+async def test_at_a_table_whose_database_was_never_there_an_npc_knows_itself_from_the_file() -> None:
+    """C-57: as far as the file lets it know."""
+    mind = Mind()
+    mind.graph.weather.away = True
+    await mind.assembly.enter(a_campaign().scene(FORGE))
+    smith, innkeeper = [await mind.assembly.gather(npc, "Hello.") for npc in (SMITH, INNKEEPER)]
+    assert "Grimjaw is a smith." in smith.identity
+    assert any("false crown" in line for line in smith.identity)
+    assert not any("false crown" in line for line in innkeeper.identity)
+    assert "identity: the database is away" in smith.omitted
+
+
+async def test_a_look_up_that_breaks_costs_only_itself(mind: Mind) -> None:
+    async def broken(*_: object, **__: object) -> NoReturn:
+        raise ZeroDivisionError
+
+    mind.log.recall = broken  # type: ignore[method-assign] # a bug
+    hot = await mind.assembly.gather(SMITH, "What of Eldrinax?")
+    assert hot.facts == ("Eldrinax is an old wizard.",)
+    assert hot.omitted == ("recall: ZeroDivisionError",)
 
 
 async def test_a_late_part_is_left_out_and_said_so_and_the_others_are_there(mind: Mind) -> None:

@@ -10,7 +10,7 @@ from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
-from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Graph, Talk, tools_of
+from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Talk, a_graph, tools_of
 
 
 class AwayTalk(Talk):
@@ -78,15 +78,42 @@ async def test_whom_someone_belongs_to_is_answered_by_an_alias_and_a_relation() 
             "name": "Grimjaw",
             "type": "npc",
             "about": {"occupation": "blacksmith"},
-            "relations": ["Grimjaw member of Wardens of the Tide"],
+            "relations": ["Grimjaw belongs to Wardens of the Tide."],
+            "keep secret": ["Grimjaw: The anvil is hollow."],
         }
     ]
+
+
+async def test_an_npc_finds_nothing_of_what_it_may_not_know() -> None:
+    """R-131: neither an entity, nor a fact about one that it knows, nor by name in a list or a hint."""
+    ask = {"name": "The Drowned Cult"}
+    assert (await tools_of(ELOWEN).call("memory_query_entities", ask))["found"] != []
+    hidden = await tools_of().call("memory_query_entities", ask)
+    assert hidden["found"] == []
+    assert "Cult" not in str(hidden["note"]).replace("The Drowned Cult", "")
+    wardens = await tools_of().call("memory_query_entities", {"name": "Wardens of the Tide"})
+    assert "Cult" not in str(wardens)
+    smith = await tools_of(ELOWEN).call("memory_query_entities", {"name": "Grimjaw"})
+    assert "anvil" not in str(smith)
+    assert "Orla" not in str(wardens)  # not accepted
+
+
+async def test_a_fact_that_was_witnessed_or_told_is_found_by_its_knower_and_says_why() -> None:
+    """R-030, R-131"""
+    ask = {"query": "When do the Reavers land, and have the Wardens ships?"}
+    found = (await tools_of().call("memory_search_facts", ask))["found"]
+    why = {one["fact"]: (one["why"], one["session"]) for one in found}  # type: ignore[attr-defined]
+    assert why["The Reavers of Skarn land at dawn. (not certain)"] == ("witnessed in session s2", "s2")
+    assert why["The Wardens of the Tide have no ships. (not certain)"] == ("told by tamsin", "s2")
+    others = str((await tools_of(ELOWEN).call("memory_search_facts", ask))["found"])
+    assert "dawn" not in others
+    assert "no ships" not in others
 
 
 async def test_a_relation_that_the_dm_has_not_confirmed_is_told_as_uncertain() -> None:
     answer = await tools_of().call("memory_query_entities", {"name": "Reavers of Skarn", "relation": "OWES_MONEY_TO"})
     [reavers] = answer["found"]  # type: ignore[misc]
-    assert reavers["relations"] == ["Reavers of Skarn owes money to Grimjaw (not certain)"]
+    assert reavers["relations"] == ["Reavers of Skarn owes money to Grimjaw. (not certain)"]
 
 
 async def test_a_type_alone_lists_what_there_is() -> None:
@@ -110,11 +137,12 @@ async def test_past_talk_is_searched_in_the_name_of_the_npc_that_asks() -> None:
     assert talk.asked_for == [GRIMJAW, ELOWEN]
 
 
-async def test_facts_are_relations_of_what_is_named_and_what_was_said_about_it() -> None:
+async def test_facts_are_what_is_held_and_what_was_said_about_it() -> None:
     """R-030, C-14."""
-    answer = await tools_of(talk=Talk((OCTOBER,))).call("memory_search_facts", {"query": "What does Grimjaw owe?"})
-    named, said = answer["found"]  # type: ignore[misc]
-    assert named["name"] == "Grimjaw"
+    answer = await tools_of(talk=Talk((OCTOBER,))).call("memory_search_facts", {"query": "Is Grimjaw a blacksmith?"})
+    *facts, said = answer["found"]  # type: ignore[misc]
+    occupation = {"fact": "Grimjaw, occupation: blacksmith.", "why": "public", "session": None, "when": None}
+    assert occupation in facts
     assert said["said"] == OCTOBER.text
 
 
@@ -123,7 +151,8 @@ async def test_a_time_filter_keeps_only_what_is_known_to_lie_inside_it() -> None
     answer = await tools_of(talk=Talk((OCTOBER, NOVEMBER, TIMELESS))).call(
         "memory_search_facts", {"query": "sister of Grimjaw", "after": "2026-10-31", "before": "2026-12-01T00:00:00Z"}
     )
-    assert [one["said"] for one in answer["found"]] == [NOVEMBER.text]  # type: ignore[attr-defined]
+    fact, said = answer["found"]  # type: ignore[misc]
+    assert (fact["session"], said["said"]) == ("s2", NOVEMBER.text)
 
 
 async def test_without_summaries_the_tool_says_so_instead_of_inventing_one() -> None:
@@ -142,7 +171,7 @@ async def test_a_tool_that_fails_lets_the_turn_go_on(talk: Talk) -> None:
 async def test_a_tool_that_is_late_is_cut_at_the_ceiling() -> None:
     """R-032."""
     rules = {"STANDARD": TierRule(ceiling_ms=0, tools=("memory.search_sessions",))}
-    tools = MemoryTools(MemoryOf(SALTMERE, GRIMJAW, Graph(), EndlessTalk()), tier="STANDARD", rules=rules)  # type: ignore[arg-type]
+    tools = MemoryTools(MemoryOf(SALTMERE, GRIMJAW, a_graph(), EndlessTalk()), tier="STANDARD", rules=rules)  # type: ignore[arg-type]
     answer = await tools.call("memory_search_sessions", {"query": "sister"})
     assert answer == {"found": [], "note": "too slow: answer from what you already know"}
 

@@ -1,0 +1,106 @@
+"""What a campaign's file lets each NPC know: for a table that has no database, or whose database is away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from glyphoxa.domain.campaign import Campaign, Entity
+from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance, Status, Viewer, Visibility, secret_of
+from glyphoxa.memory.ports import IdentitySnapshot, Known
+
+
+def scoped_entities(campaign: Campaign) -> list[tuple[Entity, Visibility]]:
+    """The file's entities, with who may know that there is such a thing."""
+    return [(entity, _visibility(entity.known_by, hidden=entity.hidden)) for entity in campaign.entities]
+
+
+def facts_of(campaign: Campaign) -> list[Fact]:
+    """What the file says, as facts."""
+    facts = [
+        _fact(Claim.attribute(entity.id, name, value), PUBLIC)
+        for entity in campaign.entities
+        for name, value in entity.attributes.items()
+    ]
+    for related in campaign.relationships:
+        fact = _fact(
+            Claim.relation(related.source, related.type, related.target),
+            _visibility(related.known_by, hidden=related.hidden),
+            Provenance(related.confidence, related.origin, related.dm_confirmed, "campaign_file"),
+        )
+        facts.append(fact.with_(attributes=related.attributes))
+    for secret in campaign.secrets:
+        about = secret.about or campaign.npc(min(secret.known_by)).entity_id
+        visibility = _visibility(sorted(secret.known_by), hidden=secret.hidden)
+        facts.append(_fact(Claim.attribute(about, "secret", secret.text), visibility))
+    return facts
+
+
+class ScopedKnowledge:
+    """Entities and accepted facts, asked in the name of a viewer like `glyphoxa.memory.ports.KnowledgeGraph`."""
+
+    def __init__(self, entities: Iterable[tuple[Entity, Visibility]], facts: Sequence[Fact]) -> None:
+        self._entities = {entity.id: (entity, visibility) for entity, visibility in entities}
+        self._facts = facts
+
+    @classmethod
+    def of_file(cls, campaign: Campaign) -> ScopedKnowledge:
+        return cls(scoped_entities(campaign), facts_of(campaign))
+
+    def entities(self, viewer: Viewer) -> list[Entity]:
+        return [entity for entity, visibility in self._entities.values() if visibility.is_visible_to(viewer)]
+
+    def entity(self, viewer: Viewer, entity: EntityId) -> Entity | None:
+        found, visibility = self._entities.get(entity, (None, PUBLIC))
+        return found if visibility.is_visible_to(viewer) else None
+
+    def facts(self, viewer: Viewer) -> list[Fact]:
+        return [fact for fact in self._facts if self._may_know(viewer, fact)]
+
+    def known(self, viewer: Viewer, entity: EntityId) -> Known | None:
+        found = self.entity(viewer, entity)
+        if found is None:
+            return None
+        attributes: list[Fact] = []
+        relations: list[tuple[Fact, Entity]] = []
+        for fact in self.facts(viewer):
+            claim = fact.claim
+            if entity not in (claim.subject, claim.object):
+                continue
+            if claim.object is None:
+                attributes.append(fact)
+                continue
+            other = self.entity(viewer, claim.object if claim.subject == entity else claim.subject)
+            if other is not None:
+                relations.append((fact, other))
+        return Known(found, tuple(attributes), tuple(relations))
+
+    def identity(self, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        known = self.known(npc, entity)
+        if known is None:
+            return None
+        # What is hidden is visible to nobody, so that what is left of it here is secret.
+        return IdentitySnapshot(known, tuple(fact for fact in self.facts(npc) if fact.visibility.scope == "secret"))
+
+    def _may_know(self, viewer: Viewer, fact: Fact) -> bool:
+        ends = (fact.claim.subject, *((fact.claim.object,) if fact.claim.object is not None else ()))
+        return (
+            fact.status == "accepted"
+            and fact.visibility.is_visible_to(viewer)
+            and all(self.entity(viewer, end) is not None for end in ends)
+        )
+
+
+def _visibility(known_by: Sequence[NpcId], *, hidden: bool) -> Visibility:
+    if not known_by and not hidden:
+        return PUBLIC
+    named = secret_of(known_by)
+    return Visibility("hidden", named.knowers) if hidden else named
+
+
+_OF_THE_FILE = Provenance(dm_confirmed=True, origin="campaign_file")
+
+
+def _fact(claim: Claim, visibility: Visibility, provenance: Provenance = _OF_THE_FILE) -> Fact:
+    status: Status = "accepted" if provenance.is_enough else "pending"
+    return Fact(claim.fact_id, claim, seq=0, status=status, provenance=provenance, visibility=visibility)
