@@ -6,6 +6,28 @@ CREATE FUNCTION glyphoxa_holds_both_ways(predicate TEXT) RETURNS BOOLEAN LANGUAG
     SELECT predicate IN ('ALLIED_WITH', 'HOSTILE_TO')
 $$;
 
+-- Who may know of an entity, and of a fact; the viewer is NULL for the DM, who sees everything. Everywhere the same:
+-- `Visibility.is_visible_to` in glyphoxa/domain/knowledge.py. A fact is known only where both of its ends are.
+CREATE FUNCTION glyphoxa_may_know(viewer TEXT, scope TEXT, knowers TEXT[]) RETURNS BOOLEAN
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT viewer IS NULL OR scope = 'public' OR (scope <> 'hidden' AND viewer = ANY (knowers))
+$$;
+CREATE FUNCTION glyphoxa_may_know(viewer TEXT, status TEXT, scope TEXT, knowers TEXT[]) RETURNS BOOLEAN
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT viewer IS NULL
+           OR (status = 'accepted' AND (scope = 'public' OR (scope <> 'hidden' AND viewer = ANY (knowers))))
+$$;
+
+-- An entity's id, or that of the one it was merged into.
+CREATE FUNCTION glyphoxa_entity(campaign TEXT, entity TEXT) RETURNS TEXT LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    WITH RECURSIVE followed (id, steps) AS (
+        SELECT entity, 0
+        UNION ALL
+        SELECT m.kept_id, f.steps + 1 FROM followed f JOIN entity_merges m ON m.campaign_id = campaign AND m.gone_id = f.id
+         WHERE f.steps < 100)
+    SELECT id FROM followed ORDER BY steps DESC LIMIT 1
+$$;
+
 -- The language in which the words of a new fact are found: that of the connection's campaign.
 CREATE FUNCTION glyphoxa_campaign_fts_config() RETURNS REGCONFIG LANGUAGE sql STABLE AS $$
     SELECT coalesce((SELECT glyphoxa_fts_config(language) FROM campaigns
@@ -49,14 +71,14 @@ CREATE INDEX idx_attribute_facts_secret ON attribute_facts (campaign_id) WHERE s
 CREATE VIEW facts WITH (security_invoker = true) AS
     SELECT campaign_id, fact_id, source_id AS subject_id, rel_type AS predicate, target_id AS object_id,
            NULL::jsonb AS value, attributes, provenance, origin, status, scope, knowers, known_how,
-           valid_from, valid_to, story_from, story_to, supports, disputes, mentions, seq, words, created_at,
+           valid_from, valid_to, story_from, story_to, supports, disputes, mentions, doubted, seq, words, created_at,
            coalesce((provenance ->> 'timestamp')::timestamptz, created_at) AS stated_at
       FROM relationships
      WHERE NOT glyphoxa_holds_both_ways(rel_type) OR source_id COLLATE "C" <= target_id COLLATE "C"
     UNION ALL
     SELECT campaign_id, fact_id, entity_id, attribute, NULL::text,
            value, attributes, provenance, origin, status, scope, knowers, known_how,
-           valid_from, valid_to, story_from, story_to, supports, disputes, mentions, seq, words, created_at,
+           valid_from, valid_to, story_from, story_to, supports, disputes, mentions, doubted, seq, words, created_at,
            coalesce((provenance ->> 'timestamp')::timestamptz, created_at)
       FROM attribute_facts;
 COMMENT ON VIEW facts IS
@@ -65,7 +87,7 @@ COMMENT ON VIEW facts IS
 -- Relations that ended (C-16).
 CREATE VIEW relationship_history WITH (security_invoker = true) AS
     SELECT campaign_id, fact_id, subject_id AS source_id, object_id AS target_id, predicate AS rel_type, attributes,
-           provenance, origin, scope, knowers, valid_from, valid_to, story_from, story_to, ended_as, ended_seq,
+           provenance, origin, scope, knowers, valid_from, valid_to, story_from, story_to, status, ended_as, ended_seq,
            superseded_by, seq, created_at
       FROM fact_history
      WHERE object_id IS NOT NULL;
