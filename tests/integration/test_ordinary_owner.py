@@ -1,0 +1,51 @@
+"""A server whose user is nobody special: what many hosted databases give."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.domain.ids import CampaignId
+from tests.support.builders import CAMPAIGN, SESSION, an_utterance
+from tests.support.patience import DEADLINE_MS
+from tests.support.postgres import TestServer
+
+OTHER = CampaignId("another")
+
+
+@pytest.fixture
+async def owners_dsn(postgres: TestServer) -> AsyncIterator[str]:
+    """A database of an ordinary user, in which an administrator has created the extension."""
+    name = await postgres.create(migrated=False)
+    connection = await asyncpg.connect(postgres.server.dsn(name))
+    try:
+        if not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = 'just_a_user')"):
+            await connection.execute("CREATE ROLE just_a_user LOGIN")
+        await connection.execute(f"ALTER DATABASE {name} OWNER TO just_a_user")
+        await connection.execute("CREATE EXTENSION vector")
+    finally:
+        await connection.close()
+    yield (
+        postgres.server.dsn(name).replace("//postgres@", "//just_a_user@").replace("user=postgres", "user=just_a_user")
+    )
+    await postgres.drop(name)
+
+
+async def test_memory_works_and_campaigns_are_apart_for_an_owner_without_special_rights(
+    owners_dsn: str, tmp_path: Path
+) -> None:
+    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+        await store.database.open()
+        await store.log.append([an_utterance("The bell is cracked.")])
+        async with store.database.use(CAMPAIGN, deadline_ms=DEADLINE_MS) as connection:
+            assert await connection.fetchval("SELECT current_user") == "just_a_user"
+            assert await connection.fetchval("SELECT count(*) FROM session_entries") == 1
+        async with store.database.use(OTHER, deadline_ms=DEADLINE_MS) as connection:
+            assert await connection.fetchval("SELECT count(*) FROM session_entries") == 0
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await connection.execute("INSERT INTO sessions VALUES ($1, 's', now())", CAMPAIGN)
+        assert [u.id for u in await store.log.recent(CAMPAIGN, SESSION, since_ms=0)] == ["u1"]
