@@ -9,18 +9,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
-
+from glyphoxa.config.campaign_blocks import RELATIONSHIP_TYPES, CampaignDocument
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
 from glyphoxa.domain.campaign import (
+    BIDIRECTIONAL_RELATIONS,
     ENTITY_TYPES,
-    BudgetTier,
     Campaign,
-    Engine,
     Entity,
     Exchange,
     Npc,
@@ -33,104 +30,7 @@ from glyphoxa.domain.campaign import (
 from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 
-RELATIONSHIP_TYPES = (
-    "KNOWS",
-    "LOCATED_AT",
-    "OWNS",
-    "MEMBER_OF",
-    "ALLIED_WITH",
-    "HOSTILE_TO",
-    "PARTICIPATED_IN",
-    "QUEST_GIVER",
-    "CHILD_OF",
-    "EMPLOYED_BY",
-)
-
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Slug = Annotated[str, StringConstraints(pattern=r"^[^\W_A-Z][^\W_A-Z-]*(-[^\W_A-Z-]+)*$", max_length=64)]
-
-
-class _Block(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class CampaignBlock(_Block):
-    name: Text
-    id: Slug | None = None
-    language: Text = "en"
-
-
-class EntityBlock(_Block):
-    name: Text
-    type: Text
-    id: Slug | None = None
-    aliases: tuple[Text, ...] = ()
-    attributes: dict[str, object] = Field(default_factory=dict)
-
-
-class RelationshipBlock(_Block):
-    source: Text
-    type: Text
-    target: Text
-    attributes: dict[str, object] = Field(default_factory=dict)
-    confidence: float = Field(default=1.0, ge=0.0, le=1.0)
-    origin: Literal["stated", "inferred"] = "stated"
-    dm_confirmed: bool = True
-
-
-class VoiceBlock(_Block):
-    preset: Text = "heart"
-    provider_voice: Text | None = None
-
-
-class ExampleBlock(_Block):
-    said: Text
-    reply: Text
-    facts: str = ""
-
-
-def _voice(value: object) -> object:
-    return {"preset": value} if isinstance(value, str) else value
-
-
-class NpcBlock(_Block):
-    entity: Text
-    persona: Text
-    id: Slug | None = None
-    voice: Annotated[VoiceBlock, BeforeValidator(_voice)] = VoiceBlock()
-    examples: tuple[ExampleBlock, ...] = ()
-    fillers: tuple[Text, ...] = ()
-    engine: Engine = "cascaded"
-    budget_tier: BudgetTier = "FAST"
-
-
-class PlayerBlock(_Block):
-    name: Text
-    id: Slug | None = None
-
-
-class SceneBlock(_Block):
-    location: Text
-    npcs: tuple[Text, ...]
-    id: Slug | None = None
-    time_of_day: str = ""
-    description: str = ""
-
-
-class SecretBlock(_Block):
-    text: Text
-    known_by: tuple[Text, ...] = Field(min_length=1)
-
-
-class CampaignDocument(_Block):
-    campaign: CampaignBlock
-    entity_types: tuple[Text, ...] = ()
-    entities: tuple[EntityBlock, ...] = ()
-    relationships: tuple[RelationshipBlock, ...] = ()
-    npcs: tuple[NpcBlock, ...] = ()
-    players: tuple[PlayerBlock, ...] = ()
-    scenes: tuple[SceneBlock, ...] = ()
-    secrets: tuple[SecretBlock, ...] = ()
+_MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,17 +71,19 @@ class _Reading:
         by_name = {entity.name.casefold(): entity for entity in entities}
         npcs = self._npcs(by_name)
         npc_by_name = {npc.name.casefold(): npc for npc in npcs}
+        entities = self._scoped(entities, npc_by_name)
         block = self.document.campaign
         campaign = Campaign(
             id=CampaignId(self._id(block.id, block.name, ("campaign", "name"))),
             name=block.name,
             language=block.language,
             entities=entities,
-            relationships=self._relationships(by_name),
+            relationships=self._relationships(by_name, npc_by_name),
             npcs=npcs,
             players=self._players(),
             scenes=self._scenes(by_name, npc_by_name),
-            secrets=self._secrets(npc_by_name),
+            secrets=self._secrets(by_name, npc_by_name),
+            slots=self.document.slots,
         )
         if self.problems:
             raise InvalidFile(self.source.path, self.problems)
@@ -220,6 +122,9 @@ class _Reading:
                     f"unknown entity type {block.type!r}, {did_you_mean(block.type, types)} "
                     "(types of your own are listed under `entity_types:`)",
                 )
+            for name in block.attributes:
+                if problem := wrong_attribute(name):
+                    self._wrong((*at, "attributes", name), problem)
             made.append(
                 Entity(
                     id=EntityId(self._id(block.id, block.name, (*at, "name"))),
@@ -246,6 +151,28 @@ class _Reading:
                 )
         return tuple(made)
 
+    def _scoped(self, entities: tuple[Entity, ...], npcs: Mapping[str, Npc]) -> tuple[Entity, ...]:
+        """With who may know of them; an NPC that speaks knows itself."""
+        own = {npc.entity_id: npc for npc in npcs.values()}
+        made = list(entities)
+        for i, block in enumerate(self.document.entities):
+            at: YamlPath = ("entities", i)
+            known_by, npc = self._knowers(block.known_by, npcs, at), own.get(entities[i].id)
+            if npc is not None and block.hidden:
+                self._wrong(
+                    (*at, "hidden"),
+                    f"{npc.name!r} is listed under `npcs:` and cannot be hidden from itself; "
+                    f"write `known_by: [{npc.name}]`",
+                )
+            if npc is not None and known_by and npc.id not in known_by:
+                known_by = (npc.id, *known_by)
+            made[i] = replace(entities[i], known_by=known_by, hidden=block.hidden)
+        return tuple(made)
+
+    def _knowers(self, names: tuple[str, ...], npcs: Mapping[str, Npc], at: YamlPath) -> tuple[NpcId, ...]:
+        found = (self._npc(name, npcs, (*at, "known_by", j)) for j, name in enumerate(names))
+        return tuple(dict.fromkeys(npc for npc in found if npc is not None))
+
     def _check_aliases(self, entities: list[Entity]) -> None:
         owner = {entity.name.casefold(): entity.name for entity in entities}
         for i, entity in enumerate(entities):
@@ -260,16 +187,15 @@ class _Reading:
             self._wrong(path, f"unknown entity {name!r}, " + did_you_mean(name, (e.name for e in by_name.values())))
         return entity
 
-    def _relationships(self, by_name: Mapping[str, Entity]) -> tuple[Relationship, ...]:
+    def _relationships(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Relationship, ...]:
         made: list[Relationship] = []
         for i, block in enumerate(self.document.relationships):
             at: YamlPath = ("relationships", i)
             source = self._entity(block.source, by_name, (*at, "source"))
             target = self._entity(block.target, by_name, (*at, "target"))
-            if block.type not in RELATIONSHIP_TYPES:
-                hint = did_you_mean(block.type, RELATIONSHIP_TYPES)
-                near = f"; {hint}" if hint.startswith("did") else ""
-                self._warn((*at, "type"), f"relationship type {block.type!r} is your own{near}")
+            if hint := hint_for(block.type):
+                self._warn((*at, "type"), hint)
+            known_by = self._knowers(block.known_by, npcs, at)
             if source is None or target is None:
                 continue
             if source.id == target.id:
@@ -283,10 +209,13 @@ class _Reading:
                     confidence=block.confidence,
                     origin=block.origin,
                     dm_confirmed=block.dm_confirmed,
+                    known_by=known_by,
+                    hidden=block.hidden,
                 )
             )
         edges = [
-            (f"{b.source} {b.type} {b.target}", ("relationships", i)) for i, b in enumerate(self.document.relationships)
+            (edge_name(b.source, b.type, b.target), ("relationships", i))
+            for i, b in enumerate(self.document.relationships)
         ]
         self._unique("relationship", edges)
         return tuple(made)
@@ -346,9 +275,46 @@ class _Reading:
         self._unique("scene", named)
         return tuple(made)
 
-    def _secrets(self, npcs: Mapping[str, Npc]) -> tuple[Secret, ...]:
+    def _secrets(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Secret, ...]:
         made: list[Secret] = []
+        own = {npc.id: npc.entity_id for npc in npcs.values()}
         for i, block in enumerate(self.document.secrets):
-            knowing = [self._npc(name, npcs, ("secrets", i, "known_by", j)) for j, name in enumerate(block.known_by)]
-            made.append(Secret(block.text, frozenset(npc for npc in knowing if npc is not None)))
+            at: YamlPath = ("secrets", i)
+            knowing = self._knowers(block.known_by, npcs, at)
+            if block.about is not None:
+                subject = self._entity(block.about, by_name, (*at, "about"))
+                about = None if subject is None else subject.id
+            else:
+                about = own[knowing[0]] if knowing else None
+            if not block.known_by and not (block.hidden and block.about is not None):
+                self._wrong(
+                    at, "a secret has `known_by:` with NPCs who know it; or nobody does: `hidden: true` and `about:`"
+                )
+            made.append(Secret(block.text, frozenset(knowing), about, block.hidden))
         return tuple(made)
+
+
+def wrong_attribute(name: str) -> str | None:
+    """Why an entity cannot have an attribute of this name."""
+    if not name.strip():
+        return "an attribute needs a name"
+    if len(name) > _MAX_NAME:
+        return f"the name of an attribute has at most {_MAX_NAME} characters, not {len(name)}"
+    if name.casefold() == "secret":
+        return "'secret' would be known to everybody as an attribute; list it under `secrets:` with its `known_by:`"
+    return None
+
+
+def hint_for(relation: str) -> str | None:
+    """What to tell of a relationship type that is not among the usual ones."""
+    if relation in RELATIONSHIP_TYPES:
+        return None
+    hint = did_you_mean(relation, RELATIONSHIP_TYPES)
+    return f"relationship type {relation!r} is your own" + (f"; {hint}" if hint.startswith("did") else "")
+
+
+def edge_name(source: str, relation: str, target: str) -> str:
+    """The same for both directions of one that holds both ways."""
+    if relation in BIDIRECTIONAL_RELATIONS and target.casefold() < source.casefold():
+        source, target = target, source
+    return f"{source} {relation} {target}"

@@ -1,0 +1,124 @@
+"""The blocks of a campaign file: which keys there are, and what may stand there."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from glyphoxa.domain.campaign import BudgetTier, Engine, SlotRule
+
+RELATIONSHIP_TYPES = (
+    "KNOWS",
+    "LOCATED_AT",
+    "OWNS",
+    "MEMBER_OF",
+    "ALLIED_WITH",
+    "HOSTILE_TO",
+    "PARTICIPATED_IN",
+    "QUEST_GIVER",
+    "CHILD_OF",
+    "EMPLOYED_BY",
+)
+
+
+def _one_line(name: str) -> str:
+    if any(unicodedata.category(c) == "Cc" for c in name):
+        raise ValueError("a name is one line of text without control characters")
+    return name
+
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Name = Annotated[Text, StringConstraints(max_length=200), AfterValidator(_one_line)]
+Slug = Annotated[str, StringConstraints(pattern=r"^[^\W_A-Z][^\W_A-Z-]*(-[^\W_A-Z-]+)*$", max_length=64)]
+
+
+class _Block(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CampaignBlock(_Block):
+    name: Name
+    id: Slug | None = None
+    language: Text = "en"
+
+
+class EntityBlock(_Block):
+    name: Name
+    type: Name
+    id: Slug | None = None
+    aliases: tuple[Name, ...] = ()
+    attributes: dict[str, object] = Field(default_factory=dict)
+    known_by: tuple[Name, ...] = ()
+    hidden: bool = False
+
+
+class RelationshipBlock(_Block):
+    source: Name
+    type: Name
+    target: Name
+    attributes: dict[str, object] = Field(default_factory=dict)
+    confidence: float = Field(default=1.0, ge=0.0, le=1.0)
+    origin: Literal["stated", "inferred"] = "stated"
+    dm_confirmed: bool = True
+    known_by: tuple[Name, ...] = ()
+    hidden: bool = False
+
+
+class VoiceBlock(_Block):
+    preset: Text = "heart"
+    provider_voice: Text | None = None
+
+
+class ExampleBlock(_Block):
+    said: Text
+    reply: Text
+    facts: str = ""
+
+
+def _voice(value: object) -> object:
+    return {"preset": value} if isinstance(value, str) else value
+
+
+class NpcBlock(_Block):
+    entity: Name
+    persona: Text
+    id: Slug | None = None
+    voice: Annotated[VoiceBlock, BeforeValidator(_voice)] = VoiceBlock()
+    examples: tuple[ExampleBlock, ...] = ()
+    fillers: tuple[Text, ...] = ()
+    engine: Engine = "cascaded"
+    budget_tier: BudgetTier = "FAST"
+
+
+class PlayerBlock(_Block):
+    name: Name
+    id: Slug | None = None
+
+
+class SceneBlock(_Block):
+    location: Name
+    npcs: tuple[Name, ...]
+    id: Slug | None = None
+    time_of_day: str = ""
+    description: str = ""
+
+
+class SecretBlock(_Block):
+    text: Text
+    known_by: tuple[Name, ...] = ()
+    about: Name | None = None
+    hidden: bool = False
+
+
+class CampaignDocument(_Block):
+    campaign: CampaignBlock
+    entity_types: tuple[Name, ...] = ()
+    slots: dict[Name, SlotRule] = Field(default_factory=dict)
+    entities: tuple[EntityBlock, ...] = ()
+    relationships: tuple[RelationshipBlock, ...] = ()
+    npcs: tuple[NpcBlock, ...] = ()
+    players: tuple[PlayerBlock, ...] = ()
+    scenes: tuple[SceneBlock, ...] = ()
+    secrets: tuple[SecretBlock, ...] = ()
