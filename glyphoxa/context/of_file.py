@@ -21,6 +21,7 @@ def facts_of(campaign: Campaign) -> list[Fact]:
         _fact(Claim.attribute(entity.id, name, value), PUBLIC)
         for entity in campaign.entities
         for name, value in entity.attributes.items()
+        if value is not None
     ]
     for related in campaign.relationships:
         fact = _fact(
@@ -30,6 +31,8 @@ def facts_of(campaign: Campaign) -> list[Fact]:
         )
         facts.append(fact.with_(attributes=related.attributes))
     for secret in campaign.secrets:
+        if not secret.known_by:
+            continue  # nobody is told
         about = secret.about or campaign.npc(min(secret.known_by)).entity_id
         visibility = _visibility(sorted(secret.known_by), hidden=secret.hidden)
         facts.append(_fact(Claim.attribute(about, "secret", secret.text), visibility))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.heard import EarEvent
@@ -61,6 +62,32 @@ class SceneChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryHealth:
+    """How long-term memory is.
+
+    Attributes:
+        state: "degraded": the table plays on; some of what was ever said or known may be out of reach, and what is
+            said now waits on disk. "off": the settings want none.
+        since_ms: Since when it is degraded, Unix epoch.
+        why: Why it is degraded, for the DM.
+        waiting: Utterances of this session that are on disk and not in the database yet.
+    """
+
+    state: Literal["ok", "degraded", "off"]
+    since_ms: int | None = None
+    why: str = ""
+    waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChanged:
+    """Long-term memory is lost, or there again."""
+
+    health: MemoryHealth
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Degraded:
     """Something does not work now and the table plays on without it. `what` is for the DM."""
 
@@ -69,5 +96,13 @@ class Degraded:
 
 
 TableEvent = (
-    EarEvent | UtteranceKept | UtteranceRevised | NpcSpeaks | NpcSilent | TurnFinished | SceneChanged | Degraded
+    EarEvent
+    | UtteranceKept
+    | UtteranceRevised
+    | NpcSpeaks
+    | NpcSilent
+    | TurnFinished
+    | SceneChanged
+    | MemoryChanged
+    | Degraded
 )

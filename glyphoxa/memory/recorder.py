@@ -127,6 +127,16 @@ class Recorder:
         found = [said for said in self._recent if said.session_id == session and said.at_ms >= since_ms]
         return found[-limit:] if limit > 0 else []
 
+    async def unsent(self, session: SessionId) -> list[Utterance]:
+        """What is on disk of a session and not in the log, as far as anybody knows, in the order in which it was kept."""
+        waiting = await self._in_thread(self._spool.pending)
+        return [item.utterance for item in waiting if item.utterance.session_id == session]
+
+    @property
+    def n_waiting(self) -> int:
+        """How much of what this recorder has kept the log has not taken yet."""
+        return len(self._unlogged)
+
     @property
     def is_degraded(self) -> bool:
         """Whether the log or the spool failed when it was last used (R-253). What is kept is on disk all the same."""

@@ -38,6 +38,8 @@ _AWAY = (
     asyncpg.SerializationError,
     asyncpg.InternalClientError,
 )
+_REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+"""The server is there and lets nobody in (any more): another password, a database that is restored from a backup."""
 _CONNECT_TIMEOUT_S = 5.0
 _STATEMENT_TIMEOUT_MS = 10_000
 _RELEASE_TIMEOUT_S = 2.0
@@ -99,7 +101,7 @@ class Database:
                 pool = await self._ready()
                 try:
                     connection = await pool.acquire()
-                except _AWAY:
+                except (*_AWAY, *_REFUSED):
                     await self._forget(pool)
                     raise
                 try:
@@ -110,6 +112,16 @@ class Database:
                     self._release_later(pool, connection)
                     raise
                 await pool.release(connection)
+
+    async def ping(self, *, deadline_ms: int = 1000) -> None:
+        """Ask for a sign of life.
+
+        Raises:
+            Unavailable: There is none before the deadline.
+            InvalidInput, Corrupt: As `open`.
+        """
+        async with self.use(None, deadline_ms=deadline_ms) as connection:
+            await connection.fetchval("SELECT 1")
 
     @asynccontextmanager
     async def administer(self, *, deadline_ms: int = 600_000) -> AsyncIterator[OwnConnection]:
@@ -198,7 +210,7 @@ class Database:
     async def _migrate(self, dsn: str) -> None:
         try:
             connection = await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT_S)
-        except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
+        except _REFUSED as error:
             raise InvalidInput(f"memory.postgres_dsn: the server refuses: {error}") from None
         except (ValueError, asyncpg.ClientConfigurationError) as error:
             raise InvalidInput(f"memory.postgres_dsn is not usable: {error}") from None
@@ -268,6 +280,8 @@ def _as_ours(verb: str, deadline_ms: int) -> Iterator[None]:
         yield
     except TimeoutError:
         raise Unavailable(f"the database did not {verb} within {deadline_ms} ms") from None
+    except _REFUSED as error:
+        raise Unavailable(f"the database refuses: {error}") from None
     except _AWAY as error:
         if isinstance(error, ValueError):
             raise  # asyncpg's word for an argument that does not fit its column: not the server's fault

@@ -1,0 +1,117 @@
+"""Memory as a table that is being played may ask it: never in vain for long (R-251, R-252).
+
+Every answer is the database's, or `Unavailable`: at once while it is known to be away, and whoever asks goes on with
+what it has. A question that failed or was given up too late has the database looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TypeVar
+
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
+from glyphoxa.domain.knowledge import Fact, Viewer
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.ports import (
+    KNOWN_THROUGH,
+    Direction,
+    IdentitySnapshot,
+    Known,
+    KnowledgeGraph,
+    PastTalk,
+    Reached,
+    Subgraph,
+)
+from glyphoxa.memory.watch import MemoryWatch
+
+T = TypeVar("T")
+
+
+class MemoryGuard:
+    """A `KnowledgeGraph` and `PastTalk` in front of others. See the module."""
+
+    def __init__(self, graph: KnowledgeGraph, talk: PastTalk, watch: MemoryWatch) -> None:
+        self._graph = graph
+        self._talk = talk
+        self._watch = watch
+
+    async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
+        return await self._ask(lambda: self._graph.entities(campaign, viewer, of_type=of_type))
+
+    async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
+        return await self._ask(lambda: self._graph.known(campaign, viewer, entity))
+
+    async def identity_snapshot(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        return await self._ask(lambda: self._graph.identity_snapshot(campaign, npc, entity))
+
+    async def visible_subgraph(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        entity: EntityId,
+        *,
+        depth: int = 1,
+        through: Collection[str] = KNOWN_THROUGH,
+    ) -> Subgraph:
+        return await self._ask(
+            lambda: self._graph.visible_subgraph(campaign, npc, entity, depth=depth, through=through)
+        )
+
+    async def traverse(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        entity: EntityId,
+        *,
+        depth: int = 3,
+        direction: Direction = "both",
+        types: Collection[str] | None = None,
+        limit: int = 200,
+    ) -> list[Reached]:
+        options = {"depth": depth, "direction": direction, "types": types, "limit": limit}
+        return await self._ask(lambda: self._graph.traverse(campaign, viewer, entity, **options))  # type: ignore[arg-type] # as they came
+
+    async def path(
+        self, campaign: CampaignId, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
+    ) -> list[tuple[Fact, Entity]] | None:
+        return await self._ask(lambda: self._graph.path(campaign, viewer, source, target, max_depth=max_depth))
+
+    async def facts(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        *,
+        words: str = "",
+        about: EntityId | None = None,
+        after_ms: int | None = None,
+        before_ms: int | None = None,
+        limit: int = 20,
+    ) -> list[Fact]:
+        return await self._ask(
+            lambda: self._graph.facts(
+                campaign, viewer, words=words, about=about, after_ms=after_ms, before_ms=before_ms, limit=limit
+            )
+        )
+
+    async def recall(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        exclude: Sequence[UtteranceId] = (),
+        limit: int = 5,
+    ) -> list[Recalled]:
+        return await self._ask(lambda: self._talk.recall(campaign, npc, question, exclude=exclude, limit=limit))
+
+    async def _ask(self, question: Callable[[], Awaitable[T]]) -> T:
+        if self._watch.is_away:
+            raise Unavailable(f"long-term memory is away: {self._watch.why}")
+        try:
+            return await question()
+        except (Unavailable, asyncio.CancelledError):
+            self._watch.suspect()  # a caller that gave up may have waited too long
+            raise
