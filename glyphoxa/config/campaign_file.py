@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from glyphoxa.config.campaign_blocks import RELATIONSHIP_TYPES, CampaignDocument
-from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
+from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
 from glyphoxa.domain.campaign import (
     BIDIRECTIONAL_RELATIONS,
     ENTITY_TYPES,
@@ -184,7 +184,10 @@ class _Reading:
     def _entity(self, name: str, by_name: Mapping[str, Entity], path: YamlPath) -> Entity | None:
         entity = by_name.get(name.casefold())
         if entity is None:
-            self._wrong(path, f"unknown entity {name!r}, " + did_you_mean(name, (e.name for e in by_name.values())))
+            # Nobody reads so many hints, and each compares thousands of names in a large campaign.
+            near = len(self.problems) < MOST_TOLD
+            hint = ", " + did_you_mean(name, (e.name for e in by_name.values())) if near else ""
+            self._wrong(path, f"unknown entity {name!r}{hint}")
         return entity
 
     def _relationships(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Relationship, ...]:

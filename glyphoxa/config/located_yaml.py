@@ -22,6 +22,8 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 Model = TypeVar("Model", bound=BaseModel)
 YamlPath = tuple[str | int, ...]
 
+MOST_TOLD = 100
+"""Mistakes of one file that are told at once."""
 _MAX_BYTES = 4 * 1024 * 1024
 _MAX_VALUES = 200_000
 _TEXT, _FLOAT = "tag:yaml.org,2002:str", "tag:yaml.org,2002:float"
@@ -43,7 +45,10 @@ class InvalidFile(InvalidInput):
     def __init__(self, path: Path, problems: Iterable[Problem]) -> None:
         self.path = path
         self.problems = tuple(sorted(problems, key=lambda p: p.line))
-        super().__init__("\n".join(f"{path}:{p.line}: {p.text}" for p in self.problems))
+        lines = [f"{path}:{p.line}: {p.text}" for p in self.problems[:MOST_TOLD]]
+        if len(self.problems) > MOST_TOLD:
+            lines.append(f"{path}: and {len(self.problems) - MOST_TOLD} more")
+        super().__init__("\n".join(lines))
 
 
 @dataclass(frozen=True, slots=True)

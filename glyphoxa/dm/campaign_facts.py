@@ -183,7 +183,7 @@ class FactComparison:
             self.found.remark(f"{self._label(claim)}: no longer holds, so that what the file changed there is left out")
             return
         made: list[Happening] = []
-        if (before.provenance, dict(before.attributes)) != (stated.provenance, dict(stated.attributes)):
+        if _words(before) != _words(stated) and _words(held) != _words(stated):
             if not _is_more(before, stated):
                 made.append(FactRejected(held.id, "retcon"))
             made.append(replace(stated, visibility=held.visibility))
@@ -233,6 +233,12 @@ def _is_more(before: FactStated, stated: FactStated) -> bool:
     """Whether saying it once more is enough to make it what it is now."""
     old, new = before.provenance, stated.provenance
     return (old == new or _rank(new) > _rank(old)) and before.attributes.keys() <= stated.attributes.keys()
+
+
+def _words(stated: FactStated | Fact) -> tuple[object, ...]:
+    """What the file says beyond the claim and who may know it."""
+    sure = stated.provenance
+    return sure.confidence, sure.source, sure.dm_confirmed, dict(stated.attributes)
 
 
 def _rank(provenance: Provenance) -> tuple[bool, float]:

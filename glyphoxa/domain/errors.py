@@ -41,8 +41,11 @@ class Corrupt(GlyphoxaError):
     """Stored bytes are not what they must be."""
 
 
+_MOST_LISTED = 40
+
+
 def did_you_mean(value: str, valid: Iterable[str]) -> str:
-    """A clause for an error message: the nearest valid value, or all of them.
+    """A clause for an error message: the nearest valid value, or all of them if they are not too many to be read.
 
     >>> did_you_mean("nmae", ["name", "type"])
     "did you mean 'name'?"
@@ -53,4 +56,6 @@ def did_you_mean(value: str, valid: Iterable[str]) -> str:
     near = get_close_matches(value, known, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]!r}?"
+    if len(known) > _MOST_LISTED:
+        return f"valid: {', '.join(known[:_MOST_LISTED])} and {len(known) - _MOST_LISTED} more"
     return f"valid: {', '.join(known) or 'none'}"

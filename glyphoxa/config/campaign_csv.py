@@ -1,0 +1,223 @@
+"""Entities and relationships as tables (R-216): what a spreadsheet or another program can write.
+
+`entities.csv` has the columns name and type, `relationships.csv` source, type and target; all other columns are
+attributes. They are shown in `docs/campaign-file.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from glyphoxa.config.campaign_blocks import Name
+from glyphoxa.config.campaign_file import edge_name, hint_for, slug, wrong_attribute
+from glyphoxa.config.located_csv import Columns, LocatedCsv, Row, read_csv
+from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem
+from glyphoxa.dm.campaign_tables import Tables
+from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Relationship
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import EntityId, NpcId
+
+ENTITIES = Columns(("name", "type"), ("aliases", "known_by", "hidden"))
+RELATIONSHIPS = Columns(("source", "type", "target"), ("known_by", "hidden"))
+_FILES = ("entities.csv", "relationships.csv")
+_YES, _NO = ("yes", "true", "1", "x"), ("no", "false", "0")
+_name: TypeAdapter[str] = TypeAdapter(Name)
+
+
+@dataclass(frozen=True, slots=True)
+class TablesFile:
+    """Tables and what their author may want to look at again (`file:line: what`)."""
+
+    tables: Tables
+    warnings: tuple[str, ...]
+
+
+def is_tables(path: Path) -> bool:
+    """Whether a path that a user gave means tables, and not a campaign file."""
+    return path.is_dir() or path.suffix.casefold() == ".csv"
+
+
+def read_tables(
+    path: Path, *, into: Campaign, also: Iterable[Entity] = (), entity_types: Collection[str] = ()
+) -> TablesFile:
+    """Read a table, or a folder with `entities.csv`, `relationships.csv` or both.
+
+    Args:
+        into: The campaign as its file describes it: its word stands where a table says otherwise.
+        also: Other entities that the tables may speak of.
+        entity_types: Types besides the usual ones and those that are in use.
+
+    Raises:
+        NotFound: There is no such file, or none of both in the folder.
+        InvalidInput: With every mistake in them, each at its line.
+    """
+    reading = _Reading(into, entity_types)
+    for entity in (*also, *into.entities):
+        reading.known[entity.name.casefold()] = entity
+    reading.told.update((entity.id, entity) for entity in into.entities)
+    failures: list[str] = []
+    tables: list[LocatedCsv] = []
+    for file in _files(path):
+        try:
+            tables.append(read_csv(file, (RELATIONSHIPS, ENTITIES)))
+        except InvalidFile as error:
+            failures.append(str(error))
+    for columns, read in ((ENTITIES, reading.entities), (RELATIONSHIPS, reading.relationships)):
+        for table in tables:
+            if table.columns is columns:
+                try:
+                    read(table)
+                except InvalidFile as error:
+                    failures.append(str(error))
+    if failures:
+        raise InvalidInput("\n".join(failures))
+    return TablesFile(Tables(tuple(reading.made), tuple(reading.edges)), tuple(reading.warnings))
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = [path / name for name in _FILES if (path / name).is_file()]
+    if not found:
+        raise NotFound(f"{path}: a folder of tables holds {' or '.join(_FILES)}, or both; this one has neither")
+    return found
+
+
+@dataclass(slots=True)
+class _Reading:
+    into: Campaign
+    entity_types: Collection[str]
+    known: dict[str, Entity] = field(default_factory=dict)
+    """By name, those of the tables among them."""
+    told: dict[EntityId, Entity] = field(default_factory=dict)
+    """Entities of the campaign file."""
+    made: list[Entity] = field(default_factory=list)
+    edges: list[Relationship] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def entities(self, table: LocatedCsv) -> None:
+        types = {*ENTITY_TYPES, *self.entity_types, *(entity.type for entity in self.known.values())}
+        ids = {entity.id: entity.name for entity in self.known.values()}
+        problems = [Problem(1, problem) for name in table.own if (problem := wrong_attribute(name))]
+        lines: dict[str, int] = {}
+        for row in table.rows:
+            name, kind = row.cells["name"], row.cells["type"]
+            wrong = [problem for each in (name, *_listed(row, "aliases")) if (problem := _wrong_name(each))]
+            known = self.known.get(name.casefold())
+            if (first := lines.setdefault(name.casefold(), row.line)) != row.line:
+                wrong.append(f"entity {name!r} stands here twice, first on line {first}")
+                known = None
+            elif kind not in types:
+                wrong.append(f"unknown entity type {kind!r}, {did_you_mean(kind, types)} (your own: --entity-type)")
+            elif known is not None and known.type != kind:
+                wrong.append(f"{known.name!r} is an entity of type {known.type!r} in this campaign, not {kind!r}")
+            entity_id = EntityId(slug(name)) if known is None else known.id
+            if not entity_id:
+                wrong.append(f"{name!r} holds no letter or digit to make an id of")
+            elif known is None and ids.setdefault(entity_id, name) != name and first == row.line:
+                wrong.append(f"{name!r} and {ids[entity_id]!r} make the same id, {entity_id!r}; name one otherwise")
+            known_by, hidden = self._scope(row, wrong)
+            if hidden and any(npc.entity_id == entity_id for npc in self.into.npcs):
+                wrong.append(f"{name!r} is an NPC of the campaign file and cannot be hidden from itself")
+            problems += [Problem(row.line, each) for each in wrong]
+            if len(problems) >= MOST_TOLD:
+                break
+            attributes = {column: row.cells[column] for column in table.own if column in row.cells}
+            entity = Entity(
+                entity_id,
+                kind,
+                name if known is None else known.name,
+                tuple(dict.fromkeys(_listed(row, "aliases"))),
+                attributes,
+                self._with_itself(entity_id, known_by),
+                hidden,
+            )
+            self._contradictions(entity, table, row)
+            self.made.append(entity)
+        for entity in self.made:
+            self.known.setdefault(entity.name.casefold(), entity)
+        if problems:
+            raise InvalidFile(table.path, problems)
+
+    def relationships(self, table: LocatedCsv) -> None:
+        problems = [Problem(1, problem) for name in table.own if (problem := wrong_attribute(name))]
+        lines: dict[str, int] = {}
+        hinted: set[str] = set()
+        for row in table.rows:
+            wrong: list[str] = []
+            kind = row.cells["type"]
+            if problem := _wrong_name(kind):
+                wrong.append(problem)
+            source, target = (self._entity(row.cells[end], wrong) for end in ("source", "target"))
+            if source is not None and target is not None:
+                if source.id == target.id:
+                    wrong.append(f"{source.name!r} cannot be related to itself")
+                edge = edge_name(source.name, kind, target.name)
+                if (first := lines.setdefault(edge.casefold(), row.line)) != row.line:
+                    wrong.append(f"relationship {edge!r} stands here twice, first on line {first}")
+            if kind not in hinted and (hint := hint_for(kind)):
+                hinted.add(kind)
+                self.warnings.append(f"{table.path}:{row.line}: {hint}")
+            known_by, hidden = self._scope(row, wrong)
+            problems += [Problem(row.line, each) for each in wrong]
+            if len(problems) >= MOST_TOLD:
+                break
+            if source is not None and target is not None:
+                attributes = {column: row.cells[column] for column in table.own if column in row.cells}
+                self.edges.append(
+                    Relationship(source.id, target.id, kind, attributes, known_by=known_by, hidden=hidden)
+                )
+        if problems:
+            raise InvalidFile(table.path, problems)
+
+    def _entity(self, name: str, wrong: list[str]) -> Entity | None:
+        entity = self.known.get(name.casefold())
+        if entity is None:
+            wrong.append(f"unknown entity {name!r}, {did_you_mean(name, (e.name for e in self.known.values()))}")
+        return entity
+
+    def _scope(self, row: Row, wrong: list[str]) -> tuple[tuple[NpcId, ...], bool]:
+        npcs = {npc.name.casefold(): npc for npc in self.into.npcs}
+        known_by: dict[NpcId, None] = {}
+        for name in _listed(row, "known_by"):
+            npc = npcs.get(name.casefold())
+            if npc is None:
+                hint = did_you_mean(name, (each.name for each in npcs.values()))
+                wrong.append(f"{name!r} is no NPC of the campaign file, {hint}")
+            else:
+                known_by[npc.id] = None
+        told = row.cells.get("hidden", "no").casefold()
+        if told not in (*_YES, *_NO):
+            wrong.append(f"hidden: {row.cells['hidden']!r} is not valid, valid: {', '.join((*_YES, *_NO))} or nothing")
+        return tuple(known_by), told in _YES
+
+    def _with_itself(self, entity: EntityId, known_by: tuple[NpcId, ...]) -> tuple[NpcId, ...]:
+        """An NPC knows itself."""
+        own = next((npc.id for npc in self.into.npcs if npc.entity_id == entity), None)
+        return known_by if own is None or not known_by or own in known_by else (own, *known_by)
+
+    def _contradictions(self, entity: Entity, table: LocatedCsv, row: Row) -> None:
+        """Where the campaign file says otherwise."""
+        told = self.told[entity.id].attributes if entity.id in self.told else {}
+        for name, value in entity.attributes.items():
+            if name in told and told[name] != value:
+                self.warnings.append(
+                    f"{table.path}:{row.line}: {entity.name}: the campaign file has its own {name!r}, which stands"
+                )
+
+
+def _listed(row: Row, column: str) -> list[str]:
+    """The parts of a cell, which are separated by `;`."""
+    return [part for part in (part.strip() for part in row.cells.get(column, "").split(";")) if part]
+
+
+def _wrong_name(name: str) -> str | None:
+    try:
+        _name.validate_python(name)
+    except ValidationError as error:
+        return f"{name[:40]!r}: {error.errors()[0]['msg'].removeprefix('Value error, ')}"
+    return None
