@@ -1,0 +1,242 @@
+"""What a DM does with entities. Each decision is an event of the campaign's world, and can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from glyphoxa.dm.campaign_claims import OFFERED
+from glyphoxa.dm.cast import Cast
+from glyphoxa.dm.facts import secret_among
+from glyphoxa.dm.past import all_events
+from glyphoxa.dm.ports import Review
+from glyphoxa.domain.campaign import ENTITY_TYPES
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId, EntityId, slug
+from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Provenance, Visibility
+from glyphoxa.memory.ports import World
+from glyphoxa.memory.world.happenings import (
+    AliasAdded,
+    AliasRemoved,
+    Cause,
+    EntitiesMerged,
+    EntityAdded,
+    EntityChanged,
+    EntityRemoved,
+    EntityScoped,
+    FactStated,
+    Happening,
+    WorldEvent,
+)
+from glyphoxa.memory.world.replay import dropped
+from glyphoxa.memory.world.slots import rule_of
+from glyphoxa.speech.language.words import fold
+
+MOST_FACTS: Final = 10_000
+"""No entity has more, as far as the DM is shown them."""
+_OFFERED_CONFIDENCE: Final = 0.6  # too little to be accepted without the DM
+
+
+@dataclass(frozen=True, slots=True)
+class EntityDesk:
+    """Entities of one campaign. They are named as `Cast.entity` understands it. Every call may raise what that raises
+    and, when the database is away, `Unavailable`.
+
+    Args:
+        cast: As it is before the call; a decision does not change it.
+        now_ms: Milliseconds since the Unix epoch.
+    """
+
+    campaign: CampaignId
+    world: World
+    review: Review
+    cast: Cast
+    now_ms: Callable[[], int]
+
+    async def add(
+        self,
+        name: str,
+        type: str,  # noqa: A002 - the entity's word
+        *,
+        aliases: Sequence[str] = (),
+        attributes: Mapping[str, object] | None = None,
+        id: str | None = None,  # noqa: A002 - the entity's word
+        is_new_type: bool = False,
+    ) -> list[WorldEvent]:
+        """A new entity with what is known of it (R-205, R-206). An attribute `location` that names an entity offers a
+        LOCATED_AT for review (C-22).
+
+        Args:
+            id: None: made of the name.
+            is_new_type: `type` is none of those that the campaign has so far.
+
+        Raises:
+            InvalidInput: There is one of that name or id, the name cannot be one, the type is unknown, or JSON cannot
+                hold an attribute.
+        """
+        called = _name(name)
+        made = EntityId(id or slug(called))
+        if not made:
+            raise InvalidInput(f"{called!r} holds no letter or digit to make an id of; give one")
+        if made in self.cast.entities:
+            other = self.cast.entities[made]
+            raise InvalidInput(f"there is a {other.type} {other.name!r} of the id {made!r}: give this one another")
+        if id is None and any(fold(called) == fold(each.name) for each in self.cast.entities.values()):
+            raise InvalidInput(f"there is an entity {called!r}; if this is another one, give it an id of its own")
+        at_ms = self.now_ms()
+        provenance = Provenance(1.0, "stated", dm_confirmed=True, origin="dm", at_ms=at_ms)
+        kind = self._type(type, is_new=is_new_type)
+        happenings: list[Happening] = [EntityAdded(made, kind, called, tuple(map(_name, aliases)))]
+        for attribute, value in (attributes or {}).items():
+            happenings += [FactStated(claim, provenance) for claim in _claims(made, attribute, value)]
+        place = self._named((attributes or {}).get("location"))
+        if place is not None:
+            wait = replace(provenance, confidence=_OFFERED_CONFIDENCE, source="inferred", dm_confirmed=False)
+            located = Claim.relation(made, "LOCATED_AT", place)
+            happenings.append(FactStated(located, replace(wait, reason=OFFERED)))
+        return await self._commit(*happenings)
+
+    async def change(self, entity: str, *, name: str | None = None, type: str | None = None) -> list[WorldEvent]:  # noqa: A002
+        """Another name or type. The old name is kept as an alias: it was said.
+
+        Raises:
+            InvalidInput: Nothing is to change, another entity has that name, or the type is unknown.
+        """
+        found = self.cast.entity(entity)
+        new = None if name is None else _name(name)
+        if new is None and type is None:
+            raise InvalidInput("say what is to change: a name or a type")
+        if new is not None and any(
+            fold(new) == fold(each.name) for each in self.cast.entities.values() if each.id != found.id
+        ):
+            raise InvalidInput(f"there is another entity {new!r}: merge the two, or choose another name")
+        happenings: list[Happening] = [EntityChanged(found.id, None if type is None else self._type(type), new)]
+        if new is not None and fold(new) != fold(found.name):
+            happenings.append(AliasAdded(found.id, found.name))
+        return await self._commit(*happenings)
+
+    async def ends_with(self, entity: str) -> list[Fact]:
+        """The facts that would end if it were removed."""
+        found = self.cast.entity(entity)
+        return await self.review.current(self.campaign, DM, about=found.id, limit=MOST_FACTS)
+
+    async def remove(self, entity: str) -> list[WorldEvent]:
+        """With all that is known of it (R-208)."""
+        return await self._commit(EntityRemoved(self.cast.entity(entity).id))
+
+    async def add_alias(self, entity: str, alias: str) -> list[WorldEvent]:
+        """
+        Raises:
+            InvalidInput: It is called so already, or another entity is.
+        """
+        found, new = self.cast.entity(entity), _name(alias)
+        for each in self.cast.entities.values():
+            if fold(new) in map(fold, (each.name, *each.aliases)):
+                raise InvalidInput(f"{each.name} is called {new!r} already")
+        return await self._commit(AliasAdded(found.id, new))
+
+    async def remove_alias(self, entity: str, alias: str) -> list[WorldEvent]:
+        """
+        Raises:
+            NotFound: It has no such alias.
+        """
+        found = self.cast.entity(entity)
+        for known in found.aliases:
+            if fold(known) == fold(alias):
+                return await self._commit(AliasRemoved(found.id, known))
+        raise NotFound(f"{found.name} has no alias {alias!r}: {did_you_mean(alias, found.aliases)}")
+
+    async def keep_secret(self, entity: str, known_by: Sequence[str]) -> list[WorldEvent]:
+        """Only these NPCs know that there is such a thing at all (R-129)."""
+        npcs = tuple(dict.fromkeys(self.cast.npc(name) for name in known_by))
+        if not npcs:
+            raise InvalidInput("say which NPCs")
+        visibility = secret_among(npcs, PUBLIC, now_ms=self.now_ms())
+        return await self._commit(EntityScoped(self.cast.entity(entity).id, visibility))
+
+    async def hide(self, entity: str) -> list[WorldEvent]:
+        """Nobody knows of it until it is revealed."""
+        return await self._commit(EntityScoped(self.cast.entity(entity).id, Visibility("hidden")))
+
+    async def reveal(self, entity: str) -> list[WorldEvent]:
+        """Everybody may know of it."""
+        return await self._commit(EntityScoped(self.cast.entity(entity).id, PUBLIC))
+
+    async def merge(self, kept: str, gone: str) -> list[WorldEvent]:
+        """`gone` was `kept` all along: what is known of it is known of that one, and its names become aliases.
+
+        Raises:
+            InvalidInput: They are the same, or an NPC of the campaign plays the one that would be gone.
+        """
+        staying, leaving = self.cast.entity(kept), self.cast.entity(gone)
+        if staying.id == leaving.id:
+            raise InvalidInput(f"{kept!r} and {gone!r} are the same entity: {staying.name}")
+        if any(npc.entity_id == leaving.id for npc in self.cast.npcs):
+            raise InvalidInput(f"{leaving.name} is an NPC that is played: merge the other one into it instead")
+        return await self._commit(EntitiesMerged(staying.id, leaving.id))
+
+    async def split(self, name: str) -> WorldEvent:
+        """Undo the merge by which the entity of this name was gone; with the name of one that was kept, its last.
+
+        Returns:
+            The merge that is undone.
+
+        Raises:
+            NotFound: No merge concerns it.
+            InvalidInput: It may be several.
+        """
+        merges = await self._merges()
+        found = [event for event, merged in merges if name == merged.gone]
+        found = found or [event for event, merged in merges if await self._was_called(merged.gone, event.seq, name)]
+        if len(found) > 1:
+            several = ", ".join(str(event.seq) for event in found)
+            raise InvalidInput(f"{name!r} was merged several times, by the events {several}: undo one of them")
+        if not found:
+            kept = self.cast.entity(name)
+            found = [event for event, merged in merges if merged.kept == kept.id][-1:]
+            if not found:
+                raise NotFound(f"nothing was merged into {kept.name}")
+        await self.world.undo(self.campaign, found[0].seq, Cause("dm", self.now_ms()))
+        return found[0]
+
+    async def _merges(self) -> list[tuple[WorldEvent, EntitiesMerged]]:
+        """Those that are not undone, in order."""
+        events = await all_events(self.world, self.campaign)
+        without = dropped(events)
+        return [(e, e.happening) for e in events if isinstance(e.happening, EntitiesMerged) and e.seq not in without]
+
+    async def _was_called(self, gone: EntityId, merge: int, name: str) -> bool:
+        before = (await self.world.as_of(self.campaign, seq=merge - 1)).entity(gone)
+        return before is not None and bool(fold(name)) and fold(name) == fold(before.name)
+
+    async def _commit(self, *happenings: Happening) -> list[WorldEvent]:
+        return await self.world.commit(self.campaign, happenings, Cause("dm", self.now_ms()))
+
+    def _named(self, value: object) -> EntityId | None:
+        """The entity whose name this is."""
+        if not isinstance(value, str) or not fold(value):
+            return None
+        return next((each.id for each in self.cast.entities.values() if fold(each.name) == fold(value)), None)
+
+    def _type(self, wanted: str, *, is_new: bool = False) -> str:
+        known = {*ENTITY_TYPES, *(each.type for each in self.cast.entities.values())}
+        called = " ".join(wanted.split())
+        if not called or (called not in known and not is_new):
+            raise InvalidInput(f"unknown entity type {wanted!r}: {did_you_mean(wanted, known)}")
+        return called
+
+
+def _claims(entity: EntityId, attribute: str, value: object) -> Sequence[Claim]:
+    """A list is one value, except where several may hold at a time: then each of its items is one."""
+    whole = Claim.attribute(entity, attribute, value)
+    if isinstance(value, list) and rule_of(whole, {}) == "many":
+        return [Claim.attribute(entity, attribute, item) for item in value]
+    return [whole]
+
+
+def _name(name: str) -> str:
+    called = " ".join(name.split())
+    if not fold(called):
+        raise InvalidInput(f"{name!r} holds no letter or digit: it is no name")
+    return called

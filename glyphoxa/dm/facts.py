@@ -1,0 +1,274 @@
+"""What a DM does with facts. Each decision is an event of the campaign's world, and can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from glyphoxa.dm.cast import Cast
+from glyphoxa.dm.ports import Review
+from glyphoxa.dm.wording import claim_in_words
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.domain.knowledge import (
+    DM,
+    PUBLIC,
+    Claim,
+    EndedFact,
+    Fact,
+    Knower,
+    Provenance,
+    Validity,
+    Visibility,
+)
+from glyphoxa.memory.ports import World
+from glyphoxa.memory.world.happenings import (
+    Cause,
+    FactClosed,
+    FactConfirmed,
+    FactRejected,
+    FactReplaced,
+    FactRevealed,
+    FactScoped,
+    FactStated,
+    FactTold,
+    Happening,
+)
+from glyphoxa.memory.world.slots import rule_of
+
+_MOST_ABOUT_ONE = 10_000
+_MOST_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the DM decided, and what followed.
+
+    Attributes:
+        events: Their numbers; `undo` takes one.
+        facts: Those the decision was about, as they are now, unless it ended them.
+        ended: What is no longer held.
+    """
+
+    events: tuple[int, ...]
+    facts: tuple[Fact, ...] = ()
+    ended: tuple[EndedFact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FactDesk:
+    """Facts of one campaign. A fact is named by its id or a beginning of it that no other has; whoever knows it, by
+    name. Every call may raise what `find` raises and, when the database is away, `Unavailable`.
+
+    Args:
+        now_ms: Milliseconds since the Unix epoch.
+    """
+
+    campaign: CampaignId
+    world: World
+    review: Review
+    cast: Cast
+    now_ms: Callable[[], int]
+
+    async def find(self, fact: str) -> Fact:
+        """
+        Raises:
+            NotFound: No current fact has such an id; the message names those most like it.
+            InvalidInput: Several begin so; the message lists them.
+        """
+        found = await self.review.beginning_with(self.campaign, fact, limit=_MOST_LISTED + 1) if fact else []
+        exact = [each for each in found if each.id == fact]
+        if len(exact) == 1 or len(found) == 1:
+            return (exact or found)[0]
+        if found:
+            listed = "; ".join(f"{each.id} ({self.words(each)})" for each in found[:_MOST_LISTED])
+            more = " and more" if len(found) > _MOST_LISTED else ""
+            raise InvalidInput(f"{fact!r} may be several facts: {listed}{more}")
+        raise NotFound(f"no fact {fact!r} in campaign {self.campaign!r}: {await self._instead_of(fact)}")
+
+    def words(self, fact: Fact) -> str:
+        return claim_in_words(fact.claim, self.cast)
+
+    async def confirm(self, facts: Sequence[str]) -> Decision:
+        """They are true; what they disagree with ends."""
+        found = [await self.find(each) for each in facts]
+        return await self._decide([FactConfirmed(each.id) for each in found], found)
+
+    async def reject(self, facts: Sequence[str]) -> Decision:
+        """They were never so; what rests on them is stale."""
+        found = [await self.find(each) for each in facts]
+        return await self._decide([FactRejected(each.id) for each in found], found)
+
+    async def retcon(self, fact: str) -> Decision:
+        """The story is changed: it never was so."""
+        found = await self.find(fact)
+        return await self._decide([FactRejected(found.id, "retcon")], [found])
+
+    async def retcon_to(self, fact: str, **instead: object) -> Decision:
+        """The story is changed: something else is so, and always was. Arguments are those of `edit`."""
+        found = await self.find(fact)
+        claim = self._claim_instead(found.claim, **instead)  # type: ignore[arg-type] # handed on as they are
+        return await self._decide([FactReplaced(found.id, claim, "retcon")], [found], says=claim)
+
+    async def edit(
+        self,
+        fact: str,
+        *,
+        predicate: str | None = None,
+        object: str | None = None,  # noqa: A002 - the claim's word
+        value: object = None,
+    ) -> Decision:
+        """It was misunderstood: something else is so, as certain as if the DM had said it.
+
+        Args:
+            object: Name of the entity to which the fact's subject is related instead.
+            value: The attribute's value instead.
+
+        Raises:
+            InvalidInput: Nothing is to change, or an attribute is given an object without another predicate.
+        """
+        found = await self.find(fact)
+        claim = self._claim_instead(found.claim, predicate=predicate, object=object, value=value)
+        return await self._decide([FactReplaced(found.id, claim)], [found], says=claim)
+
+    async def close(self, fact: str, *, at_ms: int | None = None, story: int | None = None) -> Decision:
+        """It was so and is no longer.
+
+        Args:
+            at_ms: Since when; None: since now.
+            story: Since which day of the story's own calendar.
+        """
+        found = await self.find(fact)
+        begun = found.validity.from_ms
+        if at_ms is not None and begun is not None and at_ms < begun:
+            raise InvalidInput(f"{self.words(found)} cannot have ended before it began")
+        return await self._decide([FactClosed(found.id, at_ms, story)], [found])
+
+    async def keep_secret(self, fact: str, known_by: Sequence[str]) -> Decision:
+        """Known to these NPCs from now on and to no others, whoever has heard it (R-129)."""
+        found = await self.find(fact)
+        visibility = secret_among(self._npcs(known_by), found.visibility, now_ms=self.now_ms())
+        return await self._decide([FactScoped(found.id, visibility)], [found])
+
+    async def hide(self, fact: str) -> Decision:
+        """Known to nobody until it is revealed (R-129)."""
+        found = await self.find(fact)
+        return await self._decide([FactScoped(found.id, replace(found.visibility, scope="hidden"))], [found])
+
+    async def reveal(self, fact: str, to: Sequence[str] = ()) -> Decision:
+        """To these NPCs, or to everybody when none is named."""
+        found = await self.find(fact)
+        if found.visibility.scope == "public":
+            raise InvalidInput(f"{self.words(found)} is public: there is nobody to reveal it to")
+        return await self._decide([FactRevealed(found.id, self._npcs(to) if to else ())], [found])
+
+    async def tell(self, fact: str, to: Sequence[str], *, by: str) -> Decision:
+        """Somebody told it: a player, an NPC or the DM.
+
+        Raises:
+            InvalidInput: Everybody knows it.
+        """
+        found = await self.find(fact)
+        if found.visibility.scope == "public":
+            raise InvalidInput(f"{self.words(found)} is public: there is nobody to tell it to")
+        told = FactTold(found.id, self._npcs(to), self.cast.speaker(by), self.now_ms())
+        return await self._decide([told], [found])
+
+    async def add(
+        self,
+        subject: str,
+        predicate: str,
+        *,
+        object: str | None = None,  # noqa: A002 - the claim's word
+        value: object = None,
+        known_by: Sequence[str] = (),
+        is_hidden: bool = False,
+    ) -> Decision:
+        """State a fact by hand. Where one only may hold and another does, this one waits as a conflict.
+
+        Args:
+            object: Name of the entity to which the subject is related.
+            value: The attribute's value; anything JSON can hold.
+            known_by: NPCs who alone know it; nobody named: it is public, unless hidden.
+        """
+        claim = self._claim(self.cast.entity(subject).id, predicate, object=object, value=value)
+        visibility = PUBLIC
+        if is_hidden:
+            visibility = Visibility("hidden")
+        elif known_by:
+            visibility = secret_among(self._npcs(known_by), PUBLIC, now_ms=self.now_ms())
+        return await self._decide([self._stated(claim, visibility)], [], says=claim)
+
+    async def _decide(
+        self, happenings: Sequence[Happening], about: Sequence[Fact], *, says: Claim | None = None
+    ) -> Decision:
+        """
+        Args:
+            says: A claim that is stated by it: the fact it became is told, too.
+        """
+        events = await self.world.commit(self.campaign, happenings, Cause("dm", self.now_ms()))
+        facts = await self.review.facts(self.campaign, [each.id for each in about])
+        if says is not None:
+            known = await self.review.current(self.campaign, DM, about=says.subject, limit=_MOST_ABOUT_ONE)
+            facts += [fact for fact in known if fact.claim == says and fact not in facts]
+        numbers = tuple(event.seq for event in events)
+        return Decision(numbers, tuple(facts), tuple(await self.review.ended_by(self.campaign, numbers)))
+
+    async def _instead_of(self, fact: str) -> str:
+        gone = await self.review.ended(self.campaign, fact, limit=1) if fact else []
+        if gone:
+            return f"{self.words(gone[0].fact)} is no longer held ({gone[0].ended_as}); its history is still there"
+        near = await self.review.like(self.campaign, fact, limit=3)
+        return f"nearest: {', '.join(near)}" if near else "it holds no facts yet"
+
+    def _stated(self, claim: Claim, visibility: Visibility) -> FactStated:
+        at_ms = self.now_ms()
+        # Where a later fact ends an earlier one it counts since when it holds; elsewhere that is not known.
+        since = at_ms if rule_of(claim, {}) in ("functional", "functional_object") else None
+        provenance = Provenance(1.0, "stated", dm_confirmed=True, origin="dm", at_ms=at_ms)
+        return FactStated(claim, provenance, visibility, Validity(from_ms=since))
+
+    def _npcs(self, names: Sequence[str]) -> tuple[NpcId, ...]:
+        if not names:
+            raise InvalidInput("say which NPCs")
+        return tuple(dict.fromkeys(self.cast.npc(name) for name in names))
+
+    def _claim(self, subject: EntityId, predicate: str, *, object: str | None, value: object) -> Claim:  # noqa: A002
+        if (object is None) == (value is None):
+            raise InvalidInput("a fact has an object (another entity) or a value: say one of both")
+        if object is None:
+            return Claim.attribute(subject, _word(predicate), value)
+        return Claim.relation(subject, _word(predicate), self.cast.entity(object).id)
+
+    def _claim_instead(
+        self,
+        claim: Claim,
+        *,
+        predicate: str | None = None,
+        object: str | None = None,  # noqa: A002
+        value: object = None,
+    ) -> Claim:
+        if predicate is None and object is None and value is None:
+            raise InvalidInput("say what is so instead: a value, an object or a predicate")
+        if object is None and value is None:
+            word = _word(predicate or "")
+            if claim.object is None:
+                return replace(claim, predicate=word)
+            return Claim.relation(claim.subject, word, claim.object)
+        if predicate is None and (object is None or value is None) and (object is None) != (claim.object is None):
+            kind = "an attribute: say a value" if claim.object is None else "a relation: say an object"
+            raise InvalidInput(f"{claim_in_words(claim, self.cast)} is {kind}, or a predicate, too")
+        return self._claim(claim.subject, predicate or claim.predicate, object=object, value=value)
+
+
+def secret_among(npcs: Sequence[NpcId], before: Visibility, *, now_ms: int) -> Visibility:
+    """Known to these; who of them knew it before keeps how."""
+    how = {knower.npc: knower for knower in before.knowers}
+    return Visibility.of("secret", (how.get(npc) or Knower(npc, "secret", None, now_ms) for npc in npcs))
+
+
+def _word(predicate: str) -> str:
+    word = " ".join(predicate.split())
+    if not word:
+        raise InvalidInput("a fact needs a predicate, such as LOCATED_AT or occupation")
+    return word

@@ -1,0 +1,206 @@
+"""The DM and time: taking back, going back, looking back, and going on elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from glyphoxa.dm.past import all_events, events_about
+from glyphoxa.dm.ports import Review, Session
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.knowledge import Fact
+from glyphoxa.memory.ports import World
+from glyphoxa.memory.world.happenings import Cause, RolledBack, Undone, WorldEvent
+from glyphoxa.memory.world.replay import difference, dropped, replay
+from glyphoxa.memory.world.state import WorldState
+
+_LOOKED_AT_FIRST: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a rollback would take away.
+
+    Attributes:
+        events: That would be dropped.
+        gone: Facts that would not be held any more.
+        changed: Facts that would be held otherwise, as they would be.
+        back: Facts that are not held now and would be again.
+        n_utterances: That nobody would be reminded of any more.
+    """
+
+    events: tuple[WorldEvent, ...] = ()
+    gone: tuple[Fact, ...] = ()
+    changed: tuple[Fact, ...] = ()
+    back: tuple[Fact, ...] = ()
+    n_utterances: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The log of one campaign. Every call raises `Unavailable` when the database is away.
+
+    Args:
+        now_ms: Milliseconds since the Unix epoch.
+    """
+
+    campaign: CampaignId
+    world: World
+    review: Review
+    now_ms: Callable[[], int]
+
+    async def undo(self, seq: int | None = None) -> list[WorldEvent]:
+        """Take back an event, or the DM's last decision; again for the one before. Undoing an undoing brings back.
+
+        Returns:
+            What was taken back: one event, or all of the decision, the last first.
+
+        Raises:
+            NotFound: There is no such event, it is undone already, or the DM has decided nothing.
+        """
+        taken = await self._last_decision() if seq is None else [await self._event(seq)]
+        for event in taken:
+            await self.world.undo(self.campaign, event.seq, Cause("dm", self.now_ms()))
+        return taken
+
+    async def preview(self, session: SessionId, floor: int) -> Preview:
+        """What `rollback` would do.
+
+        Raises:
+            NotFound: There is no such session.
+            InvalidInput: It has no such floor.
+        """
+        sessions = await self.review.sessions(self.campaign)
+        at = self._place(session, floor, sessions)
+        later = {each.id for each in sessions[at + 1 :]}
+        events = await all_events(self.world, self.campaign)
+        without = dropped(events)
+        going = tuple(
+            event for event in events if event.seq not in without and _is_learned_after(event, session, floor, later)
+        )
+        n_utterances = await self.review.talk_after(self.campaign, session, floor)
+        if not going:
+            return Preview(n_utterances=n_utterances)
+        rolled_back = RolledBack(session, floor, tuple(event.seq for event in going))
+        then = [*events, WorldEvent(events[-1].seq + 1, Cause("dm", self.now_ms()), rolled_back)]
+        before = replay(events)
+        changes = difference(before, replay(then))
+        return Preview(
+            going,
+            gone=tuple(before.facts[fact] for fact in changes.facts_gone),
+            changed=tuple(fact for fact in changes.facts_put if fact.id in before.facts),
+            back=tuple(fact for fact in changes.facts_put if fact.id not in before.facts),
+            n_utterances=n_utterances,
+        )
+
+    async def rollback(self, session: SessionId, floor: int) -> WorldEvent | None:
+        """Back to what was known when that floor of the session had been said. None when there is nothing to drop.
+
+        Raises:
+            NotFound: There is no such session.
+            InvalidInput: It has no such floor.
+        """
+        self._place(session, floor, await self.review.sessions(self.campaign))
+        return await self.world.rollback(self.campaign, session, floor, Cause("dm", self.now_ms()))
+
+    async def fork(self, into: CampaignId, *, name: str) -> None:
+        """A new campaign with the same past.
+
+        Raises:
+            InvalidInput: There is a campaign of that id.
+            NotFound: There is none to fork.
+        """
+        await self.world.fork(self.campaign, into, name=name)
+
+    async def history(self, *, limit: int) -> list[tuple[WorldEvent, bool]]:
+        """The latest events first, each with whether it still counts."""
+        events = await self.world.events(self.campaign, limit=limit, latest_first=True)
+        without = dropped(events[::-1])
+        return [(event, event.seq not in without) for event in events]
+
+    async def history_of(self, fact: Fact) -> list[tuple[WorldEvent, bool]]:
+        """Everything that happened to a fact, oldest first, each with whether it still counts."""
+        events = await self.review.events_about(self.campaign, fact)
+        without = dropped(events)
+        return [(event, event.seq not in without) for event in events_about(fact, events)]
+
+    async def as_of(self, when: str) -> WorldState:
+        """The world as it was known at the end of a session, at a time or after an event.
+
+        Args:
+            when: A session's id; "2026-11-22" (the end of that day) or "2026-11-22 19:30", in UTC unless it says
+                otherwise; or "#120", the number of an event.
+
+        Raises:
+            NotFound: It is neither.
+        """
+        if when.startswith("#") and when[1:].isdecimal():
+            return await self.world.as_of(self.campaign, seq=int(when[1:]))
+        sessions = [each.id for each in await self.review.sessions(self.campaign)]
+        if when in sessions:
+            return await self.world.as_of(self.campaign, session=SessionId(when))
+        at_ms = _moment(when)
+        if at_ms is None:
+            raise NotFound(
+                f"{when!r} is no session of campaign {self.campaign!r} and no time such as 2026-11-22 or "
+                f"2026-11-22T19:30; sessions: {did_you_mean(when, sessions)}"
+            )
+        return await self.world.as_of(self.campaign, at_ms=at_ms)
+
+    def _place(self, session: SessionId, floor: int, sessions: list[Session]) -> int:
+        for place, each in enumerate(sessions):
+            if each.id == session:
+                if not 0 <= floor <= each.last_floor:
+                    raise InvalidInput(f"session {session!r} has the floors 0 to {each.last_floor}, not {floor}")
+                return place
+        known = [each.id for each in sessions]
+        raise NotFound(f"no session {session!r} in campaign {self.campaign!r}: {did_you_mean(session, known)}")
+
+    async def _event(self, seq: int) -> WorldEvent:
+        found = await self.world.events(self.campaign, after=seq - 1, limit=1) if seq > 0 else []
+        if not found or found[0].seq != seq:
+            raise NotFound(f"there is no event {seq} in campaign {self.campaign!r}")
+        return found[0]
+
+    async def _last_decision(self) -> list[WorldEvent]:
+        """All events of the DM's last decision that still counts, the last first: what one call of a desk wrote."""
+        looked_at = _LOOKED_AT_FIRST
+        while True:
+            events = await self.world.events(self.campaign, limit=looked_at, latest_first=True)
+            is_all = len(events) < looked_at
+            without = dropped(events[::-1])
+            mine = [e for e in events if e.cause.by == "dm" and e.seq not in without and not _undoes(e)]
+            decision = [event for event in mine if event.cause == mine[0].cause]
+            if is_all or (decision and decision[-1] != events[-1]):
+                if not decision:
+                    raise NotFound("there is no decision to undo")
+                return decision
+            looked_at *= 8
+
+
+def _undoes(event: WorldEvent) -> bool:
+    return isinstance(event.happening, Undone)
+
+
+def _is_learned_after(event: WorldEvent, session: SessionId, floor: int, later: set[SessionId]) -> bool:
+    cause = event.cause
+    if cause.by != "talk" or isinstance(event.happening, Undone | RolledBack):
+        return False
+    return cause.session_id in later or (
+        cause.session_id == session and cause.floor is not None and cause.floor > floor
+    )
+
+
+def _moment(when: str) -> int | None:
+    try:
+        moment = datetime.fromisoformat(when.strip())
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    if len(when.strip()) <= len("2026-11-22"):
+        moment += timedelta(days=1) - timedelta(milliseconds=1)
+    return round(moment.timestamp() * 1000)

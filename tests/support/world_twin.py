@@ -1,0 +1,188 @@
+"""A campaign's world in memory: a list of events and its replay. Answers as `World` and as the DM's `Review`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from glyphoxa.dm.cast import Cast
+from glyphoxa.dm.ports import Said, Session
+from glyphoxa.domain.campaign import Campaign, Entity
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status, Viewer
+from glyphoxa.memory.world.happenings import Cause, EntityAdded, FactStated, Happening, RolledBack, Undone, WorldEvent
+from glyphoxa.memory.world.projection import apply, problem_with
+from glyphoxa.memory.world.replay import dropped, replay
+from glyphoxa.memory.world.state import WorldState
+from tests.support.builders import a_campaign
+
+
+@dataclass
+class WorldTwin:
+    """One campaign, whatever its id. `said` is what facts point to."""
+
+    log: list[WorldEvent] = field(default_factory=list)
+    held_sessions: list[Session] = field(default_factory=list)
+    talk: list[Said] = field(default_factory=list)
+    forks: dict[CampaignId, list[WorldEvent]] = field(default_factory=dict)
+
+    @property
+    def state(self) -> WorldState:
+        return replay(self.log)
+
+    # As `World`
+
+    async def commit(
+        self, campaign: CampaignId, happenings: Sequence[Happening], cause: Cause, *, expect: int | None = None
+    ) -> list[WorldEvent]:
+        if expect is not None and expect != len(self.log):
+            raise InvalidInput("somebody was faster")
+        state = self.state
+        made: list[WorldEvent] = []
+        for happening in happenings:
+            if (problem := problem_with(state, happening)) is not None:
+                raise InvalidInput(problem)
+            made.append(WorldEvent(len(self.log) + len(made) + 1, cause, happening))
+            apply(state, made[-1])
+        self.log += made
+        return made
+
+    async def undo(self, campaign: CampaignId, seq: int, cause: Cause) -> WorldEvent:
+        if not 0 < seq <= len(self.log) or seq in dropped(self.log):
+            raise NotFound(f"there is no event {seq}, or it is undone already")
+        return self._append(Undone(seq), cause)
+
+    async def rollback(self, campaign: CampaignId, session: SessionId, floor: int, cause: Cause) -> WorldEvent | None:
+        ids = [each.id for each in self.held_sessions]
+        later = ids[ids.index(session) + 1 :]
+        going = [
+            event.seq
+            for event in self.log
+            if event.cause.by == "talk"
+            and event.seq not in dropped(self.log)
+            and (
+                event.cause.session_id in later
+                or (event.cause.session_id == session and (event.cause.floor or 0) > floor)
+            )
+        ]
+        return self._append(RolledBack(session, floor, tuple(going)), cause) if going else None
+
+    async def events(
+        self, campaign: CampaignId, *, after: int = 0, limit: int = 1_000, latest_first: bool = False
+    ) -> list[WorldEvent]:
+        events = [event for event in self.log if event.seq > after]
+        return (events[::-1] if latest_first else events)[:limit]
+
+    async def as_of(
+        self,
+        campaign: CampaignId,
+        *,
+        at_ms: int | None = None,
+        session: SessionId | None = None,
+        seq: int | None = None,
+    ) -> WorldState:
+        until = self.log if seq is None else self.log[:seq]
+        if at_ms is not None:
+            until = [event for event in until if event.cause.at_ms <= at_ms]
+        if session is not None:
+            last = max((e.seq for e in until if e.cause.session_id == session), default=0)
+            until = self.log[:last]
+        return replay(until)
+
+    async def fork(self, campaign: CampaignId, into: CampaignId, *, name: str) -> None:
+        self.forks[into] = list(self.log)
+
+    # As `Review`
+
+    async def pending(self, campaign: CampaignId, *, limit: int) -> list[Fact]:
+        return _least_certain([f for f in self.state.facts.values() if not f.provenance.is_enough])[:limit]
+
+    async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
+        return _least_certain([f for f in self.state.facts.values() if f.status == status])[:limit]
+
+    async def waiting(self, campaign: CampaignId) -> Mapping[Status, int]:
+        counts: dict[Status, int] = {}
+        for fact in self.state.facts.values():
+            counts[fact.status] = counts.get(fact.status, 0) + 1
+        return counts
+
+    async def current(
+        self, campaign: CampaignId, viewer: Viewer, *, about: EntityId | None = None, limit: int
+    ) -> list[Fact]:
+        facts = [
+            fact
+            for fact in self.state.facts.values()
+            if (viewer is DM or fact.status == "accepted")
+            and fact.visibility.is_visible_to(viewer)
+            and about in (None, fact.claim.subject, fact.claim.object)
+        ]
+        return sorted(facts, key=lambda fact: (fact.claim.subject, fact.claim.predicate, fact.id))[:limit]
+
+    async def facts(self, campaign: CampaignId, ids: Collection[FactId]) -> list[Fact]:
+        held = self.state.facts
+        return [held[fact] for fact in ids if fact in held]
+
+    async def resting_on(self, campaign: CampaignId, fact: FactId) -> list[Fact]:
+        return self.state.resting_on(fact)
+
+    async def beginning_with(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[Fact]:
+        return [fact for fact in self.state.facts.values() if fact.id.startswith(prefix)][:limit]
+
+    async def like(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[FactId]:
+        return sorted(self.state.facts, key=lambda fact: -sum(a == b for a, b in zip(fact, prefix, strict=False)))[
+            :limit
+        ]
+
+    async def ended(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[EndedFact]:
+        ended = [each for each in self.state.ended.values() if each.fact.id.startswith(prefix)]
+        return sorted(ended, key=lambda each: -each.ended_seq)[:limit]
+
+    async def ended_by(self, campaign: CampaignId, events: Collection[int]) -> list[EndedFact]:
+        return [each for each in self.state.ended.values() if each.ended_seq in events]
+
+    async def events_about(self, campaign: CampaignId, fact: Fact) -> list[WorldEvent]:
+        return list(self.log)
+
+    async def said(self, campaign: CampaignId, utterance: UtteranceId) -> Said | None:
+        return next((said for said in self.talk if said.utterance_id == utterance), None)
+
+    async def talk_after(self, campaign: CampaignId, session: SessionId, floor: int) -> int:
+        ids = [each.id for each in self.held_sessions]
+        later = ids[ids.index(session) + 1 :]
+        return sum(
+            not said.is_struck and (said.session_id in later or (said.session_id == session and said.floor > floor))
+            for said in self.talk
+        )
+
+    async def sessions(self, campaign: CampaignId) -> list[Session]:
+        return list(self.held_sessions)
+
+    # For tests
+
+    def cast(self, campaign: Campaign | None = None) -> Cast:
+        """Of the world as it is."""
+        held = [Entity(each.id, each.type, each.name, each.aliases) for each in self.state.entities.values()]
+        return Cast.of(campaign or a_campaign(), held)
+
+    def learn(self, stated: FactStated, cause: Cause) -> FactId:
+        """Something is said at the table."""
+        self._append(stated, cause)
+        return stated.claim.fact_id
+
+    def _append(self, happening: Happening, cause: Cause) -> WorldEvent:
+        self.log.append(WorldEvent(len(self.log) + 1, cause, happening))
+        return self.log[-1]
+
+
+def a_world() -> WorldTwin:
+    """With the entities of `a_campaign`, and nothing known of them."""
+    world = WorldTwin()
+    for entity in a_campaign().entities:
+        added = EntityAdded(entity.id, entity.type, entity.name, entity.aliases, origin="campaign_file")
+        world._append(added, Cause("campaign_file", 0))
+    return world
+
+
+def _least_certain(facts: list[Fact]) -> list[Fact]:
+    return sorted(facts, key=lambda fact: (fact.provenance.confidence, fact.seq))
