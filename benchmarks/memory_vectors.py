@@ -79,13 +79,17 @@ class Embeddings:
     def invented(self, n: int) -> NDArray[float32]:
         """`n` more vectors of turns: float32, rows of unit length."""
         near = self._centres[self._dice.integers(0, len(self._centres), n)]
-        noise = self._dice.standard_normal((n, DIMENSIONS), float32) * (_MOVED / DIMENSIONS**0.5)
-        return _unit(near + noise)
+        return self._moved(near, self._dice)
 
     def _spelled(self, text: str) -> NDArray[float32]:
         dice = np.random.default_rng(zlib.crc32(text.encode()))
-        centre = self._centres[dice.integers(0, len(self._centres))]
-        return _unit((centre + dice.standard_normal(DIMENSIONS, float32) * (_MOVED / DIMENSIONS**0.5))[None])[0]
+        near = self._centres[dice.integers(0, len(self._centres), 1)]
+        vector: NDArray[float32] = self._moved(near, dice)[0]
+        return vector
+
+    @staticmethod
+    def _moved(rows: NDArray[float32], dice: np.random.Generator) -> NDArray[float32]:
+        return _unit(rows + dice.standard_normal(rows.shape, float32) * float32(_MOVED / DIMENSIONS**0.5))
 
 
 def _unit(rows: NDArray[float32]) -> NDArray[float32]:

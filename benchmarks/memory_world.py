@@ -178,8 +178,14 @@ class InventedCampaign:
     # -- the graph
 
     def happenings(self) -> Iterator[Happening]:
-        """Entities first, then what is said of them, then what relates them, then the summary of each session."""
-        dice = self.dice("graph")
+        """All of them, in the order in which they may happen."""
+        yield from self.entities_told()
+        yield from self.relations_told()
+        yield from self.summaries_told()
+
+    def entities_told(self) -> Iterator[Happening]:
+        """Each entity, three attributes of each, and the secrets of the NPCs."""
+        dice = self.dice("entities")
         for entity in self.entities:
             yield EntityAdded(entity.id, entity.type, entity.name, entity.aliases, self._entity_scope(dice, entity))
         for entity in self.entities:
@@ -190,9 +196,11 @@ class InventedCampaign:
             for _ in range(3):
                 secret = Claim.attribute(npc.entity_id, "secret", self.words.sentence(dice).text)
                 yield FactStated(secret, self._provenance(dice), secret_of([npc.id]))
+
+    def relations_told(self) -> Iterator[Happening]:
+        dice = self.dice("relations told")
         for claim in self.relations():
             yield FactStated(claim, self._provenance(dice), self._scope(dice))
-        yield from self._summaries()
 
     def relations(self) -> Iterator[Claim]:
         """As many as the size says, hubs and all. Each is another claim, and none ends or contradicts another."""
@@ -217,7 +225,7 @@ class InventedCampaign:
                 given += 1
                 yield claim
 
-    def _summaries(self) -> Iterator[Happening]:
+    def summaries_told(self) -> Iterator[Happening]:
         """Of each session, known to those who were there (see `glyphoxa.memory.episodes`)."""
         dice = self.dice("summaries")
         for n in range(self.size.sessions):

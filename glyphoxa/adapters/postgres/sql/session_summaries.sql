@@ -10,11 +10,8 @@ SELECT summary.value #>> '{}'
  WHERE e.campaign_id = $1
    AND e.id = $3
    AND e.type = 'event'
-   AND ($2::text IS NULL OR (
-            (e.scope = 'public' OR (e.scope <> 'hidden' AND $2 = ANY (e.knowers)))
-        AND kind.status = 'accepted'
-        AND (kind.scope = 'public' OR (kind.scope <> 'hidden' AND $2 = ANY (kind.knowers)))
-        AND summary.status = 'accepted'
-        AND (summary.scope = 'public' OR (summary.scope <> 'hidden' AND $2 = ANY (summary.knowers)))))
+   AND glyphoxa_may_know($2, e.scope, e.knowers)
+   AND glyphoxa_may_know($2, kind.status, kind.scope, kind.knowers)
+   AND glyphoxa_may_know($2, summary.status, summary.scope, summary.knowers)
  ORDER BY summary.seq DESC
  LIMIT 1

@@ -1,0 +1,192 @@
+"""Puts the invented campaigns into memory the way the program does, and tells how fast that went.
+
+Talk goes through the transcript log and the world's happenings through `World.commit`. Vectors alone take a way of
+their own: they are copied in, and the index is made behind them, as one restores a backup; one by one, a hundred
+thousand of them would take the embedding model ten minutes and the index two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from time import perf_counter
+from typing import Final
+
+from benchmarks.memory_vectors import Embeddings
+from benchmarks.memory_world import InventedCampaign, Turn
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.memory.world.happenings import Cause, Happening
+
+_HAPPENINGS_AT_ONCE: Final = 500
+_CENTRES: Final = 2_000
+_INDEX_MEMORY: Final = "512MB"
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What went in, and the seconds that the product took for it: without those that inventing it took."""
+
+    turns: int = 0
+    talk_s: float = 0.0
+    happenings: int = 0
+    world_s: float = 0.0
+    relations: int = 0
+    relations_s: float = 0.0
+    chunks: int = 0
+    chunks_s: float = 0.0
+
+    def figures(self) -> dict[str, float]:
+        return {
+            "turns_per_s": round(self.turns / max(self.talk_s, 1e-9)),
+            "happenings_per_s": round(self.happenings / max(self.world_s, 1e-9)),
+            "relations_per_s": round(self.relations / max(self.relations_s, 1e-9)),
+            "chunks_per_s": round(self.chunks / max(self.chunks_s, 1e-9)),
+            "loaded_turns": self.turns,
+            "loaded_happenings": self.happenings,
+            "loaded_chunks": self.chunks,
+            "talk_s": round(self.talk_s, 1),
+            "world_s": round(self.world_s, 1),
+            "chunks_s": round(self.chunks_s, 1),
+        }
+
+
+async def load(
+    store: Store, campaigns: Sequence[InventedCampaign], embeddings: Embeddings, *, tell: Callable[[str], None]
+) -> Loaded:
+    loaded = Loaded()
+    learn(embeddings, campaigns[0])
+    for campaign in campaigns:
+        await _open(store, campaign)
+        await _load_talk(store, campaign, loaded)
+        tell(f"{loaded.turns} turns, {loaded.turns / max(loaded.talk_s, 1e-9):.0f} a second")
+    for campaign in campaigns:
+        await _load_world(store, campaign, loaded)
+        tell(f"{loaded.happenings} happenings, {loaded.happenings / max(loaded.world_s, 1e-9):.0f} a second")
+    await _load_chunks(store, campaigns, embeddings, loaded, tell=tell)
+    began = perf_counter()
+    async with store.database.administer() as connection:
+        # The server does this by itself within minutes; nobody wants to wait for it here.
+        await connection.execute("VACUUM (ANALYZE)")
+    tell(f"statistics and clean pages in {perf_counter() - began:.0f} s")
+    return loaded
+
+
+def learn(embeddings: Embeddings, campaign: InventedCampaign) -> None:
+    """What the vectors of all turns are near to: some turns' real ones."""
+    dice = campaign.dice("centres")
+    embeddings.learn([campaign.words.turn(dice).text for _ in range(_CENTRES)])
+
+
+async def _open(store: Store, campaign: InventedCampaign) -> None:
+    async with store.database.use(campaign.id) as connection:
+        await connection.execute(
+            "INSERT INTO campaigns (id, name, language) VALUES ($1, $2, 'en') ON CONFLICT DO NOTHING",
+            campaign.id,
+            campaign.id,
+        )
+
+
+async def _load_talk(store: Store, campaign: InventedCampaign, loaded: Loaded) -> None:
+    for session in campaign.talk():
+        utterances = [turn.utterance for turn in session]
+        began = perf_counter()
+        await store.log.append(utterances)
+        loaded.talk_s += perf_counter() - began
+        loaded.turns += len(utterances)
+
+
+async def _load_world(store: Store, campaign: InventedCampaign, loaded: Loaded) -> None:
+    cause = Cause("import", at_ms=1_700_000_000_000)
+
+    async def commit(happenings: Iterable[Happening]) -> tuple[int, float]:
+        n, took_s = 0, 0.0
+        for some in _in_batches(happenings, _HAPPENINGS_AT_ONCE):
+            began = perf_counter()
+            await store.world.commit(campaign.id, some, cause)
+            took_s += perf_counter() - began
+            n += len(some)
+        return n, took_s
+
+    entities, entities_s = await commit(campaign.entities_told())
+    relations, relations_s = await commit(campaign.relations_told())
+    summaries, summaries_s = await commit(campaign.summaries_told())
+    loaded.happenings += entities + relations + summaries
+    loaded.world_s += entities_s + relations_s + summaries_s
+    loaded.relations += relations
+    loaded.relations_s += relations_s
+
+
+async def _load_chunks(
+    store: Store,
+    campaigns: Sequence[InventedCampaign],
+    embeddings: Embeddings,
+    loaded: Loaded,
+    *,
+    tell: Callable[[str], None],
+) -> None:
+    async with store.database.administer(deadline_ms=3_600_000) as connection:
+        await connection.execute(f"SET maintenance_work_mem = '{_INDEX_MEMORY}'; SET statement_timeout = 0")
+        index = await connection.fetchval("SELECT pg_get_indexdef('idx_chunks_embedding'::regclass)")
+        began = perf_counter()
+        await connection.execute("DROP INDEX idx_chunks_embedding")
+        loaded.chunks_s += perf_counter() - began
+        for campaign in campaigns:
+            for session in campaign.talk():
+                rows = list(_chunk_rows(session, embeddings, model=store.past_talk.model))
+                began = perf_counter()
+                await connection.copy_records_to_table("chunks", records=rows, columns=_COLUMNS)
+                loaded.chunks_s += perf_counter() - began
+                loaded.chunks += len(rows)
+        tell(f"{loaded.chunks} vectors in {loaded.chunks_s:.0f} s, now their index")
+        began = perf_counter()
+        await connection.execute(index.replace(" ON ONLY ", " ON "))  # with all partitions
+        loaded.chunks_s += perf_counter() - began
+        tell(f"vectors and their index in {loaded.chunks_s:.0f} s")
+
+
+_COLUMNS: Final = (
+    "campaign_id",
+    "id",
+    "utterance_id",
+    "session_id",
+    "content",
+    "content_hash",
+    "embedding",
+    "model",
+    "speaker_id",
+    "entity_id",
+    "entity_ids",
+    "timestamp",
+    "knowers",
+)
+
+
+def _chunk_rows(session: Sequence[Turn], embeddings: Embeddings, *, model: str) -> Iterator[tuple[object, ...]]:
+    vectors = embeddings.invented(len(session))
+    for turn, vector in zip(session, vectors, strict=True):
+        said, about = turn.utterance, turn.entity_ids
+        content = f"{said.speaker_name}: {said.text}"
+        yield (
+            said.campaign_id,
+            said.id,
+            said.id,
+            said.session_id,
+            content,
+            hashlib.sha256(content.encode()).hexdigest(),
+            vector,
+            model,
+            said.speaker_id,
+            about[0] if about else "",
+            list(about),
+            datetime.fromtimestamp(said.at_ms / 1_000, UTC),
+            sorted(said.witnesses),
+        )
+
+
+def _in_batches(items: Iterable[Happening], size: int) -> Iterator[list[Happening]]:
+    left = iter(items)
+    while batch := list(islice(left, size)):
+        yield batch
