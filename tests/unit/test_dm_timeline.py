@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.ports import Said, Session
+from glyphoxa.dm.timeline import Timeline
+from glyphoxa.dm.wording import happening_in_words
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import Claim, Provenance
+from glyphoxa.memory.world.happenings import Cause, EntitiesMerged, FactStated, FactTold
+from tests.support.builders import CAMPAIGN
+from tests.support.world_twin import WorldTwin, a_world
+
+GRIMJAW, ELDRINAX, MIRELLE = (EntityId(f"e-{name}") for name in ("grimjaw", "eldrinax", "mirelle"))
+FIRST, SECOND = SessionId("s1"), SessionId("s2")
+DAY_MS = 86_400_000
+
+
+@dataclass
+class Table:
+    """Two sessions of three utterances each, a day apart."""
+
+    world: WorldTwin = field(default_factory=a_world)
+    now: int = 10 * DAY_MS
+
+    def __post_init__(self) -> None:
+        self.world.held_sessions = [Session(FIRST, DAY_MS, 3), Session(SECOND, 2 * DAY_MS, 3)]
+        self.world.talk = [
+            Said(UtteranceId(f"{session}-{floor}"), session, floor, "Tamsin", "...", DAY_MS)
+            for session in (FIRST, SECOND)
+            for floor in (1, 2, 3)
+        ]
+
+    @property
+    def timeline(self) -> Timeline:
+        self.now += 1
+        return Timeline(CAMPAIGN, self.world, self.world, now_ms=lambda: self.now)
+
+    @property
+    def desk(self) -> FactDesk:
+        self.now += 1
+        return FactDesk(CAMPAIGN, self.world, self.world, self.world.cast(), now_ms=lambda: self.now)
+
+    def hears(self, session: SessionId, floor: int, value: str, *, confidence: float = 0.9) -> FactId:
+        claim = Claim.attribute(ELDRINAX, "note", value)
+        at_ms = (1 if session == FIRST else 2) * DAY_MS + floor
+        provenance = Provenance(confidence, "inferred", session_id=session, floor=floor, at_ms=at_ms)
+        return self.world.learn(FactStated(claim, provenance), Cause("talk", at_ms, session, floor))
+
+
+@pytest.fixture
+def table() -> Table:
+    return Table()
+
+
+async def test_the_last_decision_is_taken_back_and_then_the_one_before(table: Table) -> None:
+    fact, other = table.hears(FIRST, 1, "a", confidence=0.5), table.hears(FIRST, 2, "b", confidence=0.5)
+    await table.desk.confirm([fact])
+    await table.desk.reject([other])
+    table.hears(FIRST, 3, "c")
+    [taken] = await table.timeline.undo()
+    assert other in table.world.state.facts
+    assert table.world.state.facts[fact].status == "accepted"
+    await table.timeline.undo()
+    assert table.world.state.facts[fact].status == "pending"
+    with pytest.raises(NotFound, match="there is no decision to undo"):
+        await table.timeline.undo()
+    assert taken.cause.by == "dm"
+
+
+async def test_a_decision_on_several_facts_is_taken_back_as_a_whole(table: Table) -> None:
+    facts = [table.hears(FIRST, n, str(n), confidence=0.5) for n in (1, 2, 3)]
+    await table.desk.confirm(facts)
+    assert len(await table.timeline.undo()) == 3
+    assert {fact.status for fact in table.world.state.facts.values()} == {"pending"}
+
+
+async def test_a_decision_far_back_is_found(table: Table) -> None:
+    fact = table.hears(FIRST, 1, "a", confidence=0.5)
+    await table.desk.confirm([fact])
+    for n in range(700):
+        table.hears(SECOND, 1, str(n))
+    [taken] = await table.timeline.undo()
+    assert taken.seq == 7
+
+
+async def test_a_given_event_is_undone_and_its_undoing_too(table: Table) -> None:
+    fact = table.hears(FIRST, 1, "a")
+    seq = len(table.world.log)
+    await table.timeline.undo(seq)
+    assert fact not in table.world.state.facts
+    await table.timeline.undo(seq + 1)
+    assert fact in table.world.state.facts
+    with pytest.raises(NotFound, match="there is no event 99 in campaign 'town'"):
+        await table.timeline.undo(99)
+    with pytest.raises(NotFound, match="there is no event 0 "):
+        await table.timeline.undo(0)
+
+
+async def test_a_rollback_is_shown_before_it_is_done(table: Table) -> None:
+    early, late, next_day = table.hears(FIRST, 1, "a"), table.hears(FIRST, 3, "b"), table.hears(SECOND, 1, "c")
+    decided = (await table.desk.add("Eldrinax", "hat", value="pointed")).facts[0].id
+    preview = await table.timeline.preview(FIRST, 2)
+    assert {fact.id for fact in preview.gone} == {late, next_day}
+    assert (preview.n_utterances, len(preview.events), preview.changed, preview.back) == (4, 2, (), ())
+    assert {early, late, next_day, decided} <= table.world.state.facts.keys()
+    await table.timeline.rollback(FIRST, 2)
+    assert table.world.state.facts.keys() == {early, decided}
+    assert await table.timeline.preview(FIRST, 2) == type(preview)(n_utterances=4)
+    assert await table.timeline.rollback(FIRST, 2) is None
+
+
+async def test_a_preview_tells_what_comes_back(table: Table) -> None:
+    def where(floor: int, place: str) -> FactId:
+        claim = Claim.relation(GRIMJAW, "LOCATED_AT", EntityId(place))
+        at = DAY_MS + floor
+        return table.world.learn(
+            FactStated(claim, Provenance(at_ms=at, session_id=FIRST, floor=floor)), Cause("talk", at, FIRST, floor)
+        )
+
+    first, second = where(1, "e-forge"), where(2, "e-square")
+    preview = await table.timeline.preview(FIRST, 1)
+    assert ([f.id for f in preview.back], [f.id for f in preview.gone]) == ([first], [second])
+
+
+async def test_a_rollback_is_a_decision_that_can_be_taken_back(table: Table) -> None:
+    fact = table.hears(SECOND, 1, "c")
+    await table.timeline.rollback(FIRST, 3)
+    assert fact not in table.world.state.facts
+    await table.timeline.undo()
+    assert fact in table.world.state.facts
+
+
+@pytest.mark.parametrize(
+    ("session", "floor", "told"),
+    [
+        ("s11", 1, r"no session 's11' in campaign 'town': did you mean 's1'\?"),
+        ("s1", 4, "session 's1' has the floors 0 to 3, not 4"),
+        ("s1", -1, "session 's1' has the floors 0 to 3, not -1"),
+    ],
+)
+async def test_there_is_no_way_back_to_where_nobody_was(table: Table, session: str, floor: int, told: str) -> None:
+    for act in (table.timeline.preview, table.timeline.rollback):
+        with pytest.raises(InvalidInput, match=told):
+            await act(SessionId(session), floor)
+
+
+async def test_why_a_fact_is_known_is_everything_that_happened_to_it(table: Table) -> None:
+    fact = table.hears(FIRST, 1, "a", confidence=0.5)
+    table.hears(FIRST, 2, "something else")
+    table.hears(SECOND, 1, "a", confidence=0.6)
+    await table.desk.confirm([fact])
+    await table.desk.keep_secret(fact, ["Grimjaw"])
+    await table.timeline.undo()
+    world, cast = table.world, table.world.cast()
+    history = await table.timeline.history_of(world.state.facts[fact])
+    told = [(happening_in_words(event.happening, cast, facts={fact: "it"}), counts) for event, counts in history]
+    assert told == [
+        ("stated: Eldrinax note: a (public)", True),
+        ("stated: Eldrinax note: a (public)", True),
+        ("confirmed: it", True),
+        ("secret: Grimjaw: it", False),
+        ("undid event 10", True),
+    ]
+
+
+async def test_a_fact_of_an_entity_that_was_merged_has_its_whole_history(table: Table) -> None:
+    fact = table.hears(FIRST, 1, "a")
+    await table.world.commit(CAMPAIGN, [EntitiesMerged(MIRELLE, ELDRINAX)], Cause("dm", table.now))
+    await table.world.commit(
+        CAMPAIGN,
+        [FactTold(fact, (), by="dm")],
+        Cause("dm", table.now),  # type: ignore[arg-type]
+    )
+    history = await table.timeline.history_of(table.world.state.facts[fact])
+    kinds = [type(event.happening).__name__ for event, _ in history]
+    assert kinds == ["FactStated", "EntitiesMerged", "FactTold"]
+
+
+async def test_the_latest_events_come_first_with_whether_they_count(table: Table) -> None:
+    table.hears(FIRST, 1, "a")
+    await table.timeline.undo(len(table.world.log))
+    history = await table.timeline.history(limit=2)
+    assert [(event.seq, counts) for event, counts in history] == [(7, True), (6, False)]
+
+
+@pytest.mark.parametrize(
+    ("when", "known"),
+    [
+        ("s1", {"a"}),
+        ("s2", {"a", "b"}),
+        ("1970-01-02", {"a"}),
+        ("1970-01-02T00:00:00.001+00:00", {"a"}),
+        ("1970-01-02 00:00", set()),
+        ("#6", {"a"}),
+        ("#5", set()),
+    ],
+)
+async def test_what_was_known_at_a_time(table: Table, when: str, known: set[str]) -> None:
+    table.hears(FIRST, 1, "a")
+    table.hears(SECOND, 1, "b")
+    state = await table.timeline.as_of(when)
+    assert {fact.claim.content for fact in state.facts.values()} == known
+
+
+async def test_a_time_that_is_none_is_named(table: Table) -> None:
+    with pytest.raises(NotFound, match="'s3' is no session of campaign 'town' and no time such as 2026-11-22"):
+        await table.timeline.as_of("s3")
+
+
+async def test_a_fork_has_the_same_past(table: Table) -> None:
+    table.hears(FIRST, 1, "a")
+    await table.timeline.fork(CampaignId("other"), name="Otherwise")
+    assert table.world.forks[CampaignId("other")] == table.world.log
