@@ -15,7 +15,7 @@ from rich.text import Text
 from demo.played import SessionPlayed
 from demo.report import Figures, since_speech_end
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.events import Degraded, NpcSpeaks, SceneChanged, TableEvent, TurnFinished
+from glyphoxa.domain.events import Degraded, MemoryChanged, NpcSpeaks, SceneChanged, TableEvent, TurnFinished
 from glyphoxa.domain.turn import Outcome, TurnRecord
 
 BAR_COLUMNS = 34
@@ -85,6 +85,8 @@ class Programme:
             case TurnFinished(turn):
                 self._n_turns += 1
                 self._print(turn_view(self._n_turns, turn, self._npc_name(turn)))
+            case MemoryChanged(health):
+                self._print(Text(f"  ! memory is {health.state}{f': {health.why}' if health.why else ''}", "yellow"))
             case Degraded(what=what):
                 self._print(Text(f"  ! {what}", "yellow"))
             case _:

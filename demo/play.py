@@ -19,7 +19,15 @@ from demo.script import Evening, Line, SessionScript
 from glyphoxa.adapters.audio.wav import read_recording, resample, samples_of, write_wav
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import NotFound, did_you_mean
-from glyphoxa.domain.events import Degraded, NpcSilent, NpcSpeaks, TableEvent, TurnFinished, UtteranceKept
+from glyphoxa.domain.events import (
+    Degraded,
+    MemoryChanged,
+    NpcSilent,
+    NpcSpeaks,
+    TableEvent,
+    TurnFinished,
+    UtteranceKept,
+)
 from glyphoxa.domain.ids import NpcId, SceneId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
@@ -113,6 +121,8 @@ class Witness:
                 self.speaking_since_ms.pop(npc, None)
             case Degraded(what=what):
                 self.notes.append(what)
+            case MemoryChanged(health):
+                self.notes.append(f"memory is {health.state}{f': {health.why}' if health.why else ''}")
             case _:
                 pass
         self._changed.set()

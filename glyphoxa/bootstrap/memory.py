@@ -1,9 +1,9 @@
-"""Opens long-term memory for a table, and what depends on it being there."""
+"""Long-term memory for a table: opened if it is there, made good when it comes later, and never waited for."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -15,23 +15,96 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.ports import TranscriptLog
+
+OPEN_MS = 30_000
+"""What a database may take until a table opens without it. Its opening goes on, and memory joins later."""
+PING_MS = 1_000
+
+
+class TableMemory:
+    """The store of one table, with its campaign in it as soon as that is possible."""
+
+    def __init__(self, store: Store, campaign: Campaign) -> None:
+        self.store = store
+        self._campaign = campaign
+        self._storing = asyncio.Lock()
+        self._is_stored = False
+
+    async def ping(self) -> None:
+        """Ask the database for a sign of life.
+
+        Raises:
+            Unavailable: There is none.
+        """
+        await self.store.database.ping(deadline_ms=PING_MS)
+
+    async def store_campaign(self, *, deadline_ms: int = OPEN_MS) -> None:
+        """Make the stored campaign that of the file, unless that was done since this table was opened.
+
+        Raises:
+            Unavailable: The database cannot be used now, whosever fault that is.
+            InvalidInput: It is there, and does not take the campaign.
+        """
+        async with self._storing:
+            if self._is_stored:
+                return
+            try:
+                await self.store.database.open(deadline_ms=deadline_ms)
+            except GlyphoxaError as error:
+                raise Unavailable(str(error)) from None
+            await self.store.graph.load(self._campaign)
+            self._is_stored = True
+
+    async def said_before(self, session: SessionId) -> list[Utterance]:
+        """What the log has of a session from before a restart; nothing when that cannot be read now."""
+        try:
+            return await self.store.log.recent(self._campaign.id, session, since_ms=0)
+        except GlyphoxaError:
+            return []
+
+
+class TableLog:
+    """The transcript log of a table. It takes no talk before the campaign is stored, whose language decides by which
+    words the talk is found later.
+    """
+
+    def __init__(self, memory: TableMemory) -> None:
+        self._memory = memory
+        self._log: TranscriptLog = memory.store.log
+
+    async def append(self, utterances: Sequence[Utterance]) -> None:
+        try:
+            await self._memory.store_campaign()
+        except InvalidInput as error:
+            logger.debug("talk is kept without its campaign: {}", error)  # the table is degraded, and says why
+        await self._log.append(utterances)
+
+    async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
+        return await self._log.revise(utterance, was=was)
+
+    async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
+        await self._log.record_turn(campaign, turn)
+
+    async def recent(
+        self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
+    ) -> list[Utterance]:
+        return await self._log.recent(campaign, session, since_ms=since_ms, limit=limit)
+
+    async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
+        return await self._log.count(campaign, session)
 
 
 async def open_memory(
-    settings: Settings,
-    campaign: Campaign,
-    local: LocalModels,
-    stack: AsyncExitStack,
-    *,
-    tell: Callable[[str], None],
-) -> Store | None:
-    """None when the settings want none. A database that is away is no reason not to play."""
+    settings: Settings, campaign: Campaign, local: LocalModels, stack: AsyncExitStack
+) -> TableMemory | None:
+    """None when the settings want none. Nothing is connected yet."""
     if not settings.has_memory:
         return None
-    tell("opening memory")
     store = await stack.enter_async_context(
         open_store(
             settings.memory.postgres_dsn,
@@ -40,21 +113,7 @@ async def open_memory(
             embed=_embedder(local),
         )
     )
-    try:
-        await store.database.open()
-        await store.graph.load(campaign)
-    except GlyphoxaError as error:
-        # The evening goes on without long-term memory; what is said waits in the spool.
-        logger.error("long-term memory cannot be used now: {}", error)
-    return store
-
-
-async def said_before(store: Store, campaign: CampaignId, session: SessionId) -> list[Utterance]:
-    """What was said in a session before a restart; nothing when that cannot be read now."""
-    try:
-        return await store.log.recent(campaign, session, since_ms=0)
-    except GlyphoxaError:
-        return []
+    return TableMemory(store, campaign)
 
 
 async def embed_what_is_new(store: Store | None, campaign: CampaignId) -> None:

@@ -85,6 +85,7 @@ class TableNames:
         self.hints = Hints(campaign, self._book.current, now_ms=now_ms)
         self.subscribe(self._names_are)
         self.subscribe(self.hints.names_are)
+        self._is_open = False
         self._learned: PostgresLearnedNames | None = None
         if store is not None:
             self._learned = PostgresLearnedNames(store.database)
@@ -176,9 +177,20 @@ class TableNames:
             return
         try:
             await self._followed.take(NamesChanged(None))
-            self.hints.garbled_before(await self._learned.standings(self._campaign.id))
+            await self.catch_up()
         except GlyphoxaError as error:
             logger.warning("the names are those of the campaign file for now: {}", error)
+
+    async def catch_up(self) -> None:
+        """Take what was misheard in earlier sessions, if that could not be read when the table was opened. Names that
+        change are followed anyway.
+
+        Raises:
+            Unavailable: The database is away.
+        """
+        if self._learned is not None and not self._is_open:
+            self.hints.garbled_before(await self._learned.standings(self._campaign.id))
+            self._is_open = True
 
     def start(self, supervisor: Supervisor) -> None:
         """Follow the graph and learn from talk. Needs the database until the supervisor has ended."""

@@ -15,12 +15,11 @@ from pathlib import Path
 from loguru import logger
 
 from glyphoxa.actors.supervisor import Supervisor
-from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap import correction, engines, local_models
 from glyphoxa.bootstrap.correction import SecondLook
 from glyphoxa.bootstrap.engines import EarOrder, Host, MouthOrder
 from glyphoxa.bootstrap.local_models import LocalModels
-from glyphoxa.bootstrap.memory import embed_what_is_new, open_memory, said_before
+from glyphoxa.bootstrap.memory import TableLog, TableMemory, embed_what_is_new, open_memory
 from glyphoxa.bootstrap.names import TableNames
 from glyphoxa.bootstrap.seats import LiveSeat
 from glyphoxa.config.campaign_file import read_campaign
@@ -29,12 +28,14 @@ from glyphoxa.context.assembly import Budgets, HotContextAssembly
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
-from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import Degraded, SceneChanged, TableEvent
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, SceneChanged, TableEvent
 from glyphoxa.domain.heard import Draft, EarEvent, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, UtteranceId
+from glyphoxa.memory.guard import MemoryGuard
 from glyphoxa.memory.recorder import Recorder
 from glyphoxa.memory.spool import Spool
+from glyphoxa.memory.watch import MemoryWatch
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, Mouth, MouthEvent
 from glyphoxa.npc.room import End, Leave, Move, Room
@@ -80,9 +81,9 @@ async def open_table(
     async with AsyncExitStack() as stack:
         slots = correction.local_slots(settings, campaign)
         local = await local_models.load(settings, stack, slots=slots, tell=tell)
-        store = await open_memory(settings, campaign, local, stack, tell=tell)
-        table = LiveTable(settings, campaign, SessionId(name), local=local, store=store)
-        await table.open(stack)
+        memory = await open_memory(settings, campaign, local, stack)
+        table = LiveTable(settings, campaign, SessionId(name), local=local, memory=memory)
+        await table.open(stack, tell=tell)
         _spare_what_stays(stack)
         table.adopt(stack.pop_all())
     tell("the table is ready")
@@ -102,13 +103,20 @@ class LiveTable:
     """See `glyphoxa.npc.table.Table`. Made by `open_table`."""
 
     def __init__(
-        self, settings: Settings, campaign: Campaign, session: SessionId, *, local: LocalModels, store: Store | None
+        self,
+        settings: Settings,
+        campaign: Campaign,
+        session: SessionId,
+        *,
+        local: LocalModels,
+        memory: TableMemory | None,
     ) -> None:
         self.campaign = campaign
         self.session = session
         self._settings = settings
         self._local = local
-        self._store = store
+        self._memory = memory
+        store = self._store = memory.store if memory is not None else None
         self._scene = campaign.scenes[0]
         self._listeners: list[Callable[[TableEvent], None]] = []
         self._sinks: list[AudioSink] = []
@@ -120,10 +128,14 @@ class LiveTable:
         self._embed = partial(embed_what_is_new, store, campaign.id)
         self._recorder = Recorder(
             Spool(settings.data_directory / "spool", alarm=self._alarm),
-            store.log if store is not None else None,
-            listener=self._alarm,
+            TableLog(memory) if memory is not None else None,
+            listener=self._on_recorder,
             after_append=self._embed,
         )
+        self._watch = MemoryWatch(
+            ping=self._ping, make_good=self._make_good, changed=self._memory_changed, now_ms=now_ms
+        )
+        self._guard = MemoryGuard(store.graph, store.past_talk, self._watch) if store is not None else None
         self._names = TableNames(
             campaign,
             settings.correction,
@@ -135,11 +147,10 @@ class LiveTable:
         self._second_look: SecondLook | None = None
         self._host: Host = engines.find_host()()
         self._supervisor = Supervisor(on_fall=self._on_fall, on_given_up=self._on_given_up)
-        graph, past_talk = (store.graph, store.past_talk) if store is not None else (None, None)
         self._prefetch = Prefetch(
             campaign.id,
-            graph=graph,
-            talk=past_talk,
+            graph=self._guard,
+            talk=self._guard,
             spotter=self._names,
             present=lambda: {npc: campaign.npc(npc).name for npc in self._scene.npcs},
             known_utterances=self._known_utterances,
@@ -147,8 +158,8 @@ class LiveTable:
         self._names.subscribe(lambda _: self._prefetch.graph_changed())
         self._context = HotContextAssembly(
             campaign,
-            graph=graph,
-            talk=past_talk,
+            graph=self._guard,
+            talk=self._guard,
             prefetch=self._prefetch,
             known_utterances=self._known_utterances,
             budgets=Budgets(
@@ -190,6 +201,15 @@ class LiveTable:
     @property
     def scene(self) -> Scene:
         return self._scene
+
+    @property
+    def health(self) -> MemoryHealth:
+        if self._memory is None:
+            return MemoryHealth("off")
+        waiting = self._recorder.n_waiting
+        if self._watch.since_ms is None:
+            return MemoryHealth("ok", waiting=waiting)
+        return MemoryHealth("degraded", self._watch.since_ms, self._watch.why, waiting)
 
     def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
         self._listeners.append(listener)
@@ -255,9 +275,12 @@ class LiveTable:
     async def kept(self) -> int:
         await self._scribe.wait_until_written()
         await self._recorder.flush(SPOOL_FLUSH_MS)
-        if self._store is None:
-            return len(self._recorder.recent(self.session, limit=sys.maxsize))
-        return await self._store.log.count(self.campaign.id, self.session)
+        if self._store is not None:
+            try:
+                return await self._store.log.count(self.campaign.id, self.session)
+            except Unavailable as error:
+                logger.warning("what the log holds cannot be counted now: {}", error)
+        return len(self._recorder.recent(self.session, limit=sys.maxsize))
 
     async def close(self) -> None:
         if self._is_closing:
@@ -275,7 +298,7 @@ class LiveTable:
 
     # -- opening and closing
 
-    async def open(self, stack: AsyncExitStack) -> None:
+    async def open(self, stack: AsyncExitStack, *, tell: Callable[[str], None]) -> None:
         """Start the actors and open every engine. Closed in reverse order."""
         stack.push_async_callback(self._recorder.close)
         stack.push_async_callback(self._host.close)
@@ -283,6 +306,7 @@ class LiveTable:
         await self._open_second_look(stack)
         await stack.enter_async_context(self._supervisor)
         stack.push_async_callback(self._write_down)
+        await self._open_memory(tell)
         await self._names.open()
         await self._remember()
         await self._context.enter(self._scene)
@@ -294,6 +318,8 @@ class LiveTable:
         for npc in self._npcs.values():
             self._supervisor.start(npc.npc.id, npc.run)
         self._names.start(self._supervisor)
+        if self._memory is not None:
+            self._supervisor.start("memory", self._watch.run)
         if self._second_look is not None:
             self._supervisor.start("second look", self._second_look.run)
         await self.move(self._scene.id)
@@ -333,11 +359,23 @@ class LiveTable:
         if self._second_look is not None:
             self._listeners.append(self._second_look.on)
 
-    async def _remember(self) -> None:
-        """After a restart within a session the NPCs go on where they were."""
-        if self._store is None:
+    async def _open_memory(self, tell: Callable[[str], None]) -> None:
+        """A database that is away is no reason not to play."""
+        if self._memory is None:
             return
-        said = await said_before(self._store, self.campaign.id, self.session)
+        tell("opening memory")
+        try:
+            await self._memory.store_campaign()
+        except GlyphoxaError as error:
+            self._watch.lost(str(error))
+
+    async def _remember(self) -> None:
+        """After a restart within a session the NPCs go on where they were: as far as the log has it, and with what is
+        still on its way there.
+        """
+        logged = await self._memory.said_before(self.session) if self._memory is not None else []
+        by_id = {utterance.id: utterance for utterance in (*await self._recorder.unsent(self.session), *logged)}
+        said = sorted(by_id.values(), key=lambda utterance: utterance.at_ms)
         for utterance in said:
             for npc in utterance.witnesses & self._npcs.keys():
                 conversation = self._npcs[npc].conversation
@@ -348,8 +386,8 @@ class LiveTable:
 
     async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
         tools = None
-        if self._store is not None:
-            memory = MemoryOf(self.campaign.id, npc.id, self._store.graph, self._store.past_talk)
+        if self._guard is not None:
+            memory = MemoryOf(self.campaign.id, npc.id, self._guard, self._guard)
             tools = MemoryTools(memory, tier=npc.budget_tier)
         order = MouthOrder(
             npc=npc,
@@ -405,6 +443,34 @@ class LiveTable:
                 listener(event)
             except Exception as error:  # whoever watches must not stop the table
                 logger.opt(exception=error).error("a listener of the table fell")
+
+    async def _ping(self) -> None:
+        if self._memory is not None:
+            await self._memory.ping()
+
+    async def _make_good(self) -> None:
+        """The database answers: give it what it has missed."""
+        if self._memory is None:
+            return
+        await self._memory.store_campaign()
+        await self._names.catch_up()
+        if self._recorder.is_degraded and not await self._recorder.flush(SPOOL_FLUSH_MS):
+            raise Unavailable("the database answers and takes nothing, or not in time; what was said waits on disk")
+
+    def _on_recorder(self, what: str) -> None:
+        logger.debug("{}", what)  # the table is told once, whoever noticed
+        self._watch.suspect()
+        self._watch.hope()
+
+    def _memory_changed(self) -> None:
+        health = self.health
+        if health.state == "ok":
+            logger.info("long-term memory is there again; what was said meanwhile is in it")
+        else:
+            logger.warning(
+                "long-term memory is away; the table plays on, and what is said is kept on disk: {}", health.why
+            )
+        self._tell(MemoryChanged(health, now_ms()))
 
     def _alarm(self, what: str) -> None:
         logger.warning("{}", what)

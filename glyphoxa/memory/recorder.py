@@ -128,7 +128,7 @@ class Recorder:
         return found[-limit:] if limit > 0 else []
 
     async def unsent(self, session: SessionId) -> list[Utterance]:
-        """What is on disk of a session and not in the log, as far as anybody knows, in the order in which it was kept."""
+        """What is on disk of a session and, as far as is known, not in the log; in the order in which it was kept."""
         waiting = await self._in_thread(self._spool.pending)
         return [item.utterance for item in waiting if item.utterance.session_id == session]
 

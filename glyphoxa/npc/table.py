@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from glyphoxa.domain.campaign import Campaign, Player, Scene
-from glyphoxa.domain.events import TableEvent
+from glyphoxa.domain.events import MemoryHealth, TableEvent
 from glyphoxa.domain.heard import EarEvent
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId
 
@@ -57,6 +57,11 @@ class Table(Protocol):
     @property
     def scene(self) -> Scene: ...
 
+    @property
+    def health(self) -> MemoryHealth:
+        """How long-term memory is now."""
+        ...
+
     def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
         """Be told of everything that happens, in order. Returns what ends the subscription."""
         ...
@@ -92,7 +97,7 @@ class Table(Protocol):
     async def kept(self) -> int:
         """How many utterances of this session stand in the log (memory level 1), after what waits has been sent.
 
-        Without long-term memory: how many are on disk.
+        Without long-term memory, and while it is away: how many of the last ones are on disk.
         """
         ...
 

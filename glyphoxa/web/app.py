@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import PlayerId, SceneId
 from glyphoxa.npc.table import Table
-from glyphoxa.web.events import Json, scene_json
+from glyphoxa.web.events import Json, memory_json, scene_json
 from glyphoxa.web.guard import Guard
 from glyphoxa.web.hub import Hub, Outbox
 from glyphoxa.web.peer import ConnectPeer, Offer
@@ -71,7 +71,7 @@ def create_app(table: Table, *, connect: ConnectPeer, allowed_hosts: Collection[
     app.add_exception_handler(InvalidInput, _on_invalid_input)
     app.add_exception_handler(Unavailable, _on_unavailable)
     app.add_api_route("/", _page, methods=["GET"])
-    app.add_api_route("/healthz", _health, methods=["GET"])
+    app.add_api_route("/healthz", web.health, methods=["GET"])
     app.add_api_route("/readyz", web.ready, methods=["GET"])
     app.add_api_route("/api/table", web.describe, methods=["GET"])
     app.add_api_route("/api/offer", web.offer, methods=["POST"])
@@ -104,6 +104,10 @@ class _Web:
             return _error("not_ready", "the table is not open", status=503)
         return JSONResponse({"ready": True, "session": self._table.session})
 
+    async def health(self) -> Json:
+        """The process lives. It does so without its memory too, so that nobody restarts it for that."""
+        return {"ok": True, "memory": memory_json(self._table.health)}
+
     async def describe(self) -> Json:
         return self._description()
 
@@ -116,6 +120,7 @@ class _Web:
             "scenes": [scene_json(scene, campaign) for scene in campaign.scenes],
             "players": self._players(),
             "npcs": [{"id": npc.id, "name": npc.name} for npc in campaign.npcs],
+            "memory": memory_json(self._table.health),
             "max_text_length": MAX_TEXT_LENGTH,
         }
 
@@ -219,10 +224,6 @@ async def _write(socket: WebSocket, outbox: Outbox) -> None:
 
 async def _page() -> FileResponse:
     return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
-
-
-async def _health() -> Json:
-    return {"ok": True}
 
 
 async def _on_invalid_input(_: Request, error: Exception) -> JSONResponse:

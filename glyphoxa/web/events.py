@@ -13,6 +13,8 @@ from typing import Any, assert_never
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.events import (
     Degraded,
+    MemoryChanged,
+    MemoryHealth,
     NpcSilent,
     NpcSpeaks,
     SceneChanged,
@@ -58,6 +60,10 @@ def scene_json(scene: Scene, campaign: Campaign) -> Json:
     }
 
 
+def memory_json(health: MemoryHealth) -> Json:
+    return {"state": health.state, "since_ms": health.since_ms, "why": health.why, "waiting": health.waiting}
+
+
 def event_json(event: TableEvent, campaign: Campaign) -> Json:
     match event:
         case SpeechStarted(player, at_ms):
@@ -93,6 +99,8 @@ def event_json(event: TableEvent, campaign: Campaign) -> Json:
             return _turn_json(turn_record, campaign)
         case SceneChanged(scene, at_ms):
             return {"type": "scene", "scene": scene_json(scene, campaign), "at_ms": at_ms}
+        case MemoryChanged(health, at_ms):
+            return {"type": "memory", **memory_json(health), "at_ms": at_ms}
         case Degraded(what, at_ms):
             return {"type": "degraded", "what": what, "at_ms": at_ms}
         case _:

@@ -22,7 +22,15 @@ from demo.script import read_evening
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import NpcSilent, NpcSpeaks, SceneChanged, TableEvent, TurnFinished, UtteranceKept
+from glyphoxa.domain.events import (
+    MemoryHealth,
+    NpcSilent,
+    NpcSpeaks,
+    SceneChanged,
+    TableEvent,
+    TurnFinished,
+    UtteranceKept,
+)
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
@@ -81,6 +89,7 @@ class TwinTable:
     seats: dict[PlayerId, TwinSeat] = field(default_factory=dict)
     past: list[dict[str, object]] = field(default_factory=list)
     closed: bool = False
+    health: MemoryHealth = field(default_factory=lambda: MemoryHealth("ok"))
     _listeners: list[Callable[[TableEvent], None]] = field(default_factory=list)
     _sinks: list[AudioSink] = field(default_factory=list)
     _questions: asyncio.Queue[tuple[Utterance, int]] = field(default_factory=asyncio.Queue)

@@ -18,7 +18,15 @@ import numpy as np
 
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import NpcSilent, NpcSpeaks, SceneChanged, TableEvent, TurnFinished, UtteranceKept
+from glyphoxa.domain.events import (
+    MemoryHealth,
+    NpcSilent,
+    NpcSpeaks,
+    SceneChanged,
+    TableEvent,
+    TurnFinished,
+    UtteranceKept,
+)
 from glyphoxa.domain.heard import Draft, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import (
     CampaignId,
@@ -116,6 +124,7 @@ class TwinTable:
     reply_hz: int = TONE_HZ
     said: list[tuple[PlayerId, str]] = field(default_factory=list)
     is_closed: bool = False
+    health: MemoryHealth = field(default_factory=lambda: MemoryHealth("ok"))
     listeners: list[Callable[[TableEvent], None]] = field(default_factory=list)
     sinks: list[AudioSink] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)

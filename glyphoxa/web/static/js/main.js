@@ -69,6 +69,7 @@ const on = {
     $("table").hidden = $("side-toggle").hidden = $("voice-state").hidden = false;
     $("say-text").maxLength = table.max_text_length;
     people.show(table, player.id);
+    memory(table.memory);
     captions.begin({ me: player.id, players: table.players, npcs: table.npcs });
     turns.clear();
     history.forEach(handle);
@@ -101,6 +102,7 @@ const on = {
   },
   turn: (event) => turns.add(event),
   scene: ({ scene }) => people.scene(scene),
+  memory: (health) => memory(health),
   degraded: ({ what }) => notice(`degraded:${what}`, what),
   error: ({ message }) => notice("error", message),
 };
@@ -202,6 +204,13 @@ function usable(isUsable) {
 function chip(id, state, text) {
   $(id).dataset.state = state;
   $(id).textContent = text;
+}
+
+// Long-term memory: while it is away the table plays on, and what is said waits on disk.
+function memory({ state, since_ms, why }) {
+  if (state !== "degraded") return notice("memory", "");
+  const since = new Date(since_ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  notice("memory", `The NPCs have had no long-term memory since ${since}. The table plays on, and everything said is kept. (${why})`);
 }
 
 // One notice per topic; an empty text takes it away.
