@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import asyncpg
 import pgvector.asyncpg
 from loguru import logger
+from pydantic_core import from_json
 
 from glyphoxa.adapters.postgres.migrate import migrate
 from glyphoxa.domain.errors import InvalidInput, Unavailable
@@ -267,7 +268,7 @@ async def _init(connection: OwnConnection) -> None:
 
 async def _prepare(connection: OwnConnection) -> None:
     await pgvector.asyncpg.register_vector(connection)
-    await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+    await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=from_json, schema="pg_catalog")
 
 
 async def _no_reset(_connection: OwnConnection) -> None:
