@@ -81,8 +81,20 @@ CREATE INDEX idx_session_entries_session_id ON session_entries (campaign_id, ses
 CREATE UNIQUE INDEX idx_session_entries_floor ON session_entries (campaign_id, session_id, floor);
 CREATE INDEX idx_session_entries_timestamp ON session_entries (campaign_id, timestamp);
 CREATE INDEX idx_session_entries_session_timestamp ON session_entries (campaign_id, session_id, timestamp);
+CREATE INDEX idx_session_entries_speaker ON session_entries (campaign_id, speaker_id, timestamp);
 CREATE INDEX idx_session_entries_fts ON session_entries USING gin (fts);
 CREATE INDEX idx_session_entries_names ON session_entries USING gin (names);
 
 ALTER TABLE corrections ADD FOREIGN KEY (campaign_id, utterance_id)
     REFERENCES session_entries (campaign_id, utterance_id);
+
+-- An utterance with the corrections that led to its words, as the program reads it.
+CREATE VIEW utterances WITH (security_invoker = true) AS
+    SELECT e.campaign_id, e.id, e.session_id, e.floor, e.utterance_id, e.speaker_id, e.speaker_name, e.text, e.raw_text,
+           e.npc_id, e.timestamp, e.duration_ns, e.witnesses, e.struck, e.fts, e.names,
+           (SELECT jsonb_agg(jsonb_build_object('start', c.start_char, 'end', c.end_char, 'before', c.before,
+                                                'after', c.after, 'score', c.score, 'stage', c.stage,
+                                                'reason', c.reason) ORDER BY c.start_char, c.ordinal)
+              FROM corrections c
+             WHERE c.campaign_id = e.campaign_id AND c.utterance_id = e.utterance_id) AS corrections
+      FROM session_entries e;

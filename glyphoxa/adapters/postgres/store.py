@@ -11,15 +11,17 @@ from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.adapters.postgres.graph import PostgresGraph
 from glyphoxa.adapters.postgres.past_talk import Embed, PostgresPastTalk, RecallSettings
+from glyphoxa.adapters.postgres.talk_search import PostgresTalkSearch
 from glyphoxa.adapters.postgres.transcript_log import PostgresTranscriptLog
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The three forms in which memory is asked."""
+    """The forms in which memory is asked."""
 
     database: Database
     log: PostgresTranscriptLog
+    talk_search: PostgresTalkSearch
     past_talk: PostgresPastTalk
     graph: PostgresGraph
 
@@ -55,6 +57,7 @@ async def open_store(
         yield Store(
             database,
             PostgresTranscriptLog(database),
+            PostgresTalkSearch(database),
             PostgresPastTalk(database, embed=embed, settings=recall),
             PostgresGraph(database),
         )

@@ -44,8 +44,8 @@ class PostgresTranscriptLog:
     async def append(self, utterances: Sequence[Utterance]) -> None:
         by_campaign: dict[CampaignId, dict[str, Utterance]] = {}
         for said in utterances:
-            campaign = CampaignId(_storable(said.campaign_id))
-            by_campaign.setdefault(campaign, {}).setdefault(_storable(said.id), said)
+            campaign = CampaignId(storable(said.campaign_id))
+            by_campaign.setdefault(campaign, {}).setdefault(storable(said.id), said)
         # In one order, so that two writers never wait for each other crosswise.
         for campaign, by_id in sorted(by_campaign.items()):
             await self._append(campaign, by_id)
@@ -53,7 +53,7 @@ class PostgresTranscriptLog:
     async def _append(self, campaign: CampaignId, by_id: Mapping[str, Utterance]) -> None:
         began: dict[str, datetime] = {}
         for said in by_id.values():
-            session, at = _storable(said.session_id), _timestamp(said.at_ms)
+            session, at = storable(said.session_id), timestamp(said.at_ms)
             began[session] = min(at, began.get(session, at))
         sessions = [{"id": session, "started_at": at.isoformat()} for session, at in began.items()]
         rows = [_row(place, said) for place, said in enumerate(by_id.values())]
@@ -74,9 +74,9 @@ class PostgresTranscriptLog:
                     raise Unavailable(f"the database is busy with the same utterances: {error}") from None
 
     async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
-        campaign, utterance_id = CampaignId(_storable(utterance.campaign_id)), _storable(utterance.id)
+        campaign, utterance_id = CampaignId(storable(utterance.campaign_id)), storable(utterance.id)
         later = _correction_rows(utterance.id, [c for c in utterance.corrections if c not in was.corrections])
-        text, was_text = _storable(utterance.text), _storable(was.text)
+        text, was_text = storable(utterance.text), storable(was.text)
         if text == was_text:
             return False
         async with self._storing(campaign) as connection:
@@ -89,30 +89,30 @@ class PostgresTranscriptLog:
         return True
 
     async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
-        campaign = CampaignId(_storable(campaign))
+        campaign = CampaignId(storable(campaign))
         async with self._storing(campaign) as connection:
             await connection.execute(
                 self._sql["record_turn"],
                 campaign,
-                _storable(turn.id),
-                _storable(turn.session_id),
-                _storable(turn.speaker_id),
-                _storable(turn.speaker_name),
-                _storable(turn.raw_text),
-                _storable(turn.text),
-                _storable(turn.npc_id or ""),
-                _storable(turn.address_reason),
+                storable(turn.id),
+                storable(turn.session_id),
+                storable(turn.speaker_id),
+                storable(turn.speaker_name),
+                storable(turn.raw_text),
+                storable(turn.text),
+                storable(turn.npc_id or ""),
+                storable(turn.address_reason),
                 turn.outcome.value,
-                _storable(turn.reply),
-                _storable(turn.reply_heard),
+                storable(turn.reply),
+                storable(turn.reply_heard),
                 [
-                    {key: _storable(v) if isinstance(v, str) else v for key, v in asdict(r).items()}
+                    {key: storable(v) if isinstance(v, str) else v for key, v in asdict(r).items()}
                     for r in turn.recalled
                 ],
                 {stage.value: at_ms for stage, at_ms in turn.stages.items()},
-                [_storable(part) for part in turn.omitted],
-                _storable(turn.prompt_text),
-                _storable(turn.error),
+                [storable(part) for part in turn.omitted],
+                storable(turn.prompt_text),
+                storable(turn.error),
             )
 
     @asynccontextmanager
@@ -133,7 +133,7 @@ class PostgresTranscriptLog:
         self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
     ) -> list[Utterance]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["recent"], campaign, session, _timestamp(since_ms), limit)
+            rows = await connection.fetch(self._sql["recent"], campaign, session, timestamp(since_ms), limit)
         return [utterance(row) for row in rows]
 
     async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
@@ -143,12 +143,19 @@ class PostgresTranscriptLog:
             return int(await connection.fetchval(self._sql["count_of_session"], campaign, session))
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """PostgreSQL stores neither NUL characters nor halves of surrogate pairs."""
     return text.replace("\0", "�").encode("utf-8", "replace").decode("utf-8")
 
 
-def _timestamp(at_ms: int) -> datetime:
+def timestamp(at_ms: int) -> datetime:
+    """
+    Args:
+        at_ms: Milliseconds since the Unix epoch.
+
+    Raises:
+        Unstorable: That is thousands of years away.
+    """
     try:
         return _EPOCH + timedelta(milliseconds=at_ms)
     except OverflowError:
@@ -163,38 +170,38 @@ def at_ms(timestamp: datetime) -> int:
 def _row(place: int, said: Utterance) -> dict[str, object]:
     return {
         "place": place,
-        "session_id": _storable(said.session_id),
-        "utterance_id": _storable(said.id),
-        "speaker_id": _storable(said.speaker_id),
-        "speaker_name": _storable(said.speaker_name),
-        "text": _storable(said.text),
-        "raw_text": _storable(said.raw_text),
-        "npc_id": _storable(said.npc_id or ""),
-        "at": _timestamp(said.at_ms).isoformat(),
+        "session_id": storable(said.session_id),
+        "utterance_id": storable(said.id),
+        "speaker_id": storable(said.speaker_id),
+        "speaker_name": storable(said.speaker_name),
+        "text": storable(said.text),
+        "raw_text": storable(said.raw_text),
+        "npc_id": storable(said.npc_id or ""),
+        "at": timestamp(said.at_ms).isoformat(),
         "duration_ns": said.duration_ms * _NS_PER_MS,
-        "witnesses": sorted(_storable(npc) for npc in said.witnesses),
+        "witnesses": sorted(storable(npc) for npc in said.witnesses),
     }
 
 
 def _correction_rows(utterance: UtteranceId, corrections: Sequence[Correction]) -> list[dict[str, object]]:
     return [
         {
-            "utterance_id": _storable(utterance),
+            "utterance_id": storable(utterance),
             "ordinal": ordinal,
             "start_char": c.start,
             "end_char": c.end,
-            "before": _storable(c.before),
-            "after": _storable(c.after),
+            "before": storable(c.before),
+            "after": storable(c.after),
             "score": c.score,
             "stage": c.stage,
-            "reason": _storable(c.reason),
+            "reason": storable(c.reason),
         }
         for ordinal, c in enumerate(corrections)
     ]
 
 
 def utterance(row: asyncpg.Record) -> Utterance:
-    """Of a row with the columns of `recent`."""
+    """Of a row of the view `utterances`."""
     return Utterance(
         id=UtteranceId(row["utterance_id"]),
         campaign_id=CampaignId(row["campaign_id"]),

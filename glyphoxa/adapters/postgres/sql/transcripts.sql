@@ -70,19 +70,12 @@ INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_te
     ON CONFLICT (campaign_id, id) DO NOTHING;
 
 -- recent --
--- A session's last utterances, oldest first, with their corrections; not what was rolled back. Served by
+-- A session's last utterances, oldest first; not what was rolled back. Served by
 -- idx_session_entries_session_timestamp.
 SELECT * FROM (
-    SELECT e.campaign_id, e.session_id, e.utterance_id, e.speaker_id, e.speaker_name, e.text, e.raw_text, e.npc_id,
-           e.timestamp, e.duration_ns, e.witnesses, e.floor,
-           (SELECT jsonb_agg(jsonb_build_object('start', c.start_char, 'end', c.end_char, 'before', c.before,
-                                                'after', c.after, 'score', c.score, 'stage', c.stage,
-                                                'reason', c.reason) ORDER BY c.start_char, c.ordinal)
-              FROM corrections c
-             WHERE c.campaign_id = e.campaign_id AND c.utterance_id = e.utterance_id) AS corrections
-      FROM session_entries e
-     WHERE e.campaign_id = $1 AND e.session_id = $2 AND e.timestamp >= $3 AND NOT e.struck
-     ORDER BY e.timestamp DESC, e.floor DESC
+    SELECT * FROM utterances
+     WHERE campaign_id = $1 AND session_id = $2 AND timestamp >= $3 AND NOT struck
+     ORDER BY timestamp DESC, floor DESC
      LIMIT $4) latest
  ORDER BY timestamp, floor;
 

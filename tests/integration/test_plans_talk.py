@@ -1,0 +1,143 @@
+"""How the server answers what is asked of talk, at 100,000 utterances and under the rules that keep campaigns apart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.adapters.postgres.store import Store, open_store
+from tests.support.much_talk import (
+    A_SESSION,
+    A_SPEAKER,
+    A_TIME_MS,
+    A_WITNESS,
+    BIG,
+    N_UTTERANCES,
+    RARE_NAME,
+    RARE_WORD,
+    fill_with_talk,
+)
+from tests.support.postgres import TestServer
+
+LOG, SEARCH = load_paragraphs("transcripts"), load_paragraphs("talk_search")
+A_TIME = datetime.fromtimestamp(A_TIME_MS / 1000, UTC)
+EVER = (None, None)
+ANYWHERE = (None, None, None, None)
+AN_UTTERANCE = {
+    "place": 0,
+    "session_id": A_SESSION,
+    "utterance_id": "u77",
+    "speaker_id": "x",
+    "speaker_name": "x",
+    "text": "x",
+    "raw_text": "x",
+    "npc_id": "",
+    "at": A_TIME.isoformat(),
+    "duration_ns": 0,
+    "witnesses": [],
+}
+
+
+@pytest.fixture(scope="module")
+def much_talk(postgres: TestServer) -> Iterator[str]:
+    name = asyncio.run(postgres.create())
+    asyncio.run(fill_with_talk(postgres.server.dsn(name)))
+    yield postgres.server.dsn(name)
+    asyncio.run(postgres.drop(name))
+
+
+@pytest.fixture
+async def store(much_talk: str, tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(much_talk, data_dir=tmp_path) as opened:
+        yield opened
+
+
+async def plan(store: Store, query: str, *arguments: object) -> list[dict[str, Any]]:
+    """The nodes of the plan by which the query was answered, as the program's own role and under its rules."""
+    async with store.database.use(BIG) as connection:
+        assert await connection.fetchval("SELECT row_security_active('session_entries')")
+        [(text,)] = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", BIG, *arguments)
+    found: list[dict[str, Any]] = []
+    waiting = [json.loads(text)[0]["Plan"]]
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        waiting.extend(node.get("Plans", ()))
+    return found
+
+
+async def indexes(store: Store, query: str, *arguments: object) -> set[str]:
+    """The indexes by which talk is read, named like those of the whole table; nothing may read all of it."""
+    nodes = await plan(store, query, *arguments)
+    reads_all = [n["Relation Name"] for n in nodes if n["Node Type"] == "Seq Scan" and "Relation Name" in n]
+    assert [name for name in reads_all if name.startswith(("session_entries", "chunks", "corrections"))] == []
+    async with store.database.use(BIG) as connection:
+        rows = await connection.fetch(
+            "SELECT child.relname AS part, parent.relname AS whole FROM pg_inherits i "
+            "JOIN pg_class child ON child.oid = i.inhrelid JOIN pg_class parent ON parent.oid = i.inhparent "
+            "WHERE child.relname = ANY ($1)",
+            [n["Index Name"] for n in nodes if "Index Name" in n],
+        )
+    return {row["whole"] for row in rows}
+
+
+async def test_recent_talk(store: Store) -> None:
+    by = await indexes(store, LOG["recent"], A_SESSION, A_TIME, 50)
+    assert by == {"idx_session_entries_session_timestamp"}
+
+
+async def test_whether_an_utterance_is_there_already(store: Store) -> None:
+    by = await indexes(store, LOG["exists"], "u77")
+    assert by == {"session_entries_campaign_id_utterance_id_key"}
+    by = await indexes(store, LOG["append"], [AN_UTTERANCE])
+    assert by == {"session_entries_campaign_id_utterance_id_key"}
+
+
+async def test_counts(store: Store) -> None:
+    assert await indexes(store, LOG["count"]) == {"idx_session_entries_session_id"}
+    assert await indexes(store, LOG["count_of_session"], A_SESSION) == {"idx_session_entries_session_id"}
+    assert await store.log.count(BIG) == N_UTTERANCES
+    assert await store.log.count(BIG, A_SESSION) == 500
+
+
+@pytest.mark.parametrize("viewer", [None, A_WITNESS])
+@pytest.mark.parametrize("one_is_enough", [True, False])
+async def test_words_and_names(store: Store, viewer: str | None, one_is_enough: bool) -> None:
+    """R-045, R-065, C-52"""
+    asked = (viewer, f"{RARE_WORD} {RARE_NAME}", [RARE_NAME], one_is_enough)
+    by = await indexes(store, SEARCH["search"], *asked, *ANYWHERE, 20)
+    assert by == {"idx_session_entries_fts", "idx_session_entries_names", "session_entries_pkey"}
+    # Within a session there may be a shorter way.
+    assert await indexes(store, SEARCH["search"], *asked, A_SESSION, A_SPEAKER, A_TIME, A_TIME, 20)
+
+
+async def test_what_is_found_by_words_is_all_that_there_is(store: Store) -> None:
+    found = await store.talk_search.search(BIG, A_WITNESS, RARE_WORD, limit=100)
+    # Every 2,000th has the word, and the NPC was there for a third of them.
+    assert len(found) == sum(n % 3 == 1 for n in range(7, N_UTTERANCES, 2_000))
+    assert all(A_WITNESS in item.utterance.witnesses for item in found)
+
+
+@pytest.mark.parametrize("viewer", [None, A_WITNESS])
+async def test_the_latest_of_a_session_of_a_speaker_and_of_a_time(store: Store, viewer: str | None) -> None:
+    """R-062 to R-064"""
+    by = await indexes(store, SEARCH["latest_of_session"], viewer, A_SESSION, None, *EVER, 20)
+    assert by <= {"idx_session_entries_session_timestamp", "idx_session_entries_session_id"} and by
+    by = await indexes(store, SEARCH["latest_of_speaker"], viewer, A_SPEAKER, *EVER, 20)
+    assert by == {"idx_session_entries_speaker"}
+    for times in ((A_TIME, None), (None, A_TIME)):
+        by = await indexes(store, SEARCH["latest"], viewer, *times, 20)
+        assert by == {"idx_session_entries_timestamp"}
+
+
+async def test_a_search_reads_the_partition_of_its_campaign_alone(store: Store) -> None:
+    nodes = await plan(store, SEARCH["search"], None, RARE_WORD, [], True, *ANYWHERE, 20)
+    read = {n["Relation Name"] for n in nodes if n.get("Relation Name", "").startswith("session_entries_")}
+    assert len(read) == 1

@@ -1,0 +1,211 @@
+"""What was said, found by its words, its speaker, its session and its time (R-056, R-057)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.talk_search import names_in
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
+from glyphoxa.domain.knowledge import DM, Viewer
+from glyphoxa.domain.utterance import Correction, Utterance
+from glyphoxa.memory.ports import Found, TalkSearch
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
+from tests.support.postgres import TestServer
+
+
+def said(
+    n: int, text: str, *, speaker: str = "Tamsin", by: tuple[NpcId, ...] = (SMITH,), session: str = "s1"
+) -> Utterance:
+    return replace(
+        an_utterance(text, id=f"u{n}", speaker=speaker),
+        at_ms=1_000 * n,
+        witnesses=frozenset(by),
+        session_id=SessionId(session),
+    )
+
+
+def ids(found: list[Found]) -> list[str]:
+    return [item.utterance.id for item in found]
+
+
+async def search(store: Store, words: str, viewer: Viewer = DM, **filters: object) -> list[str]:
+    return ids(await store.talk_search.search(CAMPAIGN, viewer, words, **filters))  # type: ignore[arg-type]
+
+
+async def speak(store: Store, language: str) -> None:
+    async with store.database.use(CAMPAIGN) as connection:
+        await connection.execute("INSERT INTO campaigns (id, name, language) VALUES ($1, $1, $2)", CAMPAIGN, language)
+
+
+async def test_one_word_is_enough_unless_all_are_asked_for(store: Store) -> None:
+    """C-53"""
+    log: TalkSearch = store.talk_search
+    await store.log.append([said(1, "The forge is cold."), said(2, "The sword is in the forge."), said(3, "A sword!")])
+    assert sorted(ids(await log.search(CAMPAIGN, DM, "sword and forge"))) == ["u1", "u2", "u3"]
+    assert ids(await log.search(CAMPAIGN, DM, "sword and forge", match="all")) == ["u2"]
+
+
+async def test_what_fits_best_comes_first_and_the_latest_among_equals(store: Store) -> None:
+    await store.log.append([said(n, "The forge is cold.") for n in (1, 2, 3)])
+    await store.log.append([said(4, "The sword is in the forge."), said(5, "Nothing of the kind.")])
+    assert await search(store, "sword forge") == ["u4", "u3", "u2", "u1"]
+    assert await search(store, "sword forge", limit=2) == ["u4", "u3"]
+    assert await search(store, "sword forge", limit=0) == []
+
+
+async def test_an_utterance_is_found_as_it_was_said_with_its_floor(store: Store) -> None:
+    whole = replace(
+        said(2, "Eldrinax has the crown"),
+        raw_text="elder nacks has the crown",
+        duration_ms=1_500,
+        corrections=(Correction(0, 11, "elder nacks", "Eldrinax", 0.9, "phonetic", "sounds alike"),),
+    )
+    await store.log.append([said(1, "before"), whole])
+    [found] = await store.talk_search.search(CAMPAIGN, DM, "crown")
+    assert (found.utterance, found.floor) == (whole, 2)
+    assert found.score > 0
+
+
+async def test_words_are_found_in_the_forms_of_the_campaign_s_language(store: Store) -> None:
+    """C-52"""
+    await speak(store, "de-AT")
+    await store.log.append([said(1, "Die Drachen haben die Häuser verbrannt."), said(2, "The dragons burned it.")])
+    assert await search(store, "Drache") == ["u1"]
+    assert await search(store, "Haus", match="all") == ["u1"]
+    assert await search(store, "burning") == []  # that is no German ending
+
+
+async def test_without_a_campaign_file_talk_is_taken_for_english(store: Store) -> None:
+    await store.log.append([said(1, "The dragons burned it.")])
+    assert await search(store, "dragon burning") == ["u1"]
+
+
+async def test_a_speaker_s_name_is_part_of_what_is_found(store: Store) -> None:
+    """C-53"""
+    await store.log.append([said(1, "I was there.", speaker="Bran"), said(2, "So was I.")])
+    assert await search(store, "what did Bran say") == ["u1"]
+
+
+async def test_somebody_may_be_called_like_a_word_that_means_nothing(store: Store) -> None:
+    """C-52"""
+    await store.log.append([said(1, "Will has the key."), said(2, "The key is lost."), said(3, "A door.")])
+    assert await search(store, "Will") == ["u1"]
+    assert await search(store, "will") == ["u1"]  # nothing is left of it in English, so that it counts as it is
+    assert await search(store, "has Will the key?") == ["u1", "u2"]
+    assert await search(store, "has Will the key?", match="all") == ["u1"]
+    assert await search(store, "where is Will?", match="all") == ["u1"]
+    assert await search(store, "the of and") == ["u2", "u1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("Have you seen Will?", ["Will"]),
+        ("Will Scarlet", ["Will", "Scarlet"]),
+        ("will scarlet", []),
+        ("Grimjaw", ["Grimjaw"]),
+        ("", []),
+        ("?! 12 — …", []),
+        ("the Sword of Öl'ka", ["Sword", "Öl'ka"]),
+    ],
+)
+def test_names_are_the_words_that_are_written_like_names(words: str, names: list[str]) -> None:
+    assert names_in(words) == names
+
+
+async def test_an_npc_finds_only_what_it_witnessed_however_few_are_asked_for(store: Store) -> None:
+    await store.log.append([said(n, "The crown is in the well.", by=(INNKEEPER,)) for n in range(2, 60)])
+    await store.log.append([said(1, "A crown!", by=(SMITH, INNKEEPER))])
+    assert await search(store, "crown well", SMITH, limit=1) == ["u1"]
+    assert await search(store, "", SMITH) == ["u1"]
+    assert len(await search(store, "crown well", INNKEEPER, limit=100)) == 59
+    assert len(await search(store, "crown well", DM, limit=100)) == 59
+    assert await search(store, "crown", NpcId("nobody")) == []
+    with pytest.raises(ValueError, match="DM or of an NPC"):
+        await search(store, "crown", NpcId(""))
+
+
+async def test_what_was_rolled_back_is_not_found_not_even_by_the_dm(store: Store) -> None:
+    await store.log.append([said(1, "The crown is false."), said(2, "The crown is real.")])
+    async with store.database.use(CAMPAIGN) as connection:
+        await connection.execute("UPDATE session_entries SET struck = TRUE WHERE utterance_id = 'u2'")
+    for viewer in (DM, SMITH):
+        assert await search(store, "crown", viewer) == ["u1"]
+        assert await search(store, "", viewer) == ["u1"]
+        assert await search(store, "", viewer, speaker=SpeakerId("tamsin")) == ["u1"]
+        assert await search(store, "", viewer, session=SessionId("s1")) == ["u1"]
+
+
+@pytest.mark.parametrize("words", ["key", ""])
+async def test_session_speaker_and_time_each_narrow_a_search(store: Store, words: str) -> None:
+    """R-057"""
+    await store.log.append(
+        [
+            said(1, "The key!", session="s1"),
+            said(2, "My key!", session="s1", speaker="Bran"),
+            said(3, "A key!", session="s2", speaker="Bran"),
+            said(4, "Any key!", session="s2"),
+        ]
+    )
+    bran = SpeakerId("bran")
+    assert sorted(await search(store, words)) == ["u1", "u2", "u3", "u4"]
+    assert sorted(await search(store, words, session=SessionId("s1"))) == ["u1", "u2"]
+    assert sorted(await search(store, words, speaker=bran)) == ["u2", "u3"]
+    assert await search(store, words, session=SessionId("s2"), speaker=bran) == ["u3"]
+    assert sorted(await search(store, words, after_ms=2_000, before_ms=4_000)) == ["u2", "u3"]
+    assert await search(store, words, speaker=bran, before_ms=3_000) == ["u2"]
+    assert await search(store, words, session=SessionId("s1"), after_ms=1_001) == ["u2"]
+    assert await search(store, words, session=SessionId("s3")) == []
+
+
+async def test_without_words_the_latest_come_first(store: Store) -> None:
+    """R-154"""
+    await store.log.append([said(n, f"line {n}") for n in (2, 1, 3)])
+    found = await store.talk_search.search(CAMPAIGN, DM, "  ", limit=2)
+    assert [(item.utterance.id, item.floor, item.score) for item in found] == [("u3", 3, 0), ("u2", 1, 0)]
+
+
+async def test_one_campaign_does_not_find_another_s_talk(store: Store) -> None:
+    await store.log.append([said(1, "the crown"), replace(said(1, "the crown"), campaign_id=CampaignId("other"))])
+    assert [f.utterance.campaign_id for f in await store.talk_search.search(CAMPAIGN, DM, "crown")] == [CAMPAIGN]
+    assert await store.talk_search.search(CampaignId("third"), DM, "crown") == []
+
+
+def test_no_words_are_an_error(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever somebody types or a model invents: at worst, nothing is found."""
+    hard = st.text(st.sampled_from("ab wWill'\"\\&|!()<->:*@%#\0\ud83d\n –Ä漢🐉0.1/-_"), max_size=60)
+    queries = st.lists(st.one_of(hard, st.text(max_size=60)), min_size=1, max_size=20)
+
+    async def ask_all(dsn: str, batches: list[list[str]]) -> None:
+        async with open_store(dsn, data_dir=tmp_path_factory.mktemp("data")) as store:
+            await store.log.append([said(1, "a b will & 漢 0.1")])
+            for batch in batches:
+                for words in batch:
+                    for match in ("any", "all"):
+                        await search(store, words, match=match)
+            assert await search(store, "x" * 2_000_000 + " will") == []
+            assert await search(store, "will " * 100_000) == ["u1"]
+
+    batches: list[list[str]] = [["'", "\\", "' & '", "a & | b", ":*", "<->", "!!", "http://a.b/c?d=1 & e", "a-b_c'd"]]
+
+    @given(batch=queries)
+    @settings(max_examples=40, derandomize=True, database=None)
+    def collect(batch: list[str]) -> None:
+        batches.append(batch)
+
+    collect()
+
+    async def run() -> None:
+        name = await postgres.create()
+        try:
+            await ask_all(postgres.server.dsn(name), batches)
+        finally:
+            await postgres.drop(name)
+
+    asyncio.run(run())
