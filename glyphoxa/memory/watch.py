@@ -82,22 +82,28 @@ class MemoryWatch:
                 await self._look()
 
     async def _look(self) -> None:
-        try:
-            await self._ping()
-        except GlyphoxaError as error:
+        if (why := await self._hindered(self._ping)) is not None:
             self.is_away = True
-            self._failed(str(error))
+            self._failed(why)
             return
         self.is_away = False
-        try:
-            await self._make_good()
-        except GlyphoxaError as error:
-            self._failed(str(error))
+        if (why := await self._hindered(self._make_good)) is not None:
+            self._failed(why)
             return
         self._failures = 0
         if self.since_ms is not None:
             self.since_ms, self.why = None, ""
             self._changed()
+
+    async def _hindered(self, step: Callable[[], Awaitable[None]]) -> str | None:
+        try:
+            await step()
+        except GlyphoxaError as error:
+            return str(error)
+        except Exception as error:  # a bug there must not end what looks for memory
+            logger.opt(exception=error).error("long-term memory broke")
+            return f"memory broke ({type(error).__name__})"
+        return None
 
     async def _pause(self) -> None:
         self._hopeful.clear()
