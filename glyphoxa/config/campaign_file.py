@@ -29,6 +29,7 @@ from glyphoxa.domain.campaign import (
 )
 from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
+from glyphoxa.memory.world.slots import DEFAULT_RULES
 
 _MAX_NAME = 200
 
@@ -221,7 +222,24 @@ class _Reading:
             for i, b in enumerate(self.document.relationships)
         ]
         self._unique("relationship", edges)
+        self._one_at_a_time()
         return tuple(made)
+
+    def _one_at_a_time(self) -> None:
+        """Of a functional relationship only the last would hold, and nobody would know why."""
+        first: dict[tuple[str, str], int] = {}
+        for i, block in enumerate(self.document.relationships):
+            rule = self.document.slots.get(block.type) or DEFAULT_RULES.get(block.type)
+            if rule not in ("functional", "functional_object"):
+                continue
+            end, many = (block.source, "target") if rule == "functional" else (block.target, "source")
+            line = self.source.line(("relationships", first.setdefault((block.type, end.casefold()), i)))
+            if first[block.type, end.casefold()] != i:
+                self._wrong(
+                    ("relationships", i),
+                    f"only one {many} of {block.type} can hold for {end!r}, and line {line} has one already "
+                    f"(if several can, write `slots: {{{block.type}: many}}`)",
+                )
 
     def _npcs(self, by_name: Mapping[str, Entity]) -> tuple[Npc, ...]:
         made: list[Npc] = []

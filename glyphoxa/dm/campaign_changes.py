@@ -10,7 +10,7 @@ ended today. A value that was changed there replaces the old one for as long as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -22,15 +22,24 @@ from glyphoxa.domain.knowledge import PUBLIC, Origin, Visibility
 from glyphoxa.memory.world.happenings import (
     AliasAdded,
     AliasRemoved,
+    Cause,
     EntityAdded,
     EntityChanged,
     EntityRemoved,
     EntityScoped,
+    FactRejected,
+    FactReplaced,
+    FactScoped,
     Happening,
     SlotDeclared,
+    WorldEvent,
 )
+from glyphoxa.memory.world.projection import apply, problem_with
 from glyphoxa.memory.world.slots import DEFAULT_RULES
 from glyphoxa.memory.world.state import WorldState
+
+_LATER = 2**62
+"""The number of an event that is tried and never kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +89,26 @@ def changes(
     ).run()
     comparison.compare_cast()
     return CampaignChanges(
-        tuple(found.made), tuple(found.added), tuple(found.changed), tuple(found.removed), tuple(found.remarks)
+        tuple(_possible(found.made, world)),
+        tuple(found.added),
+        tuple(found.changed),
+        tuple(found.removed),
+        tuple(found.remarks),
     )
+
+
+def _possible(happenings: Sequence[Happening], world: WorldState) -> list[Happening]:
+    """Without those that an earlier one has left without the fact that they are about."""
+    if not any(isinstance(happening, FactRejected | FactReplaced | FactScoped) for happening in happenings):
+        return list(happenings)
+    possible: list[Happening] = []
+    mark = world.mark()
+    for happening in happenings:
+        if problem_with(world, happening) is None:
+            possible.append(happening)
+            apply(world, WorldEvent(_LATER, Cause("campaign_file", 0), happening))
+    world.back_to(mark)
+    return possible
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +153,11 @@ class _Comparison:
                 self._entity_changed(before[entity.id], entity)
             else:
                 self._entity_added(entity, namesake=named.get(entity.name.casefold()))
-        kept = {entity.id for entity in self.new.entities}
+        listed = {entity.id for entity in self.new.entities}
+        standing_for = {self.world.resolve(entity.id): entity.name for entity in self.new.entities}
         for entity in self.previous.entities:
-            if entity.id not in kept:
-                self._entity_left(entity)
+            if entity.id not in listed:
+                self._entity_left(entity, stands_for=standing_for.get(entity.id))
 
     def _entity_added(self, entity: Entity, *, namesake: EntityId | None) -> None:
         held = self.world.entity(entity.id)
@@ -197,12 +225,15 @@ class _Comparison:
         self.found.made.append(EntityScoped(entity.id, visibility))
         self.found.changed.append(f"{entity.name}: who may know of it")
 
-    def _entity_left(self, entity: Entity) -> None:
+    def _entity_left(self, entity: Entity, *, stands_for: str | None) -> None:
         held = self.world.entity(entity.id)
         if held is None:
             return
         if held.id != entity.id:
             self.found.remark(f"{entity.name}: left the file, and is one with {held.name}, who stays")
+            return
+        if stands_for is not None:
+            self.found.remark(f"{entity.name}: left the file, and stays: {stands_for} is one with it")
             return
         self.found.gone.add(entity.id)
         self.found.made.append(EntityRemoved(entity.id))
