@@ -174,7 +174,8 @@ CREATE TABLE struck_talk (
 );
 
 -- Give one campaign a copy of what another has in one table. By way of a temporary table, because a connection sees
--- one campaign at a time. What the table computes by itself is not copied.
+-- one campaign at a time. What the table computes by itself is not copied; what triggers of other tables have put there
+-- gives way.
 CREATE FUNCTION glyphoxa_copy_rows(copied REGCLASS, source TEXT, target TEXT) RETURNS BIGINT LANGUAGE plpgsql AS $$
 DECLARE
     columns TEXT;
@@ -187,6 +188,7 @@ BEGIN
     EXECUTE format('CREATE TEMPORARY TABLE glyphoxa_copied AS SELECT %s FROM %s WHERE campaign_id = %L',
                    columns, copied, source);
     PERFORM set_config('glyphoxa.campaign', target, true);
+    EXECUTE format('DELETE FROM %s WHERE campaign_id = %L', copied, target);
     EXECUTE format('INSERT INTO %s (campaign_id, %s) OVERRIDING SYSTEM VALUE SELECT %L, %s FROM glyphoxa_copied',
                    copied, columns, target, columns);
     GET DIAGNOSTICS n = ROW_COUNT;

@@ -13,6 +13,7 @@ from glyphoxa.adapters.postgres.graph import PostgresGraph
 from glyphoxa.adapters.postgres.past_talk import Embed, PostgresPastTalk, RecallSettings
 from glyphoxa.adapters.postgres.talk_search import PostgresTalkSearch
 from glyphoxa.adapters.postgres.transcript_log import PostgresTranscriptLog
+from glyphoxa.adapters.postgres.world import PostgresWorld
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Store:
     talk_search: PostgresTalkSearch
     past_talk: PostgresPastTalk
     graph: PostgresGraph
+    world: PostgresWorld
 
 
 @asynccontextmanager
@@ -60,6 +62,7 @@ async def open_store(
             PostgresTalkSearch(database),
             PostgresPastTalk(database, embed=embed, settings=recall),
             PostgresGraph(database),
+            PostgresWorld(database),
         )
     finally:
         try:

@@ -1,0 +1,314 @@
+-- lock_campaign --
+-- Whoever writes to a campaign's world waits for the others who do, until the end of the transaction.
+SELECT id FROM campaigns WHERE id = $1 FOR NO KEY UPDATE;
+
+-- campaigns --
+SELECT id FROM campaigns ORDER BY id;
+
+-- give_time --
+-- For what takes longer than a statement of a live table may: until the end of the transaction, in milliseconds.
+SELECT set_config('statement_timeout', $1::text, true), set_config('idle_in_transaction_session_timeout', $1, true);
+
+-- head --
+-- The last event, and the campaign's own rules, which nearly every event asks for.
+SELECT (SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1) AS seq,
+       (SELECT coalesce(jsonb_object_agg(predicate, rule), '{}') FROM slot_rules WHERE campaign_id = $1) AS rules;
+
+-- add_events --
+INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by, session_id, floor, source_turn_id)
+    SELECT $1, e.seq, e.event_type, e.payload, $3, $4, $5, $6, $7
+      FROM jsonb_to_recordset($2::text::jsonb) AS e (seq BIGINT, event_type TEXT, payload JSONB);
+
+-- events --
+-- In order. Of those after $2 up to $3; $4 not null: only what happened by that time.
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
+  FROM world_events
+ WHERE campaign_id = $1 AND seq > $2 AND seq <= $3 AND ($4::timestamptz IS NULL OR at <= $4)
+ ORDER BY seq;
+
+-- events_first --
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
+  FROM world_events WHERE campaign_id = $1 AND seq > $2 ORDER BY seq LIMIT $3;
+
+-- events_last --
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
+  FROM world_events WHERE campaign_id = $1 AND seq > $2 ORDER BY seq DESC LIMIT $3;
+
+-- undoing_events --
+-- Those that speak of other events. Served by idx_world_events_undoing.
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
+  FROM world_events WHERE campaign_id = $1 AND event_type IN ('undone', 'rolled_back') ORDER BY seq;
+
+-- first_after --
+-- The first event that happened later than $2.
+SELECT min(seq) FROM world_events WHERE campaign_id = $1 AND at > $2;
+
+-- load_entities --
+-- What became of the entities $2: they are there, or were merged; and which of the facts $3 the DM refused once ($4: how
+-- such a fact ends).
+SELECT 'there' AS found, id, type, name, aliases, scope, known_how, origin, NULL AS kept_id
+  FROM entities WHERE campaign_id = $1 AND id = ANY ($2)
+UNION ALL
+SELECT 'merged', gone_id, NULL, NULL, NULL, NULL, NULL, NULL, kept_id
+  FROM entity_merges WHERE campaign_id = $1 AND gone_id = ANY ($2)
+UNION ALL
+SELECT 'refused', fact_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM fact_history WHERE campaign_id = $1 AND fact_id = ANY ($3) AND ended_as = ANY ($4);
+
+-- load_facts --
+-- Current facts: by id ($2), those that rest on ($3) or dispute ($4) others, those of slots ($5, $6: subject and
+-- predicate) and of objects ($7, $8), those of which an entity ($9) is an end.
+WITH wanted AS (
+    SELECT unnest($2::text[]) AS fact_id
+    UNION
+    SELECT fact_id FROM fact_supports WHERE campaign_id = $1 AND support_id = ANY ($3)
+    UNION
+    SELECT fact_id FROM relationships
+     WHERE campaign_id = $1 AND disputes <> '{}' AND disputes && $4 AND cardinality($4::text[]) > 0
+    UNION
+    SELECT fact_id FROM attribute_facts
+     WHERE campaign_id = $1 AND disputes <> '{}' AND disputes && $4 AND cardinality($4::text[]) > 0
+    UNION
+    SELECT r.fact_id FROM unnest($5::text[], $6::text[]) AS slot (subject, predicate)
+      JOIN relationships r ON r.campaign_id = $1 AND r.source_id = slot.subject AND r.rel_type = slot.predicate
+    UNION
+    SELECT a.fact_id FROM unnest($5::text[], $6::text[]) AS slot (subject, predicate)
+      JOIN attribute_facts a ON a.campaign_id = $1 AND a.entity_id = slot.subject AND a.attribute = slot.predicate
+    UNION
+    SELECT r.fact_id FROM unnest($7::text[], $8::text[]) AS slot (object, predicate)
+      JOIN relationships r ON r.campaign_id = $1 AND r.target_id = slot.object AND r.rel_type = slot.predicate
+    UNION
+    SELECT fact_id FROM relationships WHERE campaign_id = $1 AND source_id = ANY ($9)
+    UNION
+    SELECT fact_id FROM relationships WHERE campaign_id = $1 AND target_id = ANY ($9)
+    UNION
+    SELECT fact_id FROM attribute_facts WHERE campaign_id = $1 AND entity_id = ANY ($9)
+)
+SELECT f.fact_id, f.subject_id, f.predicate, f.object_id, f.value, f.attributes, f.provenance, f.origin, f.status,
+       f.scope, f.known_how, f.valid_from, f.valid_to, f.story_from, f.story_to, f.supports, f.disputes, f.mentions,
+       f.doubted, f.seq
+  FROM facts f
+ WHERE f.campaign_id = $1 AND f.fact_id IN (SELECT fact_id FROM wanted);
+
+-- all_entities --
+SELECT id, type, name, aliases, scope, known_how, origin FROM entities WHERE campaign_id = $1;
+
+-- all_merges --
+SELECT gone_id, kept_id FROM entity_merges WHERE campaign_id = $1;
+
+-- all_rules --
+SELECT predicate, rule FROM slot_rules WHERE campaign_id = $1;
+
+-- all_facts --
+SELECT fact_id, subject_id, predicate, object_id, value, attributes, provenance, origin, status, scope, known_how,
+       valid_from, valid_to, story_from, story_to, supports, disputes, mentions, doubted, seq
+  FROM facts WHERE campaign_id = $1;
+
+-- all_ended --
+SELECT fact_id, ended_seq, ended_as, superseded_by, subject_id, predicate, object_id, value, attributes, provenance,
+       origin, status, scope, known_how, valid_from, valid_to, story_from, story_to, supports, disputes, mentions,
+       doubted, seq
+  FROM fact_history WHERE campaign_id = $1;
+
+-- put_entities --
+INSERT INTO entities (campaign_id, id, type, name, aliases, origin, scope, knowers, known_how)
+    SELECT $1, r.id, r.type, r.name, r.aliases, r.origin, r.scope, r.knowers, r.known_how
+      FROM jsonb_to_recordset($2::text::jsonb) AS r (id TEXT, type TEXT, name TEXT, aliases TEXT[], origin TEXT,
+                                                     scope TEXT, knowers TEXT[], known_how JSONB)
+    ON CONFLICT (campaign_id, id) DO UPDATE
+    SET type = excluded.type, name = excluded.name, aliases = excluded.aliases, origin = excluded.origin,
+        scope = excluded.scope, knowers = excluded.knowers, known_how = excluded.known_how, updated_at = now();
+
+-- remove_entities --
+-- After their facts are gone or moved.
+DELETE FROM entities WHERE campaign_id = $1 AND id = ANY ($2);
+
+-- put_merges --
+INSERT INTO entity_merges (campaign_id, gone_id, kept_id)
+    SELECT $1, gone, kept FROM unnest($2::text[], $3::text[]) AS m (gone, kept)
+    ON CONFLICT (campaign_id, gone_id) DO UPDATE SET kept_id = excluded.kept_id;
+
+-- remove_merges --
+DELETE FROM entity_merges WHERE campaign_id = $1 AND gone_id = ANY ($2);
+
+-- put_rules --
+INSERT INTO slot_rules (campaign_id, predicate, rule)
+    SELECT $1, predicate, rule FROM unnest($2::text[], $3::text[]) AS r (predicate, rule)
+    ON CONFLICT (campaign_id, predicate) DO UPDATE SET rule = excluded.rule;
+
+-- remove_rules --
+DELETE FROM slot_rules WHERE campaign_id = $1 AND predicate = ANY ($2);
+
+-- remove_facts --
+-- Those that are gone, and those that are put anew: a relation's key are its ends, which a merge changes. Returns the
+-- entities that lose an attribute. Served by idx_rel_fact, the key of attribute_facts, idx_fact_supports_fact.
+WITH relations AS (DELETE FROM relationships WHERE campaign_id = $1 AND fact_id = ANY ($2)),
+     supports AS (DELETE FROM fact_supports WHERE campaign_id = $1 AND fact_id = ANY ($2))
+DELETE FROM attribute_facts WHERE campaign_id = $1 AND fact_id = ANY ($2) RETURNING entity_id;
+
+-- put_facts --
+-- $2: facts of either kind, none of which is there. A relation of $3 holds both ways and is stored both ways. A fact is
+-- as old as the event that stated it.
+WITH fact AS (
+    SELECT r.*, (SELECT created_at FROM world_events e WHERE e.campaign_id = $1 AND e.seq = r.seq) AS created_at
+      FROM jsonb_to_recordset($2::text::jsonb) AS r (
+          fact_id TEXT, subject_id TEXT, predicate TEXT, object_id TEXT, value TEXT, attributes JSONB,
+          provenance JSONB, origin TEXT, status TEXT, scope TEXT, knowers TEXT[], known_how JSONB,
+          valid_from TIMESTAMPTZ, valid_to TIMESTAMPTZ, story_from BIGINT, story_to BIGINT, supports TEXT[],
+          disputes TEXT[], mentions INT, doubted BOOLEAN, seq BIGINT)
+), relation AS (
+    INSERT INTO relationships (campaign_id, fact_id, source_id, rel_type, target_id, attributes, provenance, origin,
+                               status, scope, knowers, known_how, valid_from, valid_to, story_from, story_to,
+                               supports, disputes, mentions, doubted, seq, created_at)
+    SELECT $1, fact_id, way.source, predicate, way.target, attributes, provenance, origin, status, scope, knowers,
+           known_how, valid_from, valid_to, story_from, story_to, supports, disputes, mentions, doubted, seq,
+           created_at
+      FROM fact, LATERAL (SELECT subject_id, object_id
+                          UNION SELECT object_id, subject_id WHERE predicate = ANY ($3)) AS way (source, target)
+     WHERE object_id IS NOT NULL
+), attribute AS (
+    INSERT INTO attribute_facts (campaign_id, fact_id, entity_id, attribute, value, attributes, provenance, origin,
+                                 status, scope, knowers, known_how, valid_from, valid_to, story_from, story_to,
+                                 supports, disputes, mentions, doubted, seq, created_at)
+    SELECT $1, fact_id, subject_id, predicate, value::jsonb, attributes, provenance, origin, status, scope, knowers,
+           known_how, valid_from, valid_to, story_from, story_to, supports, disputes, mentions, doubted, seq,
+           created_at
+      FROM fact
+     WHERE object_id IS NULL
+)
+INSERT INTO fact_supports (campaign_id, support_id, fact_id)
+    SELECT DISTINCT $1, support, fact_id FROM fact, unnest(supports) AS support;
+
+-- put_ended --
+INSERT INTO fact_history (campaign_id, fact_id, ended_seq, ended_as, superseded_by, subject_id, predicate, object_id,
+                          value, attributes, provenance, origin, status, scope, knowers, known_how, valid_from,
+                          valid_to, story_from, story_to, supports, disputes, mentions, doubted, seq, created_at)
+    SELECT $1, r.fact_id, r.ended_seq, r.ended_as, r.superseded_by, r.subject_id, r.predicate, r.object_id,
+           r.value::jsonb, r.attributes, r.provenance, r.origin, r.status, r.scope, r.knowers, r.known_how,
+           r.valid_from, r.valid_to, r.story_from, r.story_to, r.supports, r.disputes, r.mentions, r.doubted, r.seq,
+           (SELECT created_at FROM world_events e WHERE e.campaign_id = $1 AND e.seq = r.seq)
+      FROM jsonb_to_recordset($2::text::jsonb) AS r (
+          fact_id TEXT, ended_seq BIGINT, ended_as TEXT, superseded_by TEXT, subject_id TEXT, predicate TEXT,
+          object_id TEXT, value TEXT, attributes JSONB, provenance JSONB, origin TEXT, status TEXT, scope TEXT,
+          knowers TEXT[], known_how JSONB, valid_from TIMESTAMPTZ, valid_to TIMESTAMPTZ, story_from BIGINT,
+          story_to BIGINT, supports TEXT[], disputes TEXT[], mentions INT, doubted BOOLEAN, seq BIGINT)
+    ON CONFLICT (campaign_id, fact_id, ended_seq) DO UPDATE
+    SET ended_as = excluded.ended_as, superseded_by = excluded.superseded_by, subject_id = excluded.subject_id,
+        predicate = excluded.predicate, object_id = excluded.object_id, value = excluded.value,
+        attributes = excluded.attributes, provenance = excluded.provenance, origin = excluded.origin,
+        status = excluded.status, scope = excluded.scope, knowers = excluded.knowers, known_how = excluded.known_how,
+        valid_from = excluded.valid_from, valid_to = excluded.valid_to, story_from = excluded.story_from,
+        story_to = excluded.story_to, supports = excluded.supports, disputes = excluded.disputes,
+        mentions = excluded.mentions, doubted = excluded.doubted, seq = excluded.seq, created_at = excluded.created_at;
+
+-- remove_ended --
+DELETE FROM fact_history h
+ USING unnest($2::text[], $3::bigint[]) AS gone (fact_id, ended_seq)
+ WHERE h.campaign_id = $1 AND h.fact_id = gone.fact_id AND h.ended_seq = gone.ended_seq;
+
+-- put_attributes --
+-- What everybody may know of the entities $2 and the DM has nothing to say about, as one object. Several values of an
+-- attribute are a list, in the order in which they were stated. Served by idx_attribute_facts_entity.
+UPDATE entities e
+   SET attributes = told.attributes, updated_at = now()
+  FROM (SELECT wanted.id, coalesce(jsonb_object_agg(a.attribute, a.said) FILTER (WHERE a.attribute IS NOT NULL),
+                                   '{}') AS attributes
+          FROM unnest($2::text[]) AS wanted (id)
+          LEFT JOIN (SELECT entity_id, attribute,
+                            CASE count(*) WHEN 1 THEN jsonb_agg(value) -> 0
+                                          ELSE jsonb_agg(value ORDER BY seq, fact_id) END AS said
+                       FROM attribute_facts
+                      WHERE campaign_id = $1 AND entity_id = ANY ($2) AND status = 'accepted' AND scope = 'public'
+                      GROUP BY entity_id, attribute) a ON a.entity_id = wanted.id
+         GROUP BY wanted.id) told
+ WHERE e.campaign_id = $1 AND e.id = told.id AND e.attributes IS DISTINCT FROM told.attributes;
+
+-- snapshots --
+-- Up to the event $2, the latest first.
+SELECT seq FROM world_snapshots WHERE campaign_id = $1 AND seq <= $2 AND projection_version = $3 ORDER BY seq DESC;
+
+-- snapshot --
+-- In its parts.
+SELECT part::text AS part FROM world_snapshots, jsonb_array_elements(payload) AS part
+ WHERE campaign_id = $1 AND seq = $2;
+
+-- put_snapshot --
+-- Snapshots of other rules ($4) are of no use any more.
+WITH outdated AS (DELETE FROM world_snapshots WHERE campaign_id = $1 AND seq <> $2 AND projection_version <> $4)
+INSERT INTO world_snapshots (campaign_id, seq, payload, projection_version) VALUES ($1, $2, $3::text::jsonb, $4)
+    ON CONFLICT (campaign_id, seq) DO UPDATE
+    SET payload = excluded.payload, projection_version = excluded.projection_version, created_at = now();
+
+-- campaign --
+SELECT id FROM campaigns WHERE id = $1;
+
+-- session_and_later --
+-- A session and those that began after it, in order.
+SELECT s.id
+  FROM sessions s
+  JOIN sessions of ON of.campaign_id = $1 AND of.id = $2
+ WHERE s.campaign_id = $1 AND (s.started_at, s.id) >= (of.started_at, of.id)
+ ORDER BY s.started_at, s.id;
+
+-- end_of_session --
+-- The last moment of which anything is known: of what was said, or learned from it. NULL: there is no such session.
+SELECT greatest((SELECT started_at FROM sessions WHERE campaign_id = $1 AND id = $2),
+                (SELECT max(timestamp + duration_ns / 1000 * interval '1 microsecond')
+                   FROM session_entries WHERE campaign_id = $1 AND session_id = $2),
+                (SELECT max(at) FROM world_events WHERE campaign_id = $1 AND session_id = $2));
+
+-- learned_behind --
+-- What was learned from talk of the session $2 behind the floor $3, or of the sessions $4.
+-- Served by idx_world_events_floor.
+SELECT seq
+  FROM world_events
+ WHERE campaign_id = $1 AND by = 'talk' AND ((session_id = $2 AND floor > $3) OR session_id = ANY ($4))
+ ORDER BY seq;
+
+-- talk_behind --
+-- Floors behind $3 in the session $2, and all those of the sessions $4, with how many of them are not struck.
+SELECT session_id, CASE session_id WHEN $2 THEN $3::bigint ELSE 0 END AS after_floor, max(floor) AS last_floor,
+       count(*) FILTER (WHERE NOT struck) AS heard
+  FROM session_entries
+ WHERE campaign_id = $1 AND ((session_id = $2 AND floor > $3) OR session_id = ANY ($4))
+ GROUP BY session_id;
+
+-- strike --
+INSERT INTO struck_talk (campaign_id, seq, session_id, after_floor, last_floor)
+    SELECT $1, $2, r.session_id, r.after_floor, r.last_floor
+      FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS r (session_id, after_floor, last_floor);
+
+-- settle_struck --
+-- Of all talk that the rollbacks $2 struck: it stays so if one of those that count ($3) struck it.
+WITH settled AS (
+    SELECT DISTINCT e.id, e.utterance_id,
+           EXISTS (SELECT FROM struck_talk by
+                    WHERE by.campaign_id = $1 AND by.seq = ANY ($3) AND by.session_id = e.session_id
+                      AND e.floor > by.after_floor AND e.floor <= by.last_floor) AS struck
+      FROM struck_talk s
+      JOIN session_entries e ON e.campaign_id = $1 AND e.session_id = s.session_id
+                            AND e.floor > s.after_floor AND e.floor <= s.last_floor
+     WHERE s.campaign_id = $1 AND s.seq = ANY ($2)
+), chunk AS (
+    UPDATE chunks c SET struck = settled.struck
+      FROM settled
+     WHERE c.campaign_id = $1 AND c.utterance_id = settled.utterance_id AND c.struck <> settled.struck
+)
+UPDATE session_entries e SET struck = settled.struck
+  FROM settled
+ WHERE e.campaign_id = $1 AND e.id = settled.id AND e.struck <> settled.struck;
+
+-- fork_campaign --
+INSERT INTO campaigns (id, name, language)
+    SELECT $2, $3, language FROM campaigns WHERE id = $1
+    ON CONFLICT (id) DO NOTHING
+    RETURNING id;
+
+-- copy_rows --
+SELECT glyphoxa_copy_rows($1::text::regclass, $2, $3);
+
+-- fork_document --
+-- A campaign's document says whose it is.
+UPDATE campaign_documents
+   SET document = document || jsonb_build_object('id', $1::text, 'name', $2::text)
+ WHERE campaign_id = $1;

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
+
+import asyncpg
+
+from glyphoxa.adapters.postgres.database import Database
+from glyphoxa.adapters.postgres.fork import fork_campaign
+from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.adapters.postgres.struck_talk import StruckTalk
+from glyphoxa.adapters.postgres.world_log import WorldLog, rollbacks_in_effect
+from glyphoxa.adapters.postgres.world_tables import WorldTables, beside
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.memory.world.encoding import encode, event_type
+from glyphoxa.memory.world.foresight import asked_by
+from glyphoxa.memory.world.happenings import Cause, Happening, RolledBack, Undone, WorldEvent
+from glyphoxa.memory.world.projection import apply, problem_with
+from glyphoxa.memory.world.replay import difference, dropped
+from glyphoxa.memory.world.state import Changes, Key, Missing, WorldState
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.database import Connection
+
+_DEADLINE_MS: Final = 1_000
+_COMMIT_DEADLINE_MS: Final = 10_000
+_PER_HAPPENING_MS: Final = 5
+_REPLAY_DEADLINE_MS: Final = 60_000
+_FORK_DEADLINE_MS: Final = 3_600_000
+_UNSTORABLE: Final = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    """What a transaction works on."""
+
+    connection: Connection
+    campaign: CampaignId
+    log: WorldLog
+    tables: WorldTables
+    talk: StruckTalk
+
+
+class PostgresWorld:
+    """A `World`. Reading events has a deadline of 1 s, a commit one of 10 s and 5 ms for each happening, whatever
+    replays one of a minute, a fork one of an hour; late is `Unavailable`, and nothing was written.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = load_paragraphs("world")
+
+    async def commit(
+        self, campaign: CampaignId, happenings: Sequence[Happening], cause: Cause, *, expect: int | None = None
+    ) -> list[WorldEvent]:
+        encoded = await beside(lambda: [encode(happening) for happening in happenings], amount=len(happenings))
+        deadline_ms = _COMMIT_DEADLINE_MS + _PER_HAPPENING_MS * len(happenings)
+        async with self._writing(campaign, deadline_ms=deadline_ms) as world:
+            head = await world.log.head()
+            if expect is not None and expect != head.seq:
+                raise InvalidInput(
+                    f"the world of campaign {campaign!r} has changed meanwhile: its last event is {head.seq}, "
+                    f"not {expect}; look again"
+                )
+            events = [WorldEvent(seq, cause, each.happening) for seq, each in enumerate(encoded, start=head.seq + 1)]
+            state = WorldState.partial()
+            state.load([("rules",)], rules=head.rules)
+            asked = await beside(lambda: asked_by(event.happening for event in events), amount=len(events))
+            await world.tables.load(state, asked)
+            await self._apply(world, state, events)
+            await world.log.append(encoded, cause, after=head.seq)
+            await world.tables.write(state.changes())
+        return events
+
+    async def undo(self, campaign: CampaignId, seq: int, cause: Cause) -> WorldEvent:
+        async with self._writing(campaign, deadline_ms=_REPLAY_DEADLINE_MS) as world:
+            head, undoing = await world.log.head(), await world.log.undoing()
+            if not 1 <= seq <= head.seq:
+                raise NotFound(f"there is no event {seq} in campaign {campaign!r}: its last is {head.seq}")
+            if seq in dropped(undoing):
+                raise NotFound(f"event {seq} of campaign {campaign!r} is undone already")
+            event = WorldEvent(head.seq + 1, cause, Undone(seq))
+            await self._append_undoing(world, event)
+            before, after = rollbacks_in_effect(undoing), rollbacks_in_effect([*undoing, event])
+            await world.talk.settle(before ^ after, in_effect=after)
+        return event
+
+    async def rollback(self, campaign: CampaignId, session: SessionId, floor: int, cause: Cause) -> WorldEvent | None:
+        async with self._writing(campaign, deadline_ms=_REPLAY_DEADLINE_MS) as world:
+            sessions = await world.talk.session_and_later(session)
+            if not sessions:
+                raise NotFound(f"there is no session {session!r} in campaign {campaign!r}")
+            head, undoing = await world.log.head(), await world.log.undoing()
+            learned = await world.talk.learned_behind(session, floor, sessions[1:])
+            left = sorted(set(learned) - dropped(undoing))
+            said = await world.talk.behind(session, floor, sessions[1:])
+            if not left and not any(stretch.heard for stretch in said):
+                return None
+            event = WorldEvent(head.seq + 1, cause, RolledBack(session, floor, tuple(left)))
+            await self._append_undoing(world, event)
+            await world.talk.strike(event.seq, said)
+            await world.talk.settle([event.seq], in_effect=rollbacks_in_effect([*undoing, event]))
+        return event
+
+    async def rebuild(self, campaign: CampaignId) -> Changes:
+        """Make the projections anew from the log; returns what was otherwise than it should have been.
+
+        Raises:
+            NotFound: There is no such campaign.
+        """
+        async with self._writing(campaign, deadline_ms=_REPLAY_DEADLINE_MS) as world:
+            return await self._project(world, (await world.log.head()).seq)
+
+    async def events(
+        self, campaign: CampaignId, *, after: int = 0, limit: int = 1_000, latest_first: bool = False
+    ) -> list[WorldEvent]:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            log = WorldLog(connection, campaign, self._sql)
+            return await log.page(after=after, limit=limit, latest_first=latest_first)
+
+    async def as_of(
+        self,
+        campaign: CampaignId,
+        *,
+        at_ms: int | None = None,
+        session: SessionId | None = None,
+        seq: int | None = None,
+    ) -> WorldState:
+        if sum(given is not None for given in (at_ms, session, seq)) > 1:
+            raise InvalidInput("the world is looked at as of a time, a session or an event: name one of them")
+        async with self._in_transaction(campaign, deadline_ms=_REPLAY_DEADLINE_MS) as world:
+            await self._require(world, "campaign")
+            head = await world.log.head()
+            if seq is not None and not 0 <= seq <= head.seq:
+                raise NotFound(f"there is no event {seq} in campaign {campaign!r}: its last is {head.seq}")
+            if session is not None:
+                at_ms = await world.talk.end_of(session)
+                if at_ms is None:
+                    raise NotFound(f"there is no session {session!r} in campaign {campaign!r}")
+            return await world.log.state_at(head.seq if seq is None else seq, at_ms=at_ms)
+
+    async def fork(self, campaign: CampaignId, into: CampaignId, *, name: str) -> None:
+        # Copied table by table, all of one moment.
+        isolation: Final = "repeatable_read"
+        async with self._in_transaction(campaign, deadline_ms=_FORK_DEADLINE_MS, isolation=isolation) as world:
+            await self._require(world, "campaign")
+            await fork_campaign(world.connection, self._sql, campaign, into, name=name)
+
+    async def _apply(self, world: _World, state: WorldState, events: Sequence[WorldEvent]) -> None:
+        done, missing = 0, frozenset[Key]()
+        while done < len(events):
+            if missing:
+                await world.tables.load(state, missing)
+            waiting = events[done:]
+            n, missing = await beside(partial(_apply_some, state, waiting, len(events)), amount=len(waiting))
+            done += n
+
+    async def _append_undoing(self, world: _World, event: WorldEvent) -> None:
+        await world.log.append([encode(event.happening)], event.cause, after=event.seq - 1)
+        await self._project(world, event.seq)
+
+    async def _project(self, world: _World, seq: int) -> Changes:
+        before, after = await world.tables.read(), await world.log.state_at(seq)
+        changes = await beside(lambda: difference(before, after), amount=len(after.facts) + len(before.facts))
+        await world.tables.write(changes)
+        return changes
+
+    @asynccontextmanager
+    async def _writing(self, campaign: CampaignId, *, deadline_ms: int) -> AsyncIterator[_World]:
+        """Nobody else writes to this world meanwhile."""
+        async with self._in_transaction(campaign, deadline_ms=deadline_ms) as world:
+            await self._require(world, "lock_campaign")
+            yield world
+
+    @asynccontextmanager
+    async def _in_transaction(
+        self, campaign: CampaignId, *, deadline_ms: int, isolation: Literal["repeatable_read"] | None = None
+    ) -> AsyncIterator[_World]:
+        try:
+            async with (
+                self._database.use(campaign, deadline_ms=deadline_ms) as connection,
+                connection.transaction(isolation=isolation),
+            ):
+                if deadline_ms > 2 * _COMMIT_DEADLINE_MS:
+                    await connection.execute(self._sql["give_time"], str(deadline_ms))
+                at = connection, campaign, self._sql
+                yield _World(connection, campaign, WorldLog(*at), WorldTables(*at), StruckTalk(*at))
+        except _UNSTORABLE as error:
+            raise InvalidInput(f"the database cannot hold this: {error}") from None
+
+    async def _require(self, world: _World, query: str) -> None:
+        if await world.connection.fetchval(self._sql[query], world.campaign) is None:
+            known = [row["id"] for row in await world.connection.fetch(self._sql["campaigns"])]
+            raise NotFound(f"no campaign {world.campaign!r} here: " + did_you_mean(world.campaign, known))
+
+
+def _apply_some(state: WorldState, events: Sequence[WorldEvent], total: int) -> tuple[int, frozenset[Key]]:
+    """As many as the state knows enough for: how many, and what the next one lacks.
+
+    Raises:
+        InvalidInput: One of them cannot be said of this world.
+    """
+    for n, event in enumerate(events):
+        try:
+            if (problem := problem_with(state, event.happening)) is not None:
+                which = f"{total - len(events) + n + 1}. of {total} happenings, " if total > 1 else ""
+                raise InvalidInput(f"{which}{event_type(event.happening)}: {problem}")
+            apply(state, event)
+        except Missing as missing:
+            return n, missing.keys
+    return len(events), frozenset()
