@@ -64,8 +64,8 @@ ALTER TABLE attribute_facts
 CREATE INDEX idx_attribute_facts_words ON attribute_facts USING gin (words);
 
 -- Few facts are secret, and an NPC's own are asked for in every turn.
-CREATE INDEX idx_rel_secret ON relationships (campaign_id) WHERE scope = 'secret';
-CREATE INDEX idx_attribute_facts_secret ON attribute_facts (campaign_id) WHERE scope = 'secret';
+CREATE INDEX idx_rel_secret ON relationships USING gin (knowers) WHERE scope = 'secret';
+CREATE INDEX idx_attribute_facts_secret ON attribute_facts USING gin (knowers) WHERE scope = 'secret';
 
 -- Current facts of both kinds, one row each (C-14), with when they were stated.
 CREATE VIEW facts WITH (security_invoker = true) AS

@@ -1,66 +1,239 @@
--- put_campaign --
-INSERT INTO campaigns (id, name, language, document) VALUES ($1, $2, $3, $4)
-    ON CONFLICT (id) DO UPDATE
-    SET name = excluded.name, language = excluded.language, document = excluded.document, updated_at = now()
-    WHERE (campaigns.name, campaigns.language, campaigns.document)
-          IS DISTINCT FROM (excluded.name, excluded.language, excluded.document);
+-- Level 3 as it is asked. Everything in the name of a viewer, NULL for the DM: see glyphoxa_may_know. What the viewer
+-- may not know is left out before anything is counted, limited or walked through.
 
--- get_campaign --
-SELECT document FROM campaigns WHERE id = $1;
+-- entities --
+-- All of a campaign, or those of one type ($3 not null). Served by idx_entities_type.
+SELECT id, type, name, aliases, attributes AS entity_attributes
+  FROM entities
+ WHERE campaign_id = $1 AND glyphoxa_may_know($2, scope, knowers) AND ($3::text IS NULL OR type = $3)
+ ORDER BY type, name, id;
+
+-- known --
+-- Part 0: the entity $3. Part 1: facts about it, each with its other end. Part 2, if $4: the viewer's secrets,
+-- whomever they are about. Served by idx_rel_source, idx_rel_target, idx_attribute_facts_entity, and the indexes of
+-- secrets.
+WITH node AS MATERIALIZED (
+    SELECT id, type, name, aliases, attributes
+      FROM entities
+     WHERE campaign_id = $1 AND id = glyphoxa_entity($1, $3) AND glyphoxa_may_know($2, scope, knowers))
+SELECT 0 AS part, f.*, n.id, n.type, n.name, n.aliases, n.attributes AS entity_attributes
+  FROM node n LEFT JOIN facts f ON FALSE
+UNION ALL
+SELECT 1, f.*, o.id, o.type, o.name, o.aliases, o.attributes
+  FROM facts f LEFT JOIN entities o ON o.campaign_id = $1 AND o.id = f.object_id
+ WHERE f.campaign_id = $1 AND f.subject_id = (SELECT id FROM node)
+   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
+   AND (f.object_id IS NULL OR glyphoxa_may_know($2, o.scope, o.knowers))
+UNION ALL
+SELECT 1, f.*, o.id, o.type, o.name, o.aliases, o.attributes
+  FROM facts f JOIN entities o ON o.campaign_id = $1 AND o.id = f.subject_id
+ WHERE f.campaign_id = $1 AND f.object_id = (SELECT id FROM node) AND f.subject_id <> f.object_id
+   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
+   AND glyphoxa_may_know($2, o.scope, o.knowers)
+UNION ALL
+SELECT 2, f.*, NULL, NULL, NULL, NULL, NULL
+  FROM node CROSS JOIN facts f
+ WHERE $4 AND f.campaign_id = $1 AND f.scope = 'secret' AND f.knowers @> ARRAY[$2]
+   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
+   AND (SELECT glyphoxa_may_know($2, s.scope, s.knowers)
+          FROM entities s WHERE s.campaign_id = $1 AND s.id = f.subject_id)
+   AND (f.object_id IS NULL OR (SELECT glyphoxa_may_know($2, o.scope, o.knowers)
+                                  FROM entities o WHERE o.campaign_id = $1 AND o.id = f.object_id));
+
+-- visible_subgraph --
+-- What is at most $4 relations away from $3: the first of any type, those beyond of the types $5. Part 0: entities with
+-- their depth. Part 1: relations between them. The walk goes level by level, so that each entity is left once, however
+-- many ways lead to it. Served by idx_rel_source and idx_rel_target.
+WITH RECURSIVE walk (depth, level, seen) AS (
+    SELECT 0, ARRAY[e.id], ARRAY[e.id]
+      FROM entities e
+     WHERE e.campaign_id = $1 AND e.id = glyphoxa_entity($1, $3) AND glyphoxa_may_know($2, e.scope, e.knowers)
+    UNION ALL
+    SELECT w.depth + 1, n.ids, w.seen || n.ids
+      FROM walk w
+     CROSS JOIN LATERAL (
+           SELECT array_agg(e.id) AS ids
+             FROM (SELECT r.target_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
+                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                      AND (w.depth = 0 OR r.rel_type = ANY ($5))
+                   UNION
+                   SELECT r.source_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
+                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                      AND (w.depth = 0 OR r.rel_type = ANY ($5))
+                   EXCEPT SELECT unnest(w.seen)) AS step (id)
+             JOIN entities e ON e.campaign_id = $1 AND e.id = step.id AND glyphoxa_may_know($2, e.scope, e.knowers)) n
+     WHERE w.depth < $4 AND n.ids IS NOT NULL),
+reached AS MATERIALIZED (SELECT w.depth, l.id FROM walk w CROSS JOIN LATERAL unnest(w.level) AS l (id))
+SELECT 0 AS part, f.*, e.id, e.type, e.name, e.aliases, e.attributes AS entity_attributes, r.depth
+  FROM reached r JOIN entities e ON e.campaign_id = $1 AND e.id = r.id LEFT JOIN facts f ON FALSE
+UNION ALL
+SELECT 1, f.*, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM facts f
+ WHERE f.campaign_id = $1
+   AND f.subject_id = ANY ((SELECT array_agg(id) FROM reached)::text[])
+   AND f.object_id IN (SELECT id FROM reached)
+   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers);
+
+-- traverse --
+-- Everything at most $4 relations away from $3, along relations of the types $6 (NULL: all) in the direction $5,
+-- nearest first, at most $7. A level is not left when those before it are enough already. Served by idx_rel_source
+-- and idx_rel_target.
+WITH RECURSIVE walk (depth, level, seen) AS (
+    SELECT 0, ARRAY[e.id], ARRAY[e.id]
+      FROM entities e
+     WHERE e.campaign_id = $1 AND e.id = glyphoxa_entity($1, $3) AND glyphoxa_may_know($2, e.scope, e.knowers)
+    UNION ALL
+    SELECT w.depth + 1, n.ids, w.seen || n.ids
+      FROM walk w
+     CROSS JOIN LATERAL (
+           SELECT array_agg(e.id) AS ids
+             FROM (SELECT r.target_id
+                     FROM relationships r
+                    WHERE $5 <> 'in' AND r.campaign_id = $1 AND r.source_id = ANY (w.level)
+                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                      AND ($6::text[] IS NULL OR r.rel_type = ANY ($6))
+                   UNION
+                   SELECT r.source_id
+                     FROM relationships r
+                    WHERE $5 <> 'out' AND r.campaign_id = $1 AND r.target_id = ANY (w.level)
+                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                      AND ($6::text[] IS NULL OR r.rel_type = ANY ($6))
+                   EXCEPT SELECT unnest(w.seen)) AS step (id)
+             JOIN entities e ON e.campaign_id = $1 AND e.id = step.id AND glyphoxa_may_know($2, e.scope, e.knowers)) n
+     WHERE w.depth < $4 AND n.ids IS NOT NULL AND cardinality(w.seen) < $7)
+SELECT e.id, e.type, e.name, e.aliases, e.attributes AS entity_attributes, w.depth
+  FROM walk w
+ CROSS JOIN LATERAL unnest(w.level) AS l (id)
+  JOIN entities e ON e.campaign_id = $1 AND e.id = l.id
+ ORDER BY w.depth, e.name, e.id
+ LIMIT $7;
+
+-- path --
+-- A shortest chain of relations from $3 to $4, at most $5 long: a row for each relation with the entity it leads to,
+-- in order, and one without a relation for the end (so that no row means no way). The walk finds the levels up to that
+-- of the end; the way back picks a relation to the level before. Served by idx_rel_source and idx_rel_target.
+WITH RECURSIVE ends AS MATERIALIZED (SELECT glyphoxa_entity($1, $3) AS source, glyphoxa_entity($1, $4) AS target),
+walk (depth, level, seen) AS (
+    SELECT 0, ARRAY[e.id], ARRAY[e.id]
+      FROM entities e
+     WHERE e.campaign_id = $1 AND e.id = (SELECT source FROM ends) AND glyphoxa_may_know($2, e.scope, e.knowers)
+    UNION ALL
+    SELECT w.depth + 1, n.ids, w.seen || n.ids
+      FROM walk w
+     CROSS JOIN LATERAL (
+           SELECT array_agg(e.id) AS ids
+             FROM (SELECT r.target_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
+                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                   UNION
+                   SELECT r.source_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
+                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                   EXCEPT SELECT unnest(w.seen)) AS step (id)
+             JOIN entities e ON e.campaign_id = $1 AND e.id = step.id AND glyphoxa_may_know($2, e.scope, e.knowers)) n
+     WHERE w.depth < $5 AND n.ids IS NOT NULL AND NOT (SELECT target FROM ends) = ANY (w.level)),
+back (depth, id, fact_id, leads_to) AS (
+    SELECT w.depth, ends.target, NULL::text, NULL::text FROM walk w, ends WHERE ends.target = ANY (w.level)
+    UNION ALL
+    SELECT b.depth - 1, s.id, s.fact_id, b.id
+      FROM back b
+      JOIN walk w ON w.depth = b.depth - 1
+     CROSS JOIN LATERAL (
+           SELECT step.id, step.fact_id
+             FROM (SELECT r.source_id AS id, r.fact_id, r.rel_type
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.target_id = b.id
+                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                   UNION ALL
+                   SELECT r.target_id, r.fact_id, r.rel_type
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.source_id = b.id
+                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)) step
+            WHERE step.id = ANY (w.level)
+            ORDER BY step.id, step.rel_type, step.fact_id
+            LIMIT 1) s)
+SELECT f.*, e.id, e.type, e.name, e.aliases, e.attributes AS entity_attributes
+  FROM back b
+  LEFT JOIN facts f ON f.campaign_id = $1 AND f.fact_id = b.fact_id
+  LEFT JOIN entities e ON e.campaign_id = $1 AND e.id = b.leads_to
+ ORDER BY b.depth;
+
+-- facts_by_words --
+-- Facts that share a word with $3, in their own words or in the names of their ends, best first. $4: words of $3 that
+-- are surely names; stop words count only as such, or when there are no others. $5: an end; $6, $7: when stated.
+-- Served by idx_rel_words, idx_attribute_facts_words and idx_entities_words.
+WITH language AS MATERIALIZED (
+    SELECT coalesce((SELECT glyphoxa_fts_config(c.language) FROM campaigns c WHERE c.id = $1), 'simple') AS config),
+said AS MATERIALIZED (
+    SELECT coalesce(string_agg(w.word, ' ') FILTER (WHERE to_tsvector(l.config, w.word) <> ''),
+                    string_agg(w.word, ' '), '') AS words
+      FROM language l, unnest(tsvector_to_array(to_tsvector('simple', $3))) AS w (word)),
+asked AS MATERIALIZED (
+    SELECT replace(plainto_tsquery('simple', s.words || ' ' || $4)::text, ' & ', ' | ')::tsquery AS names,
+           replace(plainto_tsquery('simple', s.words)::text, ' & ', ' | ')::tsquery
+           || replace(plainto_tsquery(l.config, $3)::text, ' & ', ' | ')::tsquery AS words
+      FROM language l, said s),
+named AS MATERIALIZED (
+    SELECT coalesce(array_agg(e.id), '{}') AS ids
+      FROM entities e
+     WHERE e.campaign_id = $1 AND e.words @@ (SELECT names FROM asked) AND glyphoxa_may_know($2, e.scope, e.knowers))
+SELECT f.*
+  FROM facts f
+ CROSS JOIN asked
+  JOIN entities s ON s.campaign_id = $1 AND s.id = f.subject_id AND glyphoxa_may_know($2, s.scope, s.knowers)
+  LEFT JOIN entities o ON o.campaign_id = $1 AND o.id = f.object_id
+ WHERE f.campaign_id = $1
+   AND (f.words @@ (SELECT words FROM asked)
+        OR f.subject_id = ANY ((SELECT ids FROM named)::text[])
+        OR f.object_id = ANY ((SELECT ids FROM named)::text[]))
+   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
+   AND (f.object_id IS NULL OR glyphoxa_may_know($2, o.scope, o.knowers))
+   AND ($5::text IS NULL OR glyphoxa_entity($1, $5) IN (f.subject_id, f.object_id))
+   AND ($6::timestamptz IS NULL OR f.stated_at >= $6)
+   AND ($7::timestamptz IS NULL OR f.stated_at < $7)
+ ORDER BY ts_rank(f.words, asked.words) + ts_rank(s.words, asked.names)
+          + coalesce(ts_rank(o.words, asked.names), 0) DESC, f.stated_at DESC, f.fact_id
+ LIMIT $8;
+
+-- facts_about --
+-- Facts of which $3 is an end, the latest first; $4, $5: when stated. Served by idx_rel_source, idx_rel_target and
+-- idx_attribute_facts_entity.
+WITH about AS MATERIALIZED (
+    SELECT e.id
+      FROM entities e
+     WHERE e.campaign_id = $1 AND e.id = glyphoxa_entity($1, $3) AND glyphoxa_may_know($2, e.scope, e.knowers))
+SELECT f.*
+  FROM facts f
+  LEFT JOIN entities o ON o.campaign_id = $1
+                      AND o.id = CASE WHEN f.subject_id = (SELECT id FROM about) THEN f.object_id ELSE f.subject_id END
+ WHERE f.campaign_id = $1
+   AND (f.subject_id = (SELECT id FROM about) OR f.object_id = (SELECT id FROM about))
+   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
+   AND (f.object_id IS NULL OR glyphoxa_may_know($2, o.scope, o.knowers))
+   AND ($4::timestamptz IS NULL OR f.stated_at >= $4)
+   AND ($5::timestamptz IS NULL OR f.stated_at < $5)
+ ORDER BY f.stated_at DESC, f.seq DESC, f.fact_id
+ LIMIT $6;
+
+-- facts_latest --
+-- All facts, the latest first; $3, $4: when stated.
+SELECT f.*
+  FROM facts f
+  JOIN entities s ON s.campaign_id = $1 AND s.id = f.subject_id AND glyphoxa_may_know($2, s.scope, s.knowers)
+  LEFT JOIN entities o ON o.campaign_id = $1 AND o.id = f.object_id
+ WHERE f.campaign_id = $1
+   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
+   AND (f.object_id IS NULL OR glyphoxa_may_know($2, o.scope, o.knowers))
+   AND ($3::timestamptz IS NULL OR f.stated_at >= $3)
+   AND ($4::timestamptz IS NULL OR f.stated_at < $4)
+ ORDER BY f.stated_at DESC, f.seq DESC, f.fact_id
+ LIMIT $5;
 
 -- list_campaigns --
 SELECT id FROM campaigns ORDER BY id;
-
--- remove_entities --
--- Those that a file brought and that are no longer in it. Their relationships go with them.
-DELETE FROM entities WHERE campaign_id = $1 AND origin = 'campaign_file' AND NOT id = ANY ($2);
-
--- put_entities --
--- Rows that are equal are left untouched, so that loading the same file again changes nothing.
-INSERT INTO entities (campaign_id, id, type, name, aliases, attributes, origin)
-    SELECT $1, r.id, r.type, r.name, ARRAY(SELECT jsonb_array_elements_text(r.aliases)), r.attributes, 'campaign_file'
-      FROM jsonb_to_recordset($2) AS r (id TEXT, type TEXT, name TEXT, aliases JSONB, attributes JSONB)
-    ON CONFLICT (campaign_id, id) DO UPDATE
-    SET type = excluded.type, name = excluded.name, aliases = excluded.aliases, attributes = excluded.attributes,
-        origin = excluded.origin, updated_at = now()
-    WHERE (entities.type, entities.name, entities.aliases, entities.attributes, entities.origin)
-          IS DISTINCT FROM
-          (excluded.type, excluded.name, excluded.aliases, excluded.attributes, excluded.origin);
-
--- remove_relationships --
-DELETE FROM relationships d
- WHERE d.campaign_id = $1 AND d.origin = 'campaign_file'
-   AND NOT EXISTS (
-       SELECT FROM jsonb_to_recordset($2) AS r (source TEXT, target TEXT, type TEXT)
-        WHERE r.source = d.source_id AND r.target = d.target_id AND r.type = d.rel_type);
-
--- put_relationships --
-INSERT INTO relationships (campaign_id, source_id, target_id, rel_type, attributes, provenance, origin)
-    SELECT $1, r.source, r.target, r.type, r.attributes, r.provenance, 'campaign_file'
-      FROM jsonb_to_recordset($2) AS r (source TEXT, target TEXT, type TEXT, attributes JSONB, provenance JSONB)
-    ON CONFLICT (campaign_id, source_id, target_id, rel_type) DO UPDATE
-    SET attributes = excluded.attributes, provenance = excluded.provenance, origin = excluded.origin
-    WHERE (relationships.attributes, relationships.provenance, relationships.origin)
-          IS DISTINCT FROM (excluded.attributes, excluded.provenance, excluded.origin);
-
--- entities --
--- All of a campaign, or those of one type ($2 not null). Served by idx_entities_type.
-SELECT id, type, name, aliases, attributes
-  FROM entities
- WHERE campaign_id = $1 AND ($2::text IS NULL OR type = $2)
- ORDER BY type, name, id;
-
--- entity --
-SELECT id, type, name, aliases, attributes FROM entities WHERE campaign_id = $1 AND id = $2;
-
--- neighbours --
--- What an entity is directly related to, either way. A relation of $3 holds both ways and is stored both ways:
--- it is told once, as going out. Served by idx_rel_source and idx_rel_target.
-SELECT r.source_id, r.target_id, r.rel_type, r.attributes AS rel_attributes, r.provenance,
-       n.id, n.type, n.name, n.aliases, n.attributes
-  FROM relationships r
-  JOIN entities n
-    ON n.campaign_id = r.campaign_id AND n.id = CASE WHEN r.source_id = $2 THEN r.target_id ELSE r.source_id END
- WHERE r.campaign_id = $1
-   AND (r.source_id = $2 OR (r.target_id = $2 AND NOT r.rel_type = ANY ($3)))
- ORDER BY r.rel_type, n.name, n.id;
