@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 
 from benchmarks.turn_providers import Addresses
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap import local_models
+from glyphoxa.bootstrap.memory import embedder_of
 from glyphoxa.bootstrap.table import now_ms
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import (
@@ -141,20 +141,16 @@ async def load_history(settings: Settings, n_entries: int, *, tell: Callable[[st
         }
     )
     async with AsyncExitStack() as stack:
-        minilm = (await local_models.load(only_minilm, stack, slots=1)).minilm
-        assert minilm is not None
-
-        async def embed(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
-            return await asyncio.to_thread(minilm.embed, texts)
+        models = await local_models.load(only_minilm, stack, slots=1)
 
         store = await stack.enter_async_context(
-            open_store(settings.memory.postgres_dsn, data_dir=settings.data_directory, embed=embed)
+            open_store(settings.memory.postgres_dsn, data_dir=settings.data_directory, embedder=embedder_of(models))
         )
         await store.database.open()
         await store.graph.load(campaign)
 
         async def embed_new() -> None:
-            n_done = await store.past_talk.embed_missing(campaign.id)
+            n_done = (await store.chunks.fill_missing(campaign.id)).embedded
             done[0] += n_done
             if done[0] % 1_000 < n_done:
                 tell(f"{done[0]} of {n_entries} past utterances in memory")

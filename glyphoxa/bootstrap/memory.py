@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import Any
 
-import numpy as np
 from loguru import logger
+from numpy import float32
+from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.past_talk import Embed
+from glyphoxa.adapters.local.minilm import DIMENSIONS
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.bootstrap.local_models import MINILM, LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.embedding import Embedder
 from glyphoxa.memory.ports import TranscriptLog
 
 OPEN_MS = 30_000
@@ -43,7 +44,7 @@ class TableMemory:
         """
         await self.store.database.ping(deadline_ms=PING_MS)
 
-    async def store_campaign(self, *, deadline_ms: int = OPEN_MS) -> None:
+    async def store_campaign(self) -> None:
         """Make the stored campaign that of the file, unless that was done since this table was opened.
 
         Raises:
@@ -54,7 +55,7 @@ class TableMemory:
             if self._is_stored:
                 return
             try:
-                await self.store.database.open(deadline_ms=deadline_ms)
+                await self.store.database.open(deadline_ms=OPEN_MS)
             except GlyphoxaError as error:
                 raise Unavailable(str(error)) from None
             await self.store.graph.load(self._campaign)
@@ -110,7 +111,7 @@ async def open_memory(
             settings.memory.postgres_dsn,
             data_dir=settings.data_directory,
             embedding_dimensions=settings.memory.embedding_dimensions,
-            embed=_embedder(local),
+            embedder=embedder_of(local),
         )
     )
     return TableMemory(store, campaign)
@@ -121,17 +122,18 @@ async def embed_what_is_new(store: Store | None, campaign: CampaignId) -> None:
     if store is None:
         return
     try:
-        await store.past_talk.embed_missing(campaign)
+        await store.chunks.fill_missing(campaign)
     except GlyphoxaError as error:
         logger.warning("new talk is not embedded yet: {}", error)
 
 
-def _embedder(local: LocalModels) -> Embed | None:
+def embedder_of(local: LocalModels) -> Embedder | None:
+    """What talk is embedded with; None when it is not."""
     minilm = local.minilm
     if minilm is None:
         return None
 
-    async def embed(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    async def embed(texts: list[str]) -> NDArray[float32]:
         return await asyncio.to_thread(minilm.embed, texts)
 
-    return embed
+    return Embedder(MINILM, DIMENSIONS, embed)

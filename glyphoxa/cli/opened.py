@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from glyphoxa.adapters.postgres.past_talk import Embed
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId
+from glyphoxa.memory.embedding import Embedder
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def settings_with_memory(config: Path | None, *, to_hold: str) -> Settings:
 
 
 @asynccontextmanager
-async def opened_store(settings: Settings, *, embed: Embed | None = None) -> AsyncIterator[Store]:
+async def opened_store(settings: Settings, *, embedder: Embedder | None = None) -> AsyncIterator[Store]:
     """Memory, connected and migrated, for the time of the block.
 
     Raises:
@@ -49,7 +49,7 @@ async def opened_store(settings: Settings, *, embed: Embed | None = None) -> Asy
         settings.memory.postgres_dsn,
         data_dir=settings.data_directory,
         embedding_dimensions=settings.memory.embedding_dimensions,
-        embed=embed,
+        embedder=embedder,
     ) as store:
         await store.database.open()
         yield store

@@ -45,7 +45,7 @@ def pieces_of(text: str, *, speaker: str, at_ms: int, most_words: int = MOST_WOR
     """
     day = datetime.fromtimestamp(at_ms / 1000, UTC)
     prefix = f"({day.day} {_MONTHS[day.month - 1]} {day.year}) {speaker}: "
-    return [Piece(prefix + window, _hash(prefix + window)) for window in _windows(text.strip(), most_words)]
+    return [Piece(prefix + window, hash_of(prefix + window)) for window in _windows(text.strip(), most_words)]
 
 
 def chunk_id(utterance_id: str, nth: int) -> str:
@@ -53,7 +53,8 @@ def chunk_id(utterance_id: str, nth: int) -> str:
     return utterance_id if nth == 0 else f"{utterance_id}#{nth + 1}"
 
 
-def _hash(content: str) -> str:
+def hash_of(content: str) -> str:
+    """Of what is embedded, and of the way in which talk is cut."""
     return hashlib.sha256(f"{_VERSION}\n{content}".encode("utf-8", "replace")).hexdigest()
 
 

@@ -6,33 +6,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from numpy import float32
+from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.past_talk import RecallSettings, name_words
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.memory.ports import Filled
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
+from tests.support.embedders import an_embedder, embedder_of_topics
 
 TOPICS = {"sister": 0, "sibling": 0, "kin": 0, "blade": 1, "sword": 1, "rain": 2, "weather": 2}
 
 
-async def embed_topics(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Texts on the same topic point the same way; those on none point nowhere near another."""
-    rows = np.zeros((len(texts), 384), dtype=np.float32)
-    for i, text in enumerate(texts):
-        row = rows[i]
-        for word, axis in TOPICS.items():
-            row[axis] += word in text.lower()
-        if not row.any():
-            row[100 + sum(map(ord, text)) % 200] = 1
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+EMBEDDER = embedder_of_topics(TOPICS)
 
 
 @pytest.fixture
 async def by_meaning(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(dsn, data_dir=tmp_path, embed=embed_topics) as opened:
+    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER) as opened:
         yield opened
 
 
@@ -59,7 +53,7 @@ async def test_what_is_recalled_says_who_said_it_when_and_why_it_may_be_known(st
 
 async def test_who_was_not_there_recalls_nothing_by_words_or_by_meaning(by_meaning: Store) -> None:
     await by_meaning.log.append([told("My sister is a pirate.", id="u1", witnesses=frozenset({SMITH}))])
-    assert await by_meaning.past_talk.embed_missing(CAMPAIGN) == 1
+    assert (await by_meaning.chunks.fill_missing(CAMPAIGN)).embedded == 1
     assert await ids(by_meaning, "What about my sister?") == ["u1"]
     assert await ids(by_meaning, "What about my sister?", npc=INNKEEPER) == []
 
@@ -68,7 +62,7 @@ async def test_unseen_talk_does_not_crowd_out_what_was_witnessed(by_meaning: Sto
     """Visibility is decided before LIMIT."""
     hidden = [told(f"sister sister sister {n}", id=f"h{n}", witnesses=frozenset({INNKEEPER})) for n in range(60)]
     await by_meaning.log.append([*hidden, told("A sister, once.", id="mine")])
-    await by_meaning.past_talk.embed_missing(CAMPAIGN)
+    await by_meaning.chunks.fill_missing(CAMPAIGN)
     assert await ids(by_meaning, "Have you a sister?", limit=1) == ["mine"]
 
 
@@ -90,7 +84,7 @@ async def test_the_question_itself_and_what_is_in_the_prompt_anyway_are_left_out
 
 async def test_meaning_finds_what_words_cannot(by_meaning: Store) -> None:
     await by_meaning.log.append([told("My sister is a pirate.", id="u1"), told("Rain again.", id="u2")])
-    await by_meaning.past_talk.embed_missing(CAMPAIGN)
+    await by_meaning.chunks.fill_missing(CAMPAIGN)
     assert await ids(by_meaning, "Who are your kin?") == ["u1"]
 
 
@@ -99,7 +93,7 @@ async def test_found_by_words_and_by_meaning_outranks_found_by_one(by_meaning: S
     await by_meaning.log.append(
         [told("A sword for my cousin.", id="meaning"), told("The blade is done.", id="both"), told("Done.", id="words")]
     )
-    await by_meaning.past_talk.embed_missing(CAMPAIGN)
+    await by_meaning.chunks.fill_missing(CAMPAIGN)
     found = await ids(by_meaning, "Is the blade done?")
     assert found[0] == "both"
     assert set(found) == {"both", "meaning", "words"}
@@ -130,15 +124,15 @@ async def test_without_an_embedding_in_time_words_decide(dsn: str, tmp_path: Pat
 
     for embed in (never, broken):
         settings = RecallSettings(embed_deadline_ms=1)
-        async with open_store(dsn, data_dir=tmp_path, embed=embed, recall=settings) as store:
+        async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(embed), recall=settings) as store:
             await store.log.append([told("My sister is a pirate.", id="u1")])
             assert await ids(store, "My sister?") == ["u1"]
 
 
 async def test_only_what_has_no_embedding_yet_is_embedded(by_meaning: Store) -> None:
     await by_meaning.log.append([told(f"line {n}", id=f"u{n}") for n in range(40)])
-    assert await by_meaning.past_talk.embed_missing(CAMPAIGN) == 40
-    assert await by_meaning.past_talk.embed_missing(CAMPAIGN) == 0
+    assert (await by_meaning.chunks.fill_missing(CAMPAIGN)).embedded == 40
+    assert (await by_meaning.chunks.fill_missing(CAMPAIGN)).embedded == 0
 
 
 async def test_whoever_asks_for_embeddings_meanwhile_waits_and_nothing_is_embedded_twice(
@@ -147,20 +141,20 @@ async def test_whoever_asks_for_embeddings_meanwhile_waits_and_nothing_is_embedd
     embedded: list[str] = []
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slowly(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    async def slowly(texts: list[str]) -> NDArray[float32] | None:
         embedded.extend(texts)
         begun.set()
         await go_on.wait()
-        return await embed_topics(texts)
+        return await EMBEDDER.embed(texts)
 
-    async with open_store(dsn, data_dir=tmp_path, embed=slowly) as store:
+    async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(slowly)) as store:
         await store.log.append([told(f"line {n}", id=f"u{n}") for n in range(4)])
-        first = asyncio.create_task(store.past_talk.embed_missing(CAMPAIGN))
+        first = asyncio.create_task(store.chunks.fill_missing(CAMPAIGN))
         await begun.wait()
-        second = asyncio.create_task(store.past_talk.embed_missing(CAMPAIGN))
+        second = asyncio.create_task(store.chunks.fill_missing(CAMPAIGN))
         # The second has had every chance to read what is missing when others have written in the same database.
         await store.log.append([told("line 4", id="u4")])
         await store.log.count(CAMPAIGN)
         go_on.set()
-        assert (await first) + (await second) == 5
-    assert sorted(embedded) == sorted(f"Tamsin: line {n}" for n in range(5))
+        assert (await first) + (await second) == Filled(embedded=5)
+    assert sorted(embedded) == sorted(f"(1 January 1970) Tamsin: line {n}" for n in range(5))

@@ -18,6 +18,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.utterance import Correction
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
+from tests.support.embedders import an_embedder
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 NAMES = ("Eldrinax", "elder nacks", "Ironhold")
@@ -34,7 +35,7 @@ async def embed_names(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]
 
 @pytest.fixture
 async def store(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(dsn, data_dir=tmp_path, embed=embed_names) as opened:
+    async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(embed_names)) as opened:
         yield opened
 
 
@@ -73,15 +74,15 @@ async def test_a_revision_changes_the_text_and_never_the_raw_text_and_says_why(s
 async def test_what_was_said_is_then_recalled_by_the_right_name_by_words_and_by_meaning(store: Store) -> None:
     """R-202"""
     await store.log.append([WAS])
-    await store.past_talk.embed_missing(CAMPAIGN)
+    await store.chunks.fill_missing(CAMPAIGN)
     assert await recalled(store, "tell me of Eldrinax") == []
     assert await store.log.revise(NOW, was=WAS)
     # By words at once, by meaning once it is embedded anew.
     assert await recalled(store, "tell me of Eldrinax") == ["Tamsin said: Ironhold: where Eldrinax lives"]
-    assert await store.past_talk.embed_missing(CAMPAIGN) == 1
+    assert (await store.chunks.fill_missing(CAMPAIGN)).embedded == 1
     async with store.database.use(CAMPAIGN) as connection:
         [chunk] = await connection.fetch("SELECT content, embedding FROM chunks")
-    assert chunk["content"] == "Tamsin: Ironhold: where Eldrinax lives"
+    assert chunk["content"] == "(1 January 1970) Tamsin: Ironhold: where Eldrinax lives"
     assert list(chunk["embedding"].to_numpy()[:2] > 0) == [True, False]
 
 
@@ -130,7 +131,7 @@ async def test_an_utterance_that_is_not_there_cannot_be_revised(store: Store) ->
 
 async def test_a_revision_is_made_whole_or_not_at_all(store: Store) -> None:
     await store.log.append([WAS])
-    await store.past_talk.embed_missing(CAMPAIGN)
+    await store.chunks.fill_missing(CAMPAIGN)
     too_far = replace(BY_MODEL, start=2**40)
     with pytest.raises(InvalidInput):
         await store.log.revise(replace(NOW, corrections=(PHONETIC, too_far)), was=WAS)
@@ -171,18 +172,18 @@ async def test_words_that_were_revised_while_they_were_being_embedded_are_embedd
             seen.extend(texts)
             return await embed_names(texts)
 
-        async with open_store(dsn, data_dir=tmp_path, embed=embed) as store:
+        async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(embed)) as store:
             await store.log.append([WAS])
-            await store.past_talk.embed_missing(CAMPAIGN)
+            await store.chunks.fill_missing(CAMPAIGN)
             async with store.database.use(CAMPAIGN) as connection:
                 contents = [row["content"] for row in await connection.fetch("SELECT content FROM chunks")]
-    assert contents == ["Tamsin: Ironhold: where Eldrinax lives"]
+    assert contents == ["(1 January 1970) Tamsin: Ironhold: where Eldrinax lives"]
     assert len(seen) == 2
 
 
 async def test_a_revision_waits_for_a_chunk_that_is_being_stored_and_drops_it(store: Store, dsn: str) -> None:
     await store.log.append([WAS])
-    await store.past_talk.embed_missing(CAMPAIGN)
+    await store.chunks.fill_missing(CAMPAIGN)
     async with two_others(dsn) as (other, watcher):
         async with other.transaction():
             await other.execute("SELECT FROM session_entries FOR SHARE")

@@ -56,6 +56,8 @@ class Database:
         dsn: A DSN, or what gives one: called before each attempt to connect anew. The embedded server's is made
             by starting it, so that a server that died is revived by its next use. May raise `Unavailable`.
         embedding_dimensions: Of the vectors in this database.
+        embedding_model: Whose vectors they are; None when this process makes none.
+        any_model: The database may be for other dimensions and another model: it is opened to change that.
         max_connections: A process is served best by two to four.
     """
 
@@ -64,10 +66,14 @@ class Database:
         dsn: str | Callable[[], Awaitable[str]],
         *,
         embedding_dimensions: int = 384,
+        embedding_model: str | None = None,
+        any_model: bool = False,
         max_connections: int = 4,
     ) -> None:
         self._dsn = dsn
         self._embedding_dimensions = embedding_dimensions
+        self._embedding_model = embedding_model
+        self._any_model = any_model
         self._max_connections = max_connections
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._address = ""
@@ -80,7 +86,7 @@ class Database:
 
         Raises:
             Unavailable: The server cannot be reached.
-            InvalidInput: It refuses this user or database, or the database is for other dimensions.
+            InvalidInput: It refuses this user or database, or the database is for other dimensions or another model.
             Corrupt: An applied migration was changed.
         """
         with _as_ours("open", deadline_ms):
@@ -216,7 +222,14 @@ class Database:
         except (ValueError, asyncpg.ClientConfigurationError) as error:
             raise InvalidInput(f"memory.postgres_dsn is not usable: {error}") from None
         try:
-            await migrate(connection, embedding_dimensions=self._embedding_dimensions)
+            await migrate(
+                connection,
+                embedding_dimensions=self._embedding_dimensions,
+                embedding_model=self._embedding_model,
+                any_model=self._any_model,
+            )
+            # When the model is changed while this process lives, it finds nothing by meaning, but all the rest.
+            self._any_model = True
         finally:
             with contextlib.suppress(*_AWAY):
                 await connection.close(timeout=_RELEASE_TIMEOUT_S)

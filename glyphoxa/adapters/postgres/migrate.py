@@ -71,13 +71,23 @@ def read_migrations(folder: Path) -> list[Migration]:
 
 
 async def migrate(
-    connection: asyncpg.Connection[asyncpg.Record], *, embedding_dimensions: int, folder: Path | None = None
+    connection: asyncpg.Connection[asyncpg.Record],
+    *,
+    embedding_dimensions: int,
+    embedding_model: str | None = None,
+    any_model: bool = False,
+    folder: Path | None = None,
 ) -> int:
     """Bring the schema up to date; safe at every start. Returns how many migrations were applied.
 
+    Args:
+        embedding_dimensions: Of a new database.
+        embedding_model: Whose vectors a new database will hold; None if that is not known yet.
+        any_model: It does not matter which model and dimensions an existing database has.
+
     Raises:
         Corrupt: A migration that was applied has been changed since, or the database is newer than this program.
-        InvalidInput: The database was made for another number of dimensions, or lacks a privilege.
+        InvalidInput: The database is for another number of dimensions or another model, or lacks a privilege.
     """
     migrations = read_migrations(folder or migrations_folder())
     await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
@@ -86,9 +96,12 @@ async def migrate(
         await connection.execute(_BOOKKEEPING)
         rows = await connection.fetch("SELECT number, name, checksum FROM schema_migrations ORDER BY number")
         _check(migrations, rows)
-        await _check_dimensions(connection, embedding_dimensions)
+        dimensions = int(await _stored(connection, "embedding_dimensions", str(embedding_dimensions)))
+        model = embedding_model and await _stored(connection, "embedding_model", embedding_model)
+        if not any_model:
+            _check_model(dimensions, model, wanted_dimensions=embedding_dimensions, wanted_model=embedding_model)
         for migration in migrations[len(rows) :]:
-            await _apply(connection, migration, embedding_dimensions)
+            await _apply(connection, migration, dimensions)
         return len(migrations) - len(rows)
     finally:
         if not connection.is_closed():
@@ -110,14 +123,22 @@ def _check(migrations: list[Migration], rows: list[asyncpg.Record]) -> None:
             )
 
 
-async def _check_dimensions(connection: asyncpg.Connection[asyncpg.Record], wanted: int) -> None:
-    stored = await connection.fetchval("SELECT value FROM schema_settings WHERE name = 'embedding_dimensions'")
-    if stored is None:
-        await connection.execute("INSERT INTO schema_settings VALUES ('embedding_dimensions', $1)", str(wanted))
-    elif int(stored) != wanted:
+async def _stored(connection: asyncpg.Connection[asyncpg.Record], name: str, otherwise: str) -> str:
+    """A setting of this database, which it has from now on."""
+    await connection.execute("INSERT INTO schema_settings VALUES ($1, $2) ON CONFLICT DO NOTHING", name, otherwise)
+    return str(await connection.fetchval("SELECT value FROM schema_settings WHERE name = $1", name))
+
+
+def _check_model(dimensions: int, model: str | None, *, wanted_dimensions: int, wanted_model: str | None) -> None:
+    if dimensions != wanted_dimensions:
         raise InvalidInput(
-            f"memory.embedding_dimensions is {wanted}, but this database was made for {stored}: set it back to "
-            f"{stored}, or use another data directory or database for the other embedding model"
+            f"memory.embedding_dimensions is {wanted_dimensions}, but this database was made for {dimensions}: set it "
+            f"back to {dimensions}, or run `glyphoxa reindex` to embed all talk with the other model"
+        )
+    if model != wanted_model:
+        raise InvalidInput(
+            f"the embedding model is {wanted_model!r}, but the vectors in this database are of {model!r}: set it back, "
+            "or run `glyphoxa reindex` to embed all talk with the other model"
         )
 
 

@@ -2,30 +2,27 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import asyncpg
-import numpy as np
 from loguru import logger
+from numpy import float32
+from numpy.typing import NDArray
 
+from glyphoxa.adapters.postgres.chunk_index import PostgresChunkIndex
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.transcript_log import at_ms
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.embedding import Embedder
 from glyphoxa.memory.fusion import fuse_convex
-
-Embed: TypeAlias = Callable[[list[str]], Awaitable["np.ndarray[Any, np.dtype[np.float32]] | None"]]
-"""Embeds texts: float32, shape (len(texts), dimensions), rows of unit length. None: cannot now."""
 
 _CANDIDATES = 50
 _LEXICAL_WEIGHT = _DENSE_WEIGHT = 0.5
-_EMBED_BATCH = 16
 _REMEMBERED_QUESTIONS = 32
-_EMBED_DEADLINE_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +43,24 @@ class PostgresPastTalk:
     """A `PastTalk`: what one NPC witnessed, by words and by meaning, merged by convex fusion of scores (C-55).
 
     Args:
-        embed: How questions and utterances are embedded; None for words alone.
+        chunks: Of the same database, opened with the same embedder.
+        embedder: How questions are embedded; None for words alone.
     """
 
     def __init__(
-        self, database: Database, *, embed: Embed | None = None, settings: RecallSettings | None = None
+        self,
+        database: Database,
+        chunks: PostgresChunkIndex,
+        *,
+        embedder: Embedder | None = None,
+        settings: RecallSettings | None = None,
     ) -> None:
         self._database = database
-        self._embed = embed
+        self._chunks = chunks
+        self._embedder = embedder
         self._settings = settings or RecallSettings()
         self._sql = load_paragraphs("past_talk")
-        self._embedded: dict[str, np.ndarray[Any, np.dtype[np.float32]]] = {}
-        self._embedding = asyncio.Lock()
+        self._embedded: dict[str, NDArray[float32]] = {}
 
     async def recall(
         self,
@@ -78,13 +81,7 @@ class PostgresPastTalk:
                     self._sql["lexical"], campaign, npc, asked, name_words(asked), list(exclude), _CANDIDATES
                 )
             vector = await embedding
-            dense: list[asyncpg.Record] = []
-            if vector is not None:
-                async with self._database.use(campaign, deadline_ms=self._settings.deadline_ms) as connection:
-                    dense = await connection.fetch(
-                        self._sql["dense"],
-                        *(campaign, npc, vector, list(exclude), _CANDIDATES, self._settings.min_cosine),
-                    )
+            dense = [] if vector is None else await self._dense(campaign, npc, vector, exclude)
         finally:
             embedding.cancel()
         # The question itself may be in the log already, under an id the caller does not know.
@@ -96,14 +93,35 @@ class PostgresPastTalk:
             limit,
         )
 
-    async def _embed_question(self, question: str) -> np.ndarray[Any, np.dtype[np.float32]] | None:
-        if self._embed is None:
+    async def _dense(
+        self, campaign: CampaignId, npc: NpcId, vector: NDArray[float32], exclude: Sequence[UtteranceId]
+    ) -> list[asyncpg.Record]:
+        near = await self._chunks.nearest(
+            campaign,
+            npc,
+            vector,
+            limit=_CANDIDATES,
+            exclude=exclude,
+            max_distance=1 - self._settings.min_cosine,
+            deadline_ms=self._settings.deadline_ms,
+        )
+        if not near:
+            return []
+        # The nearest of the pieces of a long utterance speaks for it.
+        cosines: dict[str, float] = {}
+        for row in near:
+            cosines.setdefault(row["utterance_id"], 1 - row["distance"])
+        async with self._database.use(campaign, deadline_ms=self._settings.deadline_ms) as connection:
+            return await connection.fetch(self._sql["said"], campaign, npc, list(cosines), list(cosines.values()))
+
+    async def _embed_question(self, question: str) -> NDArray[float32] | None:
+        if self._embedder is None:
             return None
         if question in self._embedded:
             return self._embedded[question]
         try:
             async with asyncio.timeout(self._settings.embed_deadline_ms / 1000):
-                vectors = await self._embed([question])
+                vectors = await self._embedder.embed([question])
         except TimeoutError:
             logger.debug("the question's embedding was late: words alone decide")
             return None
@@ -117,36 +135,6 @@ class PostgresPastTalk:
             del self._embedded[next(iter(self._embedded))]
         self._embedded[question] = vectors[0]
         return self._embedded[question]
-
-    async def embed_missing(self, campaign: CampaignId) -> int:
-        """Embed what was said and has no embedding yet, oldest first. Returns how many; meant for the background.
-
-        Raises:
-            Unavailable: The database or the embedder is away; what was done so far is stored.
-        """
-        # Whoever comes meanwhile waits, and finds little left: nothing is embedded twice.
-        async with self._embedding:
-            return await self._embed_missing(campaign)
-
-    async def _embed_missing(self, campaign: CampaignId) -> int:
-        if self._embed is None:
-            return 0
-        done = 0
-        while True:
-            async with self._database.use(campaign, deadline_ms=_EMBED_DEADLINE_MS) as connection:
-                rows = await connection.fetch(self._sql["missing"], campaign, _EMBED_BATCH)
-            if not rows:
-                return done
-            vectors = await self._embed([row["content"] for row in rows])
-            if vectors is None:
-                return done
-            chunks = [
-                (campaign, r["utterance_id"], r["session_id"], r["content"], vector, r["speaker_id"], r["timestamp"])
-                for r, vector in zip(rows, vectors, strict=True)
-            ]
-            async with self._database.use(campaign, deadline_ms=_EMBED_DEADLINE_MS) as connection, connection.transaction():
-                await connection.executemany(self._sql["add_chunk"], chunks)
-            done += len(rows)
 
 
 def name_words(question: str) -> str:

@@ -7,13 +7,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from glyphoxa.adapters.postgres.chunk_index import PostgresChunkIndex
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.adapters.postgres.graph import PostgresGraph
-from glyphoxa.adapters.postgres.past_talk import Embed, PostgresPastTalk, RecallSettings
+from glyphoxa.adapters.postgres.past_talk import PostgresPastTalk, RecallSettings
 from glyphoxa.adapters.postgres.talk_search import PostgresTalkSearch
 from glyphoxa.adapters.postgres.transcript_log import PostgresTranscriptLog
 from glyphoxa.adapters.postgres.world import PostgresWorld
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.memory.embedding import Embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class Store:
     database: Database
     log: PostgresTranscriptLog
     talk_search: PostgresTalkSearch
+    chunks: PostgresChunkIndex
     past_talk: PostgresPastTalk
     graph: PostgresGraph
     world: PostgresWorld
@@ -34,7 +38,7 @@ async def open_store(
     *,
     data_dir: Path,
     embedding_dimensions: int = 384,
-    embed: Embed | None = None,
+    embedder: Embedder | None = None,
     recall: RecallSettings | None = None,
     server_settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Store]:
@@ -44,7 +48,11 @@ async def open_store(
 
     Args:
         dsn: A server, or None for the embedded one in `data_dir / "postgres"`.
-        embedding_dimensions: Of what `embed` returns.
+        embedding_dimensions: Of what the embedder returns.
+        embedder: None: words alone decide what is recalled.
+
+    Raises:
+        InvalidInput: The embedder has other dimensions.
     """
     server = EmbeddedPostgres(data_dir / "postgres", settings=server_settings) if dsn is None else None
 
@@ -54,13 +62,22 @@ async def open_store(
         await in_thread(server.start)
         return server.dsn()
 
-    database = Database(start, embedding_dimensions=embedding_dimensions)
+    if embedder is not None and embedder.dimensions != embedding_dimensions:
+        raise InvalidInput(
+            f"memory.embedding_dimensions is {embedding_dimensions}, but the model {embedder.name} gives "
+            f"{embedder.dimensions}"
+        )
+    database = Database(
+        start, embedding_dimensions=embedding_dimensions, embedding_model=None if embedder is None else embedder.name
+    )
+    chunks = PostgresChunkIndex(database, embedder=embedder)
     try:
         yield Store(
             database,
             PostgresTranscriptLog(database),
             PostgresTalkSearch(database),
-            PostgresPastTalk(database, embed=embed, settings=recall),
+            chunks,
+            PostgresPastTalk(database, chunks, embedder=embedder, settings=recall),
             PostgresGraph(database),
             PostgresWorld(database),
         )

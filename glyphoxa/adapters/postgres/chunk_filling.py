@@ -1,0 +1,276 @@
+"""Keeps the chunks of talk as the talk is: what is new or was revised is embedded, what is as it was is let be.
+
+The table `talk_to_embed` lists what is due; triggers write it. What is embedded is stored in one transaction with its
+removal from that list, and only if the utterance still says what was embedded: a process that is killed repeats one
+batch at most, and nothing is embedded with old words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import asyncpg
+import numpy as np
+from loguru import logger
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.adapters.postgres.transcript_log import at_ms
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.memory.chunking import Piece, chunk_id, pieces_of
+from glyphoxa.memory.embedding import Embedder
+from glyphoxa.memory.ports import Filled
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.keywords import KeywordSpotter
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.database import Connection, OwnConnection
+
+    Use = Callable[[CampaignId], AbstractAsyncContextManager[Connection | OwnConnection]]
+
+FINISHING_LOCK = 0x676C7971
+"""Held shared by who writes chunks, and alone by who puts another table in the place of theirs."""
+_BATCH = 16
+_PAGE = 1_000
+_MOST_FAILURES = 3
+
+
+class OtherModel(Unavailable):
+    """The database holds vectors of another model than this process makes."""
+
+    def __init__(self, *, stored: str | None, ours: str) -> None:
+        super().__init__(
+            f"the vectors in the database are of the model {stored!r}, this process has {ours!r}: talk is neither "
+            "embedded nor found by its meaning until it is started anew with that model, or `glyphoxa reindex` is run"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    utterance_id: str
+    place: int
+    says: tuple[str, str]
+    pieces: Sequence[Piece]
+    vectors: Sequence[NDArray[float32]] = ()
+
+
+class ChunkFilling:
+    """
+    Args:
+        use: Lends a connection that sees one campaign, on whose search path `chunks` and `talk_to_embed` are.
+        model_setting: The row of `schema_settings` that says whose vectors that table holds.
+    """
+
+    def __init__(self, use: Use, embedder: Embedder, *, model_setting: str = "embedding_model") -> None:
+        self._use = use
+        self._embedder = embedder
+        self._model_setting = model_setting
+        self._sql = load_paragraphs("chunks")
+        self._spotters: dict[CampaignId, tuple[str, KeywordSpotter]] = {}
+
+    async def drain(
+        self, campaign: CampaignId, *, limit: int | None = None, tell: Callable[[Filled], None] = lambda _: None
+    ) -> Filled:
+        """Embed what is due, oldest first, each utterance once.
+
+        Args:
+            tell: Told after each batch how far it is.
+
+        Raises:
+            Unavailable: The database or the model is away. What was done so far is stored.
+            OtherModel: The table is for another model.
+        """
+        done = Filled()
+        last_place, left = -1, limit
+        while left is None or left > 0:
+            size = _BATCH if left is None else min(left, _BATCH)
+            async with self._use(campaign) as connection:
+                rows = await connection.fetch(
+                    self._sql["due"], campaign, last_place, _MOST_FAILURES, size, self._embedder.name
+                )
+                spotter = await self._spotter(connection, campaign) if rows else None
+            if spotter is None:
+                break
+            batch = await self._fill(campaign, rows, spotter)
+            if batch is None:
+                break
+            done += batch
+            last_place = rows[-1]["place"]
+            left = None if left is None else left - len(rows)
+            tell(done)
+        return done
+
+    async def survey(self, campaign: CampaignId) -> int:
+        """Go through all talk and list what is missing or not as it is now; tag the rest with the names there are now.
+        Returns how much is due.
+        """
+        last_id = 0
+        while True:
+            async with self._use(campaign) as connection:
+                rows = await connection.fetch(self._sql["talk"], campaign, last_id, _PAGE, self._embedder.name)
+                if not rows:
+                    return int(await connection.fetchval(self._sql["count_due"], campaign, _MOST_FAILURES))
+                spotter = await self._spotter(connection, campaign)
+                stale = [row["utterance_id"] for row in rows if not _is_as_it_was(row, _pieces(row))]
+                known = set(stale)
+                tags = [
+                    (campaign, row["utterance_id"], entities)
+                    for row in rows
+                    if row["hashes"] and row["utterance_id"] not in known
+                    if (entities := _spoken_of(spotter, row["text"])) != row["entity_ids"]
+                ]
+                if stale:
+                    await connection.execute(self._sql["want"], campaign, stale, False)
+                if tags:
+                    await connection.executemany(self._sql["tag"], tags)
+            last_id = rows[-1]["id"]
+
+    async def want_all(self, campaign: CampaignId) -> None:
+        """List all talk, to be embedded even if nothing changed."""
+        async with self._use(campaign) as connection:
+            await connection.execute(self._sql["want_all"], campaign)
+
+    async def _fill(
+        self, campaign: CampaignId, rows: Sequence[asyncpg.Record], spotter: KeywordSpotter
+    ) -> Filled | None:
+        """None when the model cannot now."""
+        as_before: list[_Due] = []
+        to_embed: list[_Due] = []
+        for row in rows:
+            due = _Due(row["utterance_id"], row["place"], (row["speaker_name"], row["text"]), _pieces(row))
+            (as_before if _is_as_it_was(row, due.pieces) and not row["anew"] else to_embed).append(due)
+        embedded, failed = await self._embedded(campaign, to_embed)
+        if embedded is None:
+            return None
+        await self._store(campaign, embedded, failed, as_before, spotter)
+        silent = sum(not due.pieces for due in embedded)
+        return Filled(len(embedded) - silent, len(failed), len(as_before) + silent)
+
+    async def _embedded(self, campaign: CampaignId, wanted: Sequence[_Due]) -> tuple[list[_Due] | None, list[_Due]]:
+        """Those with their vectors, and those with which the model can do nothing."""
+        contents = [piece.content for due in wanted for piece in due.pieces]
+        if not contents:
+            return list(wanted), []
+        try:
+            vectors = await self._embedder.embed(contents)
+        except Unavailable:
+            raise
+        except Exception as error:  # a model of any make: what it cannot bear is one text, not the evening
+            if len(wanted) == 1:
+                logger.warning("{} of {} is not embedded: {}", wanted[0].utterance_id, campaign, type(error).__name__)
+                return [], list(wanted)
+            return await self._one_by_one(campaign, wanted)
+        if vectors is None:
+            return None, []
+        if vectors.shape != (len(contents), self._embedder.dimensions):
+            expected = (len(contents), self._embedder.dimensions)
+            raise InvalidInput(f"the model {self._embedder.name} gave vectors of shape {vectors.shape}, not {expected}")
+        embedded, failed = [], []
+        at = 0
+        for due in wanted:
+            of_this = vectors[at : at + len(due.pieces)]
+            at += len(due.pieces)
+            if np.isfinite(of_this).all() and (not len(of_this) or np.abs(of_this).max(axis=1).min() > 0):
+                embedded.append(_Due(due.utterance_id, due.place, due.says, due.pieces, list(of_this)))
+            else:
+                logger.warning("{} of {} is not embedded: its vector points nowhere", due.utterance_id, campaign)
+                failed.append(due)
+        return embedded, failed
+
+    async def _one_by_one(self, campaign: CampaignId, wanted: Sequence[_Due]) -> tuple[list[_Due] | None, list[_Due]]:
+        embedded: list[_Due] = []
+        failed: list[_Due] = []
+        for due in wanted:
+            good, bad = await self._embedded(campaign, [due])
+            if good is None:
+                return None, []
+            embedded += good
+            failed += bad
+        return embedded, failed
+
+    async def _store(
+        self,
+        campaign: CampaignId,
+        embedded: Sequence[_Due],
+        failed: Sequence[_Due],
+        as_before: Sequence[_Due],
+        spotter: KeywordSpotter,
+    ) -> None:
+        async with self._use(campaign) as connection, connection.transaction():
+            await self.check(connection)
+            ids = [due.utterance_id for due in embedded]
+            rows = await connection.fetch(self._sql["lock_talk"], campaign, ids)
+            now = {row["utterance_id"]: (row["speaker_name"], row["text"]) for row in rows}
+            same = [due for due in embedded if now.get(due.utterance_id, due.says) == due.says]
+            if same:
+                await connection.execute(self._sql["drop"], campaign, [due.utterance_id for due in same])
+                await connection.executemany(self._sql["add"], self._chunks(campaign, same, spotter))
+            settled = [*same, *as_before]
+            await connection.execute(
+                self._sql["settle"], campaign, [due.utterance_id for due in settled], [due.place for due in settled]
+            )
+            if failed:
+                await connection.execute(self._sql["failed"], campaign, [due.utterance_id for due in failed])
+
+    async def check(self, connection: Connection | OwnConnection) -> None:
+        """To be asked in the transaction that writes.
+
+        Raises:
+            OtherModel: The table is for another model, or is about to be.
+        """
+        row = await connection.fetchrow(self._sql["may_write"], self._model_setting, FINISHING_LOCK)
+        stored = None if row is None else row["model"]
+        if stored != self._embedder.name:
+            raise OtherModel(stored=stored, ours=self._embedder.name)
+        if row is not None and not row["free"]:
+            raise Unavailable("another table of vectors is about to take the place of this one")
+
+    def _chunks(self, campaign: CampaignId, dues: Sequence[_Due], spotter: KeywordSpotter) -> list[tuple[object, ...]]:
+        return [
+            (
+                campaign,
+                chunk_id(due.utterance_id, nth),
+                due.utterance_id,
+                piece.content,
+                piece.content_hash,
+                vector,
+                self._embedder.name,
+                entities,
+                "",
+            )
+            for due in dues
+            for entities in (_spoken_of(spotter, due.says[1]),)
+            for nth, (piece, vector) in enumerate(zip(due.pieces, due.vectors, strict=True))
+        ]
+
+    async def _spotter(self, connection: Connection | OwnConnection, campaign: CampaignId) -> KeywordSpotter:
+        digest = await connection.fetchval(self._sql["names_digest"], campaign)
+        cached = self._spotters.get(campaign)
+        if cached is None or cached[0] != digest:
+            rows = await connection.fetch(self._sql["names"], campaign)
+            entries = [Entry(row["name"], EntityId(row["id"]), row["type"], tuple(row["aliases"])) for row in rows]
+            language = await connection.fetchval(self._sql["language"], campaign) or "en"
+            names = await asyncio.to_thread(Gazetteer.build, entries, language=language)
+            cached = self._spotters[campaign] = (digest, KeywordSpotter(names))
+        return cached[1]
+
+
+def _pieces(row: asyncpg.Record) -> list[Piece]:
+    """None of an utterance that is gone."""
+    if row["text"] is None:
+        return []
+    return pieces_of(row["text"], speaker=row["speaker_name"], at_ms=at_ms(row["timestamp"]))
+
+
+def _is_as_it_was(row: asyncpg.Record, pieces: Sequence[Piece]) -> bool:
+    return sorted(row["hashes"]) == sorted(piece.content_hash for piece in pieces)
+
+
+def _spoken_of(spotter: KeywordSpotter, text: str) -> list[str]:
+    return list(spotter.spot(text).entity_ids)

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+import asyncpg
+from loguru import logger
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.adapters.postgres.chunk_filling import ChunkFilling, OtherModel
+from glyphoxa.adapters.postgres.database import Database
+from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.adapters.postgres.transcript_log import at_ms, timestamp
+from glyphoxa.adapters.postgres.viewers import viewer_parameter
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import Viewer
+from glyphoxa.memory.chunking import hash_of
+from glyphoxa.memory.embedding import Embedder
+from glyphoxa.memory.ports import EVERYTHING, Chunk, ChunkFilter, Filled
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.database import Connection
+
+_MOST_EXACT = 10_000
+"""In a campaign of 100,000 chunks the exact distances of so many take 25 ms. The index takes as long to find the same
+share, and loses five of a hundred: a scope of which it holds little is searched far and wide."""
+_EVERY_CHUNK = 2**31
+_CANDIDATES = 50
+_REMEMBERED_SCOPES = 4_096
+_SEARCH_DEADLINE_MS = 1_000
+_FILL_DEADLINE_MS = 30_000
+_ANY_DISTANCE = 2.0
+
+
+class PostgresChunkIndex:
+    """A `ChunkIndex`. A search has a deadline of 1 s.
+
+    Args:
+        embedder: Whose vectors are stored and compared. None: nothing is embedded, and nothing found.
+    """
+
+    def __init__(self, database: Database, *, embedder: Embedder | None = None) -> None:
+        self._database = database
+        self._embedder = embedder
+        self._sql = dict(load_paragraphs("chunks"))
+        self._filling: ChunkFilling | None = None
+        if embedder is not None:
+            self._filling = ChunkFilling(lambda c: database.use(c, deadline_ms=_FILL_DEADLINE_MS), embedder)
+            dimensions = str(int(embedder.dimensions))
+            self._sql["approximate"] = self._sql["approximate"].replace("{{embedding_dimensions}}", dimensions)
+        self._one_at_a_time = asyncio.Lock()
+        self._large: dict[tuple[CampaignId, str | None, ChunkFilter], None] = {}
+        self._is_of_another_model = False
+
+    async def upsert(self, campaign: CampaignId, chunk: Chunk, embedding: NDArray[float32]) -> None:
+        if self._embedder is None or self._filling is None:
+            raise InvalidInput("the index was opened without an embedder: it does not know whose vector this is")
+        self._check_shape(embedding)
+        async with self._database.use(campaign, deadline_ms=_FILL_DEADLINE_MS) as connection, connection.transaction():
+            await self._filling.check(connection)
+            stored = await connection.fetchval(
+                self._sql["add"],
+                *(campaign, chunk.id, chunk.utterance_id, chunk.content, hash_of(chunk.content), embedding),
+                *(self._embedder.name, list(chunk.entity_ids), chunk.topic),
+            )
+        if stored is None:
+            raise NotFound(f"no utterance {chunk.utterance_id!r} in the log of campaign {campaign!r}")
+
+    async def search(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        embedding: NDArray[float32],
+        *,
+        top_k: int = 10,
+        only: ChunkFilter = EVERYTHING,
+    ) -> list[tuple[Chunk, float]]:
+        if top_k <= 0:
+            return []
+        found = await self.nearest(campaign, viewer, embedding, limit=top_k, only=only)
+        return [(_chunk(row), row["distance"]) for row in found]
+
+    async def nearest(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        embedding: NDArray[float32],
+        *,
+        limit: int,
+        only: ChunkFilter = EVERYTHING,
+        exclude: Collection[UtteranceId] = (),
+        max_distance: float = _ANY_DISTANCE,
+        deadline_ms: int = _SEARCH_DEADLINE_MS,
+    ) -> Sequence[asyncpg.Record]:
+        """The columns of `Chunk` and `distance`, nearest first."""
+        if self._embedder is None or self._is_of_another_model:
+            return []
+        self._check_shape(embedding)
+        npc = viewer_parameter(viewer)
+        asked = (
+            *(campaign, self._embedder.name, embedding, npc, only.session, only.speaker, only.entity),
+            *(None if only.after_ms is None else timestamp(only.after_ms),),
+            *(None if only.before_ms is None else timestamp(only.before_ms), list(exclude)),
+        )
+        scope = (campaign, npc, only)
+        n_candidates = max(_CANDIDATES, 4 * limit)
+        async with self._database.use(campaign, deadline_ms=deadline_ms) as connection, connection.transaction():
+            n, rows = 0, []
+            if scope not in self._large:
+                n, rows = await self._run(connection, "exact", *asked, _MOST_EXACT + 1, max_distance, limit)
+            if scope in self._large or n > _MOST_EXACT:
+                n, rows = await self._run(connection, "approximate", *asked, n_candidates, max_distance, limit)
+                self._remember_large(scope)
+                if n < n_candidates:
+                    # The index gave up, or the scope is not that large any more.
+                    del self._large[scope]
+                    n, rows = await self._run(connection, "exact", *asked, _EVERY_CHUNK, max_distance, limit)
+            if not n:
+                await self._notice_another_model(connection)
+        return rows
+
+    async def fill_missing(self, campaign: CampaignId, *, limit: int | None = None) -> Filled:
+        # Whoever comes meanwhile waits, and finds little left: nothing is embedded twice.
+        async with self._one_at_a_time:
+            if self._filling is None or self._is_of_another_model:
+                return Filled()
+            try:
+                return await self._filling.drain(campaign, limit=limit)
+            except OtherModel as error:
+                self._tell_of_another_model(error)
+                return Filled()
+
+    async def fill_all_missing(self, campaign: CampaignId) -> Filled:
+        """`fill_missing`, after going through all talk: also what nobody listed, what another version of the program
+        cut otherwise, what was embedded by another model, and what failed before.
+        """
+        if self._filling is None:
+            return Filled()
+        await self._filling.survey(campaign)
+        return await self.fill_missing(campaign)
+
+    async def full_rebuild(self, campaign: CampaignId) -> Filled:
+        if self._filling is None:
+            return Filled()
+        await self._filling.want_all(campaign)
+        return await self.fill_missing(campaign)
+
+    async def _run(self, connection: Connection, query: str, *arguments: object) -> tuple[int, list[asyncpg.Record]]:
+        """How many chunks were in question, and the nearest of them."""
+        await connection.execute(self._sql["plan_for_index" if query == "approximate" else "plan_for_scope"])
+        rows = await connection.fetch(self._sql[query], *arguments)
+        if query == "approximate":
+            await connection.execute("SET LOCAL enable_sort = on")
+        return rows[0]["n"], [row for row in rows if row["id"] is not None]
+
+    def _check_shape(self, embedding: NDArray[float32]) -> None:
+        if self._embedder is not None and embedding.shape != (self._embedder.dimensions,):
+            raise InvalidInput(
+                f"a vector of shape {embedding.shape}; those of {self._embedder.name} have {self._embedder.dimensions} "
+                "dimensions"
+            )
+
+    def _remember_large(self, scope: tuple[CampaignId, str | None, ChunkFilter]) -> None:
+        while len(self._large) >= _REMEMBERED_SCOPES:
+            del self._large[next(iter(self._large))]
+        self._large[scope] = None
+
+    async def _notice_another_model(self, connection: Connection) -> None:
+        stored = await connection.fetchval(self._sql["model"])
+        if self._embedder is not None and stored not in (None, self._embedder.name):
+            self._tell_of_another_model(OtherModel(stored=stored, ours=self._embedder.name))
+
+    def _tell_of_another_model(self, error: Unavailable) -> None:
+        if not self._is_of_another_model:
+            self._is_of_another_model = True
+            logger.warning("{}", error)
+
+
+def _chunk(row: asyncpg.Record) -> Chunk:
+    return Chunk(
+        id=row["id"],
+        utterance_id=UtteranceId(row["utterance_id"]),
+        session_id=SessionId(row["session_id"]),
+        content=row["content"],
+        speaker_id=SpeakerId(row["speaker_id"]),
+        at_ms=at_ms(row["timestamp"]),
+        entity_ids=tuple(EntityId(entity) for entity in row["entity_ids"]),
+        topic=row["topic"],
+    )

@@ -1,0 +1,160 @@
+-- exact --
+-- Chunks of model $2 in a scope, nearest to $3 first: those that $4 witnessed (NULL: all), of session $5, speaker $6,
+-- speaking of entity $7, said from $8 until before $9, not of the utterances $10. The distance is computed for
+-- each, but for no more than $11: `n` says how many there were; `id` is NULL when none is within distance $12.
+-- Only ids and distances are carried through the sort. Served by idx_chunks_knowers, idx_chunks_entity_ids or
+-- idx_chunks_session_id, whichever leaves the fewest.
+WITH scope AS MATERIALIZED (
+    SELECT id, embedding <=> $3 AS distance
+      FROM chunks
+     WHERE campaign_id = $1 AND model = $2 AND NOT struck
+       AND ($4::text IS NULL OR knowers @> ARRAY[$4::text])
+       AND ($5::text IS NULL OR session_id = $5)
+       AND ($6::text IS NULL OR speaker_id = $6)
+       AND ($7::text IS NULL OR entity_ids @> ARRAY[$7::text])
+       AND ($8::timestamptz IS NULL OR timestamp >= $8)
+       AND ($9::timestamptz IS NULL OR timestamp < $9)
+       AND NOT utterance_id = ANY ($10::text[])
+     LIMIT $11),
+nearest AS MATERIALIZED (SELECT id, distance FROM scope WHERE distance <= $12::float8 ORDER BY distance LIMIT $13)
+SELECT s.n, n.distance, c.id, c.utterance_id, c.session_id, c.content, c.speaker_id, c.entity_ids, c.topic, c.timestamp
+  FROM (SELECT count(*) AS n FROM scope) s
+  LEFT JOIN nearest n ON true
+  LEFT JOIN chunks c ON c.campaign_id = $1 AND c.id = n.id
+ ORDER BY n.distance;
+
+-- approximate --
+-- The same of a large scope: the index gives candidates in about the right order, going on until $11 of them are in
+-- the scope; their true distances decide. Served by idx_chunks_embedding.
+WITH candidates AS MATERIALIZED (
+    SELECT id, embedding <=> $3::vector AS distance
+      FROM chunks
+     WHERE campaign_id = $1 AND model = $2 AND NOT struck
+       AND ($4::text IS NULL OR knowers @> ARRAY[$4::text])
+       AND ($5::text IS NULL OR session_id = $5)
+       AND ($6::text IS NULL OR speaker_id = $6)
+       AND ($7::text IS NULL OR entity_ids @> ARRAY[$7::text])
+       AND ($8::timestamptz IS NULL OR timestamp >= $8)
+       AND ($9::timestamptz IS NULL OR timestamp < $9)
+       AND NOT utterance_id = ANY ($10::text[])
+     ORDER BY embedding::halfvec({{embedding_dimensions}}) <=> $3::vector::halfvec({{embedding_dimensions}})
+     LIMIT $11),
+nearest AS MATERIALIZED (SELECT id, distance FROM candidates WHERE distance <= $12::float8 ORDER BY distance LIMIT $13)
+SELECT s.n, n.distance, c.id, c.utterance_id, c.session_id, c.content, c.speaker_id, c.entity_ids, c.topic, c.timestamp
+  FROM (SELECT count(*) AS n FROM candidates) s
+  LEFT JOIN nearest n ON true
+  LEFT JOIN chunks c ON c.campaign_id = $1 AND c.id = n.id
+ ORDER BY n.distance;
+
+-- plan_for_scope --
+-- A plan for any scope fits none: these queries are planned with their values.
+SET LOCAL plan_cache_mode = force_custom_plan;
+
+-- plan_for_index --
+-- Sorting a large scope looks cheaper than it is, since its vectors are wide.
+SET LOCAL plan_cache_mode = force_custom_plan;
+SET LOCAL enable_sort = off;
+SET LOCAL hnsw.iterative_scan = relaxed_order;
+SET LOCAL hnsw.ef_search = 100;
+SET LOCAL hnsw.max_scan_tuples = 40000;
+
+-- model --
+-- The model whose vectors the database holds.
+SELECT value FROM schema_settings WHERE name = 'embedding_model';
+
+-- due --
+-- Utterances to embed after place $2, oldest first, with what is there of model $5. Those that failed $3 times are
+-- let be. Served by idx_talk_to_embed_place and idx_chunks_utterance_id.
+SELECT q.utterance_id, q.place, q.anew, e.speaker_name, e.text, e.timestamp,
+       ARRAY(SELECT c.content_hash FROM chunks c
+              WHERE c.campaign_id = $1 AND c.utterance_id = q.utterance_id AND c.model = $5) AS hashes
+  FROM talk_to_embed q
+  LEFT JOIN session_entries e ON e.campaign_id = $1 AND e.utterance_id = q.utterance_id
+ WHERE q.campaign_id = $1 AND q.place > $2 AND q.failures < $3
+ ORDER BY q.place
+ LIMIT $4;
+
+-- may_write --
+-- The model of setting $1, which nobody changes until the transaction ends; `free` is false while a new table of
+-- chunks is about to take the place of this one (the advisory lock $2).
+SELECT value AS model, pg_try_advisory_xact_lock_shared($2) AS free
+  FROM schema_settings WHERE name = $1 FOR SHARE;
+
+-- lock_talk --
+-- What the utterances say now, and will until the transaction ends: they may have been revised meanwhile.
+SELECT utterance_id, speaker_name, text
+  FROM session_entries
+ WHERE campaign_id = $1 AND utterance_id = ANY ($2)
+ ORDER BY utterance_id
+   FOR SHARE;
+
+-- drop --
+-- Served by idx_chunks_utterance_id.
+DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
+
+-- add --
+-- One chunk; who may know of it, when and by whom it was said follows from the utterance.
+INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model, speaker_id,
+                    entity_id, entity_ids, topic, timestamp, knowers, struck)
+    SELECT $1, $2, e.utterance_id, e.session_id, $4, $5, $6, $7, e.speaker_id,
+           coalesce(($8::text[])[1], ''), $8, $9, e.timestamp, e.witnesses, e.struck
+      FROM session_entries e
+     WHERE e.campaign_id = $1 AND e.utterance_id = $3
+    ON CONFLICT (campaign_id, id) DO UPDATE
+       SET (utterance_id, session_id, content, content_hash, embedding, model, speaker_id, entity_id, entity_ids, topic,
+            timestamp, knowers, struck)
+         = (excluded.utterance_id, excluded.session_id, excluded.content, excluded.content_hash, excluded.embedding,
+            excluded.model, excluded.speaker_id, excluded.entity_id, excluded.entity_ids, excluded.topic,
+            excluded.timestamp, excluded.knowers, excluded.struck)
+RETURNING id;
+
+-- settle --
+-- Utterances that are done with, unless they were revised since.
+DELETE FROM talk_to_embed q
+ USING unnest($2::text[], $3::bigint[]) AS done (utterance_id, place)
+ WHERE q.campaign_id = $1 AND q.utterance_id = done.utterance_id AND q.place = done.place;
+
+-- failed --
+UPDATE talk_to_embed SET failures = failures + 1 WHERE campaign_id = $1 AND utterance_id = ANY ($2);
+
+-- talk --
+-- All talk after row $2, page by page, with what of model $4 is there of it. Served by session_entries_pkey.
+SELECT e.id, e.utterance_id, e.speaker_name, e.text, e.timestamp,
+       ARRAY(SELECT c.content_hash FROM chunks c
+              WHERE c.campaign_id = $1 AND c.utterance_id = e.utterance_id AND c.model = $4) AS hashes,
+       coalesce((SELECT c.entity_ids FROM chunks c WHERE c.campaign_id = $1 AND c.id = e.utterance_id), '{}') AS entity_ids
+  FROM session_entries e
+ WHERE e.campaign_id = $1 AND e.id > $2
+ ORDER BY e.id
+ LIMIT $3;
+
+-- want --
+-- Have these embedded; $3: even if they are as they are.
+INSERT INTO talk_to_embed (campaign_id, utterance_id, anew) SELECT $1, unnest($2::text[]), $3
+    ON CONFLICT (campaign_id, utterance_id) DO UPDATE SET failures = 0, anew = talk_to_embed.anew OR excluded.anew;
+
+-- want_all --
+INSERT INTO talk_to_embed (campaign_id, utterance_id, anew)
+    SELECT campaign_id, utterance_id, true FROM session_entries WHERE campaign_id = $1 ORDER BY id
+    ON CONFLICT (campaign_id, utterance_id) DO UPDATE SET failures = 0, anew = true;
+
+-- tag --
+-- What the chunks of an utterance speak of, by the names that there are now.
+UPDATE chunks SET entity_ids = $3, entity_id = coalesce(($3::text[])[1], '')
+ WHERE campaign_id = $1 AND utterance_id = $2;
+
+-- count_due --
+SELECT count(*) FROM talk_to_embed WHERE campaign_id = $1 AND failures < $2;
+
+-- names --
+-- Everything that goes by a name, people first.
+SELECT id, type, name, aliases FROM entities WHERE campaign_id = $1
+ ORDER BY CASE type WHEN 'npc' THEN 0 WHEN 'player' THEN 1 ELSE 2 END, name, id;
+
+-- names_digest --
+-- Changes when a name does.
+SELECT coalesce(md5(string_agg(id || chr(1) || type || chr(1) || name || chr(1) || aliases::text, chr(2) ORDER BY id)), '')
+  FROM entities WHERE campaign_id = $1;
+
+-- language --
+SELECT language FROM campaigns WHERE id = $1;
