@@ -74,16 +74,21 @@ def read_csv(path: Path, kinds: Collection[Columns]) -> LocatedCsv:
         InvalidInput: It cannot be read.
     """
     text = _text(path)
-    try:
-        header = {separator: next(_records(text, separator), (1, []))[1] for separator in _SEPARATORS}
-    except csv.Error as error:
-        raise InvalidFile(path, [Problem(1, f"not CSV: {error}")]) from None
-    for separator in _SEPARATORS:
+    headers = {separator: _header(text, separator) for separator in _SEPARATORS}
+    for separator, header in headers.items():
         for columns in kinds:
-            names = _names(header[separator], columns)
+            names = _names(header, columns)
             if set(columns.required) <= set(names):
                 return _table(path, text, separator, columns, names)
-    raise InvalidFile(path, [Problem(1, _no_kind(max(header.values(), key=len), kinds))])
+    raise InvalidFile(path, [Problem(1, _no_kind(max(headers.values(), key=len), kinds))])
+
+
+def _header(text: str, separator: str) -> list[str]:
+    """Empty when the text is not of cells that are separated so."""
+    try:
+        return next(_records(text, separator), (1, []))[1]
+    except csv.Error:
+        return []
 
 
 def _text(path: Path) -> str:
@@ -129,8 +134,7 @@ def _names(header: list[str], columns: Columns) -> list[str]:
 def _no_kind(header: list[str], kinds: Collection[Columns]) -> str:
     wanted = " or ".join(",".join(columns.required) for columns in kinds)
     have = [name.casefold() for name in header]
-    nearest = max(kinds, key=lambda columns: sum(name in have for name in columns.required))
-    missing = [name for name in nearest.required if name not in have]
+    missing = min(([name for name in kind.required if name not in have] for kind in kinds), key=len)
     hints = [
         f"{near[0]!r}, {did_you_mean(near[0], missing)}" for m in missing if (near := get_close_matches(m, have, 1))
     ]

@@ -119,7 +119,8 @@ def read_yaml(path: Path) -> LocatedYaml:
         raise InvalidFile(path, [Problem(mark.line + 1 if mark else 1, f"not YAML: {error.problem}")]) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise InvalidFile(path, [Problem(line, f"character {error.character!r} is not allowed in YAML")]) from None
+        character = error.character if isinstance(error.character, int) else ord(error.character)
+        raise InvalidFile(path, [Problem(line, f"character U+{character:04X} is not allowed in YAML")]) from None
     except RecursionError:
         raise InvalidInput(f"{path}: nested too deeply") from None
     return LocatedYaml(path, value, root)

@@ -387,6 +387,9 @@ def test_a_load_that_was_cut_off_ends_up_the_same_when_it_is_done_again(seed: in
         assert world.changes(campaign).is_empty
 
 
+VALUES: Mapping[str, list[object]] = {"hat": ["red", "blue"], "location": ["E1", "E2"], "trait": [["x"], ["x", "y"]]}
+
+
 def a_random_campaign(rng: random.Random) -> Campaign:
     ids = [EntityId(f"e{n}") for n in range(6) if rng.random() < 0.8]
     entities = tuple(
@@ -395,15 +398,7 @@ def a_random_campaign(rng: random.Random) -> Campaign:
             rng.choice(["npc", "location"]),
             entity.upper() + rng.choice(["", " II"]),
             tuple(a for a in ("a", "b") if rng.random() < 0.3),
-            {
-                name: rng.choice(values)
-                for name, values in {
-                    "hat": ["red", "blue"],
-                    "location": ["E1", "E2"],
-                    "trait": [["x"], ["x", "y"]],
-                }.items()
-                if rng.random() < 0.5
-            },
+            {name: rng.choice(values) for name, values in VALUES.items() if rng.random() < 0.5},
             hidden=rng.random() < 0.2,
         )
         for entity in ids

@@ -8,6 +8,8 @@ import pytest
 from glyphoxa.config.campaign_file import read_campaign, slug
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.domain.campaign import Exchange, VoiceSpec
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import EntityId
 
 ROOT = Path(__file__).parents[2]
 SALTMERE = ROOT / "tests" / "support" / "campaign.yaml"
@@ -130,3 +132,135 @@ def test_the_documented_example_is_a_valid_campaign(tmp_path: Path) -> None:
     assert documented is not None
     (tmp_path / "c.yaml").write_text(documented[1])
     assert read_campaign(tmp_path / "c.yaml").warnings == ()
+
+
+# Who may know it
+
+
+SCOPED = """\
+campaign: {name: Town}
+slots: {SWORN_TO: functional}
+entities:
+  - {name: Grimjaw, type: npc, known_by: [Elowen]}
+  - {name: Elowen, type: npc}
+  - {name: The Crypt, type: location, hidden: true, known_by: [Elowen]}
+relationships:
+  - {source: Elowen, type: KNOWS, target: Grimjaw, known_by: [elowen, Elowen]}
+  - {source: Elowen, type: OWNS, target: The Crypt, hidden: true}
+npcs:
+  - {entity: Grimjaw, persona: You are Grimjaw.}
+  - {entity: Elowen, persona: You are Elowen.}
+secrets:
+  - {text: It burns., known_by: [Elowen, Grimjaw]}
+  - {text: It floods., known_by: [Grimjaw], about: The Crypt}
+  - {text: It sinks., hidden: true, about: The Crypt}
+"""
+
+
+def test_a_file_says_who_may_know_a_thing(tmp_path: Path) -> None:
+    """R-129, R-131"""
+    (tmp_path / "c.yaml").write_text(SCOPED)
+    campaign = read_campaign(tmp_path / "c.yaml").campaign
+    assert campaign.entity(EntityId("grimjaw")).known_by == ("grimjaw", "elowen")  # who knows himself
+    assert campaign.entity(EntityId("the-crypt")).hidden
+    assert [(r.known_by, r.hidden) for r in campaign.relationships] == [(("elowen",), False), ((), True)]
+    assert [(s.about, s.hidden, sorted(s.known_by)) for s in campaign.secrets] == [
+        ("elowen", False, ["elowen", "grimjaw"]),  # of who is named first
+        ("the-crypt", False, ["grimjaw"]),
+        ("the-crypt", True, []),
+    ]
+    assert campaign.slots == {"SWORN_TO": "functional"}
+
+
+@pytest.mark.parametrize(
+    ("was", "wrong", "mistake"),
+    [
+        (
+            "known_by: [Elowen]}",
+            "known_by: [Elowyn]}",
+            "4: 'Elowyn' is not listed under `npcs:`, did you mean 'Elowen'?",
+        ),
+        ("known_by: [elowen, Elowen]", "known_by: [The Crypt]", "8: 'The Crypt' is not listed under `npcs:`"),
+        ("type: npc}", "type: npc, hidden: true}", "5: 'Elowen' is listed under `npcs:` and cannot be hidden from"),
+        ("about: The Crypt", "about: The Cript", "15: unknown entity 'The Cript', did you mean 'The Crypt'?"),
+        ("hidden: true, about: The Crypt", "hidden: true", "16: a secret has `known_by:` with NPCs who know it"),
+        ("SWORN_TO: functional", "SWORN_TO: single", "2: slots.SWORN_TO: 'single' is not valid"),
+        ("type: npc}", "type: npc, attributes: {secret: x}}", "5: 'secret' would be known to everybody"),
+        ("type: npc}", "type: npc, knwon_by: [Elowen]}", "5: unknown key 'knwon_by', did you mean 'known_by'?"),
+        ("type: npc}", 'type: npc, aliases: ["a\\nb"]}', "5: entities.1.aliases.0: a name is one line of text"),
+    ],
+)
+def test_a_mistake_in_who_may_know_it_is_reported(tmp_path: Path, was: str, wrong: str, mistake: str) -> None:
+    assert was in SCOPED
+    found = mistakes(tmp_path, SCOPED.replace(was, wrong, 1))
+    assert found[0].startswith(mistake)
+
+
+def test_what_can_be_in_one_place_at_a_time_is_not_put_in_two(tmp_path: Path) -> None:
+    """R-103, R-104"""
+    twice = TWO + (
+        "relationships:\n  - {source: Grimjaw, type: LOCATED_AT, target: The Forge}\n"
+        "  - {source: grimjaw, type: LOCATED_AT, target: The Mill}\n"
+    )
+    text = twice.replace("npcs:", "  - {name: The Mill, type: location}\nnpcs:")
+    assert mistakes(tmp_path, text) == [
+        "10: only one target of LOCATED_AT can hold for 'grimjaw', and line 9 has one already "
+        "(if several can, write `slots: {LOCATED_AT: many}`)"
+    ]
+    (tmp_path / "fine.yaml").write_text(text + "slots: {LOCATED_AT: many}\n")
+    assert len(read_campaign(tmp_path / "fine.yaml").campaign.relationships) == 2
+
+
+def test_a_relation_that_holds_both_ways_is_stated_once(tmp_path: Path) -> None:
+    """R-106"""
+    relations = "relationships:\n  - {source: The Forge, type: ALLIED_WITH, target: Grimjaw}\n"
+    again = "  - {source: Grimjaw, type: ALLIED_WITH, target: The Forge}\n"
+    assert (
+        "9: relationship 'Grimjaw ALLIED_WITH The Forge' stands here twice"
+        in mistakes(tmp_path, TWO + relations + again)[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "mistake"),
+    [
+        (b"", "'campaign' is missing"),
+        (b"\x7fELF\x02\x01\x01\x00\x00\x00", "1: character U+007F is not allowed in YAML"),
+        (b"\x89PNG\r\n\x1a\n", "1: not UTF-8 text"),
+        (TWO.encode("utf-16"), "1: not UTF-8 text"),
+        (TWO.replace("Town", "Tőwn").encode("latin2"), "1: not UTF-8 text"),
+        (b"campaign: {name: Town}\ncampaign: {name: City}\n", "2: key 'campaign' stands here twice, first on line 1"),
+        (b"campaign:\n\tname: Town\n", "2: not YAML: found character '\\t' that cannot start any token"),
+        (b"campaign: {name: Town\n", "2: not YAML"),
+        (b"- a\n- b\n", "1: must hold keys (campaign, "),
+        (b"campaign: &a {name: *a}\n", "1: "),
+        (b"a: &a [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
+            b"%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n" % (n, n, *[n - 1] * 10) for n in b"bcdefghij"
+        ), "6: stands for more than 200000 values (aliases of aliases?)"),
+    ],
+)  # fmt: skip
+def test_what_is_no_campaign_file_is_told_in_words(tmp_path: Path, content: bytes, mistake: str) -> None:
+    path = tmp_path / "campaign.yaml"
+    path.write_bytes(content)
+    with pytest.raises(InvalidFile) as caught:
+        read_campaign(path)
+    assert mistake in str(caught.value).removeprefix(f"{path}:")
+
+
+def test_a_file_of_ten_megabytes_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "campaign.yaml"
+    path.write_bytes(TWO.encode() + b"#" * 10_000_000)
+    with pytest.raises(InvalidInput, match="larger than 4 MiB"):
+        read_campaign(path)
+
+
+def test_a_file_with_carriage_returns_is_the_same_file(tmp_path: Path) -> None:
+    (tmp_path / "unix.yaml").write_text(TWO)
+    (tmp_path / "windows.yaml").write_bytes(b"\xef\xbb\xbf" + TWO.replace("\n", "\r\n").encode())
+    assert read_campaign(tmp_path / "unix.yaml") == read_campaign(tmp_path / "windows.yaml")
+
+
+def test_a_file_full_of_mistakes_is_told_of_at_once_but_not_without_end(tmp_path: Path) -> None:
+    lines = "".join(f"  - {{source: Nobody {n}, type: KNOWS, target: Grimjaw}}\n" for n in range(3_000))
+    found = mistakes(tmp_path, f"{TWO}relationships:\n{lines}")
+    assert len(found) == 101 and found[-1].endswith("and 2900 more")
