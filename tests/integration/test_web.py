@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from glyphoxa.cli.main import main
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.domain.events import Degraded
+from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth
 from glyphoxa.web.app import create_app
 from glyphoxa.web.serving import Interrupts, bind, url_of
 from glyphoxa_pipelines.webrtc import build
@@ -174,6 +174,20 @@ async def test_a_scene_change_reaches_every_page(site: Site) -> None:
         await next_of(bran, "welcome")
         await tamsin.send(json.dumps({"move": "inn-night"}))
         assert (await next_of(bran, "scene"))["scene"]["location"] == "The Drowned Lantern"
+
+
+async def test_pages_and_watchers_are_told_how_memory_is(site: Site) -> None:
+    """R-253: who comes later is told too, and the process counts as alive without it."""
+    lost = MemoryHealth("degraded", 7, "the database is away", 3)
+    told = {"state": "degraded", "since_ms": 7, "why": "the database is away", "waiting": 3}
+    async with site.sits("tamsin") as tamsin:
+        assert (await next_of(tamsin, "welcome"))["table"]["memory"]["state"] == "ok"
+        site.table.health = lost
+        site.table.tell(MemoryChanged(lost, at_ms=8))
+        message = await next_of(tamsin, "memory")
+        assert {name: message[name] for name in told} == told
+    assert (await site.http.get("/healthz")).json() == {"ok": True, "memory": told}
+    assert (await site.http.get("/api/table")).json()["memory"] == told
 
 
 async def test_a_table_that_lost_something_says_so(site: Site) -> None:

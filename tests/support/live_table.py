@@ -18,12 +18,13 @@ from glyphoxa.bootstrap import engines
 from glyphoxa.bootstrap.engines import EarOrder, MouthOrder
 from glyphoxa.bootstrap.table import LiveTable, open_table
 from glyphoxa.config.settings import Settings
+from glyphoxa.context.prompt import Prompt, with_hot_context
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.domain.heard import Draft, EagerTurn, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId, SessionId, TurnId
 from glyphoxa.domain.utterance import HeardWord, Utterance
-from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.mouth import Injected, Mouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.speech.language.words import words
 from tests.support.mouth_twin import MouthTwin
@@ -40,10 +41,12 @@ ENTITIES: tuple[dict[str, Any], ...] = (
 )
 
 
-def write_campaign(directory: Path, *, more: Iterable[dict[str, Any]] = (), engine: str = "cascaded") -> Path:
+def write_campaign(
+    directory: Path, *, more: Iterable[dict[str, Any]] = (), engine: str = "cascaded", language: str = "en"
+) -> Path:
     """Grimjaw at his forge; Tamsin and Bran play."""
     document = {
-        "campaign": {"id": "town", "name": "The Town", "language": "en"},
+        "campaign": {"id": "town", "name": "The Town", "language": language},
         "entities": [*ENTITIES, *more],
         "npcs": [{"entity": "Grimjaw", "persona": "You are Grimjaw.", "voice": "heart", "engine": engine}],
         "players": [{"name": "Tamsin"}, {"name": "Bran"}],
@@ -147,11 +150,42 @@ def heard(text: str, unsure: str = "") -> tuple[HeardWord, ...]:
 
 
 class AnsweringMouth(MouthTwin):
-    """Is done with its answer as soon as it is heard."""
+    """Has in mind what it should before it answers, and is done with its answer as soon as it is heard."""
+
+    def __init__(self, order: MouthOrder) -> None:
+        super().__init__(order.npc, order.listener, order.now_ms)
+        self._context = order.context
+        self._thinking: asyncio.Task[None] | None = None
+        self._may_be_heard = False
+
+    def begin(self, turn: TurnId, prompt: Prompt) -> None:
+        assert self.turn is None
+        self.turn, self.is_heard, self._may_be_heard = turn, False, False
+        self._thinking = asyncio.get_running_loop().create_task(self._think(turn, prompt))
 
     def release(self, turn: TurnId) -> None:
+        self._may_be_heard = True
+        if self._thinking is not None and not self._thinking.done():
+            return
         super().release(turn)
         asyncio.get_running_loop().call_soon(self._done_with, turn)
+
+    async def close(self) -> None:
+        if self._thinking is not None:
+            self._thinking.cancel()
+        await super().close()
+
+    async def _think(self, turn: TurnId, prompt: Prompt) -> None:
+        hot = await self._context.gather(self.npc.id, prompt.question)
+        if self.turn != turn:
+            return
+        text = "\n".join(message.content for message in with_hot_context(prompt, hot).messages)
+        self._listener(Injected(self.npc.id, turn, hot.recalled, hot.omitted, text))
+        self.turn = None
+        super().begin(turn, prompt)
+        self._thinking = None
+        if self._may_be_heard:
+            self.release(turn)
 
     def _done_with(self, turn: TurnId) -> None:
         if self.turn == turn:
@@ -215,7 +249,7 @@ async def an_evening(
         return ears[order.player.id]
 
     async def open_mouth(order: MouthOrder) -> Mouth:
-        mouth = AnsweringMouth(order.npc, order.listener, order.now_ms)
+        mouth = AnsweringMouth(order)
         mouth.reply = reply
         return mouth
 

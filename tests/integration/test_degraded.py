@@ -1,0 +1,239 @@
+"""A table that is played while its database is away, slow, or cut off: the voice goes on, and nothing said is lost.
+
+The table and the server are real; what is between them breaks. "Slow" is slower than every deadline: in the product
+that is a second for a look-up, here less, so that nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from glyphoxa.adapters.postgres.database import Database
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.events import MemoryChanged, TurnFinished
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.turn import Outcome, TurnRecord
+from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
+from tests.support.network import Network, a_network
+from tests.support.patience import DEADLINE_MS
+
+TOWN = CampaignId("town")
+SLOW_MS = 5_000
+IN_TIME_MS = 100
+"""The deadline of everything while the network is slow."""
+
+
+@pytest.fixture
+async def network(dsn: str) -> AsyncIterator[Network]:
+    async with a_network(dsn) as network:
+        yield network
+
+
+@pytest.fixture(autouse=True)
+def without_hurry(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A healthy database is waited for, however slow this machine is; from a slow network nobody waits 5 s."""
+    use = Database.use
+
+    def in_time(
+        self: Database, campaign: CampaignId | None, *, deadline_ms: int = DEADLINE_MS
+    ) -> AbstractAsyncContextManager[Any]:
+        return use(self, campaign, deadline_ms=IN_TIME_MS if network.delay_ms else max(deadline_ms, DEADLINE_MS))
+
+    monkeypatch.setattr(Database, "use", in_time)
+    monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", 2_000)
+    # An outage has as many attempts as one of an hour, and takes a moment.
+    monkeypatch.setattr("glyphoxa.memory.recorder._FIRST_PAUSE_MS", 5)
+    monkeypatch.setattr("glyphoxa.memory.recorder._LONGEST_PAUSE_MS", 20)
+
+
+@pytest.fixture
+def settings(tmp_path: Path, network: Network) -> Settings:
+    return settings_for(write_campaign(tmp_path, language="de"), network.dsn, tmp_path)
+
+
+async def answered(evening: Evening, text: str) -> TurnRecord:
+    """Say it; the turn it came to."""
+    (await evening.ear()).say(text)
+    turns = await evening.until(
+        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
+    )
+    assert turns[0].outcome is Outcome.ANSWERED
+    return turns[0]
+
+
+def states(evening: Evening) -> list[str]:
+    return [event.health.state for event in evening.told if isinstance(event, MemoryChanged)]
+
+
+async def until_well(evening: Evening) -> None:
+    await evening.until(lambda: evening.table.health.state == "ok" and states(evening)[-1:] == ["ok"])
+
+
+async def fetch(dsn: str, query: str) -> list[Any]:
+    connection = await asyncpg.connect(dsn)
+    try:
+        return [row[0] for row in await connection.fetch(query)]
+    finally:
+        await connection.close()
+
+
+async def logged(dsn: str) -> list[str]:
+    """What the database holds of the session, in order of arrival."""
+    return await fetch(dsn, "SELECT text FROM session_entries ORDER BY session_id, floor")
+
+
+def said(*lines: str) -> list[str]:
+    """These lines and Grimjaw's answers."""
+    return [text for line in lines for text in (line, "Aye.")]
+
+
+async def test_a_database_that_is_away_at_the_start_gets_campaign_and_talk_when_it_comes(
+    settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-251 to R-253, C-57"""
+    network.cut()
+    async with an_evening(settings, monkeypatch) as evening:
+        assert evening.table.health.state == "degraded"
+        turn = await answered(evening, "Grimjaw, are you there?")
+        assert any(part.startswith("recall: long-term memory is away") for part in turn.omitted)
+        await answered(evening, "Grimjaw, is it raining?")
+        health = evening.table.health
+        assert (health.state, health.waiting) == ("degraded", 4)
+        assert health.since_ms is not None
+        assert "away" in health.why
+        network.well()
+        await until_well(evening)
+        assert await evening.table.kept() == 4
+        assert evening.table.health.waiting == 0
+        turn = await answered(evening, "Grimjaw, and now?")
+        assert not any("away" in part for part in turn.omitted)
+        assert await evening.table.kept() == 6
+    assert await logged(dsn) == said("Grimjaw, are you there?", "Grimjaw, is it raining?", "Grimjaw, and now?")
+    # The campaign came before its talk: its language says how words are found.
+    assert await fetch(dsn, "SELECT DISTINCT fts_config::text FROM session_entries") == ["german"]
+    assert "Eldrinax" in await fetch(dsn, "SELECT name FROM entities")
+
+
+async def test_a_database_that_is_away_for_long_costs_no_word_and_is_told_of_once(
+    settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-254 to R-257: hundreds of attempts, and a spool that grows."""
+    lines = [f"Grimjaw, this is line {n}." for n in range(60)]
+    async with an_evening(settings, monkeypatch) as evening:
+        await answered(evening, lines[0])
+        assert await evening.table.kept() == 2
+        network.cut()
+        for line in lines[1:]:
+            await answered(evening, line)
+        assert evening.table.health.state == "degraded"
+        assert evening.table.health.waiting == 2 * len(lines) - 2
+        network.well()
+        await until_well(evening)
+        assert await evening.table.kept() == 2 * len(lines)
+        assert states(evening) == ["degraded", "ok"]
+    assert await logged(dsn) == said(*lines)
+
+
+async def test_a_database_that_is_slow_is_not_waited_for(
+    settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each query takes 5 s."""
+    async with an_evening(settings, monkeypatch) as evening:
+        await answered(evening, "Grimjaw, one.")
+        assert await evening.table.kept() == 2
+        network.slow(SLOW_MS)
+        turn = await answered(evening, "Grimjaw, two.")
+        assert any(part.startswith("recall: ") for part in turn.omitted)
+        await evening.until(lambda: evening.table.health.state == "degraded")
+        turn = await answered(evening, "Grimjaw, three.")
+        assert any(part.startswith("recall: long-term memory is away") for part in turn.omitted)
+        network.well()
+        await until_well(evening)
+        assert await evening.table.kept() == 6
+    assert await logged(dsn) == said("Grimjaw, one.", "Grimjaw, two.", "Grimjaw, three.")
+
+
+async def test_a_table_does_not_wait_long_for_a_slow_database_to_open(
+    settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", IN_TIME_MS)
+    network.slow(SLOW_MS)
+    async with an_evening(settings, monkeypatch) as evening:
+        assert evening.table.health.state == "degraded"
+        await answered(evening, "Grimjaw, one.")
+        monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", DEADLINE_MS)
+        network.well()
+        await until_well(evening)
+        assert await evening.table.kept() == 2
+    assert await logged(dsn) == said("Grimjaw, one.")
+    assert "Eldrinax" in await fetch(dsn, "SELECT name FROM entities")
+
+
+@pytest.mark.parametrize("at", [b"session_entries", b"COMMIT"])
+async def test_a_connection_that_breaks_within_a_transaction_neither_loses_nor_doubles(
+    at: bytes, settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With COMMIT nobody knows whether it was done."""
+    async with an_evening(settings, monkeypatch) as evening:
+        broken = network.cut_after(at)
+        await answered(evening, "Grimjaw, one.")
+        await broken.wait()
+        await answered(evening, "Grimjaw, two.")
+        network.well()
+        assert await evening.table.kept() == 4
+        assert network.n_cut > 0
+    assert await logged(dsn) == said("Grimjaw, one.", "Grimjaw, two.")
+
+
+async def test_a_table_that_is_opened_again_while_its_database_is_away_goes_on_where_it_was(
+    settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the NPCs heard before is read from disk, and sent from there."""
+    monkeypatch.setattr("glyphoxa.bootstrap.table.SPOOL_FLUSH_MS", IN_TIME_MS)
+    network.cut()
+    async with an_evening(settings, monkeypatch) as evening:
+        await answered(evening, "Grimjaw, my name is Wilbur.")
+    async with an_evening(settings, monkeypatch) as evening:
+        turn = await answered(evening, "Grimjaw, who am I?")
+        assert "my name is Wilbur" in turn.prompt_text
+        network.well()
+        await until_well(evening)
+    assert await logged(dsn) == said("Grimjaw, my name is Wilbur.", "Grimjaw, who am I?")
+    assert Counter(await fetch(dsn, "SELECT session_id FROM session_entries")) == {SESSION: 4}
+
+
+async def test_without_long_term_memory_a_table_is_as_well_as_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-54"""
+    settings = settings_for(write_campaign(tmp_path), "none", tmp_path)
+    async with an_evening(settings, monkeypatch) as evening:
+        turn = await answered(evening, "Grimjaw, are you there?")
+        assert turn.omitted == ()
+        assert evening.table.health.state == "off"
+        assert await evening.table.kept() == 2
+
+
+async def test_names_that_changed_meanwhile_are_heard_when_the_database_is_back(
+    settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        ear = await evening.ear()
+        network.cut()
+        await answered(evening, "Grimjaw, one.")
+        await fetch(dsn, "UPDATE entities SET aliases = '{Vashkari}' WHERE name = 'Eldrinax' RETURNING id")
+        assert ear.partial("and then vash karri came") == "and then vash karri came"
+        changed = evening.names_change()
+        network.well()
+        async with asyncio.timeout(DEADLINE_MS / 1_000):
+            while "Vashkari" not in ear.partial("and then vash karri came"):
+                changed.clear()
+                await changed.wait()
