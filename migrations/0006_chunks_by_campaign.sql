@@ -59,7 +59,7 @@ DO $$ BEGIN
     END IF;
 END $$;
 
--- Utterances that are new or say something else now, until they are embedded: nobody searches all talk for them.
+-- Utterances that are new or not as they were, until their chunks are as they are: nobody searches all talk for them.
 CREATE TABLE talk_to_embed (
     campaign_id  TEXT NOT NULL,
     utterance_id TEXT NOT NULL,
@@ -90,5 +90,6 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER talk_was_revised AFTER UPDATE ON session_entries
-    FOR EACH ROW WHEN ((OLD.text, OLD.speaker_name) IS DISTINCT FROM (NEW.text, NEW.speaker_name))
+    FOR EACH ROW WHEN ((OLD.text, OLD.speaker_name, OLD.witnesses, OLD.struck)
+                       IS DISTINCT FROM (NEW.text, NEW.speaker_name, NEW.witnesses, NEW.struck))
     EXECUTE FUNCTION glyphoxa_talk_was_revised();

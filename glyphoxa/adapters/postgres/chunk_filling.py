@@ -127,6 +127,7 @@ class ChunkFilling:
                 ]
                 if stale:
                     await connection.execute(self._sql["want"], campaign, stale, False)
+                await connection.execute(self._sql["refresh"], campaign, [row["utterance_id"] for row in rows])
                 if tags:
                     await connection.executemany(self._sql["tag"], tags)
             last_id = rows[-1]["id"]
@@ -212,6 +213,8 @@ class ChunkFilling:
                 await connection.execute(self._sql["drop"], campaign, [due.utterance_id for due in same])
                 await connection.executemany(self._sql["add"], self._chunks(campaign, same, spotter))
             settled = [*same, *as_before]
+            if as_before:
+                await connection.execute(self._sql["refresh"], campaign, [due.utterance_id for due in as_before])
             await connection.execute(
                 self._sql["settle"], campaign, [due.utterance_id for due in settled], [due.place for due in settled]
             )

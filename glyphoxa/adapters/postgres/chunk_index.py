@@ -108,7 +108,8 @@ class PostgresChunkIndex:
         scope = (campaign, npc, only)
         n_candidates = max(_CANDIDATES, 4 * limit)
         async with self._database.use(campaign, deadline_ms=deadline_ms) as connection, connection.transaction():
-            n, rows = 0, []
+            n = 0
+            rows: list[asyncpg.Record] = []
             if scope not in self._large:
                 n, rows = await self._run(connection, "exact", *asked, _MOST_EXACT + 1, max_distance, limit)
             if scope in self._large or n > _MOST_EXACT:

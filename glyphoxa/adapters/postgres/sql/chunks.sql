@@ -108,6 +108,14 @@ INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_
             excluded.timestamp, excluded.knowers, excluded.struck)
 RETURNING id;
 
+-- refresh --
+-- Who may be reminded of what is embedded already: that changes when talk is rolled back.
+UPDATE chunks c SET knowers = e.witnesses, struck = e.struck
+  FROM session_entries e
+ WHERE c.campaign_id = $1 AND c.utterance_id = ANY ($2)
+   AND e.campaign_id = $1 AND e.utterance_id = c.utterance_id
+   AND (c.knowers, c.struck) IS DISTINCT FROM (e.witnesses, e.struck);
+
 -- settle --
 -- Utterances that are done with, unless they were revised since.
 DELETE FROM talk_to_embed q
@@ -122,7 +130,7 @@ UPDATE talk_to_embed SET failures = failures + 1 WHERE campaign_id = $1 AND utte
 SELECT e.id, e.utterance_id, e.speaker_name, e.text, e.timestamp,
        ARRAY(SELECT c.content_hash FROM chunks c
               WHERE c.campaign_id = $1 AND c.utterance_id = e.utterance_id AND c.model = $4) AS hashes,
-       coalesce((SELECT c.entity_ids FROM chunks c WHERE c.campaign_id = $1 AND c.id = e.utterance_id), '{}') AS entity_ids
+       (SELECT c.entity_ids FROM chunks c WHERE c.campaign_id = $1 AND c.id = e.utterance_id) AS entity_ids
   FROM session_entries e
  WHERE e.campaign_id = $1 AND e.id > $2
  ORDER BY e.id
