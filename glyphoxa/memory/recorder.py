@@ -3,6 +3,8 @@
 Protocol of use: `keep` for each utterance as it is finished; `run` in a task of its own for as long as the session
 lasts; at the end `flush`, cancel `run`, `close`. What the log has not taken by then is sent by the next process that
 opens the same spool. The log is idempotent, so that sending twice is harmless.
+
+What the log can never take (`Unstorable`) is set aside; whatever else it says, it is away, and is asked again later.
 """
 
 from __future__ import annotations
@@ -15,19 +17,19 @@ from typing import TypeVar
 
 from loguru import logger
 
-from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.errors import GlyphoxaError, Unavailable, Unstorable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.ports import TranscriptLog
-from glyphoxa.memory.spool import Pending, Spool
+from glyphoxa.memory.spool import Cursor, Pending, Spool
 
 Result = TypeVar("Result")
 
 _FIRST_PAUSE_MS = 1_000
 _LONGEST_PAUSE_MS = 30_000
 _FLUSH_PAUSE_MS = 100
-_BATCH = 100
+_BATCH = 500
 _RECENT = 500
 _WAITING_TURNS = 1_000
 
@@ -42,10 +44,10 @@ class Recorder:
 
     Args:
         spool: Becomes the recorder's own: it is used from one thread and closed by `close`.
-        log: None when there is no long-term memory: utterances then stay in the spool.
+        log: None when there is no long-term memory: utterances then stay in the spool, which is shrunk.
         listener: Told, in words for the DM, when the log is lost and when it is back.
-        after_append: Awaited after the log took something: what depends on new talk (embedding) starts here.
-            It must not raise.
+        after_append: Awaited after the log took something: what depends on new talk (embedding) starts here. One at
+            a time, and the log does not wait for it. It must not raise.
     """
 
     def __init__(
@@ -66,6 +68,9 @@ class Recorder:
         self._work = asyncio.Event()
         self._work.set()  # the spool may hold what an earlier process left
         self._draining = asyncio.Lock()
+        self._sent: Cursor | None = None  # how far the log has it, also when the disk has no room to note that
+        self._news = asyncio.Event()
+        self._announcing = asyncio.Lock()
         self._unlogged: set[UtteranceId] = set()
         self._moved = asyncio.Event()
         self._failures = 0
@@ -88,8 +93,7 @@ class Recorder:
             self._spool_failed = True
             if self._log is None:
                 raise
-            await self._log.append([utterance])  # a full disk here need not be one there
-            self._left([utterance.id])
+            await self._append_directly(self._log, utterance)  # a full disk here need not be one there
             return
         self._work.set()
 
@@ -129,7 +133,7 @@ class Recorder:
 
     async def unsent(self, session: SessionId) -> list[Utterance]:
         """What is on disk of a session and, as far as is known, not in the log; in the order in which it was kept."""
-        waiting = await self._in_thread(self._spool.pending)
+        waiting = await self._in_thread(lambda: self._spool.pending(self._sent))
         return [item.utterance for item in waiting if item.utterance.session_id == session]
 
     @property
@@ -144,27 +148,24 @@ class Recorder:
 
     async def run(self) -> None:
         """Bring what is kept into the log, for ever; after a failure wait longer each time."""
-        while True:
-            await self._work.wait()
-            self._work.clear()
-            try:
-                await self._drain()
-            except Unavailable as error:
-                self._failed(error)
-                self._work.set()
-                await asyncio.sleep(pause_ms(self._failures) / 1000)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._announce_for_ever())
+            await self._drain_for_ever()
 
     async def flush(self, deadline_ms: int) -> bool:
-        """Bring everything into the log now. False when that did not work in time; it is still in the spool."""
+        """Bring everything into the log now, and wait for what depends on it. False when that did not work in time;
+        what the log does not have is still in the spool.
+        """
         try:
             async with asyncio.timeout(deadline_ms / 1000):
                 while True:
                     try:
                         await self._drain()
-                    except Unavailable as error:
+                    except GlyphoxaError as error:
                         self._failed(error)
                         await asyncio.sleep(_FLUSH_PAUSE_MS / 1000)
                     else:
+                        await self._announce()
                         return True
         except TimeoutError:
             return False
@@ -179,33 +180,80 @@ class Recorder:
     async def _in_thread(self, call: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
+    async def _drain_for_ever(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            try:
+                await self._drain()
+            except GlyphoxaError as error:
+                self._failed(error)
+                self._work.set()
+                await asyncio.sleep(pause_ms(self._failures) / 1000)
+
+    async def _announce_for_ever(self) -> None:
+        while True:
+            await self._news.wait()
+            await self._announce()
+
+    async def _announce(self) -> None:
+        async with self._announcing:
+            if self._news.is_set():
+                self._news.clear()
+                if self._after_append is not None:
+                    await self._after_append()
+
     async def _drain(self) -> None:
         log = self._log
         if log is None:
+            await self._in_thread(self._spool.shrink)
             return
         async with self._draining:
-            while batch := await self._in_thread(lambda: self._spool.pending(limit=_BATCH)):
-                await self._append(log, batch)
-                self._left([item.utterance.id for item in batch])
-                await self._in_thread(lambda end=batch[-1].end: self._spool.acknowledge(end))  # type: ignore[misc]
-                self._succeeded()
-                if self._after_append is not None:
-                    await self._after_append()
+            await self._drain_spool(log)
             while self._turns:
                 campaign, turn = self._turns[0]
-                await log.record_turn(campaign, turn)
+                try:
+                    await log.record_turn(campaign, turn)
+                except Unstorable as error:
+                    logger.error("a turn is not storable: {}", error)
                 self._turns.popleft()
             self._succeeded()
+
+    async def _drain_spool(self, log: TranscriptLog) -> None:
+        while batch := await self._in_thread(lambda: self._spool.pending(self._sent, limit=_BATCH)):
+            await self._append(log, batch)
+            self._sent = batch[-1].end
+            self._left([item.utterance.id for item in batch])
+            try:
+                await self._in_thread(lambda end=self._sent: self._spool.acknowledge(end))  # type: ignore[misc]
+            except Unavailable as error:
+                self._spool_failed = True
+                logger.warning("{}", error)
+            self._succeeded()
+            self._news.set()
+
+    async def _append_directly(self, log: TranscriptLog, utterance: Utterance) -> None:
+        """Behind what is in the spool: a floor is a place in the order of arrival."""
+        try:
+            async with self._draining:
+                await self._drain_spool(log)
+                await log.append([utterance])
+                self._news.set()
+        except Unavailable:
+            raise
+        except GlyphoxaError as error:
+            raise Unavailable(f"neither the disk nor the log takes what is said now: {error}") from None
+        self._left([utterance.id])
 
     async def _append(self, log: TranscriptLog, batch: Sequence[Pending]) -> None:
         try:
             await log.append([item.utterance for item in batch])
-        except InvalidInput:
+        except Unstorable:
             # One of them can never be stored; it must not keep the others out.
             for item in batch:
                 try:
                     await log.append([item.utterance])
-                except InvalidInput as error:
+                except Unstorable as error:
                     logger.error("an utterance is not storable: {}", error)
                     await self._in_thread(lambda said=item.utterance: self._spool.set_aside(said))  # type: ignore[misc]
 
@@ -213,7 +261,7 @@ class Recorder:
         self._unlogged.difference_update(utterances)
         self._moved.set()
 
-    def _failed(self, error: Unavailable) -> None:
+    def _failed(self, error: GlyphoxaError) -> None:
         self._failures += 1
         self._moved.set()
         if self._failures == 1:

@@ -1,13 +1,20 @@
 r"""The write-ahead file in front of the transcript log: what `append` has returned for is not lost.
 
-    DIR/0000000001.spool   a segment: records in the order in which they were appended
-    DIR/acknowledged       how far the log has them: "<segment> <offset>", replaced atomically
-    DIR/lock               held by the process that owns the spool
+    DIR/0000000001.spool      a segment: records in the order in which they were appended
+    DIR/0000000001.spool.gz   the same, shrunk: see below
+    DIR/acknowledged          how far the log has them: "<segment> <offset>", replaced atomically
+    DIR/damaged               records that could not be read, or that the log can never take
+    DIR/lock                  held by the process that owns the spool
 
 A record is one line: `<length> <crc32> <json>\n`, length in bytes, both in hexadecimal with 8 digits. What the
 recogniser knew of each word is not in it: that is for the work right after the utterance. A process
 that is killed in the middle of a write leaves a torn record at the end; nobody was told that it was kept, and it is
 cut off at the next opening. A damaged record elsewhere is set aside, with what it still says, in `DIR/damaged`.
+
+Where there is no log (memory `none`) nothing is ever acknowledged, and the spool is all that is kept of the talk, in
+case there is a log one day. Full segments are then shrunk to about a fifth; nothing is deleted. When `max_bytes` are
+used in spite of that (millions of utterances), appends are refused with an alarm like those of any full spool, until
+old segments were moved elsewhere by hand while no Glyphoxa runs.
 
 Not for use from several threads at once: `Recorder` sees to that.
 """
@@ -18,7 +25,6 @@ import contextlib
 import fcntl
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,16 +32,13 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from loguru import logger
-from pydantic import TypeAdapter, ValidationError
 
-from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory import spool_files
 
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 _SEGMENT_BYTES = 4 * 1024 * 1024
-_HEADER = re.compile(rb"([0-9a-f]{8}) ([0-9a-f]{8}) ")
-_HEADER_BYTES = 18
-_UTTERANCE = TypeAdapter(Utterance)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,7 +62,7 @@ class Spool:
 
     Args:
         directory: Its own; created if missing, private to this user.
-        max_bytes: What is appended beyond that is refused until the log catches up.
+        max_bytes: On disk. What is appended beyond that is refused until the log catches up.
         alarm: Called (in the thread that appends) once when half of that is used, and each time an append is refused.
 
     Raises:
@@ -81,9 +84,13 @@ class Spool:
         self._alarmed = False
         self._file: BinaryIO | None = None
         self._end = self._acknowledged = Cursor(1, 0)
-        self._sizes: dict[int, int] = {}  # of the closed segments
+        self._sizes: dict[int, int] = {}  # of the closed segments, as they are on disk
+        self._shrinks = True
         try:
-            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not directory.is_dir():
+                directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+                with contextlib.suppress(OSError):  # somebody else's folder need not be readable
+                    spool_files.sync_directory(directory.parent)
             self._lock = (directory / "lock").open("a")
         except OSError as error:
             raise InvalidInput(f"the spool {directory} cannot be used: {error.strerror}") from None
@@ -97,9 +104,9 @@ class Spool:
             ) from None
         try:
             self._open()
-        except BaseException:
+        except OSError as error:
             self.close()
-            raise
+            raise InvalidInput(f"the spool {directory} cannot be used: {error.strerror}") from None
 
     def append(self, utterance: Utterance) -> Cursor:
         """Returns when the utterance is on disk (fsync), with the place behind it.
@@ -108,18 +115,18 @@ class Spool:
             Unavailable: The spool or the disk is full, or the disk fails. The utterance is not kept; all earlier
                 ones are.
         """
-        record = _record(utterance)
+        record = spool_files.record(utterance)
         used = self.size_bytes
         if used + len(record) > self._max_bytes:
             text = (
-                f"the spool {self._directory} is full ({used // 1024} KiB wait for the database): what is said now is "
-                "not kept until the database is back"
+                f"the spool {self._directory} is full ({used // 1024} KiB of talk wait for a database): what is said "
+                "now is not kept until a database takes it or older segments are moved away"
             )
             self._alarm(text)
             raise Unavailable(text)
         if used > self._max_bytes // 2 and not self._alarmed:
             self._alarmed = True
-            self._alarm(f"the spool {self._directory} is half full: the database has been away for long")
+            self._alarm(f"the spool {self._directory} is half full: no database has taken what is said for long")
         try:
             if self._end.offset >= self._segment_bytes:
                 self._rotate()
@@ -132,16 +139,24 @@ class Spool:
         return self._end
 
     def pending(self, after: Cursor | None = None, *, limit: int | None = None) -> list[Pending]:
-        """What is not acknowledged, or what stands behind `after`, in the order of appending."""
+        """What is not acknowledged, or what stands behind `after`, in the order of appending.
+
+        Raises:
+            Unavailable: The disk fails, or has no room to set a damaged record aside.
+        """
         found: list[Pending] = []
-        for item in self._records(max(after or self._acknowledged, self._acknowledged)):
-            if limit is not None and len(found) >= limit:
-                break
-            found.append(item)
+        try:
+            for item in self._records(max(after or self._acknowledged, self._acknowledged)):
+                if limit is not None and len(found) >= limit:
+                    break
+                found.append(item)
+        except OSError as error:
+            raise Unavailable(f"the spool {self._directory} cannot be read: {error.strerror}") from None
         return found
 
     def acknowledge(self, cursor: Cursor) -> None:
-        """The log has everything up to here. On disk when this returns; whole segments behind it are deleted.
+        """The log has everything up to here; whole segments behind it are deleted. Should the machine lose power now,
+        what is noted may be an earlier place: the log is sent some of it again, which is harmless.
 
         Raises:
             Unavailable: The disk fails; the cursor stays, and what is repeated later is harmless.
@@ -150,20 +165,31 @@ class Spool:
             return
         temporary = self._directory / "acknowledged.new"
         try:
-            with temporary.open("wb") as file:
-                file.write(b"%d %d\n" % (cursor.segment, cursor.offset))
-                file.flush()
-                os.fsync(file.fileno())
+            temporary.write_bytes(b"%d %d\n" % (cursor.segment, cursor.offset))
             temporary.replace(self._directory / "acknowledged")
-            self._sync_directory()
         except OSError as error:
             raise Unavailable(f"the spool {self._directory} cannot note its progress: {error.strerror}") from None
         self._acknowledged = cursor
         for number in [n for n in self._sizes if n < cursor.segment]:
-            self._path(number).unlink(missing_ok=True)
+            self._remove(number)
             del self._sizes[number]
         if self.size_bytes <= self._max_bytes // 2:
             self._alarmed = False
+
+    def shrink(self) -> None:
+        """Shrink one full segment, if there is one that is not yet: where no log will take it soon. A disk that has no
+        room for that is left in peace until the next opening.
+        """
+        number = next((n for n in sorted(self._sizes) if self._path(n).exists()), None)
+        if number is None or not self._shrinks:
+            return
+        shrunk = self._shrunk_path(number)
+        try:
+            spool_files.shrink(self._path(number), shrunk)
+            self._sizes[number] = shrunk.stat().st_size
+        except OSError as error:
+            self._shrinks = False
+            logger.warning("the spool {} cannot shrink a segment: {}", self._directory, error.strerror)
 
     @property
     def size_bytes(self) -> int:
@@ -187,14 +213,29 @@ class Spool:
     def _path(self, number: int) -> Path:
         return self._directory / f"{number:010}.spool"
 
+    def _shrunk_path(self, number: int) -> Path:
+        return self._directory / f"{number:010}.spool.gz"
+
+    def _remove(self, number: int) -> None:
+        self._path(number).unlink(missing_ok=True)
+        self._shrunk_path(number).unlink(missing_ok=True)
+
     def _open(self) -> None:
-        numbers = sorted(int(path.stem) for path in self._directory.glob("[0-9]*.spool"))
-        self._acknowledged = self._read_cursor(numbers)
-        for number in [n for n in numbers if n < self._acknowledged.segment]:
-            self._path(number).unlink(missing_ok=True)
-        numbers = [n for n in numbers if n >= self._acknowledged.segment]
-        last = numbers[-1] if numbers else self._acknowledged.segment
-        self._sizes = {number: self._path(number).stat().st_size for number in numbers[:-1]}
+        for left in self._directory.glob("*.new"):
+            left.unlink()
+        plain = {int(path.stem): path for path in self._directory.glob("[0-9]*.spool")}
+        shrunk = {int(path.name.partition(".")[0]): path for path in self._directory.glob("[0-9]*.spool.gz")}
+        for number in plain.keys() & shrunk.keys():
+            shrunk.pop(number).unlink()  # whoever made it died before it took the other's place
+        self._acknowledged = self._read_cursor(sorted({**shrunk, **plain}))
+        for number in [n for n in {**shrunk, **plain} if n < self._acknowledged.segment]:
+            self._remove(number)
+        closed = {n: path.stat().st_size for n, path in {**shrunk, **plain}.items() if n >= self._acknowledged.segment}
+        last = max(closed, default=self._acknowledged.segment)
+        if last in shrunk:
+            last += 1  # somebody moved the last segment away
+        closed.pop(last, None)
+        self._sizes = closed
         self._open_segment(last)
 
     def _open_segment(self, number: int) -> None:
@@ -209,7 +250,7 @@ class Spool:
             file.truncate(whole)
             os.fsync(file.fileno())
         if is_new:
-            self._sync_directory()
+            spool_files.sync_directory(self._directory)
         self._file = file
         self._end = Cursor(number, whole)
         if self._acknowledged > self._end:
@@ -252,53 +293,51 @@ class Spool:
             return first
         return Cursor(int(parts[1]), int(parts[2]))
 
-    def _sync_directory(self) -> None:
-        handle = os.open(self._directory, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
     def _records(self, after: Cursor) -> Iterator[Pending]:
         for number in sorted({*self._sizes, self._end.segment}):
             if number < after.segment:
                 continue
             offset = after.offset if number == after.segment else 0
-            with self._path(number).open("rb") as file:
-                file.seek(offset)
-                for line in file:
-                    offset += len(line)
-                    if number == self._end.segment and offset > self._end.offset:
-                        return  # a write that could not be taken back
-                    utterance = _decode(line)
-                    if utterance is None:
-                        self._set_aside(line)
-                    else:
-                        yield Pending(utterance, Cursor(number, offset))
+            for line in self._lines(number, offset):
+                offset += len(line)
+                if number == self._end.segment and offset > self._end.offset:
+                    return  # a write that could not be taken back
+                utterance = spool_files.utterance_of(line)
+                if utterance is None:
+                    self._set_aside(line)
+                else:
+                    yield Pending(utterance, Cursor(number, offset))
+
+    def _lines(self, number: int, offset: int) -> Iterator[bytes]:
+        if self._path(number).exists():
+            yield from spool_files.lines(self._path(number), offset)
+            return
+        path = self._shrunk_path(number)
+        try:
+            yield from spool_files.lines_of_shrunk(path, offset)
+        except Corrupt as error:
+            aside = path.with_suffix(".damaged")
+            logger.error("a segment of the spool was set aside as {}: {}", aside, error)
+            path.replace(aside)
+            del self._sizes[number]
 
     def set_aside(self, utterance: Utterance) -> None:
-        """Keep what the log will never take where a person can look at it: in `DIR/damaged`."""
-        self._set_aside(_record(utterance))
+        """Keep what the log will never take where a person can look at it: in `DIR/damaged`.
+
+        Raises:
+            Unavailable: The disk has no room for it.
+        """
+        try:
+            self._set_aside(spool_files.record(utterance))
+        except OSError as error:
+            raise Unavailable(f"the spool {self._directory} cannot be written: {error.strerror}") from None
 
     def _set_aside(self, line: bytes) -> None:
-        logger.error("a record of {} bytes in the spool was set aside in {}", len(line), self._directory / "damaged")
         damaged = self._directory / "damaged"
-        if not damaged.exists() or line not in damaged.read_bytes():
-            with damaged.open("ab") as file:
-                file.write(line)
-
-
-def _record(utterance: Utterance) -> bytes:
-    payload = _UTTERANCE.dump_json(utterance, ensure_ascii=True, exclude={"words"})
-    return b"%08x %08x %s\n" % (len(payload), zlib.crc32(payload), payload)
-
-
-def _decode(line: bytes) -> Utterance | None:
-    header = _HEADER.match(line)
-    payload = line[_HEADER_BYTES:-1]
-    if header is None or len(payload) != int(header[1], 16) or zlib.crc32(payload) != int(header[2], 16):
-        return None
-    try:
-        return _UTTERANCE.validate_json(payload)
-    except ValidationError:
-        return None
+        if damaged.exists() and line in damaged.read_bytes():
+            return
+        logger.error("a record of {} bytes in the spool was set aside in {}", len(line), damaged)
+        with damaged.open("ab") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
