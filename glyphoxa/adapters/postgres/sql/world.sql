@@ -258,11 +258,12 @@ SELECT greatest((SELECT started_at FROM sessions WHERE campaign_id = $1 AND id =
                 (SELECT max(at) FROM world_events WHERE campaign_id = $1 AND session_id = $2));
 
 -- learned_behind --
--- What was learned from talk of the session $2 behind the floor $3, or of the sessions $4.
--- Served by idx_world_events_floor.
+-- What was learned from talk of the session $2 behind the floor $3, or of the sessions $4. Undoing is nothing learned:
+-- somebody decided it. Served by idx_world_events_floor.
 SELECT seq
   FROM world_events
  WHERE campaign_id = $1 AND by = 'talk' AND ((session_id = $2 AND floor > $3) OR session_id = ANY ($4))
+   AND event_type NOT IN ('undone', 'rolled_back')
  ORDER BY seq;
 
 -- talk_behind --
