@@ -147,7 +147,7 @@ async def load_history(settings: Settings, n_entries: int, *, tell: Callable[[st
             open_store(settings.memory.postgres_dsn, data_dir=settings.data_directory, embedder=embedder_of(models))
         )
         await store.database.open()
-        await store.graph.load(campaign)
+        await store.campaigns.load(campaign)
 
         async def embed_new() -> None:
             n_done = (await store.chunks.fill_missing(campaign.id)).embedded

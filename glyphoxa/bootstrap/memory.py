@@ -58,7 +58,7 @@ class TableMemory:
                 await self.store.database.open(deadline_ms=OPEN_MS)
             except GlyphoxaError as error:
                 raise Unavailable(str(error)) from None
-            await self.store.graph.load(self._campaign)
+            await self.store.campaigns.load(self._campaign)
             self._is_stored = True
 
     async def said_before(self, session: SessionId) -> list[Utterance]:

@@ -95,7 +95,7 @@ async def _at_desk(options: argparse.Namespace, act: Callable[[_Desk, argparse.N
     settings = settings_with_memory(options.config, to_hold="names")
     async with opened_store(settings) as store:
         campaign = await stored_campaign(store, options.campaign)
-        loaded = await store.graph.campaign(campaign)
+        loaded = await store.campaigns.get(campaign)
         kept = PostgresLearnedNames(store.database)
         entries = with_stored(entries_of(loaded), await kept.entries(campaign))
         return await act(_Desk(campaign, loaded.language, entries, kept), options)

@@ -62,7 +62,7 @@ async def stored_campaign(store: Store, wanted: CampaignId | None) -> CampaignId
         NotFound: None of that name is stored.
         InvalidInput: None was named, and there is not exactly one.
     """
-    stored = await store.graph.campaigns()
+    stored = await store.campaigns.ids()
     if wanted is None and len(stored) == 1:
         return stored[0]
     if wanted is None:

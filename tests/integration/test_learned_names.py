@@ -35,8 +35,8 @@ OTHER = CampaignId("other")
 
 @pytest.fixture
 async def learned(store: Store) -> PostgresLearnedNames:
-    await store.graph.load(a_campaign())
-    await store.graph.load(replace(a_campaign(), id=OTHER))
+    await store.campaigns.load(a_campaign())
+    await store.campaigns.load(replace(a_campaign(), id=OTHER))
     return PostgresLearnedNames(store.database)
 
 
@@ -255,9 +255,9 @@ async def test_a_name_that_left_and_came_back_is_still_known_by_its_wrong_forms(
 ) -> None:
     await learning.confirm("Finkeldrum", ELDRINAX, await the_names(learned))
     entities = tuple(entity for entity in a_campaign().entities if entity.id != ELDRINAX)
-    await store.graph.load(replace(a_campaign(), entities=entities))
+    await store.campaigns.load(replace(a_campaign(), entities=entities))
     assert await corrected(learned, "Finkeldrum") == "Finkeldrum"
-    await store.graph.load(a_campaign())
+    await store.campaigns.load(a_campaign())
     assert await corrected(learned, "Finkeldrum") == "Eldrinax"
 
 
@@ -272,11 +272,11 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
         await learning.prove([a_proof("Finkeldrum", "u1")], names)  # a suggestion changes nothing for who plays
         await learning.confirm("Finkeldrum", ELDRINAX, names)
         assert await anext(changes) == NamesChanged(frozenset({ELDRINAX}))
-        await store.graph.load(a_campaign())  # nothing is new in it
+        await store.campaigns.load(a_campaign())  # nothing is new in it
         new = Entity(EntityId("e-orla"), "npc", "Orla")
         renamed = replace(a_campaign().entity(GRIMJAW), aliases=("the farrier",))
         others = tuple(entity for entity in a_campaign().entities if entity.id != GRIMJAW)
-        await store.graph.load(replace(a_campaign(), entities=(*others, renamed, new)))
+        await store.campaigns.load(replace(a_campaign(), entities=(*others, renamed, new)))
         assert await anext(changes) == NamesChanged(frozenset({GRIMJAW, new.id}))
 
 
@@ -301,9 +301,9 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
         await learning.undo()
         assert await heard_next("So we asked Mellow Dracks.") == "So we asked Mellow Dracks."
         orla = Entity(EntityId("e-orla"), "npc", "Orlafenn")
-        await store.graph.load(replace(a_campaign(), entities=(*a_campaign().entities, orla)))
+        await store.campaigns.load(replace(a_campaign(), entities=(*a_campaign().entities, orla)))
         assert await heard_next("orla fenn is here") == "Orlafenn is here"
-        await store.graph.load(a_campaign())
+        await store.campaigns.load(a_campaign())
         assert await heard_next("orla fenn is here") == "orla fenn is here"
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -332,7 +332,7 @@ async def test_a_server_that_was_killed_is_listened_to_again_when_it_is_back(rea
         aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes,
     ):
         await store.database.open()
-        await store.graph.load(a_campaign())
+        await store.campaigns.load(a_campaign())
         assert await anext(changes) == NamesChanged(None)
         pid = EmbeddedPostgres(reachable_dir / "postgres").pid()
         assert pid is not None
@@ -352,11 +352,11 @@ async def test_a_notice_that_says_nothing_may_mean_anything(store: Store, payloa
 
 
 async def test_an_id_too_long_for_a_notice_is_stored_all_the_same(store: Store) -> None:
-    await store.graph.load(a_campaign())
+    await store.campaigns.load(a_campaign())
     async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
         await anext(changes)
         huge = Entity(EntityId("x" * 9_000), "npc", "Orla")
-        await store.graph.load(replace(a_campaign(), entities=(*a_campaign().entities, huge)))
+        await store.campaigns.load(replace(a_campaign(), entities=(*a_campaign().entities, huge)))
         assert await anext(changes) == NamesChanged(None)
 
 

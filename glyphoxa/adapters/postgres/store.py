@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from glyphoxa.adapters.postgres.campaigns import PostgresCampaigns
 from glyphoxa.adapters.postgres.chunk_index import PostgresChunkIndex
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres, in_thread
@@ -30,6 +31,7 @@ class Store:
     past_talk: PostgresPastTalk
     graph: PostgresGraph
     world: PostgresWorld
+    campaigns: PostgresCampaigns
 
 
 @asynccontextmanager
@@ -71,6 +73,7 @@ async def open_store(
         start, embedding_dimensions=embedding_dimensions, embedding_model=None if embedder is None else embedder.name
     )
     chunks = PostgresChunkIndex(database, embedder=embedder)
+    world = PostgresWorld(database)
     try:
         yield Store(
             database,
@@ -79,7 +82,8 @@ async def open_store(
             chunks,
             PostgresPastTalk(database, chunks, embedder=embedder, settings=recall),
             PostgresGraph(database),
-            PostgresWorld(database),
+            world,
+            PostgresCampaigns(database, world),
         )
     finally:
         try:

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import asyncpg
 
@@ -45,6 +45,27 @@ class _World:
     talk: StruckTalk
 
 
+class Commit(Protocol):
+    """See `World.commit`."""
+
+    async def __call__(
+        self, happenings: Sequence[Happening], cause: Cause, *, expect: int | None = None
+    ) -> list[WorldEvent]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WorldWriting:
+    """A world that nobody else writes to meanwhile. What is written on the connection is kept with the events, or not.
+
+    Attributes:
+        read: The world as it is, before what is committed here.
+    """
+
+    connection: Connection
+    read: Callable[[], Awaitable[WorldState]]
+    commit: Commit
+
+
 class PostgresWorld:
     """A `World`. Reading events has a deadline of 1 s, a commit one of 10 s and 5 ms for each happening, whatever
     replays one of a minute, a fork one of an hour; late is `Unavailable`, and nothing was written.
@@ -57,24 +78,36 @@ class PostgresWorld:
     async def commit(
         self, campaign: CampaignId, happenings: Sequence[Happening], cause: Cause, *, expect: int | None = None
     ) -> list[WorldEvent]:
-        encoded = await beside(lambda: [encode(happening) for happening in happenings], amount=len(happenings))
-        deadline_ms = _COMMIT_DEADLINE_MS + _PER_HAPPENING_MS * len(happenings)
-        async with self._writing(campaign, deadline_ms=deadline_ms) as world:
-            head = await world.log.head()
-            if expect is not None and expect != head.seq:
-                raise InvalidInput(
-                    f"the world of campaign {campaign!r} has changed meanwhile: its last event is {head.seq}, "
-                    f"not {expect}; look again"
-                )
-            events = [WorldEvent(seq, cause, each.happening) for seq, each in enumerate(encoded, start=head.seq + 1)]
-            state = WorldState.partial()
-            state.load([("rules",)], rules=head.rules)
-            asked = await beside(lambda: asked_by(event.happening for event in events), amount=len(events))
-            await world.tables.load(state, asked)
-            await self._apply(world, state, events)
-            await world.log.append(encoded, cause, after=head.seq)
-            await world.tables.write(state.changes())
-        return events
+        async with self._writing(campaign, deadline_ms=_commit_ms(len(happenings))) as world:
+            return await self._commit(world, happenings, cause, expect=expect)
+
+    @asynccontextmanager
+    async def writing(
+        self, campaign: CampaignId, *, amount: int, first: Callable[[Connection], Awaitable[object]]
+    ) -> AsyncIterator[WorldWriting]:
+        """One transaction for a look at the world, what is committed because of it, and what belongs to that.
+
+        Args:
+            amount: Of happenings, about: the deadline is that of their commit.
+            first: Done before the world is locked: it may make the campaign.
+
+        Raises:
+            NotFound: There is no such campaign.
+        """
+        async with self._in_transaction(campaign, deadline_ms=_commit_ms(amount)) as world:
+            await first(world.connection)
+            await self._require(world, "lock_campaign")
+            yield WorldWriting(world.connection, world.tables.read, partial(self._commit, world))
+
+    async def now(self, campaign: CampaignId) -> WorldState:
+        """The world as it stands in the tables, with its history.
+
+        Raises:
+            NotFound: There is no such campaign.
+        """
+        async with self._in_transaction(campaign, deadline_ms=_REPLAY_DEADLINE_MS) as world:
+            await self._require(world, "campaign")
+            return await world.tables.read()
 
     async def undo(self, campaign: CampaignId, seq: int, cause: Cause) -> WorldEvent:
         async with self._writing(campaign, deadline_ms=_REPLAY_DEADLINE_MS) as world:
@@ -150,6 +183,26 @@ class PostgresWorld:
             await self._require(world, "campaign")
             await fork_campaign(world.connection, self._sql, campaign, into, name=name)
 
+    async def _commit(
+        self, world: _World, happenings: Sequence[Happening], cause: Cause, *, expect: int | None = None
+    ) -> list[WorldEvent]:
+        encoded = await beside(lambda: [encode(happening) for happening in happenings], amount=len(happenings))
+        head = await world.log.head()
+        if expect is not None and expect != head.seq:
+            raise InvalidInput(
+                f"the world of campaign {world.campaign!r} has changed meanwhile: its last event is {head.seq}, "
+                f"not {expect}; look again"
+            )
+        events = [WorldEvent(seq, cause, each.happening) for seq, each in enumerate(encoded, start=head.seq + 1)]
+        state = WorldState.partial()
+        state.load([("rules",)], rules=head.rules)
+        asked = await beside(lambda: asked_by(event.happening for event in events), amount=len(events))
+        await world.tables.load(state, asked)
+        await self._apply(world, state, events)
+        await world.log.append(encoded, cause, after=head.seq)
+        await world.tables.write(state.changes())
+        return events
+
     async def _apply(self, world: _World, state: WorldState, events: Sequence[WorldEvent]) -> None:
         done, missing = 0, frozenset[Key]()
         while done < len(events):
@@ -196,6 +249,10 @@ class PostgresWorld:
         if await world.connection.fetchval(self._sql[query], world.campaign) is None:
             known = [row["id"] for row in await world.connection.fetch(self._sql["campaigns"])]
             raise NotFound(f"no campaign {world.campaign!r} here: " + did_you_mean(world.campaign, known))
+
+
+def _commit_ms(amount: int) -> int:
+    return _COMMIT_DEADLINE_MS + _PER_HAPPENING_MS * amount
 
 
 def _apply_some(state: WorldState, events: Sequence[WorldEvent], total: int) -> tuple[int, frozenset[Key]]:
