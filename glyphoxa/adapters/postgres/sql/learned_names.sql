@@ -95,4 +95,4 @@ SELECT count(*) FROM (
 
 -- uses_written --
 -- How often the words stand in the campaign's own text.
-SELECT coalesce((SELECT regexp_count(document::text, $2, 1, 'i') FROM campaigns WHERE id = $1), 0);
+SELECT coalesce((SELECT regexp_count(document::text, $2, 1, 'i') FROM campaign_documents WHERE campaign_id = $1), 0);
