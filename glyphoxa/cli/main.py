@@ -12,19 +12,23 @@ from glyphoxa.domain.errors import GlyphoxaError
 
 
 def parser() -> argparse.ArgumentParser:
-    from glyphoxa.cli import campaign, config, models, names, serve
+    from glyphoxa.cli import campaign, config, entity, facts, inspect, models, names, serve
 
     root = argparse.ArgumentParser(prog="glyphoxa", description="Voice characters for tabletop role-playing.")
     root.add_argument("--version", action="version", version=f"glyphoxa {version('glyphoxa')}")
     verbs = root.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb in (serve, campaign, names, config, models):
+    for verb in (serve, campaign, facts, entity, inspect, names, config, models):
         verb.add_parser(verbs)
     return root
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     native_env.prepare()
-    options = parser().parse_args(arguments)
+    root = parser()
+    options, free = root.parse_known_args(arguments)
+    if free and not getattr(options, "takes_attributes", False):
+        root.error(f"unrecognized arguments: {' '.join(free)}")
+    options.free = free
     try:
         return int(options.run(options))
     except GlyphoxaError as error:

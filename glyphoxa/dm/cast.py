@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player
@@ -33,6 +33,14 @@ class Cast:
             entities: Of the graph, as the DM sees it: more than the campaign's file tells.
         """
         return cls(campaign.id, {each.id: each for each in entities}, campaign.npcs, campaign.players)
+
+    def with_names(self, names: Mapping[EntityId, str]) -> Cast:
+        """The same, where these entities are called so."""
+        called = {
+            each: replace(self.entities[each], name=name) if each in self.entities else Entity(each, "", name)
+            for each, name in names.items()
+        }
+        return replace(self, entities={**self.entities, **called})
 
     def entity(self, name: str) -> Entity:
         """The entity of this id, name or alias, in this order.

@@ -9,7 +9,7 @@ from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.ports import Review
 from glyphoxa.dm.wording import claim_in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import (
     DM,
     PUBLIC,
@@ -33,6 +33,7 @@ from glyphoxa.memory.world.happenings import (
     FactStated,
     FactTold,
     Happening,
+    WorldEvent,
 )
 from glyphoxa.memory.world.slots import rule_of
 
@@ -85,6 +86,32 @@ class FactDesk:
             more = " and more" if len(found) > _MOST_LISTED else ""
             raise InvalidInput(f"{fact!r} may be several facts: {listed}{more}")
         raise NotFound(f"no fact {fact!r} in campaign {self.campaign!r}: {await self._instead_of(fact)}")
+
+    async def find_ever(self, fact: str) -> Fact | EndedFact:
+        """Likewise, but also what is held no longer: the last that ended under this id.
+
+        Raises:
+            NotFound: No fact ever had such an id.
+            InvalidInput: Several begin so.
+        """
+        try:
+            return await self.find(fact)
+        except NotFound as missing:
+            ended = await self.review.ended(self.campaign, fact, limit=_MOST_ABOUT_ONE) if fact else []
+            by_id = {each.fact.id: each for each in reversed(ended)}
+            if not by_id:
+                raise
+            if len(by_id) > 1:
+                listed = "; ".join(f"{key} ({self.words(each.fact)})" for key, each in [*by_id.items()][:_MOST_LISTED])
+                raise InvalidInput(f"{fact!r} may be several facts that ended: {listed}") from missing
+            return next(iter(by_id.values()))
+
+    async def in_words(self, events: Sequence[WorldEvent]) -> dict[FactId, str]:
+        """What the facts say of which these events speak, as far as anybody held them."""
+        ids = {fact for event in events if (fact := getattr(event.happening, "fact", None)) is not None}
+        held = {fact.id: self.words(fact) for fact in await self.review.facts(self.campaign, ids)}
+        once = await self.review.once_held(self.campaign, ids - held.keys())
+        return held | {each.fact.id: self.words(each.fact) for each in once}
 
     def words(self, fact: Fact) -> str:
         return claim_in_words(fact.claim, self.cast)

@@ -82,6 +82,10 @@ class Review(Protocol):
         """What was held once, by the beginning of its id; the last that ended first."""
         ...
 
+    async def once_held(self, campaign: CampaignId, ids: Collection[FactId]) -> list[EndedFact]:
+        """Of each of these that ended, its last time."""
+        ...
+
     async def ended_by(self, campaign: CampaignId, events: Collection[int]) -> list[EndedFact]:
         """What these events brought to an end."""
         ...

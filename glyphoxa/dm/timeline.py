@@ -142,7 +142,7 @@ class Timeline:
         sessions = [each.id for each in await self.review.sessions(self.campaign)]
         if when in sessions:
             return await self.world.as_of(self.campaign, session=SessionId(when))
-        at_ms = _moment(when)
+        at_ms = moment_of(when)
         if at_ms is None:
             raise NotFound(
                 f"{when!r} is no session of campaign {self.campaign!r} and no time such as 2026-11-22 or "
@@ -194,7 +194,10 @@ def _is_learned_after(event: WorldEvent, session: SessionId, floor: int, later: 
     )
 
 
-def _moment(when: str) -> int | None:
+def moment_of(when: str) -> int | None:
+    """Milliseconds since the Unix epoch of "2026-11-22" (the end of that day) or "2026-11-22 19:30", UTC unless it says
+    otherwise; None when it is no time.
+    """
     try:
         moment = datetime.fromisoformat(when.strip())
     except ValueError:

@@ -96,7 +96,9 @@ class WorldTwin:
     # As `Review`
 
     async def pending(self, campaign: CampaignId, *, limit: int) -> list[Fact]:
-        return _least_certain([f for f in self.state.facts.values() if not f.provenance.is_enough])[:limit]
+        return _least_certain(
+            [f for f in self.state.facts.values() if f.status == "pending" or not f.provenance.is_enough]
+        )[:limit]
 
     async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
         return _least_certain([f for f in self.state.facts.values() if f.status == status])[:limit]
@@ -137,6 +139,10 @@ class WorldTwin:
     async def ended(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[EndedFact]:
         ended = [each for each in self.state.ended.values() if each.fact.id.startswith(prefix)]
         return sorted(ended, key=lambda each: -each.ended_seq)[:limit]
+
+    async def once_held(self, campaign: CampaignId, ids: Collection[FactId]) -> list[EndedFact]:
+        last = {each.fact.id: each for each in sorted(self.state.ended.values(), key=lambda each: each.ended_seq)}
+        return [last[fact] for fact in ids if fact in last]
 
     async def ended_by(self, campaign: CampaignId, events: Collection[int]) -> list[EndedFact]:
         return [each for each in self.state.ended.values() if each.ended_seq in events]

@@ -1,0 +1,199 @@
+-- pending --
+-- Facts that wait for the DM's word, the least certain first (R-130, R-160): those below $2 that nobody confirmed, and
+-- what is certain enough but rests on one of them, or was refused before.
+-- The number's comparison is served by idx_rel_confidence_number and idx_attribute_facts_confidence_number.
+SELECT *
+  FROM facts
+ WHERE campaign_id = $1
+   AND (((provenance ->> 'confidence')::float8 < $2 AND (provenance ->> 'dm_confirmed')::boolean IS NOT TRUE)
+        OR status = 'pending')
+ ORDER BY (provenance ->> 'confidence')::float8, seq, fact_id
+ LIMIT $3;
+
+-- of_status --
+SELECT *
+  FROM facts
+ WHERE campaign_id = $1 AND status = $2
+ ORDER BY (provenance ->> 'confidence')::float8, seq, fact_id
+ LIMIT $3;
+
+-- waiting --
+-- How many facts are of each status.
+SELECT status, count(*) AS n FROM facts WHERE campaign_id = $1 GROUP BY status;
+
+-- current --
+-- Current facts that the viewer $2 may know (NULL: the DM), of which $3 is an end if it is not NULL. An NPC knows only
+-- facts between entities of which it knows. Served by idx_rel_source, idx_rel_target and idx_attribute_facts_entity
+-- when $3 is given; otherwise this reads all facts of the campaign.
+SELECT f.*
+  FROM facts f
+ WHERE f.campaign_id = $1
+   AND ($3::text IS NULL OR f.subject_id = $3 OR f.object_id = $3)
+   AND ($2::text IS NULL
+        OR (f.status = 'accepted'
+            AND (f.scope = 'public' OR (f.scope <> 'hidden' AND $2 = ANY (f.knowers)))
+            AND NOT EXISTS (
+                SELECT FROM entities e
+                 WHERE e.campaign_id = $1 AND e.id IN (f.subject_id, f.object_id)
+                   AND NOT (e.scope = 'public' OR (e.scope <> 'hidden' AND $2 = ANY (e.knowers))))))
+ ORDER BY f.subject_id, f.predicate, f.fact_id
+ LIMIT $4;
+
+-- facts --
+-- By their ids. Served by idx_rel_fact and the primary key of attribute_facts.
+SELECT * FROM facts WHERE campaign_id = $1 AND fact_id = ANY ($2) ORDER BY array_position($2, fact_id);
+
+-- resting_on --
+-- What was derived from a fact. Served by the primary key of fact_supports.
+SELECT f.*
+  FROM fact_supports s
+  JOIN facts f ON f.campaign_id = $1 AND f.fact_id = s.fact_id
+ WHERE s.campaign_id = $1 AND s.support_id = $2
+ ORDER BY f.seq, f.fact_id;
+
+-- beginning_with --
+-- Reads all facts of the campaign: a DM types this a few times in an evening.
+SELECT * FROM facts WHERE campaign_id = $1 AND starts_with(fact_id, $2) ORDER BY fact_id LIMIT $3;
+
+-- like --
+-- Those that have most digits where $2 has them, for who mistyped an id.
+SELECT fact_id
+  FROM facts
+ WHERE campaign_id = $1
+ ORDER BY (SELECT count(*) FROM generate_series(1, length($2)) AS place
+            WHERE substr(fact_id, place, 1) = substr($2, place, 1)) DESC, fact_id
+ LIMIT $3;
+
+-- ended --
+-- What was held once, by the beginning of its id; the last that ended first.
+SELECT * FROM fact_history WHERE campaign_id = $1 AND starts_with(fact_id, $2) ORDER BY ended_seq DESC, fact_id LIMIT $3;
+
+-- once_held --
+-- Of each fact of $2 that ended, its last time. Served by the primary key of fact_history.
+SELECT DISTINCT ON (fact_id) *
+  FROM fact_history WHERE campaign_id = $1 AND fact_id = ANY ($2) ORDER BY fact_id, ended_seq DESC;
+
+-- ended_by --
+-- What these events brought to an end.
+SELECT * FROM fact_history WHERE campaign_id = $1 AND ended_seq = ANY ($2) ORDER BY ended_seq, fact_id;
+
+-- events_about --
+-- What may have happened to the fact $2 of the predicate $3: who asks picks what did. A merge changes the entities of
+-- a claim, but not its predicate; an edit may change that, and names the fact. Reads all events of the campaign.
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
+  FROM world_events
+ WHERE campaign_id = $1
+   AND (event_type IN ('undone', 'rolled_back', 'entities_merged', 'entity_removed')
+        OR payload ->> 'fact' = $2 OR payload #>> '{claim,predicate}' = $3)
+ ORDER BY seq;
+
+-- said --
+-- Served by the key of (campaign_id, utterance_id).
+SELECT utterance_id, session_id, floor, speaker_name, text, raw_text, timestamp, struck
+  FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2;
+
+-- sessions --
+SELECT id, started_at, last_floor FROM sessions WHERE campaign_id = $1 ORDER BY started_at, id;
+
+-- talk_after --
+-- What a rollback to the floor $3 of the session $2 would strike. Served by idx_session_entries_floor.
+SELECT count(*)
+  FROM sessions s
+  JOIN sessions of ON of.campaign_id = $1 AND of.id = $2
+  JOIN session_entries e ON e.campaign_id = $1 AND e.session_id = s.id
+ WHERE s.campaign_id = $1 AND NOT e.struck
+   AND ((s.id = of.id AND e.floor > $3) OR (s.started_at, s.id) > (of.started_at, of.id));
+
+-- entries_per_session --
+-- R-153. Served by idx_session_entries_session_id.
+SELECT s.id, s.started_at, count(e.id) AS n_entries, count(*) FILTER (WHERE e.struck) AS n_struck,
+       max(e.timestamp) AS last_at
+  FROM sessions s
+  LEFT JOIN session_entries e ON e.campaign_id = $1 AND e.session_id = s.id
+ WHERE s.campaign_id = $1
+ GROUP BY s.id, s.started_at
+ ORDER BY s.started_at, s.id;
+
+-- recent --
+-- R-154: the last entries of a session, the latest first. Served by idx_session_entries_floor.
+SELECT utterance_id, session_id, floor, speaker_name, text, raw_text, timestamp, struck
+  FROM session_entries
+ WHERE campaign_id = $1 AND session_id = $2
+ ORDER BY floor DESC
+ LIMIT $3;
+
+-- corrected --
+-- R-155: where what is kept differs from what the recogniser heard. What an NPC meant to say and what was heard of it
+-- differ, too, but nobody corrected that. Served by idx_session_entries_floor.
+SELECT utterance_id, session_id, floor, speaker_name, text, raw_text, timestamp, struck
+  FROM session_entries
+ WHERE campaign_id = $1 AND session_id = $2 AND npc_id = '' AND raw_text <> '' AND raw_text <> text
+ ORDER BY floor
+ LIMIT $3;
+
+-- coverage --
+-- R-156: how much of each session's talk is embedded, in how many chunks.
+-- Served by idx_session_entries_session_id and idx_chunks_utterance_id.
+WITH chunked AS (
+    SELECT session_id, count(*) AS n_chunks, count(DISTINCT utterance_id) AS n_embedded
+      FROM chunks WHERE campaign_id = $1 GROUP BY session_id
+), said AS (
+    SELECT session_id, count(*) AS n_entries FROM session_entries WHERE campaign_id = $1 GROUP BY session_id
+)
+SELECT s.id, coalesce(n_entries, 0) AS n_entries, coalesce(n_embedded, 0) AS n_embedded,
+       coalesce(n_chunks, 0) AS n_chunks
+  FROM sessions s
+  LEFT JOIN said ON said.session_id = s.id
+  LEFT JOIN chunked ON chunked.session_id = s.id
+ WHERE s.campaign_id = $1
+ ORDER BY s.started_at, s.id;
+
+-- nearest --
+-- R-157: the chunks nearest to an embedding, by cosine. Exact: it reads all chunks of the campaign that the same model
+-- embedded, so that who looks for why something was not recalled is not misled by an approximation.
+SELECT c.session_id, c.utterance_id, c.content, c.knowers, c.struck, c.timestamp, 1 - (c.embedding <=> $2) AS cosine
+  FROM chunks c
+ WHERE c.campaign_id = $1 AND c.model = $3
+ ORDER BY c.embedding <=> $2, c.id
+ LIMIT $4;
+
+-- models --
+-- Which models embedded a campaign's talk, and how much of it.
+SELECT model, count(*) AS n FROM chunks WHERE campaign_id = $1 GROUP BY model ORDER BY n DESC, model;
+
+-- entities --
+-- R-158: by type (all when $2 is NULL), whoever may know of them. Served by idx_entities_type.
+SELECT id, type, name, aliases, attributes, scope, knowers, known_how, origin
+  FROM entities
+ WHERE campaign_id = $1 AND ($2::text IS NULL OR type = $2)
+ ORDER BY type, name, id;
+
+-- relations --
+-- R-159: what an entity is related to, of every status, with how sure we are of it and from where.
+-- Served by idx_rel_source and idx_rel_target.
+SELECT * FROM facts
+ WHERE campaign_id = $1 AND object_id IS NOT NULL AND $2 IN (subject_id, object_id)
+ ORDER BY predicate, subject_id, object_id;
+
+-- reach --
+-- R-161: everything within $3 relations of the entity $2, along accepted ones in either direction. Each entity is
+-- looked at once a depth, so that circles end and hubs cost no more than their neighbours.
+-- Served by idx_rel_source and idx_rel_target.
+WITH RECURSIVE reached (id, depth) AS (
+    SELECT $2::text, 0
+    UNION
+    SELECT beyond.id, reached.depth + 1
+      FROM reached
+     CROSS JOIN LATERAL (
+           SELECT r.target_id AS id FROM relationships r
+            WHERE r.campaign_id = $1 AND r.source_id = reached.id AND r.status = 'accepted'
+           UNION ALL
+           SELECT r.source_id FROM relationships r
+            WHERE r.campaign_id = $1 AND r.target_id = reached.id AND r.status = 'accepted') AS beyond
+     WHERE reached.depth < $3
+)
+SELECT e.id, e.type, e.name, min(reached.depth) AS depth
+  FROM reached
+  JOIN entities e ON e.campaign_id = $1 AND e.id = reached.id
+ GROUP BY e.id, e.type, e.name
+ ORDER BY depth, e.name, e.id;

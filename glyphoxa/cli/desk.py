@@ -1,0 +1,87 @@
+"""What the verbs for a campaign's facts and entities work on."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from glyphoxa.adapters.postgres.inspection import PostgresInspection, SeenEntity
+from glyphoxa.cli.opened import opened_store, settings_with_memory, stored_campaign
+from glyphoxa.config.settings import Settings
+from glyphoxa.dm.cast import Cast
+from glyphoxa.dm.entities import EntityDesk
+from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.timeline import Timeline
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import CampaignId
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """One campaign, as a DM sees and changes it.
+
+    Attributes:
+        seen: Its entities with who may know of them.
+    """
+
+    campaign: CampaignId
+    settings: Settings
+    cast: Cast
+    seen: tuple[SeenEntity, ...]
+    inspection: PostgresInspection
+    facts: FactDesk
+    entities: EntityDesk
+    timeline: Timeline
+
+
+Act = Callable[[Desk, argparse.Namespace], Awaitable[int]]
+
+
+def run_at_desk(options: argparse.Namespace, act: Act) -> int:
+    """Open memory as `add_campaign_options` says, and act on its campaign."""
+    return asyncio.run(_at_desk(options, act))
+
+
+async def _at_desk(options: argparse.Namespace, act: Act) -> int:
+    settings = settings_with_memory(options.config, to_hold="facts")
+    async with opened_store(settings) as store:
+        campaign = await stored_campaign(store, options.campaign)
+        inspection, world = PostgresInspection(store.database), store.world
+        seen = await inspection.entities(campaign)
+        cast = Cast.of(await store.campaigns.get(campaign), (each.entity for each in seen))
+        desk = Desk(
+            campaign,
+            settings,
+            cast,
+            tuple(seen),
+            inspection,
+            FactDesk(campaign, world, inspection, cast, _now_ms),
+            EntityDesk(campaign, world, inspection, cast, _now_ms),
+            Timeline(campaign, world, inspection, _now_ms),
+        )
+        return await act(desk, options)
+
+
+async def goes_on(question: str, *, is_sure: bool) -> bool:
+    """Whether the DM means it.
+
+    Args:
+        is_sure: `--yes` was said: it is not asked.
+
+    Raises:
+        InvalidInput: Nobody is there to be asked.
+    """
+    if is_sure:
+        return True
+    if not sys.stdin.isatty():
+        raise InvalidInput(f"{question} Say --yes to do it without being asked")
+    answer = await asyncio.to_thread(input, f"{question} Go on? [y/N] ")
+    return answer.strip().lower() in ("y", "yes")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,207 @@
+"""`glyphoxa entity`: the people, places and things of a campaign, by hand."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from glyphoxa.cli import facts_shown as shown
+from glyphoxa.cli.desk import Act, Desk, goes_on, run_at_desk
+from glyphoxa.cli.facts import json_or_text
+from glyphoxa.cli.opened import add_campaign_options
+from glyphoxa.cli.tables import a_table, show
+from glyphoxa.dm.entities import MOST_FACTS
+from glyphoxa.dm.wording import happening_in_words, visibility_in_words
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.knowledge import DM
+from glyphoxa.memory.world.happenings import WorldEvent
+
+_MOST_TOLD = 5
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    entity = verbs.add_parser("entity", help="the people, places and things of a campaign")
+    actions = entity.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    def action(name: str, act: Act, text: str, *, on: str = "") -> argparse.ArgumentParser:
+        parser = actions.add_parser(name, help=text, description=text)
+        if on:
+            parser.add_argument("entity", metavar=on, help="an entity's name, alias or id")
+        add_campaign_options(parser)
+        parser.set_defaults(run=lambda options: run_at_desk(options, act))
+        return parser
+
+    adding = actions.add_parser(
+        "add",
+        help="register an entity, with attributes of any name: --personality gruff",
+        epilog="An option of any other name is an attribute: --personality 'paranoid wizard' --level 9",
+        parents=[_options_of_add()],
+        allow_abbrev=False,
+    )
+    adding.set_defaults(run=lambda options: run_at_desk(options, _add), takes_attributes=True)
+    listing = action("list", _list, "all entities, or those of a type")
+    listing.add_argument("type", nargs="?", metavar="TYPE")
+    action("show", _show, "an entity with all that is known of it", on="NAME")
+    removing = action("remove", _remove, "an entity and all that is known of it", on="NAME")
+    removing.add_argument("--yes", action="store_true", help="do not ask")
+    changing = action("change", _change, "another name or type; the old name is kept as an alias", on="NAME")
+    changing.add_argument("--name", dest="new_name", metavar="NEW")
+    changing.add_argument("--type", dest="new_type", metavar="TYPE")
+    merging = action("merge", _merge, "GONE was KEPT all along", on="KEPT")
+    merging.add_argument("gone", metavar="GONE")
+    action("split", _split, "undo the merge by which NAME was gone", on="NAME")
+    for verb, act, text in (
+        ("alias", _alias, "NAME is also called ALIAS"),
+        ("unalias", _unalias, "NAME is not called ALIAS"),
+    ):
+        action(verb, act, text, on="NAME").add_argument("alias", metavar="ALIAS")
+    secret = action("secret", _secret, "only these NPCs know that there is such a thing", on="NAME")
+    secret.add_argument("--known-by", nargs="+", required=True, metavar="NPC")
+    action("hide", _hide, "nobody knows of it until you reveal it", on="NAME")
+    action("reveal", _reveal, "everybody may know of it", on="NAME")
+
+
+def _options_of_add() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("type", metavar="TYPE", help="npc, player, location, item, faction, event, quest, concept ...")
+    parser.add_argument("--attributes", default="{}", metavar="JSON", help='an object, such as {"level": 9}')
+    parser.add_argument("--alias", action="append", default=[], metavar="ALIAS", help="may be given several times")
+    parser.add_argument("--id", metavar="ID", help="else made of the name")
+    parser.add_argument("--new-type", action="store_true", help="TYPE is a new one of this campaign's own")
+    add_campaign_options(parser)
+    return parser
+
+
+async def _add(desk: Desk, options: argparse.Namespace) -> int:
+    attributes = {**json_object(options.attributes), **attributes_of(options.free)}
+    events = await desk.entities.add(
+        options.name,
+        options.type,
+        aliases=options.alias,
+        attributes=attributes,
+        id=options.id,
+        is_new_type=options.new_type,
+    )
+    return _said(desk, events[:1])
+
+
+def json_object(text: str) -> dict[str, object]:
+    """
+    Raises:
+        InvalidInput: It is no JSON object.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"--attributes is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidInput(f'--attributes is an object, such as {{"level": 9}}, not {text!r}')
+    return value
+
+
+def attributes_of(free: Sequence[str]) -> dict[str, object]:
+    """Attributes out of unknown options (C-21).
+
+    >>> attributes_of(["--personality", "paranoid wizard", "--level=9"])
+    {'personality': 'paranoid wizard', 'level': 9}
+
+    Raises:
+        InvalidInput: A value is missing, or stands alone.
+    """
+    found: dict[str, object] = {}
+    waiting = list(free)
+    while waiting:
+        option = waiting.pop(0)
+        name, equals, value = option.removeprefix("--").partition("=")
+        if not option.startswith("--") or not name:
+            raise InvalidInput(f"{option!r} belongs to no option; an attribute is written --name VALUE")
+        if not equals:
+            if not waiting or waiting[0].startswith("--"):
+                raise InvalidInput(f"{option} has no value; an attribute is written --name VALUE")
+            value = waiting.pop(0)
+        found[name.replace("-", "_")] = json_or_text(value)
+    return found
+
+
+async def _list(desk: Desk, options: argparse.Namespace) -> int:
+    seen = [each for each in desk.seen if options.type in (None, each.entity.type)]
+    if not seen:
+        types = ", ".join(sorted({each.entity.type for each in desk.seen})) or "none"
+        print(f"no entities of type {options.type}; types here: {types}" if options.type else "no entities")
+        return 0
+    table = a_table("type", "name", "also called", "id", "known to")
+    for each in seen:
+        entity = each.entity
+        known_to = "" if each.visibility.scope == "public" else visibility_in_words(each.visibility, desk.cast)
+        aliases = ", ".join(entity.aliases)
+        table.add_row(Text(entity.type), Text(entity.name), Text(aliases), Text(entity.id), Text(known_to))
+    show(table)
+    return 0
+
+
+async def _show(desk: Desk, options: argparse.Namespace) -> int:
+    entity = desk.cast.entity(options.entity)
+    [seen] = [each for each in desk.seen if each.entity.id == entity.id]
+    print(f"{entity.name}, a {entity.type} (id {entity.id})")
+    if entity.aliases:
+        print(f"  also called: {', '.join(entity.aliases)}")
+    print(f"  known to: {visibility_in_words(seen.visibility, desk.cast)}")
+    facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=MOST_FACTS)
+    shown.listing(desk, facts, limit=MOST_FACTS, nothing="nothing is known of it")
+    return 0
+
+
+async def _remove(desk: Desk, options: argparse.Namespace) -> int:
+    entity = desk.cast.entity(options.entity)
+    facts = await desk.entities.ends_with(entity.id)
+    told = "; ".join(desk.facts.words(fact) for fact in facts[:_MOST_TOLD])
+    more = f"; {len(facts) - _MOST_TOLD} more" if len(facts) > _MOST_TOLD else ""
+    with_it = f" and with it {told}{more}" if facts else ""
+    if not await goes_on(f"This removes {entity.name}{with_it}.", is_sure=options.yes):
+        print("nothing was changed")
+        return 1
+    return _said(desk, await desk.entities.remove(entity.id))
+
+
+async def _change(desk: Desk, options: argparse.Namespace) -> int:
+    return _said(desk, await desk.entities.change(options.entity, name=options.new_name, type=options.new_type))
+
+
+async def _merge(desk: Desk, options: argparse.Namespace) -> int:
+    return _said(desk, await desk.entities.merge(options.entity, options.gone))
+
+
+async def _split(desk: Desk, options: argparse.Namespace) -> int:
+    merge = await desk.entities.split(options.entity)
+    print(f"undone: {happening_in_words(merge.happening, desk.cast, facts={})}")
+    return 0
+
+
+async def _alias(desk: Desk, options: argparse.Namespace) -> int:
+    return _said(desk, await desk.entities.add_alias(options.entity, options.alias))
+
+
+async def _unalias(desk: Desk, options: argparse.Namespace) -> int:
+    return _said(desk, await desk.entities.remove_alias(options.entity, options.alias))
+
+
+async def _secret(desk: Desk, options: argparse.Namespace) -> int:
+    return _said(desk, await desk.entities.keep_secret(options.entity, options.known_by))
+
+
+async def _hide(desk: Desk, options: argparse.Namespace) -> int:
+    return _said(desk, await desk.entities.hide(options.entity))
+
+
+async def _reveal(desk: Desk, options: argparse.Namespace) -> int:
+    return _said(desk, await desk.entities.reveal(options.entity))
+
+
+def _said(desk: Desk, events: Sequence[WorldEvent]) -> int:
+    for event in events:
+        print(happening_in_words(event.happening, desk.cast, facts={}))
+    return 0

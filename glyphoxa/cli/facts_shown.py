@@ -1,0 +1,176 @@
+"""Facts as `glyphoxa facts` and `glyphoxa inspect` show them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.text import Text
+
+from glyphoxa.cli.desk import Desk
+from glyphoxa.cli.tables import a_table, show
+from glyphoxa.dm.cast import Cast
+from glyphoxa.dm.wording import (
+    certainty_in_words,
+    claim_in_words,
+    knower_in_words,
+    moment,
+    visibility_in_words,
+)
+from glyphoxa.domain.ids import EntityId, FactId, SessionId
+from glyphoxa.domain.knowledge import EndedFact, Fact, Validity, Viewer
+from glyphoxa.memory.world.state import WorldState
+
+_DIGITS = 8
+
+
+def count(text: str) -> int:
+    """How many to show, as a user types it."""
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def short(fact: FactId) -> str:
+    """Enough of an id to find the fact by; a fact of a claim that another had first needs all of it."""
+    return fact if "-" in fact else fact[:_DIGITS]
+
+
+def place(session: SessionId | None, floor: int | None) -> str:
+    """Such as: s1, floor 12."""
+    if session is None:
+        return ""
+    return session if floor is None else f"{session}, floor {floor}"
+
+
+def in_one_line(desk: Desk, fact: Fact) -> str:
+    return (
+        f"{short(fact.id)} {desk.facts.words(fact)}: {fact.status}, {visibility_in_words(fact.visibility, desk.cast)}"
+    )
+
+
+def listing(
+    desk: Desk,
+    facts: Sequence[Fact],
+    *,
+    limit: int,
+    nothing: str = "",
+    also: tuple[str, Callable[[Fact], str]] | None = None,
+    cast: Cast | None = None,
+) -> None:
+    """A row a fact.
+
+    Args:
+        limit: As many were asked for: if there are so many, there may be more.
+        also: Another column: its heading, and what it says of a fact.
+        cast: Whose names are used; else those of now.
+    """
+    if not facts:
+        print(nothing)
+        return
+    names = cast or desk.cast
+    table = a_table("id", "fact", "status", "certainty", "known to", "said", *([also[0]] if also else []))
+    for fact in facts:
+        table.add_row(
+            short(fact.id),
+            Text(claim_in_words(fact.claim, names)),
+            fact.status,
+            certainty_in_words(fact),
+            Text(visibility_in_words(fact.visibility, names)),
+            Text(place(fact.provenance.session_id, fact.provenance.floor) or fact.provenance.origin.replace("_", " ")),
+            *([Text(also[1](fact))] if also else []),
+        )
+    show(table)
+    if len(facts) == limit:
+        print(f"the first {limit}; --limit shows more")
+
+
+def of_state(state: WorldState, viewer: Viewer, *, about: EntityId | None) -> list[Fact]:
+    """Facts of a world of the past that the viewer knew, as `PostgresInspection.current` has those of now."""
+    resolved = None if about is None else state.resolve(about)
+    facts = [
+        fact
+        for fact in state.facts.values()
+        if resolved in (None, fact.claim.subject, fact.claim.object) and _was_visible(state, fact, viewer)
+    ]
+    return sorted(facts, key=lambda fact: (fact.claim.subject, fact.claim.predicate, fact.id))
+
+
+async def everything_about(desk: Desk, found: Fact | EndedFact) -> None:
+    """Why it is known, by whom, and what hangs together with it."""
+    fact = found.fact if isinstance(found, EndedFact) else found
+    provenance, inspection = fact.provenance, desk.inspection
+    print(f"{fact.id}  {desk.facts.words(fact)}")
+    if isinstance(found, EndedFact):
+        by = "" if found.superseded_by is None else f" by {short(found.superseded_by)}"
+        print(f"  no longer held: {found.ended_as.replace('_', ' ')}{by} (event {found.ended_seq})")
+    else:
+        print(f"  {fact.status}{', though you refused it before' if fact.doubted else ''}")
+    print(f"  {certainty_in_words(fact)}, from {provenance.origin.replace('_', ' ')}, mentioned {fact.mentions} times")
+    if provenance.reason:
+        print(f"  because {provenance.reason}")
+    await _say_where(desk, fact)
+    if validity := _validity(fact.validity):
+        print(f"  holds {validity}")
+    for key, value in fact.attributes.items():
+        print(f"  {key}: {value}")
+    print(f"  known to: {visibility_in_words(fact.visibility, desk.cast)}")
+    for knower in fact.visibility.knowers:
+        print(f"    {knower_in_words(knower, desk.cast)}")
+    _say_facts(desk, "rests on", fact.supports, await inspection.facts(desk.campaign, fact.supports))
+    resting = await inspection.resting_on(desk.campaign, fact.id)
+    _say_facts(desk, "on it rests", [each.id for each in resting], resting)
+    _say_facts(desk, "disagrees with", fact.disputes, await inspection.facts(desk.campaign, fact.disputes))
+
+
+async def _say_where(desk: Desk, fact: Fact) -> None:
+    provenance = fact.provenance
+    if provenance.utterance_id is None:
+        at = moment(provenance.at_ms)
+        where = place(provenance.session_id, provenance.floor)
+        told = ", ".join(each for each in (where, at) if each)
+        print(f"  stated: {told}" if told else "  stated: nobody noted when")
+        return
+    said = await desk.inspection.said(desk.campaign, provenance.utterance_id)
+    if said is None:
+        where = place(provenance.session_id, provenance.floor)
+        print(f"  said: {where}, {moment(provenance.at_ms)} (utterance {provenance.utterance_id}, not in the log)")
+        return
+    struck = ", rolled back" if said.is_struck else ""
+    print(
+        f"  said: {place(said.session_id, said.floor)}, {moment(said.at_ms)} (utterance {said.utterance_id}{struck})\n"
+        f"    {said.speaker_name}: {said.text}"
+    )
+
+
+def _say_facts(desk: Desk, title: str, ids: Sequence[FactId], facts: Sequence[Fact]) -> None:
+    known = {fact.id: fact for fact in facts}
+    for fact in ids:
+        if fact in known:
+            print(f"  {title} {short(fact)} {desk.facts.words(known[fact])} ({known[fact].status})")
+        else:
+            print(f"  {title} {short(fact)}, which is no longer held")
+
+
+def _validity(validity: Validity) -> str:
+    parts = []
+    if validity.from_ms is not None:
+        parts.append(f"since {moment(validity.from_ms)}")
+    if validity.to_ms is not None:
+        parts.append(f"until {moment(validity.to_ms)}")
+    if validity.story_from is not None:
+        parts.append(f"since day {validity.story_from} of the story")
+    if validity.story_to is not None:
+        parts.append(f"until day {validity.story_to} of the story")
+    return ", ".join(parts)
+
+
+def _was_visible(state: WorldState, fact: Fact, viewer: Viewer) -> bool:
+    if not isinstance(viewer, str):
+        return True
+    ends = [state.entities.get(end) for end in (fact.claim.subject, fact.claim.object) if end is not None]
+    return (
+        fact.status == "accepted"
+        and fact.visibility.is_visible_to(viewer)
+        and all(end is not None and end.visibility.is_visible_to(viewer) for end in ends)
+    )

@@ -1,0 +1,210 @@
+"""`glyphoxa inspect`: what memory holds, one query each. Nothing is changed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from glyphoxa.adapters.postgres.inspection import Entry
+from glyphoxa.bootstrap.embedder import load_embedder
+from glyphoxa.cli import facts_shown as shown
+from glyphoxa.cli.desk import Act, Desk, run_at_desk
+from glyphoxa.cli.opened import add_campaign_options
+from glyphoxa.cli.tables import a_table, show
+from glyphoxa.dm.wording import certainty_in_words, moment, visibility_in_words
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.knowledge import Fact
+
+_MOST_SHOWN = 50
+_RECENT = 20
+_NEAREST = 10
+_DEEPEST = 10
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    inspect = verbs.add_parser("inspect", help="look into memory: what was said, what is known, what is embedded")
+    actions = inspect.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    def action(name: str, act: Act, text: str) -> argparse.ArgumentParser:
+        parser = actions.add_parser(name, help=text, description=text)
+        add_campaign_options(parser)
+        parser.set_defaults(run=lambda options: run_at_desk(options, act))
+        return parser
+
+    action("sessions", _sessions, "how much was said in each session")
+    recent = action("recent", _recent, "the last that was said in a session, the latest first")
+    corrected = action("corrections", _corrections, "what was heard and what was made of it, where they differ")
+    for parser, limit in ((recent, _RECENT), (corrected, _MOST_SHOWN)):
+        parser.add_argument("session", type=SessionId, metavar="SESSION")
+        _add_limit(parser, limit)
+    action("coverage", _coverage, "how much of each session's talk is within reach of recall by meaning")
+    nearest = action("nearest", _nearest, "what was said that is nearest in meaning to a text")
+    nearest.add_argument("text", metavar="TEXT")
+    _add_limit(nearest, _NEAREST)
+    entities = action("entities", _entities, "entities by type, with their attributes")
+    entities.add_argument("type", nargs="?", metavar="TYPE")
+    npc = action("npc", _npc, "what an NPC, or another entity, is related to, how surely, and from where that is known")
+    npc.add_argument("name", metavar="NAME")
+    _add_limit(action("pending", _pending, "facts that wait for the DM's word"), _MOST_SHOWN)
+    reach = action("reach", _reach, "everything within so many relations of an entity")
+    reach.add_argument("name", metavar="NAME")
+    reach.add_argument("--depth", type=int, default=3, metavar="N", help="relations between them at most; default 3")
+    knows = action("knows", _knows, "everything that an NPC knows")
+    knows.add_argument("npc", metavar="NPC")
+    _add_limit(knows, _MOST_SHOWN)
+
+
+def _add_limit(parser: argparse.ArgumentParser, default: int) -> None:
+    parser.add_argument("--limit", type=shown.count, default=default, metavar="N", help=f"default {default}")
+
+
+async def _sessions(desk: Desk, _options: argparse.Namespace) -> int:
+    table = a_table("session", "began", "last said", "utterances", "rolled back")
+    for talk in await desk.inspection.entries_per_session(desk.campaign):
+        table.add_row(
+            Text(talk.id),
+            moment(talk.started_ms),
+            moment(talk.last_at_ms),
+            str(talk.n_entries),
+            str(talk.n_struck) if talk.n_struck else "",
+        )
+    show(table)
+    return 0
+
+
+async def _recent(desk: Desk, options: argparse.Namespace) -> int:
+    session = await _session(desk, options.session)
+    entries = await desk.inspection.recent(desk.campaign, session, limit=options.limit)
+    table = a_table("floor", "when", "who", "said", "")
+    for entry in entries:
+        said = entry.said
+        struck = "rolled back" if said.is_struck else ""
+        table.add_row(str(said.floor), moment(said.at_ms), Text(said.speaker_name), Text(said.text), struck)
+    show(table)
+    return 0
+
+
+async def _corrections(desk: Desk, options: argparse.Namespace) -> int:
+    session = await _session(desk, options.session)
+    entries: Sequence[Entry] = await desk.inspection.corrected(desk.campaign, session, limit=options.limit)
+    if not entries:
+        print("everything is kept as it was heard")
+        return 0
+    table = a_table("floor", "who", "heard", "kept")
+    for entry in entries:
+        table.add_row(str(entry.said.floor), Text(entry.said.speaker_name), Text(entry.raw_text), Text(entry.said.text))
+    show(table)
+    return 0
+
+
+async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
+    table = a_table("session", "utterances", "embedded", "chunks", "coverage")
+    for each in await desk.inspection.coverage(desk.campaign):
+        share = f"{100 * each.n_embedded / each.n_entries:.0f} %" if each.n_entries else ""
+        table.add_row(Text(each.session), str(each.n_entries), str(each.n_embedded), str(each.n_chunks), share)
+    show(table)
+    return 0
+
+
+async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
+    embedder = await load_embedder(desk.settings)
+    models = await desk.inspection.models(desk.campaign)
+    if embedder.name not in models:
+        others = f"; what there is was embedded by {', '.join(models)}" if models else ""
+        raise InvalidInput(f"nothing in campaign {desk.campaign!r} was embedded by {embedder.name} yet{others}")
+    vectors = await embedder.embed([options.text])
+    if vectors is None:
+        raise InvalidInput(f"{embedder.name} cannot embed {options.text!r}")
+    found = await desk.inspection.nearest(desk.campaign, vectors[0], model=embedder.name, limit=options.limit)
+    table = a_table("cosine", "session", "when", "said", "known to", "")
+    for chunk in found:
+        table.add_row(
+            f"{chunk.cosine:.3f}",
+            Text(chunk.session_id),
+            moment(chunk.at_ms),
+            Text(chunk.content),
+            Text(", ".join(desk.cast.person(npc) for npc in chunk.knowers)),
+            "rolled back" if chunk.is_struck else "",
+        )
+    show(table)
+    return 0
+
+
+async def _entities(desk: Desk, options: argparse.Namespace) -> int:
+    found = await desk.inspection.entities(desk.campaign, of_type=options.type)
+    if not found and options.type is not None:
+        types = {each.entity.type for each in desk.seen}
+        raise NotFound(f"no entity of type {options.type!r}: {did_you_mean(options.type, types)}")
+    table = a_table("type", "name", "also called", "attributes", "known to")
+    for each in found:
+        attributes = "; ".join(f"{name}: {value}" for name, value in sorted(each.entity.attributes.items()))
+        table.add_row(
+            Text(each.entity.type),
+            Text(each.entity.name),
+            Text(", ".join(each.entity.aliases)),
+            Text(attributes),
+            Text(visibility_in_words(each.visibility, desk.cast)),
+        )
+    show(table)
+    return 0
+
+
+async def _npc(desk: Desk, options: argparse.Namespace) -> int:
+    entity = desk.cast.entity(options.name)
+    table = a_table("id", "relation", "status", "certainty", "from", "known to")
+    for fact in await desk.inspection.relations(desk.campaign, entity.id):
+        where = shown.place(fact.provenance.session_id, fact.provenance.floor)
+        table.add_row(
+            shown.short(fact.id),
+            Text(desk.facts.words(fact)),
+            fact.status,
+            certainty_in_words(fact),
+            Text(where or fact.provenance.origin.replace("_", " ")),
+            Text(visibility_in_words(fact.visibility, desk.cast)),
+        )
+    if not table.rows:
+        print(f"{entity.name} is related to nothing")
+        return 0
+    show(table)
+    return 0
+
+
+async def _pending(desk: Desk, options: argparse.Namespace) -> int:
+    facts = await desk.inspection.pending(desk.campaign, limit=options.limit)
+    shown.listing(desk, facts, limit=options.limit, nothing="nothing waits for your word")
+    return 0
+
+
+async def _reach(desk: Desk, options: argparse.Namespace) -> int:
+    if not 0 <= options.depth <= _DEEPEST:
+        raise InvalidInput(f"--depth is from 0 to {_DEEPEST}, not {options.depth}")
+    entity = desk.cast.entity(options.name)
+    table = a_table("depth", "type", "name")
+    for each in await desk.inspection.reach(desk.campaign, entity.id, depth=options.depth):
+        table.add_row(str(each.depth), Text(each.type), Text(each.name))
+    show(table)
+    return 0
+
+
+async def _knows(desk: Desk, options: argparse.Namespace) -> int:
+    npc = desk.cast.npc(options.npc)
+    facts = await desk.inspection.current(desk.campaign, npc, limit=options.limit)
+
+    def how(fact: Fact) -> str:
+        if fact.visibility.scope == "public":
+            return "everybody knows"
+        return next(k.how for k in fact.visibility.knowers if k.npc == npc)
+
+    also = ("how", how)
+    shown.listing(desk, facts, limit=options.limit, nothing=f"{desk.cast.person(npc)} knows nothing", also=also)
+    return 0
+
+
+async def _session(desk: Desk, wanted: SessionId) -> SessionId:
+    known = [each.id for each in await desk.inspection.sessions(desk.campaign)]
+    if wanted not in known:
+        raise NotFound(f"no session {wanted!r} in campaign {desk.campaign!r}: {did_you_mean(wanted, known)}")
+    return wanted
