@@ -77,6 +77,10 @@ ALTER TABLE relationships
     ADD COLUMN doubted    BOOLEAN NOT NULL DEFAULT FALSE, -- the DM refused this claim before
     ADD COLUMN seq        BIGINT NOT NULL;            -- the event that stated it
 CREATE INDEX idx_rel_fact ON relationships (campaign_id, fact_id);
+-- A slot is a subject or an object with a predicate.
+DROP INDEX idx_rel_source, idx_rel_target;
+CREATE INDEX idx_rel_source ON relationships (campaign_id, source_id, rel_type);
+CREATE INDEX idx_rel_target ON relationships (campaign_id, target_id, rel_type);
 CREATE INDEX idx_rel_disputes ON relationships (campaign_id) WHERE disputes <> '{}';
 
 -- Current facts of one entity: "Grimjaw, occupation: smith".

@@ -57,7 +57,8 @@ SELECT 'refused', fact_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 
 -- load_facts --
 -- Current facts: by id ($2), those that rest on ($3) or dispute ($4) others, those of slots ($5, $6: subject and
--- predicate) and of objects ($7, $8), those of which an entity ($9) is an end.
+-- predicate) and of objects ($7, $8), those of which an entity ($9) is an end. An array of ids at the end, not a join:
+-- only that goes through the view to idx_rel_fact and the key of attribute_facts.
 WITH wanted AS (
     SELECT unnest($2::text[]) AS fact_id
     UNION
@@ -88,7 +89,7 @@ SELECT f.fact_id, f.subject_id, f.predicate, f.object_id, f.value, f.attributes,
        f.scope, f.known_how, f.valid_from, f.valid_to, f.story_from, f.story_to, f.supports, f.disputes, f.mentions,
        f.doubted, f.seq
   FROM facts f
- WHERE f.campaign_id = $1 AND f.fact_id IN (SELECT fact_id FROM wanted);
+ WHERE f.campaign_id = $1 AND f.fact_id = ANY (ARRAY(SELECT fact_id FROM wanted));
 
 -- all_entities --
 SELECT id, type, name, aliases, scope, known_how, origin FROM entities WHERE campaign_id = $1;
