@@ -10,8 +10,10 @@ from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.local.minilm import DIMENSIONS
+from glyphoxa.adapters.local.minilm import DIMENSIONS, MiniLm
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.weights.progress import progress_to
+from glyphoxa.adapters.weights.store import Store as Weights
 from glyphoxa.bootstrap.local_models import MINILM, LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
@@ -127,12 +129,34 @@ async def embed_what_is_new(store: Store | None, campaign: CampaignId) -> None:
         logger.warning("new talk is not embedded yet: {}", error)
 
 
+async def load_embedder(settings: Settings) -> Embedder:
+    """The embeddings model of the settings alone, without the others.
+
+    Raises:
+        InvalidInput: The settings have none that runs here, or the extra `local` is not installed.
+        Unavailable: It is not here and cannot be fetched.
+        Corrupt: Its bytes are not what they must be.
+    """
+    name = settings.providers.embeddings.name
+    if name != "minilm":
+        raise InvalidInput(f"providers.embeddings.name is {name}: no model here embeds talk")
+    weights = Weights(settings.models.dir)
+    with progress_to() as progress:
+        await asyncio.to_thread(weights.ensure, [MINILM], progress)
+    try:
+        return _embedder(await asyncio.to_thread(MiniLm, weights.path(MINILM)))
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"running models here needs {error.name!r}, which is not installed: pip install 'glyphoxa[local]'"
+        ) from error
+
+
 def embedder_of(local: LocalModels) -> Embedder | None:
     """What talk is embedded with; None when it is not."""
-    minilm = local.minilm
-    if minilm is None:
-        return None
+    return None if local.minilm is None else _embedder(local.minilm)
 
+
+def _embedder(minilm: MiniLm) -> Embedder:
     async def embed(texts: list[str]) -> NDArray[float32]:
         return await asyncio.to_thread(minilm.embed, texts)
 

@@ -38,7 +38,7 @@ FINISHING_LOCK = 0x676C7971
 """Held shared by who writes chunks, and alone by who puts another table in the place of theirs."""
 _BATCH = 16
 _PAGE = 1_000
-_MOST_FAILURES = 3
+MOST_FAILURES = 3
 
 
 class OtherModel(Unavailable):
@@ -75,11 +75,17 @@ class ChunkFilling:
         self._spotters: dict[CampaignId, tuple[str, KeywordSpotter]] = {}
 
     async def drain(
-        self, campaign: CampaignId, *, limit: int | None = None, tell: Callable[[Filled], None] = lambda _: None
+        self,
+        campaign: CampaignId,
+        *,
+        limit: int | None = None,
+        most_failures: int = MOST_FAILURES,
+        tell: Callable[[Filled], None] = lambda _: None,
     ) -> Filled:
         """Embed what is due, oldest first, each utterance once.
 
         Args:
+            most_failures: What failed so often is let be.
             tell: Told after each batch how far it is.
 
         Raises:
@@ -92,7 +98,7 @@ class ChunkFilling:
             size = _BATCH if left is None else min(left, _BATCH)
             async with self._use(campaign) as connection:
                 rows = await connection.fetch(
-                    self._sql["due"], campaign, last_place, _MOST_FAILURES, size, self._embedder.name
+                    self._sql["due"], campaign, last_place, most_failures, size, self._embedder.name
                 )
                 spotter = await self._spotter(connection, campaign) if rows else None
             if spotter is None:
@@ -106,16 +112,19 @@ class ChunkFilling:
             tell(done)
         return done
 
-    async def survey(self, campaign: CampaignId) -> int:
+    async def survey(self, campaign: CampaignId, *, once_more: bool = True) -> int:
         """Go through all talk and list what is missing or not as it is now; tag the rest with the names there are now.
         Returns how much is due.
+
+        Args:
+            once_more: What failed before is tried again.
         """
         last_id = 0
         while True:
             async with self._use(campaign) as connection:
                 rows = await connection.fetch(self._sql["talk"], campaign, last_id, _PAGE, self._embedder.name)
                 if not rows:
-                    return int(await connection.fetchval(self._sql["count_due"], campaign, _MOST_FAILURES))
+                    return int(await connection.fetchval(self._sql["count_due"], campaign))
                 spotter = await self._spotter(connection, campaign)
                 stale = [row["utterance_id"] for row in rows if not _is_as_it_was(row, _pieces(row))]
                 known = set(stale)
@@ -126,7 +135,7 @@ class ChunkFilling:
                     if (entities := _spoken_of(spotter, row["text"])) != row["entity_ids"]
                 ]
                 if stale:
-                    await connection.execute(self._sql["want"], campaign, stale, False)
+                    await connection.execute(self._sql["want"], campaign, stale, once_more)
                 await connection.execute(self._sql["refresh"], campaign, [row["utterance_id"] for row in rows])
                 if tags:
                     await connection.executemany(self._sql["tag"], tags)

@@ -41,6 +41,7 @@ async def open_store(
     data_dir: Path,
     embedding_dimensions: int = 384,
     embedder: Embedder | None = None,
+    any_model: bool = False,
     recall: RecallSettings | None = None,
     server_settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Store]:
@@ -52,6 +53,7 @@ async def open_store(
         dsn: A server, or None for the embedded one in `data_dir / "postgres"`.
         embedding_dimensions: Of what the embedder returns.
         embedder: None: words alone decide what is recalled.
+        any_model: The database may be for another model: it is opened to change that.
 
     Raises:
         InvalidInput: The embedder has other dimensions.
@@ -70,7 +72,10 @@ async def open_store(
             f"{embedder.dimensions}"
         )
     database = Database(
-        start, embedding_dimensions=embedding_dimensions, embedding_model=None if embedder is None else embedder.name
+        start,
+        embedding_dimensions=embedding_dimensions,
+        embedding_model=None if embedder is None else embedder.name,
+        any_model=any_model,
     )
     chunks = PostgresChunkIndex(database, embedder=embedder)
     world = PostgresWorld(database)

@@ -137,9 +137,9 @@ SELECT e.id, e.utterance_id, e.speaker_name, e.text, e.timestamp,
  LIMIT $3;
 
 -- want --
--- Have these embedded; $3: even if they are as they are.
-INSERT INTO talk_to_embed (campaign_id, utterance_id, anew) SELECT $1, unnest($2::text[]), $3
-    ON CONFLICT (campaign_id, utterance_id) DO UPDATE SET failures = 0, anew = talk_to_embed.anew OR excluded.anew;
+-- Have these embedded; $3: also what failed before.
+INSERT INTO talk_to_embed (campaign_id, utterance_id) SELECT $1, unnest($2::text[])
+    ON CONFLICT (campaign_id, utterance_id) DO UPDATE SET failures = 0 WHERE $3;
 
 -- want_all --
 INSERT INTO talk_to_embed (campaign_id, utterance_id, anew)
@@ -152,7 +152,7 @@ UPDATE chunks SET entity_ids = $3, entity_id = coalesce(($3::text[])[1], '')
  WHERE campaign_id = $1 AND utterance_id = $2;
 
 -- count_due --
-SELECT count(*) FROM talk_to_embed WHERE campaign_id = $1 AND failures < $2;
+SELECT count(*) FROM talk_to_embed WHERE campaign_id = $1;
 
 -- names --
 -- Everything that goes by a name, people first.

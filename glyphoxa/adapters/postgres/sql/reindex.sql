@@ -1,0 +1,100 @@
+-- try_lock --
+-- One reindexing at a time in a database; freed with the connection, however that ends.
+SELECT pg_try_advisory_lock($1);
+
+-- finishing_lock --
+-- Waits for who is writing chunks now, and keeps everybody else from it.
+SELECT pg_advisory_lock($1);
+
+-- finishing_unlock --
+SELECT pg_advisory_unlock($1);
+
+-- settings --
+SELECT name, value FROM schema_settings WHERE name LIKE '%embedding%';
+
+-- has_next --
+SELECT to_regclass('reindex.chunks') IS NOT NULL;
+
+-- drop_next --
+DROP SCHEMA IF EXISTS reindex CASCADE;
+
+-- make_next --
+-- A table like the one that serves, for other vectors. In a schema of its own, so that everything in it has the name
+-- that it will have. Its list of what is due is its own, too.
+CREATE SCHEMA reindex;
+CREATE TABLE reindex.talk_to_embed (LIKE public.talk_to_embed INCLUDING ALL);
+CREATE TABLE reindex.chunks (LIKE public.chunks INCLUDING ALL EXCLUDING INDEXES) PARTITION BY HASH (campaign_id);
+ALTER TABLE reindex.chunks ALTER COLUMN embedding TYPE vector({{embedding_dimensions}});
+ALTER TABLE reindex.chunks ALTER COLUMN embedding SET STORAGE MAIN;
+DO $$ DECLARE like_this RECORD; BEGIN
+    FOR like_this IN
+        SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) AS bound
+          FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+         WHERE i.inhparent = 'public.chunks'::regclass ORDER BY c.relname
+    LOOP
+        EXECUTE format('CREATE TABLE reindex.%I PARTITION OF reindex.chunks %s', like_this.relname, like_this.bound);
+    END LOOP;
+    FOR like_this IN
+        SELECT conname, pg_get_constraintdef(oid) AS definition
+          FROM pg_constraint
+         WHERE conrelid = 'public.chunks'::regclass AND contype IN ('p', 'u', 'f')
+         ORDER BY contype DESC, conname
+    LOOP
+        EXECUTE format('ALTER TABLE reindex.chunks ADD CONSTRAINT %I %s', like_this.conname, like_this.definition);
+    END LOOP;
+    -- Filling finds the chunks of an utterance by this one; the others are built when everything is there.
+    CREATE INDEX idx_chunks_utterance_id ON reindex.chunks (campaign_id, utterance_id);
+END $$;
+
+-- index_next --
+-- The other indexes of the table that serves. Built after the rows are there: one by one takes five times as long.
+DO $$ DECLARE like_this RECORD; BEGIN
+    FOR like_this IN
+        SELECT i.indexname, i.indexdef FROM pg_indexes i
+         WHERE i.schemaname = 'public' AND i.tablename = 'chunks'
+           AND to_regclass(format('reindex.%I', i.indexname)) IS NULL
+         ORDER BY i.indexname
+    LOOP
+        EXECUTE regexp_replace(
+            regexp_replace(like_this.indexdef, ' ON (ONLY )?public\.chunks ', ' ON reindex.chunks '),
+            'halfvec\(\d+\)', 'halfvec({{embedding_dimensions}})', 'g');
+    END LOOP;
+END $$;
+
+-- note --
+INSERT INTO schema_settings VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- forget --
+DELETE FROM schema_settings WHERE name = ANY ($1);
+
+-- is_above_rules --
+SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user;
+
+-- campaigns --
+SELECT DISTINCT campaign_id FROM sessions ORDER BY campaign_id;
+
+-- swap --
+-- The locks first, in the order in which everybody takes them: an utterance's chunks follow the utterance. The
+-- constraint between the two tables goes with the old one and came with the new one.
+SET LOCAL lock_timeout = '3s';
+LOCK TABLE public.session_entries, public.chunks IN ACCESS EXCLUSIVE MODE;
+DROP TABLE public.chunks;
+DO $$ DECLARE part RECORD; BEGIN
+    FOR part IN
+        SELECT c.oid::regclass AS name FROM pg_class c
+         WHERE c.relnamespace = 'reindex'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname LIKE 'chunks%'
+    LOOP
+        EXECUTE format('ALTER TABLE %s SET SCHEMA public', part.name);
+    END LOOP;
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'glyphoxa_app') THEN
+        FOR part IN
+            SELECT c.oid::regclass AS name FROM pg_class c
+             WHERE c.oid = 'public.chunks'::regclass
+                OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'public.chunks'::regclass)
+        LOOP
+            EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO glyphoxa_app', part.name);
+        END LOOP;
+    END IF;
+    PERFORM glyphoxa_isolate();
+END $$;
+DROP SCHEMA reindex CASCADE;

@@ -1,0 +1,53 @@
+"""`glyphoxa reindex`: bring what is found by its meaning up to date, or over to another embeddings model."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+
+from rich.console import Console
+
+from glyphoxa.adapters.postgres.reindex import Reindexed, reindex
+from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.bootstrap.memory import load_embedder
+from glyphoxa.cli.opened import add_config_option, settings_with_memory
+from glyphoxa.domain.ids import CampaignId
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    verb = verbs.add_parser(
+        "reindex",
+        help="embed the talk that is missing; all of it after another embeddings model was set",
+        description="Embeds what talk is missing from recall by meaning, and all of it when the embeddings model or "
+        "its dimensions are others than the database's. What is there serves until the new is complete. It may be "
+        "stopped at any time, and goes on where it was.",
+    )
+    verb.add_argument("--campaign", type=CampaignId, metavar="ID", help="only the talk of this one")
+    verb.add_argument("--full", action="store_true", help="embed everything anew, even what is up to date")
+    add_config_option(verb)
+    verb.set_defaults(run=lambda options: asyncio.run(_run(options)))
+
+
+async def _run(options: argparse.Namespace) -> int:
+    settings = settings_with_memory(options.config, to_hold="talk")
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    embedder = await load_embedder(settings)
+    async with open_store(
+        settings.memory.postgres_dsn,
+        data_dir=settings.data_directory,
+        embedding_dimensions=settings.memory.embedding_dimensions,
+        embedder=embedder,
+        any_model=True,
+    ) as store:
+        done = await reindex(store.database, embedder, campaign=options.campaign, full=options.full, tell=console.print)
+    Console(highlight=False, markup=False, soft_wrap=True).print(_summary(done, embedder.name))
+    return 0
+
+
+def _summary(done: Reindexed, model: str) -> str:
+    embedded, failed = done.filled.embedded, done.filled.failed
+    if done.swapped:
+        text = f"all talk is found by the vectors of {model} now; {embedded} utterances were embedded"
+    else:
+        text = f"{embedded} utterances were embedded" if embedded else "nothing was missing"
+    return f"{text}; {failed} could not be, see the log" if failed else text
