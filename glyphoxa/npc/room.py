@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from glyphoxa.actors.supervisor import Mailbox
@@ -86,6 +86,8 @@ class Room:
         self._half_said: dict[PlayerId, Draft] = {}
         self._replies: dict[TurnId, ReplyKnown] = {}
         self._audiences: dict[TurnId, frozenset[NpcId]] = {}
+        # A session may be opened again: what is said then has other ids than what was said before.
+        self._opened = f"{session}-{now_ms():x}"
         self._numbers = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -311,7 +313,8 @@ class Room:
     # -- pieces
 
     def _finish(self, record: TurnRecord) -> None:
-        self._scribe.mailbox.post(record)
+        # At this table a turn's number is enough, and in the log it is one of many tables.
+        self._scribe.mailbox.post(replace(record, id=TurnId(f"{self._opened}-{record.id}")))
         self._tell(TurnFinished(record))
 
     def _name(self, player: PlayerId) -> str:
@@ -319,4 +322,4 @@ class Room:
 
     def _next_id(self) -> UtteranceId:
         self._numbers += 1
-        return UtteranceId(f"{self._session}-{self._numbers:06d}")
+        return UtteranceId(f"{self._opened}-{self._numbers:06d}")

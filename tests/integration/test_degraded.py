@@ -214,6 +214,17 @@ async def test_a_table_that_is_opened_again_while_its_database_is_away_goes_on_w
     assert Counter(await fetch(dsn, "SELECT session_id FROM session_entries")) == {SESSION: 4}
 
 
+async def test_every_turn_of_every_session_is_in_the_log(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for session in ("one", "two", "two"):
+        async with an_evening(settings, monkeypatch, session=session) as evening:
+            await answered(evening, "Grimjaw, hello.")
+            assert await evening.table.kept() > 0
+    assert Counter(await fetch(dsn, "SELECT session_id FROM turns")) == {"one": 1, "two": 2}
+    assert Counter(await fetch(dsn, "SELECT session_id FROM session_entries")) == {"one": 2, "two": 4}
+
+
 async def test_without_long_term_memory_a_table_is_as_well_as_it_can_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
