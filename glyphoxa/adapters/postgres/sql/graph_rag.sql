@@ -1,0 +1,169 @@
+-- Talk near to a question that speaks of what is in a neighbourhood of the graph: at most $4 relations from $3, along
+-- what $2 (NULL: the DM) may know, and of what it heard. The neighbourhood is found first, level by level (`scope`,
+-- served by idx_rel_source and idx_rel_target), then what speaks of it (`spoken`, served by idx_chunks_entity_ids).
+--
+-- Where that is little, all of it is compared. Of more than `bound` the rest is not even collected: what is nearest in
+-- all talk is looked for then, nearest first, until enough of it speaks of the neighbourhood; many do. The bound is
+-- where both take as long. It is 0 where the index may not be used: see 0009_views.sql.
+
+-- by_meaning --
+-- $5: the embedding, $6: the model that made it, $7: how many. Score is the cosine. Much talk is served by
+-- idx_chunks_embedding, which is asked for more than is wanted, because its order is nearly right.
+WITH RECURSIVE walk (depth, level, seen) AS (
+    SELECT 0, ARRAY[e.id], ARRAY[e.id]
+      FROM entities e
+     WHERE e.campaign_id = $1 AND e.id = glyphoxa_entity($1, $3) AND glyphoxa_may_know($2, e.scope, e.knowers)
+    UNION ALL
+    SELECT w.depth + 1, n.ids, w.seen || n.ids
+      FROM walk w
+     CROSS JOIN LATERAL (
+           SELECT array_agg(e.id) AS ids
+             FROM (SELECT r.target_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
+                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                   UNION
+                   SELECT r.source_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
+                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                   EXCEPT SELECT unnest(w.seen)) AS step (id)
+             JOIN entities e ON e.campaign_id = $1 AND e.id = step.id AND glyphoxa_may_know($2, e.scope, e.knowers)) n
+     WHERE w.depth < $4 AND n.ids IS NOT NULL),
+scope AS MATERIALIZED (SELECT l.id, w.depth FROM walk w CROSS JOIN LATERAL unnest(w.level) AS l (id)),
+bound AS MATERIALIZED (
+    SELECT CASE WHEN (SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.arraycontains'::regproc)
+                THEN greatest(500, 2.5 * sqrt(coalesce(sum(last_floor), 0)))::int ELSE 0 END AS n
+      FROM sessions WHERE campaign_id = $1),
+spoken AS MATERIALIZED (
+    SELECT c.utterance_id, c.distance
+      FROM scope s
+     CROSS JOIN LATERAL (
+           SELECT k.utterance_id, k.embedding <=> $5 AS distance
+             FROM chunks k
+            WHERE $2::text IS NOT NULL AND k.campaign_id = $1
+              AND k.entity_ids @> ARRAY[s.id] AND k.knowers @> ARRAY[$2] AND NOT k.struck AND k.model = $6
+           UNION ALL
+           SELECT k.utterance_id, k.embedding <=> $5
+             FROM chunks k
+            WHERE $2::text IS NULL AND k.campaign_id = $1
+              AND k.entity_ids @> ARRAY[s.id] AND NOT k.struck AND k.model = $6) c
+     LIMIT (SELECT n FROM bound)),
+few AS MATERIALIZED (SELECT (SELECT count(*) FROM spoken) < (SELECT n FROM bound) AS are_all),
+near AS MATERIALIZED (
+    SELECT utterance_id, distance FROM spoken WHERE (SELECT are_all FROM few)
+    UNION ALL
+    SELECT a.utterance_id, a.distance
+      FROM (SELECT c.utterance_id, c.embedding <=> $5 AS distance
+              FROM chunks c
+             WHERE NOT (SELECT are_all FROM few)
+               AND c.campaign_id = $1 AND NOT c.struck AND c.model = $6 AND ($2::text IS NULL OR $2 = ANY (c.knowers))
+               AND (SELECT bool_or(m.id IN (SELECT id FROM scope)) FROM unnest(c.entity_ids) AS m (id))
+             ORDER BY c.embedding::halfvec({{dimensions}}) <=> $5::vector::halfvec({{dimensions}})
+             LIMIT $7 + 5) a),
+best AS MATERIALIZED (
+    SELECT utterance_id, 1 - min(distance) AS score FROM near GROUP BY utterance_id ORDER BY 2 DESC, 1 LIMIT $7)
+SELECT e.utterance_id, e.session_id, e.speaker_id, e.speaker_name, e.text, e.timestamp, b.score::float8,
+       m.entity_ids, m.depth
+  FROM best b
+  JOIN session_entries e ON e.campaign_id = $1 AND e.utterance_id = b.utterance_id
+ CROSS JOIN LATERAL (
+       SELECT array_agg(DISTINCT s.id) AS entity_ids, min(s.depth) AS depth
+         FROM chunks c JOIN scope s ON s.id = ANY (c.entity_ids)
+        WHERE c.campaign_id = $1 AND c.utterance_id = b.utterance_id) m
+ ORDER BY b.score DESC, e.timestamp DESC, e.utterance_id;
+
+-- by_words --
+-- $5: the question, any word of which is enough; $6: words of it that are surely names, which are found unstemmed;
+-- $7: how many. Much talk is served by idx_session_entries_fts and idx_session_entries_names.
+WITH RECURSIVE walk (depth, level, seen) AS (
+    SELECT 0, ARRAY[e.id], ARRAY[e.id]
+      FROM entities e
+     WHERE e.campaign_id = $1 AND e.id = glyphoxa_entity($1, $3) AND glyphoxa_may_know($2, e.scope, e.knowers)
+    UNION ALL
+    SELECT w.depth + 1, n.ids, w.seen || n.ids
+      FROM walk w
+     CROSS JOIN LATERAL (
+           SELECT array_agg(e.id) AS ids
+             FROM (SELECT r.target_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
+                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                   UNION
+                   SELECT r.source_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
+                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                   EXCEPT SELECT unnest(w.seen)) AS step (id)
+             JOIN entities e ON e.campaign_id = $1 AND e.id = step.id AND glyphoxa_may_know($2, e.scope, e.knowers)) n
+     WHERE w.depth < $4 AND n.ids IS NOT NULL),
+scope AS MATERIALIZED (SELECT l.id, w.depth FROM walk w CROSS JOIN LATERAL unnest(w.level) AS l (id)),
+bound AS MATERIALIZED (
+    SELECT CASE WHEN (SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.arraycontains'::regproc)
+                THEN greatest(500, 2.5 * sqrt(coalesce(sum(last_floor), 0)))::int ELSE 0 END AS n
+      FROM sessions WHERE campaign_id = $1),
+language AS MATERIALIZED (
+    SELECT coalesce((SELECT glyphoxa_fts_config(c.language) FROM campaigns c WHERE c.id = $1), 'english') AS config),
+asked AS MATERIALIZED (
+    SELECT plainto_tsquery(config, $5) AS all_words,
+           replace(plainto_tsquery(config, $5)::text, ' & ', ' | ')::tsquery AS words,
+           replace(plainto_tsquery('simple', $6)::text, ' & ', ' | ')::tsquery AS names
+      FROM language),
+spoken AS MATERIALIZED (
+    SELECT c.utterance_id
+      FROM scope s
+     CROSS JOIN LATERAL (
+           SELECT k.utterance_id
+             FROM chunks k
+            WHERE $2::text IS NOT NULL AND k.campaign_id = $1
+              AND k.entity_ids @> ARRAY[s.id] AND k.knowers @> ARRAY[$2] AND NOT k.struck
+           UNION ALL
+           SELECT k.utterance_id
+             FROM chunks k
+            WHERE $2::text IS NULL AND k.campaign_id = $1 AND k.entity_ids @> ARRAY[s.id] AND NOT k.struck) c
+     LIMIT (SELECT n FROM bound)),
+few AS MATERIALIZED (SELECT (SELECT count(*) FROM spoken) < (SELECT n FROM bound) AS are_all),
+some_hits AS MATERIALIZED (
+    (SELECT e.id
+       FROM session_entries e
+      WHERE NOT (SELECT are_all FROM few)
+        AND e.campaign_id = $1 AND NOT e.struck AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
+        AND e.fts @@ (SELECT all_words FROM asked)
+      LIMIT (SELECT n FROM bound))
+    UNION
+    (SELECT e.id
+       FROM session_entries e
+      WHERE NOT (SELECT are_all FROM few)
+        AND e.campaign_id = $1 AND NOT e.struck AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
+        AND (e.fts @@ (SELECT words FROM asked) OR e.names @@ (SELECT names FROM asked))
+      LIMIT (SELECT n FROM bound))),
+best AS MATERIALIZED (
+    (SELECT e.utterance_id, ts_rank(e.fts, a.words) + ts_rank(e.names, a.names) AS score
+       FROM asked a
+      CROSS JOIN (SELECT DISTINCT utterance_id FROM spoken WHERE (SELECT are_all FROM few)) s
+       JOIN session_entries e ON e.campaign_id = $1 AND e.utterance_id = s.utterance_id
+      WHERE NOT e.struck AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
+        AND (e.fts @@ a.words OR e.names @@ a.names)
+      ORDER BY 2 DESC, e.timestamp DESC
+      LIMIT $7)
+    UNION ALL
+    (SELECT h.utterance_id, h.score
+       FROM (SELECT e.utterance_id, e.timestamp, ts_rank(e.fts, a.words) + ts_rank(e.names, a.names) AS score
+               FROM asked a
+              CROSS JOIN (SELECT id FROM some_hits) s
+               JOIN session_entries e ON e.campaign_id = $1 AND e.id = s.id
+              ORDER BY 3 DESC, e.timestamp DESC) h
+      WHERE (SELECT bool_or(m.id IN (SELECT id FROM scope))
+               FROM chunks c CROSS JOIN LATERAL unnest(c.entity_ids) AS m (id)
+              WHERE c.campaign_id = $1 AND c.utterance_id = h.utterance_id)
+      ORDER BY h.score DESC, h.timestamp DESC
+      LIMIT $7))
+SELECT e.utterance_id, e.session_id, e.speaker_id, e.speaker_name, e.text, e.timestamp, b.score::float8,
+       m.entity_ids, m.depth
+  FROM best b
+  JOIN session_entries e ON e.campaign_id = $1 AND e.utterance_id = b.utterance_id
+ CROSS JOIN LATERAL (
+       SELECT array_agg(DISTINCT s.id) AS entity_ids, min(s.depth) AS depth
+         FROM chunks c JOIN scope s ON s.id = ANY (c.entity_ids)
+        WHERE c.campaign_id = $1 AND c.utterance_id = b.utterance_id) m
+ ORDER BY b.score DESC, e.timestamp DESC, e.utterance_id;
