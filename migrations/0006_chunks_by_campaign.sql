@@ -44,7 +44,8 @@ CREATE INDEX idx_chunks_utterance_id ON chunks (campaign_id, utterance_id);
 CREATE INDEX idx_chunks_entity_id ON chunks (campaign_id, entity_id) WHERE entity_id <> '';
 -- What one NPC heard, and what speaks of an entity: an exact search reads nothing else.
 CREATE INDEX idx_chunks_knowers ON chunks USING gin (knowers);
-CREATE INDEX idx_chunks_entity_ids ON chunks USING gin (entity_ids);
+-- What one NPC heard of an entity: inside the index both lists are cut with each other.
+CREATE INDEX idx_chunks_entity_ids ON chunks USING gin (entity_ids, knowers);
 -- Half precision: 57 % of the size, the same recall. Only an approximate query (ordering by this very expression)
 -- uses it; recall within a small scope is exact, because a filter over an approximate search loses rows.
 CREATE INDEX idx_chunks_embedding ON chunks

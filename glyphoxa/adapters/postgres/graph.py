@@ -115,10 +115,6 @@ class PostgresGraph:
             rows = await self._fetch("facts_latest", campaign, seer, *between, limit)
         return [fact_of_row(row) for row in rows]
 
-    async def campaigns(self) -> list[CampaignId]:
-        async with self._database.use(None, deadline_ms=_DEADLINE_MS) as connection:
-            return [CampaignId(row["id"]) for row in await connection.fetch(self._sql["list_campaigns"])]
-
     async def _fetch(self, query: str, campaign: CampaignId, *arguments: object) -> list[asyncpg.Record]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             return await connection.fetch(self._sql[query], campaign, *arguments)

@@ -12,6 +12,7 @@ from glyphoxa.adapters.postgres.chunk_index import PostgresChunkIndex
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.adapters.postgres.graph import PostgresGraph
+from glyphoxa.adapters.postgres.graph_rag import PostgresGraphRag
 from glyphoxa.adapters.postgres.past_talk import PostgresPastTalk, RecallSettings
 from glyphoxa.adapters.postgres.talk_search import PostgresTalkSearch
 from glyphoxa.adapters.postgres.transcript_log import PostgresTranscriptLog
@@ -30,6 +31,7 @@ class Store:
     chunks: PostgresChunkIndex
     past_talk: PostgresPastTalk
     graph: PostgresGraph
+    graph_rag: PostgresGraphRag
     world: PostgresWorld
     campaigns: PostgresCampaigns
 
@@ -87,6 +89,7 @@ async def open_store(
             chunks,
             PostgresPastTalk(database, chunks, embedder=embedder, settings=recall),
             PostgresGraph(database),
+            PostgresGraphRag(database, model="" if embedder is None else embedder.name),
             world,
             PostgresCampaigns(database, world),
         )

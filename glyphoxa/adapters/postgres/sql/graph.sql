@@ -234,6 +234,3 @@ SELECT f.*
    AND ($4::timestamptz IS NULL OR f.stated_at < $4)
  ORDER BY f.stated_at DESC, f.seq DESC, f.fact_id
  LIMIT $5;
-
--- list_campaigns --
-SELECT id FROM campaigns ORDER BY id;

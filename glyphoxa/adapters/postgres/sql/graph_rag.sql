@@ -4,7 +4,8 @@
 --
 -- Where that is little, all of it is compared. Of more than `bound` the rest is not even collected: what is nearest in
 -- all talk is looked for then, nearest first, until enough of it speaks of the neighbourhood; many do. The bound is
--- where both take as long. It is 0 where the index may not be used: see 0009_views.sql.
+-- where both take as long. It is 0 where rules about rows forbid
+-- the index: see 0006_chunks_by_campaign.sql.
 
 -- by_meaning --
 -- $5: the embedding, $6: the model that made it, $7: how many. Score is the cosine. Much talk is served by
