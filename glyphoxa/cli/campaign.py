@@ -1,129 +1,233 @@
+"""`glyphoxa campaign`: campaign files and tables, checked and brought into the world."""
+
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.config.campaign_file import CampaignFile, read_campaign
-from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.domain.ids import CampaignId
+from glyphoxa.adapters.postgres.campaigns import Described
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.cli.desk import goes_on
+from glyphoxa.cli.opened import add_config_option, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.tables import a_table, show
+from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
+from glyphoxa.config.campaign_file import CampaignFile, read_campaign, slug
+from glyphoxa.dm.campaign_changes import CampaignChanges
+from glyphoxa.dm.campaign_tables import with_tables
+from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.memory.world.state import WorldState
+
+_MOST_TOLD = 40
+"""Lines of a kind; a campaign that is new can have thousands."""
+_MOST_RELATED = 8
+_FILE_HELP = "a campaign file (YAML), a table (CSV), or a folder with entities.csv and relationships.csv"
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    campaign = verbs.add_parser("campaign", help="check, load and show campaigns")
+    campaign = verbs.add_parser("campaign", help="check, load, show and fork campaigns")
     actions = campaign.add_subparsers(title="actions", metavar="ACTION", required=True)
 
-    checking = actions.add_parser("check", help="read a campaign file and say what is wrong with it")
-    checking.add_argument("file", type=Path)
-    checking.set_defaults(run=run_check)
+    def action(
+        name: str, act: Callable[[argparse.Namespace], Coroutine[None, None, int]], text: str
+    ) -> argparse.ArgumentParser:
+        parser = actions.add_parser(name, help=text, description=text)
+        parser.set_defaults(run=lambda options: asyncio.run(act(options)))
+        return parser
 
-    loading = actions.add_parser("load", help="make the stored campaign equal to a file")
-    loading.add_argument("file", type=Path)
-    loading.add_argument("--yes", action="store_true", help="do not ask before entities are removed")
-    loading.add_argument("--config", type=Path, metavar="FILE", help="settings file (YAML)")
-    loading.set_defaults(run=run_load)
+    checking = action("check", _check, "read a campaign file or tables and say what is wrong with them")
+    _add_file(checking)
+    loading = action("load", _load, "bring what changed in a file into the stored campaign")
+    _add_file(loading)
+    loading.add_argument("--campaign", type=CampaignId, metavar="ID", help="to which tables are added; made if need be")
+    loading.add_argument("--yes", action="store_true", help="do not ask")
+    add_config_option(loading)
+    add_config_option(action("list", _list, "the stored campaigns"))
+    showing = action("show", _show, "the entities of a campaign and what they are related to")
+    showing.add_argument("id", nargs="?", type=CampaignId, help="needed if several are stored")
+    add_config_option(showing)
+    forking = action("fork", _fork, "a new campaign with the same past; from then on each goes its own way")
+    forking.add_argument("id", type=CampaignId)
+    forking.add_argument("new", type=CampaignId)
+    forking.add_argument("--name", help="of the new campaign (default: its id)")
+    add_config_option(forking)
 
-    showing = actions.add_parser("show", help="list the stored campaigns, or show one")
-    showing.add_argument("id", nargs="?", type=CampaignId)
-    showing.add_argument("--config", type=Path, metavar="FILE", help="settings file (YAML)")
-    showing.set_defaults(run=run_show)
+
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help=_FILE_HELP)
+    parser.add_argument(
+        "--entity-type", action="append", default=[], metavar="TYPE", help="an entity type of your own that tables use"
+    )
 
 
-def run_check(options: argparse.Namespace) -> int:
-    _say(read_campaign(options.file))
+# Bringing in
+
+
+async def _check(options: argparse.Namespace) -> int:
+    if is_tables(options.file):
+        nothing = Campaign(CampaignId(""), "", "", (), (), (), (), ())
+        found = read_tables(options.file, into=nothing, entity_types=options.entity_type)
+        _warn(found)
+        n_entities, n_relationships = len(found.tables.entities), len(found.tables.relationships)
+        print(f"{options.file}: {n_entities} entities, {n_relationships} relationships")
+    else:
+        file = read_campaign(options.file)
+        _warn(file)
+        _say_what_it_holds(file.campaign)
     return 0
 
 
-def run_load(options: argparse.Namespace) -> int:
+async def _load(options: argparse.Namespace) -> int:
+    if is_tables(options.file):
+        return await _load_tables(options)
     file = read_campaign(options.file)
-    settings = _with_memory(options.config)
-    return asyncio.run(_load(file, settings, ask=not options.yes))
-
-
-def run_show(options: argparse.Namespace) -> int:
-    settings = _with_memory(options.config)
-    return asyncio.run(_show(options.id, settings))
-
-
-def _with_memory(path: Path | None) -> Settings:
-    settings = read_settings(path)
-    if not settings.has_memory:
-        raise InvalidInput("memory.postgres_dsn is none: there is no long-term memory to hold campaigns")
-    return settings
-
-
-async def _load(file: CampaignFile, settings: Settings, *, ask: bool) -> int:
     campaign = file.campaign
-    async with open_store(
-        settings.memory.postgres_dsn,
-        data_dir=settings.data_directory,
-        embedding_dimensions=settings.memory.embedding_dimensions,
-    ) as store:
-        await store.database.open()
-        leaving = await _leaving(store, campaign)
-        if leaving and ask and not await asyncio.to_thread(_confirmed, campaign, leaving):
-            print("nothing was changed")
-            return 1
-        await store.graph.load(campaign)
-    _say(file)
-    return 0
-
-
-async def _leaving(store: Store, campaign: Campaign) -> list[str]:
-    """Names of the stored entities that came from a file and are no longer in it."""
-    try:
-        before = await store.graph.campaign(campaign.id)
-    except NotFound:
-        return []
-    kept = {entity.id for entity in campaign.entities}
-    return [entity.name for entity in before.entities if entity.id not in kept]
-
-
-def _confirmed(campaign: Campaign, leaving: list[str]) -> bool:
-    print(f"No longer in the file, and so removed from {campaign.name}, with their relationships: {', '.join(leaving)}")
-    if not sys.stdin.isatty():
-        raise InvalidInput("this removes entities: say --yes to do it without being asked")
-    return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
-
-
-async def _show(campaign: CampaignId | None, settings: Settings) -> int:
-    async with open_store(
-        settings.memory.postgres_dsn,
-        data_dir=settings.data_directory,
-        embedding_dimensions=settings.memory.embedding_dimensions,
-    ) as store:
-        await store.database.open()
-        if campaign is None:
-            for known in await store.graph.campaigns():
-                print(f"{known}  ({await store.log.count(known)} utterances)")
+    if options.campaign not in (None, campaign.id):
+        raise InvalidInput(
+            f"{options.file} is the file of campaign {campaign.id!r}, not of {options.campaign!r}: "
+            "its id stands in it under `campaign:`; --campaign is for tables"
+        )
+    async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
+        _warn(file)
+        changes = await store.campaigns.changes(campaign)
+        if await _is_wanted(changes, campaign, options):
+            await store.campaigns.load(campaign, only_if=changes)
+            _say_what_it_holds(campaign)
             return 0
-        stored = await store.graph.campaign(campaign)
-        entities = await store.graph.entities(campaign)
-    names = {entity.id: entity.name for entity in entities}
-    table = Table(title=Text(stored.name), title_justify="left", box=None, pad_edge=False)
-    for heading in ("type", "name", "related to"):
-        table.add_column(heading)
-    for entity in entities:
-        related = [f"{r.type} {names.get(r.target, r.target)}" for r in stored.relationships if r.source == entity.id]
-        table.add_row(entity.type, Text(entity.name), Text(", ".join(related)))
-    Console().print(table)
-    return 0
+    return 0 if changes.is_empty else 1
 
 
-def _say(file: CampaignFile) -> None:
-    campaign = file.campaign
+async def _load_tables(options: argparse.Namespace) -> int:
+    async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
+        wanted = await _campaign_for_tables(store, options.campaign)
+        was = await store.campaigns.described(wanted)
+        described = was or Described(Campaign(wanted, wanted, "en", (), (), (), (), ()))
+        world = WorldState() if was is None else await store.world.now(wanted)
+        others = [Entity(e.id, e.type, e.name, e.aliases) for e in world.entities.values()]
+        found = read_tables(options.file, into=described.file, also=others, entity_types=options.entity_type)
+        _warn(found)
+        changes = await store.campaigns.changes_by_tables(wanted, found.tables)
+        if await _is_wanted(changes, described.file, options):
+            await store.campaigns.add_tables(wanted, found.tables, only_if=changes)
+            _say_what_it_holds(with_tables(described.file, described.tables.with_(found.tables)))
+            return 0
+    return 0 if changes.is_empty else 1
+
+
+async def _campaign_for_tables(store: Store, wanted: CampaignId | None) -> CampaignId:
+    if wanted is None:
+        return await stored_campaign(store, None)
+    if wanted not in await store.campaigns.ids():
+        _check_new_id(wanted)
+    return wanted
+
+
+def _check_new_id(wanted: CampaignId) -> None:
+    if not wanted or slug(wanted) != wanted:
+        hint = f"; {slug(wanted)!r} would be" if slug(wanted) else ""
+        raise InvalidInput(f"{wanted!r} is no id of a campaign: lower-case words joined by `-`{hint}")
+
+
+async def _is_wanted(changes: CampaignChanges, campaign: Campaign, options: argparse.Namespace) -> bool:
+    """Show what would change, and ask.
+
+    Raises:
+        InvalidInput: Nobody is there to be asked.
+    """
+    _tell("!", changes.remarks)
+    if changes.is_empty:
+        print(f"{campaign.name} ({campaign.id}): nothing to change")
+        return False
+    for mark, lines in (("+", changes.added), ("~", changes.changed), ("-", changes.removed)):
+        _tell(mark, lines)
+    if await goes_on(f"This changes {campaign.name} ({campaign.id}).", is_sure=options.yes):
+        return True
+    print("nothing was changed")
+    return False
+
+
+def _tell(mark: str, lines: Iterable[str]) -> None:
+    told = list(lines)
+    for line in told[:_MOST_TOLD]:
+        print(f"{mark} {line}")
+    if len(told) > _MOST_TOLD:
+        print(f"{mark} and {len(told) - _MOST_TOLD:,} more")
+
+
+def _warn(file: CampaignFile | TablesFile) -> None:
     for warning in file.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+
+
+def _say_what_it_holds(campaign: Campaign) -> None:
     print(
         f"{campaign.name} ({campaign.id}): {len(campaign.entities)} entities, {len(campaign.relationships)} "
         f"relationships, {len(campaign.npcs)} NPCs, {len(campaign.players)} players, {len(campaign.scenes)} scenes, "
         f"{len(campaign.secrets)} secrets"
     )
+
+
+# Looking
+
+
+async def _list(options: argparse.Namespace) -> int:
+    async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
+        names = await store.campaigns.names()
+        table = a_table("id", "name", "utterances")
+        for campaign, name in names.items():
+            table.add_row(Text(campaign), Text(name), str(await store.log.count(campaign)))
+    if names:
+        show(table)
+    else:
+        print("no campaign is stored; load one: glyphoxa campaign load FILE")
+    return 0
+
+
+async def _show(options: argparse.Namespace) -> int:
+    async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
+        campaign = await store.campaigns.get(await stored_campaign(store, options.id))
+        world = await store.world.now(campaign.id)
+    print(f"{campaign.name} ({campaign.id}), {campaign.language}")
+    for what, names in (
+        ("NPCs", [npc.name for npc in campaign.npcs]),
+        ("players", [player.name for player in campaign.players]),
+        ("scenes", [scene.id for scene in campaign.scenes]),
+    ):
+        if names:
+            print(f"{what}: {', '.join(names)}")
+    table = a_table("type", "name", "related to")
+    for entity in sorted(world.entities.values(), key=lambda each: (each.type, each.name, each.id)):
+        table.add_row(Text(entity.type), Text(entity.name), Text(_related(entity.id, world)))
+    show(table)
+    return 0
+
+
+def _related(entity: EntityId, world: WorldState) -> str:
+    """What it is related to, as the facts that are accepted have it."""
+    related: list[str] = []
+    for fact in world.touching(entity):
+        claim = fact.claim
+        if fact.status != "accepted" or claim.object is None:
+            continue
+        if claim.subject == entity:
+            related.append(f"{claim.predicate} {world.entities[claim.object].name}")
+        elif claim.predicate in BIDIRECTIONAL_RELATIONS:
+            related.append(f"{claim.predicate} {world.entities[claim.subject].name}")
+    if len(related) > _MOST_RELATED:
+        related[_MOST_RELATED:] = [f"and {len(related) - _MOST_RELATED} more"]
+    return ", ".join(related)
+
+
+async def _fork(options: argparse.Namespace) -> int:
+    _check_new_id(options.new)
+    async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
+        campaign = await stored_campaign(store, options.id)
+        await store.world.fork(campaign, options.new, name=options.name or options.new)
+    print(f"{options.new} has the past of {campaign}; from now on each goes its own way")
+    return 0

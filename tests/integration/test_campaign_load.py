@@ -1,91 +1,211 @@
+"""Campaigns in the store: what loading does to the world, and what it leaves alone."""
+
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import asyncpg
 import pytest
 
-from glyphoxa.cli.main import main
-from tests.support.postgres import wait_until
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.dm.campaign_tables import Tables
+from glyphoxa.domain.campaign import Campaign, Entity, Relationship
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.domain.knowledge import DM, Claim
+from glyphoxa.memory.world.happenings import Cause, EntityAdded, EntityRemoved, FactReplaced
+from tests.support.builders import CAMPAIGN, SMITH, a_campaign
+from tests.support.patience import DEADLINE_S
 
-CAMPAIGN = Path(__file__).parents[1] / "support" / "campaign.yaml"
+SALTMERE = Path(__file__).parents[1] / "support" / "campaign.yaml"
+GRIMJAW, ELDRINAX, ORLA = EntityId("e-grimjaw"), EntityId("e-eldrinax"), EntityId("orla")
+DECIDED = Cause("dm", 1_000)
+SMITH_CLAIM = Claim.attribute(GRIMJAW, "description", "Grimjaw is a smith.")
 
 
-@pytest.fixture
-def settings_file(tmp_path: Path, dsn: str) -> Path:
-    path = tmp_path / "settings.yaml"
-    path.write_text(f"memory:\n  postgres_dsn: {dsn}\n")
-    return path
+def described(text: str) -> Campaign:
+    entities = [replace(e, attributes={"description": text}) if e.id == GRIMJAW else e for e in a_campaign().entities]
+    return replace(a_campaign(), entities=tuple(entities))
 
 
-async def run(*arguments: object) -> int:
-    """The command line, in a thread: it has an event loop of its own."""
-    return await asyncio.to_thread(main, [str(argument) for argument in arguments])
+def without_eldrinax() -> Campaign:
+    return replace(a_campaign(), entities=tuple(e for e in a_campaign().entities if e.id != ELDRINAX))
 
 
-async def test_a_campaign_is_loaded_and_shown(
-    settings_file: Path, dsn: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """R-203, R-209"""
-    assert await run("campaign", "load", CAMPAIGN, "--config", settings_file) == 0
-    assert "The Bell of Saltmere (saltmere): 11 entities" in capsys.readouterr().out
+async def n_events(store: Store, campaign: CampaignId = CAMPAIGN) -> int:
+    events = await store.world.events(campaign, limit=1, latest_first=True)
+    return events[0].seq if events else 0
+
+
+async def names(store: Store, campaign: CampaignId = CAMPAIGN) -> set[str]:
+    return {entity.name for entity in await store.graph.entities(campaign, DM)}
+
+
+async def value(store: Store) -> object:
+    """Grimjaw's description."""
+    known = await store.graph.known(CAMPAIGN, SMITH, GRIMJAW)
+    assert known is not None
+    return next((fact.claim.content for fact in known.attributes if fact.claim.predicate == "description"), None)
+
+
+async def test_a_loaded_campaign_is_read_back_equal(store: Store) -> None:
+    """R-210, R-212, R-213"""
+    campaign = read_campaign(SALTMERE).campaign
+    await store.campaigns.load(campaign)
+    assert await store.campaigns.get(campaign.id) == campaign
+    assert await store.campaigns.names() == {campaign.id: campaign.name}
+    stored = {e.id: e for e in await store.graph.entities(campaign.id, DM)}
+    for entity in campaign.entities:
+        assert stored[entity.id] == entity
+
+
+async def test_loading_the_same_campaign_again_writes_nothing(store: Store, dsn: str) -> None:
+    """xmin is the transaction that last wrote a row."""
+    await store.campaigns.load(a_campaign())
+    rows = "SELECT xmin::text, campaign_id FROM campaign_documents UNION ALL SELECT xmin::text, id FROM entities"
     connection = await asyncpg.connect(dsn)
-    counted = "SELECT type, count(*) FROM entities WHERE campaign_id = 'saltmere' GROUP BY type"
-    counts = {row["type"]: row["count"] for row in await connection.fetch(counted)}
+    before = await connection.fetch(rows)
+    assert (await store.campaigns.load(a_campaign())).is_empty
+    assert await connection.fetch(rows) == before
     await connection.close()
-    assert counts == {"npc": 2, "location": 2, "item": 1, "faction": 2, "quest": 1, "spell": 1, "player": 2}
-    assert await run("campaign", "show", "saltmere", "--config", settings_file) == 0
-    shown = capsys.readouterr().out
-    assert "Wardens of the Tide" in shown and "LOCATED_AT The Anvil" in shown
 
 
-async def test_entities_are_only_removed_when_that_was_said(
-    settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await run("campaign", "load", CAMPAIGN, "--config", settings_file)
-    smaller = tmp_path / "smaller.yaml"
-    smaller.write_text(CAMPAIGN.read_text().replace("  - name: Tidewhisper\n    type: spell\n", ""))
-    monkeypatch.setattr("sys.stdin", open("/dev/null"))  # noqa: SIM115, ASYNC230, PTH123
-    assert await run("campaign", "load", smaller, "--config", settings_file) == 1
-    told = capsys.readouterr()
-    assert "Tidewhisper" in told.out and "--yes" in told.err
-    assert await run("campaign", "load", smaller, "--yes", "--config", settings_file) == 0
-    capsys.readouterr()
-    await run("campaign", "show", "saltmere", "--config", settings_file)
-    assert "Tidewhisper" not in capsys.readouterr().out
+async def test_a_change_of_the_file_is_an_event_and_nothing_else_is(store: Store) -> None:
+    await store.campaigns.load(a_campaign())
+    before = await n_events(store)
+    await store.campaigns.load(described("A tired smith."))
+    events = await store.world.events(CAMPAIGN, after=before)
+    assert [(type(e.happening), e.cause.by) for e in events] == [(FactReplaced, "campaign_file")]
+    assert await value(store) == "A tired smith."
 
 
-async def test_a_mistake_is_one_line_with_its_place_and_no_traceback(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    wrong = tmp_path / "wrong.yaml"
-    wrong.write_text("campaign:\n  nmae: Town\n")
-    assert await run("campaign", "check", wrong) == 1
-    told = capsys.readouterr().err
-    assert f"{wrong}:2: unknown key 'nmae', did you mean 'name'?" in told
-    assert "Traceback" not in told
+async def test_a_change_of_the_file_can_be_undone_and_stays_undone(store: Store) -> None:
+    await store.campaigns.load(a_campaign())
+    await store.campaigns.load(described("A tired smith."))
+    await store.world.undo(CAMPAIGN, await n_events(store), DECIDED)
+    assert (await store.campaigns.load(described("A tired smith."))).is_empty
+    assert await value(store) == "Grimjaw is a smith."
 
 
-async def test_without_long_term_memory_there_is_nothing_to_load_into(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """C-54"""
-    (tmp_path / "s.yaml").write_text("memory: {postgres_dsn: none}\n")
-    assert await run("campaign", "load", CAMPAIGN, "--config", tmp_path / "s.yaml") == 1
-    assert "there is no long-term memory" in capsys.readouterr().err
+async def test_what_the_dm_decided_survives_a_reload(store: Store) -> None:
+    await store.campaigns.load(a_campaign())
+    edited = FactReplaced(SMITH_CLAIM.fact_id, Claim.attribute(GRIMJAW, "description", "A spy."))
+    added = EntityAdded(ORLA, "npc", "Orla")
+    await store.world.commit(CAMPAIGN, [EntityRemoved(ELDRINAX), edited, added], DECIDED)
+    npcs = (replace(a_campaign().npcs[0], persona="You are tired."), a_campaign().npcs[1])
+    told = await store.campaigns.load(replace(a_campaign(), npcs=npcs))
+    assert (told.happenings, told.changed) == ((), ("NPC Grimjaw",))
+    assert "Orla" in await names(store) and "Eldrinax" not in await names(store)
+    assert await value(store) == "A spy."
+    assert (await store.campaigns.get(CAMPAIGN)).npcs == npcs
 
 
-async def test_without_a_server_of_ones_own_the_embedded_one_is_started_and_stopped(
-    reachable_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """C-54"""
-    from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
+async def test_what_was_shown_is_what_is_done_or_nothing(store: Store) -> None:
+    """R-218"""
+    await store.campaigns.load(a_campaign())
+    shown = await store.campaigns.changes(without_eldrinax())
+    assert shown.removed == ("Eldrinax (npc)",)
+    await store.world.commit(CAMPAIGN, [EntityRemoved(ELDRINAX)], DECIDED)
+    with pytest.raises(InvalidInput, match="has changed meanwhile; nothing was loaded"):
+        await store.campaigns.load(without_eldrinax(), only_if=shown)
+    assert await store.campaigns.get(CAMPAIGN) == a_campaign()
 
-    monkeypatch.setenv("GLYPHOXA_DATA", str(reachable_dir))
-    assert await run("campaign", "load", CAMPAIGN) == 0
-    server = EmbeddedPostgres(reachable_dir / "postgres")
-    await asyncio.to_thread(wait_until, lambda: server.pid() is None)
-    assert await run("campaign", "show") == 0
-    assert "saltmere" in capsys.readouterr().out
-    await asyncio.to_thread(wait_until, lambda: server.pid() is None)
+
+async def test_a_campaign_that_cannot_be_held_leaves_nothing(store: Store) -> None:
+    impossible = Entity(ORLA, "npc", "Or\0la")
+    with pytest.raises(InvalidInput, match="cannot hold this"):
+        await store.campaigns.load(replace(a_campaign(), entities=(*a_campaign().entities, impossible)))
+    assert await store.campaigns.ids() == []
+    assert await store.campaigns.described(CAMPAIGN) is None
+
+
+async def test_a_load_whose_connection_is_cut_off_leaves_nothing_or_everything(store: Store, dsn: str) -> None:
+    other = replace(a_campaign(), id=CampaignId("other"))
+    await store.campaigns.load(other)
+    dm = await asyncpg.connect(dsn)
+    # The events are written, and the document waits for this transaction: there it is cut off.
+    async with dm.transaction(), asyncio.timeout(DEADLINE_S):
+        await dm.execute("LOCK TABLE campaign_documents IN SHARE MODE")
+        loading = asyncio.create_task(store.campaigns.load(a_campaign()))
+        while not await dm.fetchval("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
+            pass
+        await dm.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid() AND datname = current_database() AND backend_type = 'client backend'"
+        )
+    await dm.close()
+    with pytest.raises(Unavailable):
+        await loading
+    assert await store.campaigns.ids() == ["other"]
+    await store.campaigns.load(a_campaign())
+    assert await store.campaigns.get(CAMPAIGN) == a_campaign()
+
+
+async def test_two_who_load_the_same_campaign_at_once_tell_it_once(store: Store) -> None:
+    found = await asyncio.gather(*(store.campaigns.load(a_campaign()) for _ in range(3)))
+    assert sorted(f.is_empty for f in found) == [False, True, True]
+    assert len(await names(store)) == len(a_campaign().entities)
+    state = await store.world.now(CAMPAIGN)
+    assert {fact.mentions for fact in state.facts.values()} == {1}
+
+
+async def test_a_campaign_from_before_there_were_events_is_told_anew(store: Store, dsn: str) -> None:
+    """Its document is kept from then on, and nothing is in its world."""
+    await store.campaigns.load(a_campaign())
+    dm = await asyncpg.connect(dsn)
+    async with dm.transaction():
+        for table in ("relationships", "attribute_facts", "fact_history", "world_events", "entities"):
+            await dm.execute(f"DELETE FROM {table}")
+        await dm.execute("UPDATE campaign_documents SET seq = NULL")
+    await dm.close()
+    told = await store.campaigns.load(a_campaign())
+    assert "Grimjaw (npc)" in told.added and await value(store) == "Grimjaw is a smith."
+    assert (await store.campaigns.load(a_campaign())).is_empty
+
+
+async def test_tables_are_added_and_stay_when_the_file_is_loaded_again(store: Store) -> None:
+    """R-216"""
+    await store.campaigns.load(a_campaign())
+    tables = Tables((Entity(ORLA, "npc", "Orla"),), (Relationship(ORLA, ELDRINAX, "KNOWS"),))
+    told = await store.campaigns.add_tables(CAMPAIGN, tables)
+    assert told.added == ("Orla (npc)", "Orla KNOWS Eldrinax")
+    assert (await store.world.events(CAMPAIGN, limit=1, latest_first=True))[0].cause.by == "import"
+    assert (await store.campaigns.add_tables(CAMPAIGN, tables)).is_empty
+    assert (await store.campaigns.load(a_campaign())).is_empty
+    assert (await store.campaigns.load(without_eldrinax())).removed == ("Eldrinax (npc)",)
+    assert (await store.campaigns.load(a_campaign())).added == ("Eldrinax (npc)",)
+    assert "Orla" in await names(store)
+
+
+async def test_campaigns_do_not_touch_each_other(store: Store) -> None:
+    other = replace(a_campaign(), id=CampaignId("other"), name="Other")
+    await store.campaigns.load(a_campaign())
+    await store.campaigns.load(other)
+    await store.campaigns.load(replace(other, entities=(), relationships=(), secrets=()))
+    assert len(await names(store)) == len(a_campaign().entities)
+    assert await store.campaigns.get(CAMPAIGN) == a_campaign()
+
+
+async def test_a_campaign_that_was_never_loaded_is_not_there(store: Store) -> None:
+    await store.campaigns.load(a_campaign())
+    with pytest.raises(NotFound, match="no campaign 'twon' here: did you mean 'town'"):
+        await store.campaigns.get(CampaignId("twon"))
+
+
+async def test_a_large_campaign_is_loaded_in_one_go(dsn: str, tmp_path: Path) -> None:
+    entities = tuple(
+        Entity(EntityId(f"e{n}"), "npc", f"Name {n}", (f"alias {n}",), {"occupation": f"o{n % 7}"}) for n in range(400)
+    )
+    relationships = tuple(
+        Relationship(entities[n % 400].id, entities[(n * 7 + 1 + n // 400) % 400].id, "KNOWS") for n in range(1_600)
+    )
+    kept = {(r.source, r.target): r for r in relationships if r.source != r.target}
+    campaign = Campaign(CampaignId("big"), "Big", "en", entities, tuple(kept.values()), (), (), ())
+    async with open_store(dsn, data_dir=tmp_path) as store:
+        told = await store.campaigns.load(campaign)
+        assert len(told.happenings) == 800 + len(kept)
+        assert (await store.campaigns.load(campaign)).is_empty
+        assert await store.campaigns.get(campaign.id) == campaign

@@ -61,8 +61,13 @@ class PostgresCampaigns:
         self._sql = load_paragraphs("campaigns")
 
     async def ids(self) -> list[CampaignId]:
+        return list(await self.names())
+
+    async def names(self) -> dict[CampaignId, str]:
+        """Of all campaigns, by id."""
         async with self._database.use(None, deadline_ms=_DEADLINE_MS) as connection:
-            return [CampaignId(row["id"]) for row in await connection.fetch(self._sql["list_campaigns"])]
+            rows = await connection.fetch(self._sql["list_campaigns"])
+        return {CampaignId(row["id"]): row["name"] for row in rows}
 
     async def get(self, campaign: CampaignId) -> Campaign:
         """A campaign as it was loaded, from its file and from tables.

@@ -5,7 +5,7 @@ INSERT INTO campaigns (id, name, language) VALUES ($1, $2, $3)
     WHERE (campaigns.name, campaigns.language) IS DISTINCT FROM (excluded.name, excluded.language);
 
 -- list_campaigns --
-SELECT id FROM campaigns ORDER BY id;
+SELECT id, name FROM campaigns ORDER BY id;
 
 -- get_document --
 SELECT document, seq FROM campaign_documents WHERE campaign_id = $1;

@@ -1,0 +1,207 @@
+"""`glyphoxa campaign`, as a DM types it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from glyphoxa.cli.main import main
+from tests.support.postgres import wait_until
+
+CAMPAIGN = Path(__file__).parents[1] / "support" / "campaign.yaml"
+
+
+@pytest.fixture
+def settings_file(tmp_path: Path, dsn: str) -> Path:
+    path = tmp_path / "settings.yaml"
+    path.write_text(f"memory:\n  postgres_dsn: {dsn}\n")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def nobody_at_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with open("/dev/null") as nothing:  # noqa: PTH123
+        monkeypatch.setattr("sys.stdin", nothing)
+        yield
+
+
+async def run(*arguments: object) -> int:
+    """The command line, in a thread: it has an event loop of its own."""
+    return await asyncio.to_thread(main, [str(argument) for argument in arguments])
+
+
+async def load(file: Path, settings_file: Path, *more: object) -> int:
+    return await run("campaign", "load", file, "--yes", "--config", settings_file, *more)
+
+
+def changed(tmp_path: Path, was: str, now: str) -> Path:
+    text = CAMPAIGN.read_text()
+    assert was in text
+    path = tmp_path / "changed.yaml"
+    path.write_text(text.replace(was, now))
+    return path
+
+
+async def test_a_campaign_is_loaded_listed_and_shown(
+    settings_file: Path, dsn: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R-203, R-209, R-210"""
+    assert await load(CAMPAIGN, settings_file) == 0
+    told = capsys.readouterr().out
+    assert "+ Grimjaw (npc)\n" in told and "The Bell of Saltmere (saltmere): 11 entities" in told
+    connection = await asyncpg.connect(dsn)
+    counted = "SELECT type, count(*) FROM entities WHERE campaign_id = 'saltmere' GROUP BY type"
+    counts = {row["type"]: row["count"] for row in await connection.fetch(counted)}
+    await connection.close()
+    assert counts == {"npc": 2, "location": 2, "item": 1, "faction": 2, "quest": 1, "spell": 1, "player": 2}
+    assert await run("campaign", "show", "--config", settings_file) == 0
+    shown = capsys.readouterr().out
+    assert "NPCs: Grimjaw, Elowen" in shown
+    assert re.search(r"npc +Grimjaw +LOCATED_AT The Anvil, KNOWS Elowen", shown)
+    assert re.search(r"faction +Reavers of Skarn +HOSTILE_TO Wardens of the Tide", shown)
+    assert "OWES_MONEY_TO" not in shown  # waits for the DM
+    assert await run("campaign", "list", "--config", settings_file) == 0
+    assert re.search(r"saltmere +The Bell of Saltmere +0", capsys.readouterr().out)
+
+
+async def test_nothing_is_changed_before_the_dm_has_seen_it(
+    settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R-218"""
+    await load(CAMPAIGN, settings_file)
+    smaller = changed(tmp_path, "  - name: Tidewhisper\n    type: spell\n", "")
+    capsys.readouterr()
+    assert await run("campaign", "load", smaller, "--config", settings_file) == 1
+    told = capsys.readouterr()
+    assert "- Tidewhisper (spell)" in told.out and "Say --yes" in told.err
+    await run("campaign", "show", "--config", settings_file)
+    assert "Tidewhisper" in capsys.readouterr().out
+    assert await load(smaller, settings_file) == 0
+    capsys.readouterr()
+    await run("campaign", "show", "--config", settings_file)
+    assert "Tidewhisper" not in capsys.readouterr().out
+
+
+async def test_the_same_file_again_has_nothing_to_change(
+    settings_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await load(CAMPAIGN, settings_file)
+    capsys.readouterr()
+    assert await run("campaign", "load", CAMPAIGN, "--config", settings_file) == 0
+    assert capsys.readouterr().out == "The Bell of Saltmere (saltmere): nothing to change\n"
+
+
+async def test_a_decision_of_the_dm_is_pointed_out_where_the_file_meets_it(
+    settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R-126"""
+    await load(CAMPAIGN, settings_file)
+    assert await run("entity", "remove", "Vaelith", "--yes", "--config", settings_file) == 0
+    capsys.readouterr()
+    assert await load(changed(tmp_path, "magical: true", "magical: false"), settings_file) == 0
+    told = capsys.readouterr().out
+    assert "! Vaelith: you removed it, so that what the file changed about it is left out" in told
+
+
+async def test_tables_are_added_to_a_campaign(
+    settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R-216"""
+    await load(CAMPAIGN, settings_file)
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "entities.csv").write_text("name,type,aliases,hat\nOrla,npc,the miller,red\nGrimjaw,npc,,\n")
+    (folder / "relationships.csv").write_text("source,type,target\nOrla,KNOWS,Grimjaw\n")
+    capsys.readouterr()
+    assert await load(folder, settings_file) == 0
+    assert capsys.readouterr().out.startswith(
+        "+ Orla (npc)\n+ Orla KNOWS Grimjaw\nThe Bell of Saltmere (saltmere): 12 ent"
+    )
+    assert await load(folder, settings_file) == 0
+    assert "nothing to change" in capsys.readouterr().out
+    assert await load(CAMPAIGN, settings_file) == 0  # the file is not about them
+    assert "nothing to change" in capsys.readouterr().out
+
+
+async def test_a_table_makes_a_campaign_of_the_name_that_is_given(
+    settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R-216"""
+    table = tmp_path / "people.csv"
+    table.write_text("name;type\nOrla;npc\n")
+    assert await load(table, settings_file) == 1
+    assert "0 campaigns are stored" in capsys.readouterr().err
+    assert await load(table, settings_file, "--campaign", "New Town") == 1
+    assert "'New Town' is no id of a campaign: lower-case words joined by `-`; 'new-town' would be" in (
+        capsys.readouterr().err
+    )
+    assert await load(table, settings_file, "--campaign", "new-town") == 0
+    assert "new-town (new-town): 1 entities" in capsys.readouterr().out
+    assert await run("campaign", "show", "new-town", "--config", settings_file) == 0
+    assert "Orla" in capsys.readouterr().out
+
+
+async def test_a_campaign_is_forked(settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    await load(CAMPAIGN, settings_file)
+    assert await run("campaign", "fork", "saltmere", "saltmere-2", "--name", "Other", "--config", settings_file) == 0
+    smaller = changed(tmp_path, "  - name: Tidewhisper\n    type: spell\n", "")
+    await load(smaller, settings_file)
+    capsys.readouterr()
+    assert await run("campaign", "show", "saltmere-2", "--config", settings_file) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("Other (saltmere-2)") and "Tidewhisper" in shown
+    assert await run("campaign", "fork", "saltmere", "saltmere-2", "--config", settings_file) == 1
+    assert "there is a campaign 'saltmere-2' already" in capsys.readouterr().err
+
+
+async def test_a_campaign_file_is_for_its_own_campaign(settings_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await load(CAMPAIGN, settings_file, "--campaign", "town") == 1
+    assert "is the file of campaign 'saltmere', not of 'town'" in capsys.readouterr().err
+
+
+async def test_a_mistake_is_one_line_with_its_place_and_no_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("campaign:\n  nmae: Town\n")
+    assert await run("campaign", "check", wrong) == 1
+    told = capsys.readouterr().err
+    assert f"{wrong}:2: unknown key 'nmae', did you mean 'name'?" in told
+    assert "Traceback" not in told
+
+
+async def test_tables_are_checked_without_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "entities.csv").write_text("name,type\nOrla,npc\nBo,ncp\n")
+    assert await run("campaign", "check", tmp_path) == 1
+    assert f"{tmp_path}/entities.csv:3: unknown entity type 'ncp', did you mean 'npc'?" in capsys.readouterr().err
+    assert await run("campaign", "check", tmp_path, "--entity-type", "ncp") == 0
+    assert "2 entities, 0 relationships" in capsys.readouterr().out
+
+
+async def test_without_long_term_memory_there_is_nothing_to_load_into(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C-54"""
+    (tmp_path / "s.yaml").write_text("memory: {postgres_dsn: none}\n")
+    assert await run("campaign", "load", CAMPAIGN, "--config", tmp_path / "s.yaml") == 1
+    assert "there is no long-term memory" in capsys.readouterr().err
+
+
+async def test_without_a_server_of_ones_own_the_embedded_one_is_started_and_stopped(
+    reachable_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C-54"""
+    from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
+
+    monkeypatch.setenv("GLYPHOXA_DATA", str(reachable_dir))
+    assert await run("campaign", "load", CAMPAIGN, "--yes") == 0
+    server = EmbeddedPostgres(reachable_dir / "postgres")
+    await asyncio.to_thread(wait_until, lambda: server.pid() is None)
+    assert await run("campaign", "list") == 0
+    assert "saltmere" in capsys.readouterr().out
+    await asyncio.to_thread(wait_until, lambda: server.pid() is None)
