@@ -17,10 +17,12 @@ import asyncpg
 import pytest
 
 from glyphoxa.adapters.postgres.database import Database
+from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import MemoryChanged, TurnFinished
-from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.memory.world.happenings import AliasAdded, Cause
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS
@@ -244,7 +246,8 @@ async def test_names_that_changed_meanwhile_are_heard_when_the_database_is_back(
         ear = await evening.ear()
         network.cut()
         await answered(evening, "Grimjaw, one.")
-        await fetch(dsn, "UPDATE entities SET aliases = '{Vashkari}' WHERE name = 'Eldrinax' RETURNING id")
+        async with open_store(dsn, data_dir=Path("unused")) as store:
+            await store.world.commit(TOWN, [AliasAdded(EntityId("eldrinax"), "Vashkari")], Cause("dm", at_ms=1))
         assert ear.partial("and then vash karri came") == "and then vash karri came"
         changed = evening.names_change()
         network.well()

@@ -19,9 +19,10 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import TurnFinished, UtteranceRevised
-from glyphoxa.domain.ids import CampaignId, NpcId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.world.happenings import AliasAdded, Cause, EntityAdded, EntityRemoved, Happening
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
 from tests.support.postgres import TEST_SETTINGS, wait_until
@@ -43,14 +44,10 @@ async def dm(directory: Path, dsn: str, *arguments: str) -> None:
     assert await asyncio.to_thread(main, ["names", *arguments, "--config", str(file)]) == 0
 
 
-async def execute(dsn: str, statement: str, *values: object) -> None:
-    async with open_store(dsn, data_dir=Path("unused")) as store, store.database.use() as connection:
-        await connection.execute(statement, *values)
-
-
-async def name_entity(dsn: str, id: str, kind: str, name: str, *aliases: str) -> None:
-    statement = "INSERT INTO entities (campaign_id, id, type, name, aliases, origin) VALUES ($1, $2, $3, $4, $5, 'dm')"
-    await execute(dsn, statement, TOWN, id, kind, name, list(aliases))
+async def happen(dsn: str, *happenings: Happening) -> None:
+    """As the DM's commands have it, on a connection of its own."""
+    async with open_store(dsn, data_dir=Path("unused")) as store:
+        await store.world.commit(TOWN, happenings, Cause("dm", at_ms=1))
 
 
 async def taken_by(evening: Evening, happens: Awaitable[None]) -> None:
@@ -132,11 +129,11 @@ async def test_a_new_entity_is_known_at_the_open_table_to_all_who_hear(
     async with an_evening(settings, monkeypatch) as evening:
         ear = await evening.ear()
         assert ear.partial("and then vash karri came") == "and then vash karri came"
-        await taken_by(evening, name_entity(dsn, "vashkari", "npc", "Vashkari"))
+        await taken_by(evening, happen(dsn, EntityAdded(EntityId("vashkari"), "npc", "Vashkari")))
         assert ear.partial("and then vash karri came") == "and then Vashkari came"
         assert "Vashkari" in ear.keyterms()
         assert evening.table._prefetch.spotter.spot("Where is Vashkari?").entity_ids == ("vashkari",)
-        await taken_by(evening, execute(dsn, "DELETE FROM entities WHERE id = 'vashkari'"))
+        await taken_by(evening, happen(dsn, EntityRemoved(EntityId("vashkari"))))
         assert ear.partial("and then vash karri came") == "and then vash karri came"
 
 
@@ -145,12 +142,11 @@ async def test_a_new_player_who_is_called_is_answered_by_no_npc_and_a_new_alias_
 ) -> None:
     async with an_evening(settings, monkeypatch) as evening:
         ear = await evening.ear()
-        await taken_by(evening, name_entity(dsn, "ysolde", "player", "Ysolde"))
+        await taken_by(evening, happen(dsn, EntityAdded(EntityId("ysolde"), "player", "Ysolde")))
         ear.say("Ysolde, what do you think?")
         unanswered = await finished(evening, "Ysolde, what do you think?")
         assert (unanswered.npc_id, unanswered.address_reason) == (None, "Ysolde was called, a player")
-        statement = "UPDATE entities SET aliases = '{Old Hammerhand}' WHERE id = 'grimjaw'"
-        await taken_by(evening, execute(dsn, statement))
+        await taken_by(evening, happen(dsn, AliasAdded(EntityId("grimjaw"), "Old Hammerhand")))
         ear.say("Old Hammerhand, is it done?")
         answered = await finished(evening, "Old Hammerhand, is it done?")
         assert (answered.npc_id, answered.address_reason) == (GRIMJAW, "Grimjaw was called")
