@@ -314,7 +314,7 @@ async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_cha
 ) -> None:
     async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
         assert await anext(changes) == NamesChanged(None)
-        async with store.database.use(CAMPAIGN) as connection:
+        async with store.database.administer() as connection:
             await connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE datname = current_database() AND query LIKE 'LISTEN%'"
