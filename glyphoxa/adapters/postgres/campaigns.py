@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter
 
+from glyphoxa.adapters.postgres.beside import beside
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.world import PostgresWorld
-from glyphoxa.adapters.postgres.world_tables import beside
 from glyphoxa.dm.campaign_changes import CampaignChanges, changes
 from glyphoxa.dm.campaign_tables import Tables, with_tables
 from glyphoxa.domain.campaign import Campaign

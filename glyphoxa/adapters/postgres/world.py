@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import asyncpg
 
+from glyphoxa.adapters.postgres.beside import beside, uncollected
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.fork import fork_campaign
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.struck_talk import StruckTalk
 from glyphoxa.adapters.postgres.world_log import WorldLog, rollbacks_in_effect
-from glyphoxa.adapters.postgres.world_tables import WorldTables, beside
+from glyphoxa.adapters.postgres.world_tables import WorldTables
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.memory.world.encoding import encode, event_type
@@ -174,7 +175,8 @@ class PostgresWorld:
                 at_ms = await world.talk.end_of(session)
                 if at_ms is None:
                     raise NotFound(f"there is no session {session!r} in campaign {campaign!r}")
-            return await world.log.state_at(head.seq if seq is None else seq, at_ms=at_ms)
+            with uncollected(amount=head.seq):
+                return await world.log.state_at(head.seq if seq is None else seq, at_ms=at_ms)
 
     async def fork(self, campaign: CampaignId, into: CampaignId, *, name: str) -> None:
         # Copied table by table, all of one moment.
@@ -185,6 +187,12 @@ class PostgresWorld:
 
     async def _commit(
         self, world: _World, happenings: Sequence[Happening], cause: Cause, *, expect: int | None = None
+    ) -> list[WorldEvent]:
+        with uncollected(amount=len(happenings)):
+            return await self._commit_uncollected(world, happenings, cause, expect=expect)
+
+    async def _commit_uncollected(
+        self, world: _World, happenings: Sequence[Happening], cause: Cause, *, expect: int | None
     ) -> list[WorldEvent]:
         encoded = await beside(lambda: [encode(happening) for happening in happenings], amount=len(happenings))
         head = await world.log.head()
@@ -200,7 +208,7 @@ class PostgresWorld:
         await world.tables.load(state, asked)
         await self._apply(world, state, events)
         await world.log.append(encoded, cause, after=head.seq)
-        await world.tables.write(state.changes())
+        await world.tables.write(await beside(state.changes, amount=len(events)))
         return events
 
     async def _apply(self, world: _World, state: WorldState, events: Sequence[WorldEvent]) -> None:
@@ -217,10 +225,14 @@ class PostgresWorld:
         await self._project(world, event.seq)
 
     async def _project(self, world: _World, seq: int) -> Changes:
-        before, after = await world.tables.read(), await world.log.state_at(seq)
-        changes = await beside(lambda: difference(before, after), amount=len(after.facts) + len(before.facts))
-        await world.tables.write(changes)
+        with uncollected(amount=seq):
+            changes = await self._lacking(world, seq)
+            await world.tables.write(changes)
         return changes
+
+    async def _lacking(self, world: _World, seq: int) -> Changes:
+        before, after = await world.tables.read(), await world.log.state_at(seq)
+        return await beside(lambda: difference(before, after), amount=len(after.facts) + len(before.facts))
 
     @asynccontextmanager
     async def _writing(self, campaign: CampaignId, *, deadline_ms: int) -> AsyncIterator[_World]:

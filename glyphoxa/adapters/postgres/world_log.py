@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
+from glyphoxa.adapters.postgres.beside import beside
 from glyphoxa.adapters.postgres.world_rows import cause_of_row, timestamp
-from glyphoxa.adapters.postgres.world_tables import beside
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.memory.world.encoding import PROJECTION_VERSION, Encoded, decode, state_of_parts, state_parts
 from glyphoxa.memory.world.happenings import Cause, RolledBack, SlotRule, Undone, WorldEvent

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import asyncpg
 
+from glyphoxa.adapters.postgres.beside import beside
 from glyphoxa.adapters.postgres.world_rows import (
     ended_of_row,
     entity_of_row,
@@ -30,15 +30,6 @@ _BLOCK: Final = 250
 """Rows that are read or written at a time: whoever plays meanwhile waits for one block, a few milliseconds."""
 
 
-async def beside(work: Callable[[], _T], *, amount: int) -> _T:
-    """Do it without holding up the table that is being played: in a thread, if there is much to do.
-
-    Args:
-        amount: Rows or events; each takes some ten microseconds.
-    """
-    return work() if amount <= _BLOCK else await asyncio.to_thread(work)
-
-
 class WorldTables:
     """The projections of one campaign's world, on a connection that is in a transaction."""
 
@@ -49,19 +40,7 @@ class WorldTables:
 
     async def load(self, state: WorldState, keys: Collection[Key]) -> None:
         """Put into a partial state what the keys ask for, and what will be asked of the facts that come with it."""
-        entities = [key[1] for key in keys if key[0] == "entity"]
-        refused = [key[1] for key in keys if key[0] == "refused"]
-        if entities or refused:
-            rows = await self._fetch("load_entities", entities, refused, sorted(REFUSED))
-            found: dict[str, list[asyncpg.Record]] = {"there": [], "merged": [], "refused": []}
-            for row in rows:
-                found[row["found"]].append(row)
-            state.load(
-                (key for key in keys if key[0] in ("entity", "refused")),
-                entities=map(entity_of_row, found["there"]),
-                merges={EntityId(row["id"]): EntityId(row["kept_id"]) for row in found["merged"]},
-                refused=(FactId(row["id"]) for row in found["refused"]),
-            )
+        await self._load_entities(state, keys)
         facts = await self._load_facts(state, keys)
         if around := await beside(lambda: asked_about(facts) - set(keys), amount=len(facts)):
             await self._load_facts(state, around)
@@ -126,6 +105,26 @@ class WorldTables:
     ) -> None:
         for block in _blocks(values):
             await self._fetch(name, json_of([row_of(value) for value in block]), *more)
+
+    async def _load_entities(self, state: WorldState, keys: Collection[Key]) -> None:
+        known = [key for key in keys if key[0] in ("entity", "refused")]
+        if not known:
+            return
+        entities, facts = ([key[1] for key in known if key[0] == kind] for kind in ("entity", "refused"))
+        rows = await self._fetch("load_entities", entities, facts, sorted(REFUSED))
+
+        def put() -> None:
+            found: dict[str, list[asyncpg.Record]] = {"there": [], "merged": [], "refused": []}
+            for row in rows:
+                found[row["found"]].append(row)
+            state.load(
+                known,
+                entities=map(entity_of_row, found["there"]),
+                merges={EntityId(row["id"]): EntityId(row["kept_id"]) for row in found["merged"]},
+                refused=(FactId(row["id"]) for row in found["refused"]),
+            )
+
+        await beside(put, amount=len(known))
 
     async def _load_facts(self, state: WorldState, keys: Iterable[Key]) -> list[Fact]:
         by_kind: dict[str, list[Key]] = {kind: [] for kind in _OF_FACTS}
