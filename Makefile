@@ -35,6 +35,7 @@ gate: .venv/dev ## The latency gate: our overhead against a bare pipeline in the
 bench: .venv/dev ## The benchmarks of benchmarks/README.md
 	@$(BIN)/python -m benchmarks.turn
 	@$(BIN)/python -m benchmarks.names
+	@$(BIN)/python -m benchmarks.memory
 
 models: .venv/app ## Fetch all local models now
 	@$(BIN)/glyphoxa models fetch --all

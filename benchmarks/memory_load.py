@@ -7,7 +7,6 @@ thousand of them would take the embedding model ten minutes and the index two.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,11 +17,13 @@ from typing import Final
 from benchmarks.memory_vectors import Embeddings
 from benchmarks.memory_world import InventedCampaign, Turn
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.memory.chunking import chunk_id, pieces_of
 from glyphoxa.memory.world.happenings import Cause, Happening
 
 _HAPPENINGS_AT_ONCE: Final = 500
 _CENTRES: Final = 2_000
-_INDEX_MEMORY: Final = "512MB"
+_KIB_A_VECTOR: Final = 1.5
+"""While an index is made; with less memory than all of them need, it takes many times as long."""
 
 
 @dataclass(slots=True)
@@ -128,18 +129,21 @@ async def _load_chunks(
     tell: Callable[[str], None],
 ) -> None:
     async with store.database.administer(deadline_ms=3_600_000) as connection:
-        await connection.execute(f"SET maintenance_work_mem = '{_INDEX_MEMORY}'; SET statement_timeout = 0")
+        largest = max(campaign.size.turns for campaign in campaigns)
+        memory_mb = max(256, round(largest * _KIB_A_VECTOR / 1024))
+        await connection.execute(f"SET maintenance_work_mem = '{memory_mb}MB'; SET statement_timeout = 0")
         index = await connection.fetchval("SELECT pg_get_indexdef('idx_chunks_embedding'::regclass)")
         began = perf_counter()
         await connection.execute("DROP INDEX idx_chunks_embedding")
         loaded.chunks_s += perf_counter() - began
         for campaign in campaigns:
             for session in campaign.talk():
-                rows = list(_chunk_rows(session, embeddings, model=store.past_talk.model))
+                rows = list(_chunk_rows(session, embeddings, model=embeddings.embedder.name))
                 began = perf_counter()
                 await connection.copy_records_to_table("chunks", records=rows, columns=_COLUMNS)
                 loaded.chunks_s += perf_counter() - began
                 loaded.chunks += len(rows)
+            await connection.execute("DELETE FROM talk_to_embed WHERE campaign_id = $1", campaign.id)
         tell(f"{loaded.chunks} vectors in {loaded.chunks_s:.0f} s, now their index")
         began = perf_counter()
         await connection.execute(index.replace(" ON ONLY ", " ON "))  # with all partitions
@@ -165,17 +169,22 @@ _COLUMNS: Final = (
 
 
 def _chunk_rows(session: Sequence[Turn], embeddings: Embeddings, *, model: str) -> Iterator[tuple[object, ...]]:
-    vectors = embeddings.invented(len(session))
-    for turn, vector in zip(session, vectors, strict=True):
+    """As the program cuts talk; all pieces of an utterance speak of the same."""
+    cut = [
+        (turn, nth, piece)
+        for turn in session
+        for said in (turn.utterance,)
+        for nth, piece in enumerate(pieces_of(said.text, speaker=said.speaker_name, at_ms=said.at_ms))
+    ]
+    for (turn, nth, piece), vector in zip(cut, embeddings.invented(len(cut)), strict=True):
         said, about = turn.utterance, turn.entity_ids
-        content = f"{said.speaker_name}: {said.text}"
         yield (
             said.campaign_id,
-            said.id,
+            chunk_id(said.id, nth),
             said.id,
             said.session_id,
-            content,
-            hashlib.sha256(content.encode()).hexdigest(),
+            piece.content,
+            piece.content_hash,
             vector,
             model,
             said.speaker_id,

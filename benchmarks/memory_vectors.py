@@ -20,6 +20,7 @@ from glyphoxa.adapters.weights.store import Store as Weights
 from glyphoxa.bootstrap.local_models import MINILM
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.memory.embedding import Embedder
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.minilm import MiniLm
@@ -68,6 +69,11 @@ class Embeddings:
         """What the vectors of all other texts are near to."""
         if self._model is not None:
             self._centres = self._model.embed(texts)
+
+    @property
+    def embedder(self) -> Embedder:
+        """For a store."""
+        return Embedder(MINILM if self._model is not None else "invented", DIMENSIONS, self.embed)
 
     async def embed(self, texts: list[str]) -> NDArray[float32]:
         """As the product does it, in a thread."""
