@@ -8,7 +8,7 @@ from typing import Final
 
 from glyphoxa.dm.campaign_claims import OFFERED
 from glyphoxa.dm.cast import Cast
-from glyphoxa.dm.facts import secret_among
+from glyphoxa.dm.facts import attribute_claim, secret_among
 from glyphoxa.dm.past import all_events
 from glyphoxa.dm.ports import Review
 from glyphoxa.domain.campaign import ENTITY_TYPES
@@ -229,7 +229,7 @@ class EntityDesk:
 
 def _claims(entity: EntityId, attribute: str, value: object) -> Sequence[Claim]:
     """A list is one value, except where several may hold at a time: then each of its items is one."""
-    whole = Claim.attribute(entity, attribute, value)
+    whole = attribute_claim(entity, attribute, value)
     if isinstance(value, list) and rule_of(whole, {}) == "many":
         return [Claim.attribute(entity, attribute, item) for item in value]
     return [whole]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -39,6 +40,7 @@ from glyphoxa.memory.world.slots import rule_of
 
 _MOST_ABOUT_ONE = 10_000
 _MOST_LISTED = 10
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +266,7 @@ class FactDesk:
         if (object is None) == (value is None):
             raise InvalidInput("a fact has an object (another entity) or a value: say one of both")
         if object is None:
-            return Claim.attribute(subject, _word(predicate), value)
+            return attribute_claim(subject, _word(predicate), value)
         return Claim.relation(subject, _word(predicate), self.cast.entity(object).id)
 
     def _claim_instead(
@@ -286,6 +288,17 @@ class FactDesk:
             kind = "an attribute: say a value" if claim.object is None else "a relation: say an object"
             raise InvalidInput(f"{claim_in_words(claim, self.cast)} is {kind}, or a predicate, too")
         return self._claim(claim.subject, predicate or claim.predicate, object=object, value=value)
+
+
+def attribute_claim(subject: EntityId, name: str, value: object) -> Claim:
+    """
+    Raises:
+        InvalidInput: No JSON, or no database, can hold the value.
+    """
+    claim = Claim.attribute(subject, name, value)
+    if _NUL.search(claim.value or ""):
+        raise InvalidInput(f"{name!r} of {subject!r}: text cannot hold NUL characters")
+    return claim
 
 
 def secret_among(npcs: Sequence[NpcId], before: Visibility, *, now_ms: int) -> Visibility:

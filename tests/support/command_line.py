@@ -1,0 +1,104 @@
+"""The command line on a database with a campaign, two sessions of talk, and what was learned from it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Literal
+
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.cli.main import main
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
+from glyphoxa.domain.utterance import Correction, Utterance
+from glyphoxa.memory.world.happenings import Cause, FactStated
+
+CAMPAIGN_FILE = Path(__file__).parent / "campaign.yaml"
+SALTMERE = CampaignId("saltmere")
+GRIMJAW, ELOWEN = NpcId("grimjaw"), NpcId("elowen")
+FIRST_MS = 4_000_000_000_000
+"""2096-10-02 07:06 UTC: behind whatever a DM decides while a test runs, as the campaign was loaded before."""
+_DAY_MS = 86_400_000
+
+SCARED = Claim.attribute(EntityId("elowen"), "fears", "the sea")
+"""Accepted; Grimjaw was there."""
+DEBT = Claim.attribute(EntityId("elowen"), "debt", 40)
+"""Pending, 0.4; rests on `SCARED`."""
+BAKER = Claim.attribute(EntityId("grimjaw"), "occupation", "baker")
+"""Disagrees with the campaign's file."""
+WENT = Claim.relation(EntityId("elowen"), "LOCATED_AT", EntityId("the-anvil"))
+"""Accepted, in the second session: ends where she was."""
+
+
+async def run(*arguments: object) -> int:
+    """In a thread: the command line has an event loop of its own."""
+    return await asyncio.to_thread(main, [str(argument) for argument in arguments])
+
+
+async def a_settings_file(directory: Path, dsn: str) -> Path:
+    """Of a database with the campaign in it and nothing said yet."""
+    path = directory / "settings.yaml"
+    path.write_text(f"memory:\n  postgres_dsn: {dsn}\n")
+    async with open_store(dsn, data_dir=directory) as store:
+        await store.campaigns.load(read_campaign(CAMPAIGN_FILE).campaign)
+    return path
+
+
+async def two_evenings(directory: Path, dsn: str) -> None:
+    """What was said, and what was learned from it."""
+    async with open_store(dsn, data_dir=directory) as store:
+        await store.log.append([_said("s1", n, text) for n, text in enumerate(_FIRST_EVENING, start=1)])
+        await store.log.append([_said("s2", n, text) for n, text in enumerate(_SECOND_EVENING, start=1)])
+        await _learn(store, SCARED, "s1", 1)
+        await _learn(store, DEBT, "s1", 2, confidence=0.4, supports=(SCARED.fact_id,))
+        await _learn(store, BAKER, "s1", 3)
+        await _learn(store, WENT, "s2", 1, source="stated")
+
+
+_FIRST_EVENING = (
+    "Elowen never goes near the water, she fears it.",
+    "I heard she owes forty silver.",
+    "Grimjaw is a baker, isn't he?",
+)
+_SECOND_EVENING = ("Elowen has come to the Anvil.", "What a night.")
+
+
+async def _learn(
+    store: Store,
+    claim: Claim,
+    session: str,
+    floor: int,
+    *,
+    confidence: float = 0.9,
+    source: Literal["stated", "inferred"] = "inferred",
+    supports: tuple[FactId, ...] = (),
+) -> None:
+    at_ms = _at_ms(session, floor)
+    place = (SessionId(session), UtteranceId(f"{session}-{floor}"), floor, at_ms)
+    provenance = Provenance(confidence, source, False, "talk", *place)
+    visibility = witnessed_by([GRIMJAW], at_ms=at_ms, utterance=place[1])
+    stated = FactStated(claim, provenance, visibility, supports=supports)
+    await store.world.commit(SALTMERE, [stated], Cause("talk", at_ms, place[0], floor, place[1]))
+
+
+def _said(session: str, floor: int, text: str) -> Utterance:
+    is_corrected = "Elowen" in text
+    raw = text.replace("Elowen", "a lone")
+    return Utterance(
+        UtteranceId(f"{session}-{floor}"),
+        SALTMERE,
+        SessionId(session),
+        SpeakerId("tamsin"),
+        "Tamsin",
+        text,
+        raw,
+        _at_ms(session, floor),
+        duration_ms=900,
+        witnesses=frozenset({GRIMJAW}),
+        corrections=(Correction(0, 6, "a lone", "Elowen", 0.9, "phonetic", "sounds alike"),) if is_corrected else (),
+    )
+
+
+def _at_ms(session: str, floor: int) -> int:
+    return FIRST_MS + (0 if session == "s1" else _DAY_MS) + 60_000 * floor
