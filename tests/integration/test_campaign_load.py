@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,7 +116,7 @@ async def test_what_was_shown_is_what_is_done_or_nothing(store: Store) -> None:
 
 
 async def test_a_campaign_that_cannot_be_held_leaves_nothing(store: Store) -> None:
-    impossible = Entity(ORLA, "npc", "Or\0la")
+    impossible = Entity(ORLA, "npc", random.Random(1).randbytes(10_000).hex())  # no index holds such a name
     with pytest.raises(InvalidInput, match="cannot hold this"):
         await store.campaigns.load(replace(a_campaign(), entities=(*a_campaign().entities, impossible)))
     assert await store.campaigns.ids() == []

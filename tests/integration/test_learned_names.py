@@ -346,7 +346,7 @@ async def test_a_server_that_was_killed_is_listened_to_again_when_it_is_back(rea
 async def test_a_notice_that_says_nothing_may_mean_anything(store: Store, payload: str) -> None:
     async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
         await anext(changes)
-        async with store.database.use(CAMPAIGN) as connection:
+        async with store.database.administer() as connection:
             await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, payload)
         assert await anext(changes) == NamesChanged(None)
 
