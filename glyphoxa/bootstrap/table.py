@@ -135,7 +135,9 @@ class LiveTable:
         self._watch = MemoryWatch(
             ping=self._ping, make_good=self._make_good, changed=self._memory_changed, now_ms=now_ms
         )
-        self._guard = MemoryGuard(store.graph, store.past_talk, self._watch) if store is not None else None
+        self._guard = (
+            MemoryGuard(store.graph, store.past_talk, store.summaries, self._watch) if store is not None else None
+        )
         self._names = TableNames(
             campaign,
             settings.correction,
@@ -387,7 +389,7 @@ class LiveTable:
     async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
         tools = None
         if self._guard is not None:
-            memory = MemoryOf(self.campaign.id, npc.id, self._guard, self._guard)
+            memory = MemoryOf(self.campaign.id, npc.id, self._guard, self._guard, self._guard)
             tools = MemoryTools(memory, tier=npc.budget_tier)
         order = MouthOrder(
             npc=npc,

@@ -51,11 +51,11 @@ class Recalled:
 
     Attributes:
         text: As it stands in the prompt.
-        source: "said" for past talk, "entity" for a graph look-up, "secret" for the NPC's own secret.
-        session_id: Where it was said, for past talk.
-        utterance_id: What was said, for past talk.
+        source: "said" for past talk, "entity" for what is known of somebody or something.
+        session_id: Where it was said, or learned.
+        utterance_id: What was said, or from what it was learned.
         score: 0 to 1, relative to the other candidates of the same question.
-        reason: "witnessed", "name 'Eldrinax' in the partial", ...
+        reason: Why this NPC may know it: "public", "secret", "told by tamsin", "witnessed in session s1".
         speaker_id: Who said it, for past talk.
         similarity: Cosine of its meaning and the question's, if that was asked in time.
         at_ms: When it was said, for past talk; None when that is not known.

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Fact, Viewer
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports import (
@@ -23,6 +23,7 @@ from glyphoxa.memory.ports import (
     Known,
     PastTalk,
     Reached,
+    SessionSummaries,
     Subgraph,
 )
 from glyphoxa.memory.watch import MemoryWatch
@@ -31,11 +32,12 @@ T = TypeVar("T")
 
 
 class MemoryGuard:
-    """A `KnowledgeGraph` and `PastTalk` in front of others. See the module."""
+    """A `KnowledgeGraph`, a `PastTalk` and `SessionSummaries` in front of others. See the module."""
 
-    def __init__(self, graph: KnowledgeGraph, talk: PastTalk, watch: MemoryWatch) -> None:
+    def __init__(self, graph: KnowledgeGraph, talk: PastTalk, summaries: SessionSummaries, watch: MemoryWatch) -> None:
         self._graph = graph
         self._talk = talk
+        self._summaries = summaries
         self._watch = watch
 
     async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
@@ -106,6 +108,9 @@ class MemoryGuard:
         limit: int = 5,
     ) -> list[Recalled]:
         return await self._ask(lambda: self._talk.recall(campaign, npc, question, exclude=exclude, limit=limit))
+
+    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
+        return await self._ask(lambda: self._summaries.summary(campaign, npc, session))
 
     async def _ask(self, question: Callable[[], Awaitable[T]]) -> T:
         if self._watch.is_away:

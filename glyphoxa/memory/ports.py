@@ -232,6 +232,14 @@ class ChunkIndex(Protocol):
         ...
 
 
+class SessionSummaries(Protocol):
+    """Summaries of past sessions, as far as they have been written. See `glyphoxa.memory.episodes`."""
+
+    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
+        """What `npc` may know of it; None when there is none."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """An entity and current facts about it, as far as the viewer may see both and the facts' other ends.

@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
 from loguru import logger
 
@@ -21,7 +20,7 @@ from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.memory.ports import KnowledgeGraph, Known, PastTalk
+from glyphoxa.memory.ports import KnowledgeGraph, Known, PastTalk, SessionSummaries
 from glyphoxa.npc.budget import (
     DEFAULT_RULES,
     GET_SESSION_SUMMARY,
@@ -103,14 +102,6 @@ SPECS: Mapping[str, ToolSpec] = {
         ),
     )
 }
-
-
-class SessionSummaries(Protocol):
-    """Summaries of past sessions, as far as they have been written."""
-
-    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-        """What `npc` may know of it; None when there is none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

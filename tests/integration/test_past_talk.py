@@ -47,7 +47,11 @@ async def test_a_natural_question_finds_what_shares_a_word_with_it(store: Store)
 async def test_what_is_recalled_says_who_said_it_when_and_why_it_may_be_known(store: Store) -> None:
     await store.log.append([told("My sister is a pirate.", id="u1", at_ms=5_000)])
     [found] = await store.past_talk.recall(CAMPAIGN, SMITH, "What does my sister do?")
-    assert (found.text, found.source, found.reason) == ("Tamsin said: My sister is a pirate.", "said", "witnessed")
+    assert (found.text, found.source, found.reason) == (
+        "Tamsin said: My sister is a pirate.",
+        "said",
+        "witnessed in session s1",
+    )
     assert (found.session_id, found.utterance_id, found.at_ms, found.score) == ("s1", "u1", 5_000, 1.0)
 
 

@@ -183,7 +183,7 @@ class LogTwin:
                 source="said",
                 session_id=u.session_id,
                 utterance_id=u.id,
-                reason="witnessed",
+                reason=f"witnessed in session {u.session_id}",
                 speaker_id=u.speaker_id,
             )
             for u in self.utterances.values()

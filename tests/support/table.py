@@ -188,7 +188,7 @@ class TwinTable:
                 source="said",
                 session_id=SessionId(str(row["session"])),
                 utterance_id=UtteranceId(str(row["id"])),
-                reason="witnessed",
+                reason="witnessed in an earlier session",
             )
             for row in self.past
             if row["session"] != self.session

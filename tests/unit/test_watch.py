@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.memory.guard import MemoryGuard
 from glyphoxa.memory.watch import MemoryWatch
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
@@ -16,6 +16,11 @@ from tests.support.memory import GraphTwin, LogTwin
 from tests.support.virtual_time import run_in_virtual_time
 
 GRIMJAW = EntityId("e-grimjaw")
+
+
+class NoSummaries:
+    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
+        return None
 
 
 class Memory:
@@ -27,7 +32,7 @@ class Memory:
         self.looks_ms: list[int] = []
         self.states: list[str] = []
         self.watch = MemoryWatch(ping=self._ping, make_good=self._make_good, changed=self._changed, now_ms=self.now_ms)
-        self.guard = MemoryGuard(self.graph, self.log, self.watch)
+        self.guard = MemoryGuard(self.graph, self.log, NoSummaries(), self.watch)
 
     def now_ms(self) -> int:
         return round(asyncio.get_running_loop().time() * 1_000)

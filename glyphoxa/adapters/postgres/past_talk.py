@@ -161,7 +161,7 @@ def _fused(
             score=score,
             session_id=SessionId(rows[key]["session_id"]),
             utterance_id=UtteranceId(key),
-            reason="witnessed",
+            reason=f"witnessed in session {rows[key]['session_id']}",
             at_ms=at_ms(rows[key]["timestamp"]),
             speaker_id=SpeakerId(rows[key]["speaker_id"]),
             similarity=similarity.get(key),

@@ -14,6 +14,7 @@ from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.adapters.postgres.graph import PostgresGraph
 from glyphoxa.adapters.postgres.graph_rag import PostgresGraphRag
 from glyphoxa.adapters.postgres.past_talk import PostgresPastTalk, RecallSettings
+from glyphoxa.adapters.postgres.session_summaries import PostgresSessionSummaries
 from glyphoxa.adapters.postgres.talk_search import PostgresTalkSearch
 from glyphoxa.adapters.postgres.transcript_log import PostgresTranscriptLog
 from glyphoxa.adapters.postgres.world import PostgresWorld
@@ -34,6 +35,7 @@ class Store:
     graph_rag: PostgresGraphRag
     world: PostgresWorld
     campaigns: PostgresCampaigns
+    summaries: PostgresSessionSummaries
 
 
 @asynccontextmanager
@@ -92,6 +94,7 @@ async def open_store(
             PostgresGraphRag(database, model="" if embedder is None else embedder.name),
             world,
             PostgresCampaigns(database, world),
+            PostgresSessionSummaries(database),
         )
     finally:
         try:
