@@ -37,7 +37,7 @@ DO $$ DECLARE like_this RECORD; BEGIN
     FOR like_this IN
         SELECT conname, pg_get_constraintdef(oid) AS definition
           FROM pg_constraint
-         WHERE conrelid = 'public.chunks'::regclass AND contype IN ('p', 'u', 'f')
+         WHERE conrelid = 'public.chunks'::regclass AND contype IN ('p', 'u', 'f') AND conparentid = 0
          ORDER BY contype DESC, conname
     LOOP
         EXECUTE format('ALTER TABLE reindex.chunks ADD CONSTRAINT %I %s', like_this.conname, like_this.definition);

@@ -1,0 +1,393 @@
+"""Another embeddings model for a whole database, while it is being used."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+from loguru import logger
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.adapters.postgres.reindex import Reindexed, reindex
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.knowledge import DM
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.embedding import Embedder
+from glyphoxa.memory.ports import Filled
+from tests.support.builders import CAMPAIGN, SMITH, an_utterance
+from tests.support.embedders import an_embedder, embedder_of_topics
+from tests.support.postgres import TestServer, wait_until
+
+TOPICS = {"sister": 0, "kin": 0, "rain": 1, "weather": 1}
+OLD = embedder_of_topics(TOPICS, name="old")
+NEW = embedder_of_topics(TOPICS, name="new")
+WIDE = embedder_of_topics(TOPICS, name="wide", dimensions=768)
+OTHER = CampaignId("other")
+
+
+def said(n: int, text: str = "", **changes: Any) -> Utterance:
+    return replace(an_utterance(text or f"line {n}", id=f"u{n}"), at_ms=1_000 + n, **changes)
+
+
+@asynccontextmanager
+async def opened(dsn: str, embedder: Embedder | None, *, any_model: bool = False) -> AsyncIterator[Store]:
+    dimensions = embedder.dimensions if embedder else 384
+    async with open_store(
+        dsn, data_dir=Path("unused"), embedding_dimensions=dimensions, embedder=embedder, any_model=any_model
+    ) as store:
+        await store.database.open()
+        yield store
+
+
+async def reindexed(dsn: str, embedder: Embedder, **options: Any) -> Reindexed:
+    async with opened(dsn, embedder, any_model=True) as store:
+        return await reindex(store.database, embedder, **options)
+
+
+async def recalled(store: Store, question: str) -> list[str]:
+    return [str(r.utterance_id) for r in await store.past_talk.recall(CAMPAIGN, SMITH, question)]
+
+
+async def first_of(event: asyncio.Event, task: asyncio.Task[Any]) -> None:
+    """Wait for the event; a task that ends before it tells why."""
+    waiting = asyncio.create_task(event.wait())
+    await asyncio.wait([waiting, task], return_when=asyncio.FIRST_COMPLETED)
+    if not waiting.done():
+        waiting.cancel()
+        raise AssertionError(f"it ended before its time: {await task}")
+
+
+async def a_question(embedder: Embedder, text: str) -> NDArray[float32]:
+    vectors = await embedder.embed([text])
+    assert vectors is not None
+    return vectors[0]
+
+
+async def models(dsn: str) -> dict[str, int]:
+    connection = await asyncpg.connect(dsn)
+    rows = await connection.fetch(
+        "SELECT model || ' ' || vector_dims(embedding) AS model, count(*) AS n FROM chunks GROUP BY 1"
+    )
+    await connection.close()
+    return {row["model"]: row["n"] for row in rows}
+
+
+async def test_what_is_missing_is_embedded_and_what_is_there_is_let_be(dsn: str) -> None:
+    """R-424"""
+    async with opened(dsn, OLD) as store:
+        await store.log.append([said(1), said(2), said(3, campaign_id=OTHER)])
+        await store.chunks.fill_missing(CAMPAIGN)
+    assert await reindexed(dsn, OLD) == Reindexed(Filled(embedded=1), swapped=False)
+    assert await reindexed(dsn, OLD) == Reindexed(Filled(), swapped=False)
+    assert await models(dsn) == {"old 384": 3}
+
+
+async def test_another_model_embeds_everything_and_takes_the_place_of_the_old(dsn: str) -> None:
+    """R-148, R-425"""
+    async with opened(dsn, OLD) as store:
+        await store.log.append([said(1, "My sister is a pirate."), said(2), said(3, campaign_id=OTHER)])
+        await store.chunks.fill_missing(CAMPAIGN)
+    assert await reindexed(dsn, WIDE) == Reindexed(Filled(embedded=3), swapped=True)
+    assert await models(dsn) == {"wide 768": 3}
+    async with opened(dsn, WIDE) as store:
+        assert await recalled(store, "Who are your kin?") == ["u1"]
+        await store.log.append([said(4, "It rains.")])
+        assert (await store.chunks.fill_missing(CAMPAIGN)).embedded == 1
+        assert await recalled(store, "Bad weather?") == ["u4"]
+
+
+async def test_the_tables_are_then_as_if_they_had_been_made_for_the_new_model(
+    postgres: TestServer, dsn: str, empty_dsn: str
+) -> None:
+    async with opened(dsn, OLD) as store:
+        await store.log.append([said(1)])
+    await reindexed(dsn, WIDE)
+    async with opened(empty_dsn, WIDE):
+        pass
+    after, fresh = await shape(dsn), await shape(empty_dsn)
+    assert after == fresh
+    assert {"idx_chunks_session_id", "idx_chunks_embedding"} <= {row[1] for row in after["indexes"]}
+
+
+async def shape(dsn: str) -> dict[str, list[Any]]:
+    connection = await asyncpg.connect(dsn)
+    queries = {
+        "columns": """SELECT c.relname::text, a.attname::text, a.attnum, format_type(a.atttypid, a.atttypmod),
+                             a.attnotnull, a.attstorage::text, pg_get_expr(d.adbin, d.adrelid)
+                        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+                        LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+                       WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND a.attnum > 0""",
+        "indexes": "SELECT tablename::text, indexname::text, indexdef FROM pg_indexes WHERE schemaname = 'public'",
+        "constraints": """SELECT conrelid::regclass::text, conname::text, pg_get_constraintdef(oid)
+                            FROM pg_constraint WHERE connamespace = 'public'::regnamespace""",
+        "tables": """SELECT relname::text, relkind::text, relrowsecurity, relforcerowsecurity, relacl::text,
+                            pg_get_expr(relpartbound, oid)
+                       FROM pg_class WHERE relnamespace = 'public'::regnamespace""",
+        "policies": """SELECT tablename::text, policyname::text, qual, with_check FROM pg_policies
+                        WHERE schemaname = 'public'""",
+        "triggers": "SELECT tgrelid::regclass::text, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal",
+        "schemas": r"SELECT nspname::text FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%'",
+    }
+    found = {name: sorted(map(tuple, await connection.fetch(query)), key=repr) for name, query in queries.items()}
+    await connection.close()
+    return found
+
+
+async def test_the_old_vectors_serve_until_the_new_are_complete_and_talk_that_comes_meanwhile_is_not_lost(
+    dsn: str,
+) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(texts: list[str]) -> NDArray[float32] | None:
+        begun.set()
+        await go_on.wait()
+        return await WIDE.embed(texts)
+
+    async with opened(dsn, OLD) as live:
+        await live.log.append([said(1, "My sister is a pirate."), said(2)])
+        await live.chunks.fill_missing(CAMPAIGN)
+        running = asyncio.create_task(reindexed(dsn, an_embedder(slowly, name="wide", dimensions=768)))
+        await first_of(begun, running)
+        assert await recalled(live, "Who are your kin?") == ["u1"]
+        await live.log.append([said(3, "It rains.")])
+        assert (await live.chunks.fill_missing(CAMPAIGN)).embedded == 1
+        assert await recalled(live, "Bad weather?") == ["u3"]
+        go_on.set()
+        assert (await running).swapped
+        await live.log.append([said(4, "More rain.")])
+    async with opened(dsn, WIDE) as store:
+        assert await models(dsn) == {"wide 768": 3}
+        assert (await store.chunks.fill_missing(CAMPAIGN)).embedded == 1
+        assert sorted(await recalled(store, "Bad weather?")) == ["u3", "u4"]
+
+
+@pytest.mark.parametrize("new", [NEW, WIDE], ids=["of equal dimensions", "of other dimensions"])
+async def test_who_still_has_the_old_model_compares_nothing_with_the_new_and_says_so_once(
+    dsn: str, new: Embedder
+) -> None:
+    told: list[str] = []
+    async with opened(dsn, OLD) as live:
+        await live.log.append([said(1, "My sister is a pirate."), said(2)])
+        await live.chunks.fill_missing(CAMPAIGN)
+        await reindexed(dsn, new)
+        listening = logger.add(lambda message: told.append(message.record["message"]), level="WARNING")
+        try:
+            for _ in range(2):
+                assert await recalled(live, "Who are your kin?") == []
+                assert await recalled(live, "Is she a pirate?") == ["u1"]
+                await live.log.append([said(3)])
+                assert await live.chunks.fill_missing(CAMPAIGN) == Filled()
+        finally:
+            logger.remove(listening)
+    assert [line for line in told if "glyphoxa reindex" in line] == told
+    assert len(told) == 1
+    assert await models(dsn) == {f"{new.name} {new.dimensions}": 2}
+
+
+@pytest.mark.parametrize(
+    ("embedder", "words"),
+    [(NEW, "embedding model is 'new', but the vectors in this database are of 'old'"), (WIDE, "made for 384")],
+)
+async def test_another_model_in_the_settings_than_in_the_database_is_told_with_the_command_that_helps(
+    dsn: str, embedder: Embedder, words: str
+) -> None:
+    async with opened(dsn, OLD):
+        pass
+    with pytest.raises(InvalidInput, match=f"{words}.*`glyphoxa reindex`"):
+        async with opened(dsn, embedder):
+            pass
+    async with opened(dsn, None):
+        """Who embeds nothing does not care which model it is."""
+
+
+async def test_a_process_that_lives_through_a_change_of_model_may_connect_anew(dsn: str) -> None:
+    async with opened(dsn, OLD) as live:
+        await reindexed(dsn, WIDE)
+        connection = await asyncpg.connect(dsn)
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND datname = current_database()"
+        )
+        await connection.close()
+        for _ in range(3):
+            try:
+                await live.log.append([said(1)])
+                break
+            except Unavailable:
+                continue
+        assert await live.log.count(CAMPAIGN) == 1
+
+
+async def test_two_at_a_time_are_refused(dsn: str) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(texts: list[str]) -> NDArray[float32] | None:
+        begun.set()
+        await go_on.wait()
+        return await NEW.embed(texts)
+
+    async with opened(dsn, OLD) as live:
+        await live.log.append([said(1)])
+    first = asyncio.create_task(reindexed(dsn, an_embedder(slowly, name="new")))
+    await first_of(begun, first)
+    with pytest.raises(InvalidInput, match="being reindexed by another process"):
+        await reindexed(dsn, NEW)
+    go_on.set()
+    assert (await first).swapped
+
+
+async def test_one_campaign_is_filled_or_rebuilt_by_itself_but_not_by_another_model(dsn: str) -> None:
+    async with opened(dsn, OLD) as store:
+        await store.log.append([said(1), said(2, campaign_id=OTHER)])
+    assert await reindexed(dsn, OLD, campaign=CAMPAIGN) == Reindexed(Filled(embedded=1), swapped=False)
+    assert await reindexed(dsn, OLD, campaign=CAMPAIGN) == Reindexed(Filled(), swapped=False)
+    assert await reindexed(dsn, OLD, campaign=CAMPAIGN, full=True) == Reindexed(Filled(embedded=1), swapped=False)
+    with pytest.raises(InvalidInput, match="leave out --campaign"):
+        await reindexed(dsn, NEW, campaign=CAMPAIGN)
+    with pytest.raises(NotFound, match=r"no talk of a campaign 'othr' here.*other"):
+        await reindexed(dsn, OLD, campaign=CampaignId("othr"))
+
+
+async def test_a_full_rebuild_embeds_what_was_up_to_date(dsn: str) -> None:
+    """R-424"""
+    async with opened(dsn, OLD) as store:
+        await store.log.append([said(1), said(2)])
+    await reindexed(dsn, OLD)
+    assert await reindexed(dsn, OLD, full=True) == Reindexed(Filled(embedded=2), swapped=True)
+
+
+async def test_what_the_model_cannot_bear_is_counted_once_and_does_not_hold_up_the_rest(dsn: str) -> None:
+    """R-426"""
+
+    async def choosy(texts: list[str]) -> NDArray[float32] | None:
+        if any("line 2" in text for text in texts):
+            raise ValueError("no")
+        return await NEW.embed(texts)
+
+    async with opened(dsn, OLD) as store:
+        await store.log.append([said(n) for n in range(5)])
+    done = await reindexed(dsn, an_embedder(choosy, name="new"))
+    assert done == Reindexed(Filled(embedded=4, failed=1), swapped=True)
+    assert await reindexed(dsn, NEW) == Reindexed(Filled(embedded=1), swapped=False)
+
+
+async def test_talk_that_is_rolled_back_or_revised_meanwhile_is_so_in_the_new_table(dsn: str) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    n_calls = 0
+
+    async def slowly(texts: list[str]) -> NDArray[float32] | None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 2:
+            begun.set()
+            await go_on.wait()
+        return await NEW.embed(texts)
+
+    async with opened(dsn, OLD) as live:
+        await live.log.append([said(n) for n in range(20)])
+        running = asyncio.create_task(reindexed(dsn, an_embedder(slowly, name="new")))
+        await first_of(begun, running)
+        # The first sixteen are in the new table by now.
+        async with live.database.use(CAMPAIGN) as connection:
+            await connection.execute("UPDATE session_entries SET struck = true WHERE utterance_id = 'u1'")
+        await live.log.revise(said(2, "My sister sails."), was=said(2))
+        go_on.set()
+        await running
+    async with opened(dsn, NEW) as store:
+        async with store.database.use(CAMPAIGN) as connection:
+            rows = await connection.fetch("SELECT id, struck, content FROM chunks WHERE id IN ('u1', 'u2') ORDER BY id")
+        assert [row["struck"] for row in rows] == [True, False]
+        assert rows[1]["content"].endswith("My sister sails.")
+
+
+_SLOW_PROCESS = """
+import asyncio, sys
+from pathlib import Path
+from glyphoxa.adapters.postgres.reindex import reindex
+from glyphoxa.adapters.postgres.store import open_store
+from tests.integration.test_reindex import WIDE
+from tests.support.embedders import an_embedder
+
+async def main():
+    n = 0
+    async def embed(texts):
+        nonlocal n
+        n += len(texts)
+        if n > 40:
+            print("in the middle", flush=True)
+            await asyncio.Event().wait()
+        return await WIDE.embed(texts)
+    slow = an_embedder(embed, name="wide", dimensions=768)
+    store = open_store(sys.argv[1], data_dir=Path(), embedding_dimensions=768, embedder=slow, any_model=True)
+    async with store as opened:
+        await reindex(opened.database, slow)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_process_that_is_killed_in_the_middle_leaves_the_old_in_use_and_the_next_goes_on(dsn: str) -> None:
+    async with opened(dsn, OLD) as store:
+        await store.log.append([said(0, "My sister is a pirate."), *(said(n) for n in range(1, 100))])
+        await store.chunks.fill_missing(CAMPAIGN)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _SLOW_PROCESS, dsn, stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        try:
+            assert await process.stdout.readline() == b"in the middle\n"
+        finally:
+            process.kill()
+            await process.wait()
+        assert await recalled(store, "Who are your kin?") == ["u0"]
+        assert await models(dsn) == {"old 384": 100}
+    await asyncio.to_thread(wait_until, lambda: asyncio.run(is_free(dsn)))
+    done = await reindexed(dsn, WIDE)
+    assert done.swapped
+    assert 0 < done.filled.embedded < 100
+    assert await models(dsn) == {"wide 768": 100}
+
+
+async def is_free(dsn: str) -> bool:
+    """The server has noticed that the process is gone."""
+    connection = await asyncpg.connect(dsn)
+    n = await connection.fetchval(
+        "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
+        "WHERE l.locktype = 'advisory' AND d.datname = current_database()"
+    )
+    await connection.close()
+    return int(n) == 0
+
+
+async def test_a_run_for_another_model_than_the_one_that_was_begun_begins_again(dsn: str) -> None:
+    async def away(texts: list[str]) -> NDArray[float32] | None:
+        raise Unavailable("gone")
+
+    async with opened(dsn, OLD) as store:
+        await store.log.append([said(1)])
+        await store.chunks.fill_missing(CAMPAIGN)
+    with pytest.raises(Unavailable):
+        await reindexed(dsn, an_embedder(away, name="wide", dimensions=768))
+    assert await models(dsn) == {"old 384": 1}
+    assert (await reindexed(dsn, NEW)).swapped
+    assert await models(dsn) == {"new 384": 1}
+
+
+async def test_the_dm_too_finds_nothing_of_another_model(dsn: str) -> None:
+    async with opened(dsn, OLD) as store:
+        await store.log.append([said(1, "My sister is a pirate.")])
+        await store.chunks.fill_missing(CAMPAIGN)
+        question = await a_question(OLD, "kin")
+        assert len(await store.chunks.search(CAMPAIGN, DM, question)) == 1
+        await reindexed(dsn, NEW)
+        assert await store.chunks.search(CAMPAIGN, DM, question) == []
