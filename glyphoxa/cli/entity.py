@@ -146,7 +146,7 @@ async def _list(desk: Desk, options: argparse.Namespace) -> int:
 async def _show(desk: Desk, options: argparse.Namespace) -> int:
     entity = desk.cast.entity(options.entity)
     [seen] = [each for each in desk.seen if each.entity.id == entity.id]
-    print(f"{entity.name}, a {entity.type} (id {entity.id})")
+    print(f"{entity.name} ({entity.type}, id {entity.id})")
     if entity.aliases:
         print(f"  also called: {', '.join(entity.aliases)}")
     print(f"  known to: {visibility_in_words(seen.visibility, desk.cast)}")

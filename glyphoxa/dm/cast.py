@@ -58,7 +58,7 @@ class Cast:
             names = [called for each in self.entities.values() for called in (each.name, *each.aliases)]
             raise NotFound(f"no entity {name!r} in campaign {self.campaign!r}: {did_you_mean(name, names)}")
         if len(found) > 1:
-            several = ", ".join(f"{each.name} (a {each.type}, id {each.id})" for each in found)
+            several = ", ".join(f"{each.name} ({each.type}, id {each.id})" for each in found)
             raise InvalidInput(f"{name!r} may be several entities: {several}; say its id")
         return found[0]
 

@@ -81,7 +81,7 @@ class EntityDesk:
             raise InvalidInput(f"{called!r} holds no letter or digit to make an id of; give one")
         if made in self.cast.entities:
             other = self.cast.entities[made]
-            raise InvalidInput(f"there is a {other.type} {other.name!r} of the id {made!r}: give this one another")
+            raise InvalidInput(f"{made!r} is the id of {other.name} ({other.type}): give this one another")
         if id is None and any(fold(called) == fold(each.name) for each in self.cast.entities.values()):
             raise InvalidInput(f"there is an entity {called!r}; if this is another one, give it an id of its own")
         at_ms = self.now_ms()

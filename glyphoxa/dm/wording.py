@@ -149,7 +149,7 @@ def _of_entity(
     called = cast.called
     match happening:
         case EntityAdded(entity=entity, type=kind, name=name):
-            return f"added {name} (a {kind}, id {entity})"
+            return f"added {name} ({kind}, id {entity})"
         case EntityChanged(entity, kind, name, aliases):
             parts = [f"name {name}" * (name is not None), f"type {kind}" * (kind is not None)]
             parts.append("" if aliases is None else f"aliases {', '.join(aliases) or 'none'}")

@@ -61,7 +61,7 @@ async def test_a_location_that_names_an_entity_offers_the_relation(world: WorldT
         ("Korvald", "dragon", {}, "unknown entity type 'dragon': valid: concept, event, faction, item, location, npc"),
         ("...", "npc", {}, "'...' holds no letter or digit: it is no name"),
         ("grim jaw", "npc", {}, "there is an entity 'grim jaw'; if this is another one, give it an id of its own"),
-        ("Grim", "npc", {"id": "e-grimjaw"}, "there is a npc 'Grimjaw' of the id 'e-grimjaw': give this one another"),
+        ("Grim", "npc", {"id": "e-grimjaw"}, "'e-grimjaw' is the id of Grimjaw (npc): give this one another"),
         ("Korvald", "npc", {"attributes": {"x": float("inf")}}, "is no value that JSON can hold"),
     ],
 )
@@ -77,7 +77,7 @@ async def test_an_entity_that_cannot_be_added_is_not(
 async def test_two_of_one_name_are_told_apart_by_their_ids(world: WorldTwin) -> None:
     await desk(world).add("Grimjaw", "npc", id="old-grimjaw")
     with pytest.raises(
-        InvalidInput, match=r"'grimjaw' may be several entities: Grimjaw \(a npc, id e-grimjaw\), Grimjaw"
+        InvalidInput, match=r"'grimjaw' may be several entities: Grimjaw \(npc, id e-grimjaw\), Grimjaw"
     ):
         world.cast().entity("grimjaw")
     assert world.cast().entity("old-grimjaw").name == "Grimjaw"

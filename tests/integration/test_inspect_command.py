@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.adapters.weights.store import Store as Weights
+from glyphoxa.bootstrap.embedder import load_embedder
+from glyphoxa.bootstrap.local_models import MINILM
+from glyphoxa.config.settings import read_settings
+from glyphoxa.memory.embedding import Embedder
+from tests.support.command_line import SALTMERE, a_settings_file, run, two_evenings
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+async def settings_file(tmp_path: Path, dsn: str) -> Path:
+    path = await a_settings_file(tmp_path, dsn)
+    await two_evenings(tmp_path, dsn)
+    return path
+
+
+async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
+    """What a verb that succeeds prints."""
+    capsys.readouterr()
+    assert await run("inspect", *arguments, "--config", settings_file) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def rows(shown: str) -> list[list[str]]:
+    """Cells of a table, without its headings; cells are two spaces apart."""
+    return [re.split(r" {2,}", line.strip()) for line in shown.splitlines()[1:]]
+
+
+async def test_utterances_of_each_session_are_counted(settings_file: Path, capsys: Capture) -> None:
+    """R-153"""
+    assert rows(await told(capsys, settings_file, "sessions")) == [
+        ["s1", "2096-10-02 07:07", "2096-10-02 07:09", "3"],
+        ["s2", "2096-10-03 07:07", "2096-10-03 07:08", "2"],
+    ]
+
+
+async def test_what_was_rolled_back_is_told_apart(settings_file: Path, capsys: Capture) -> None:
+    assert await run("facts", "rollback", "s1", "2", "--yes", "--config", settings_file) == 0
+    assert [row[3:] for row in rows(await told(capsys, settings_file, "sessions"))] == [["3", "1"], ["2", "2"]]
+    shown = await told(capsys, settings_file, "recent", "s1")
+    assert [row[0] for row in rows(shown) if row[-1] == "rolled back"] == ["3"]
+
+
+async def test_the_last_utterances_of_a_session_come_latest_first(settings_file: Path, capsys: Capture) -> None:
+    """R-154"""
+    found = rows(await told(capsys, settings_file, "recent", "s1", "--limit", "2"))
+    assert found == [
+        ["3", "2096-10-02 07:09", "Tamsin", "Grimjaw is a baker, isn't he?"],
+        ["2", "2096-10-02 07:08", "Tamsin", "I heard she owes forty silver."],
+    ]
+
+
+async def test_what_was_heard_stands_beside_what_is_kept(settings_file: Path, capsys: Capture) -> None:
+    """R-155"""
+    kept = "Elowen never goes near the water, she fears it."
+    found = rows(await told(capsys, settings_file, "corrections", "s1"))
+    assert found == [["1", "Tamsin", kept.replace("Elowen", "a lone"), kept]]
+
+
+async def test_entities_are_told_by_type(settings_file: Path, capsys: Capture) -> None:
+    """R-158"""
+    shown = await told(capsys, settings_file, "entities", "item")
+    assert re.search(r"^item +Vaelith +the blue blade +magical: True; .*type: sword +public$", shown, re.MULTILINE)
+    assert "Grimjaw" not in shown
+    assert "Grimjaw" in await told(capsys, settings_file, "entities")
+
+
+async def test_an_npcs_relations_come_with_confidence_and_source(settings_file: Path, capsys: Capture) -> None:
+    """R-159"""
+    shown = await told(capsys, settings_file, "npc", "elowen")
+    assert re.search(r"Elowen OWES_MONEY_TO Grimjaw +pending +0.60 inferred +campaign file", shown)
+    assert re.search(r"Elowen LOCATED_AT The Anvil +accepted +0.90 stated +s2, floor 1 +witnessed: Grimjaw", shown)
+    assert "Elowen is related to nothing" not in shown
+
+
+async def test_what_waits_is_listed(settings_file: Path, capsys: Capture) -> None:
+    """R-160"""
+    shown = await told(capsys, settings_file, "pending")
+    assert [row[1] for row in rows(shown)] == ["Elowen debt: 40", "Elowen OWES_MONEY_TO Grimjaw"]
+
+
+async def test_reach_counts_the_fewest_relations(settings_file: Path, capsys: Capture) -> None:
+    """R-161"""
+    found = rows(await told(capsys, settings_file, "reach", "the silent bell", "--depth", "3"))
+    assert [(row[0], row[2]) for row in found] == [
+        ("0", "The Silent Bell"),
+        ("1", "Elowen"),
+        ("2", "Grimjaw"),
+        ("2", "The Anvil"),
+        ("3", "Vaelith"),
+        ("3", "Wardens of the Tide"),
+    ]
+    assert len(rows(await told(capsys, settings_file, "reach", "the silent bell", "--depth", "0"))) == 1
+
+
+async def test_what_an_npc_knows_and_how(settings_file: Path, capsys: Capture) -> None:
+    shown = await told(capsys, settings_file, "knows", "the smith")
+    assert re.search(r"Elowen fears: the sea .* witnessed$", shown, re.MULTILINE)
+    assert re.search(r"Grimjaw secret: Grimjaw forged the chain .* secret$", shown, re.MULTILINE)
+    assert re.search(r"Grimjaw KNOWS Elowen .* everybody knows$", shown, re.MULTILINE)
+    assert "debt" not in shown
+    shown = await told(capsys, settings_file, "knows", "Elowen")
+    assert "fears" not in shown and "forged" not in shown and "Grimjaw KNOWS Elowen" in shown
+
+
+async def test_coverage_is_what_part_of_talk_is_embedded(settings_file: Path, dsn: str, capsys: Capture) -> None:
+    """R-156"""
+    assert [row[1:] for row in rows(await told(capsys, settings_file, "coverage"))] == [
+        ["3", "0", "0", "0 %"],
+        ["2", "0", "0", "0 %"],
+    ]
+    await _embed(dsn, settings_file.parent, Embedder("twin", 384, _one_for_all))
+    shown = await told(capsys, settings_file, "coverage")
+    assert all(row[4] == "100 %" and row[1] == row[2] for row in rows(shown))
+
+
+async def test_what_is_nearest_in_meaning_is_found(settings_file: Path, dsn: str, capsys: Capture) -> None:
+    """R-157"""
+    await _embed(dsn, settings_file.parent, await load_embedder(read_settings(settings_file)))
+    found = rows(await told(capsys, settings_file, "nearest", "she is afraid of the ocean", "--limit", "2"))
+    assert len(found) == 2
+    assert found[0][1] == "s1" and "never goes near the water" in found[0][3] and found[0][4] == "Grimjaw"
+    assert float(found[0][0]) > float(found[1][0])
+
+
+async def test_without_the_model_or_its_vectors_nothing_is_near(
+    settings_file: Path, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    capsys.readouterr()
+    assert await run("inspect", "nearest", "the sea", "--config", settings_file) == 1
+    assert f"nothing in campaign 'saltmere' was embedded by {MINILM} yet" in capsys.readouterr().err
+    await _embed(dsn, tmp_path, Embedder("twin", 384, _one_for_all))
+    assert await run("inspect", "nearest", "the sea", "--config", settings_file) == 1
+    assert "yet; what there is was embedded by twin" in capsys.readouterr().err
+
+    monkeypatch.setattr("glyphoxa.bootstrap.embedder.Store", lambda _: Weights(tmp_path / "models"))
+    assert await run("inspect", "nearest", "the sea", "--config", settings_file) == 1
+    said = capsys.readouterr().err
+    assert f"model weights are missing; fetch them with `glyphoxa models fetch {MINILM}`" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("recent", "s11"), "no session 's11' in campaign 'saltmere': did you mean 's1'?"),
+        (("corrections", "x"), "no session 'x' in campaign 'saltmere': valid: s1, s2"),
+        (("entities", "itm"), "no entity of type 'itm': did you mean 'item'?"),
+        (("npc", "Grimjow"), "no entity 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
+        (("reach", "Grimjaw", "--depth", "11"), "--depth is from 0 to 10, not 11"),
+        (("knows", "Vaelith"), "no NPC 'Vaelith' in campaign 'saltmere'"),
+    ],
+)
+async def test_a_mistake_is_one_line_that_names_the_thing(
+    settings_file: Path, arguments: tuple[str, ...], said: str, capsys: Capture
+) -> None:
+    capsys.readouterr()
+    assert await run("inspect", *arguments, "--config", settings_file) == 1
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+
+
+async def _embed(dsn: str, directory: Path, embedder: Embedder) -> None:
+    async with open_store(dsn, data_dir=directory, embedder=embedder) as store:
+        await store.chunks.fill_missing(SALTMERE)
+
+
+async def _one_for_all(texts: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    vectors = np.zeros((len(texts), 384), np.float32)
+    vectors[:, 0] = 1
+    return vectors
