@@ -243,7 +243,8 @@ class Recorder:
             raise
         except GlyphoxaError as error:
             raise Unavailable(f"neither the disk nor the log takes what is said now: {error}") from None
-        self._left([utterance.id])
+        finally:
+            self._left([utterance.id])  # it is there, or nobody will bring it there
 
     async def _append(self, log: TranscriptLog, batch: Sequence[Pending]) -> None:
         try:

@@ -3,66 +3,24 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.ids import SpeakerId, TurnId
+from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.ports import TranscriptLog
 from glyphoxa.memory.recorder import Recorder, pause_ms
 from glyphoxa.memory.spool import Spool
 from tests.support.builders import CAMPAIGN, SESSION, an_utterance
+from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import wait_until
-
-
-@dataclass
-class ClosableLog:
-    """The real log behind a door that a test can shut, as a network can."""
-
-    inner: TranscriptLog
-    is_open: bool = True
-    batches: list[int] = field(default_factory=list)
-
-    async def append(self, utterances: Sequence[Utterance]) -> None:
-        if not self.is_open:
-            raise Unavailable("the door is shut")
-        await self.inner.append(utterances)
-        self.batches.append(len(utterances))
-
-    async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
-        await self.inner.record_turn(campaign, turn)
-
-    async def recent(
-        self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
-    ) -> list[Utterance]:
-        return await self.inner.recent(campaign, session, since_ms=since_ms, limit=limit)
-
-    async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
-        return await self.inner.count(campaign, session)
-
-
-@asynccontextmanager
-async def a_recorder(directory: Path, log: TranscriptLog | None, **options: object) -> AsyncIterator[Recorder]:
-    recorder = Recorder(Spool(directory), log, **options)  # type: ignore[arg-type]
-    running = asyncio.create_task(recorder.run())
-    try:
-        yield recorder
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        await recorder.close()
-
-
-def lines(n: int, *, start: int = 0) -> list[Utterance]:
-    return [replace(an_utterance(f"line {i}", id=f"u{i}"), at_ms=1_000 + i) for i in range(start, start + n)]
+from tests.support.recording import ClosableLog, a_recorder, lines
 
 
 async def logged(store: Store) -> list[str]:
@@ -212,3 +170,82 @@ async def test_nobody_waits_for_a_log_that_is_away(store: Store, tmp_path: Path)
         door.is_open = True
         assert await recorder.flush(5_000)
         assert await recorder.wait_until_logged(said.id)
+
+
+class RefusingLog(ClosableLog):
+    """The log of a server whose password was changed, or whose schema is too new: away, for all that we know."""
+
+    async def append(self, utterances: Sequence[Utterance]) -> None:
+        if not self.is_open:
+            raise InvalidInput("memory.postgres_dsn: the server refuses: password authentication failed")
+        await super().append(utterances)
+
+
+async def test_talk_that_a_server_refuses_for_another_reason_is_not_set_aside(store: Store, tmp_path: Path) -> None:
+    told: list[str] = []
+    log = RefusingLog(store.log, is_open=False)
+    async with a_recorder(tmp_path / "spool", log, listener=told.append) as recorder:
+        for said in lines(3):
+            await recorder.keep(said)
+        assert not await recorder.flush(50)
+        assert recorder.is_degraded
+        log.is_open = True
+        assert await recorder.flush(DEADLINE_MS)
+    assert await logged(store) == ["u0", "u1", "u2"]
+    assert not (tmp_path / "spool" / "damaged").exists()
+    assert "password authentication failed" in told[0]
+
+
+async def test_a_slow_embedder_does_not_hold_up_the_log(store: Store, tmp_path: Path) -> None:
+    may_end = asyncio.Event()
+    recorder = Recorder(Spool(tmp_path / "spool"), store.log, after_append=may_end.wait)  # type: ignore[arg-type]
+    running = asyncio.create_task(recorder.run())
+    for said in lines(3):
+        await recorder.keep(said)
+        assert await recorder.wait_until_logged(said.id)
+    may_end.set()
+    assert await recorder.flush(DEADLINE_MS)
+    assert await logged(store) == ["u0", "u1", "u2"]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await recorder.close()
+
+
+async def test_nobody_waits_for_what_neither_the_disk_nor_the_log_took(store: Store, tmp_path: Path) -> None:
+    door = ClosableLog(store.log, is_open=False)
+    recorder = Recorder(Spool(tmp_path / "spool", max_bytes=100, alarm=lambda _text: None), door)
+    [said] = lines(1)
+    with pytest.raises(Unavailable):
+        await recorder.keep(said)
+    assert recorder.n_waiting == 0
+    assert await recorder.wait_until_logged(said.id)
+    await recorder.close()
+
+
+async def test_a_turn_that_no_database_can_hold_keeps_no_other_out(store: Store, tmp_path: Path) -> None:
+    bad, good = (
+        TurnRecord(TurnId(f"t{n}"), SESSION, SpeakerId("tamsin"), "Tamsin", "", "", None, "", Outcome.FAILED, stages=s)
+        for n, s in enumerate(({Stage.TURN_END: float("nan")}, {}))
+    )
+    async with a_recorder(tmp_path / "spool", store.log) as recorder:
+        for turn in (bad, good):
+            await recorder.record_turn(CAMPAIGN, turn)
+        assert await recorder.flush(DEADLINE_MS)
+        assert not recorder.is_degraded
+    async with store.database.use(CAMPAIGN) as connection:
+        assert [row["id"] for row in await connection.fetch("SELECT id FROM turns")] == ["t1"]
+
+
+async def test_without_a_log_the_spool_shrinks_by_itself(tmp_path: Path) -> None:
+    """C-54"""
+    recorder = Recorder(Spool(tmp_path / "spool", segment_bytes=5_000), None)
+    running = asyncio.create_task(recorder.run())
+    for said in lines(100):
+        await recorder.keep(said)
+        assert await recorder.flush(DEADLINE_MS)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await recorder.close()
+    assert len(list((tmp_path / "spool").glob("*.spool.gz"))) >= 3
+    with Spool(tmp_path / "spool") as spool:
+        assert [item.utterance for item in spool.pending()] == lines(100)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-import asyncpg
 import numpy as np
 import pytest
 
@@ -19,8 +17,8 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.utterance import Correction
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
 from tests.support.embedders import an_embedder
+from tests.support.postgres import the_one_that_waits, two_others
 
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 NAMES = ("Eldrinax", "elder nacks", "Ironhold")
 
 
@@ -191,23 +189,3 @@ async def test_a_revision_waits_for_a_chunk_that_is_being_stored_and_drops_it(st
             await the_one_that_waits(watcher)
         assert await revising
     assert await n_rows(store, "chunks") == 0
-
-
-@asynccontextmanager
-async def two_others(dsn: str) -> AsyncIterator[tuple[Connection, Connection]]:
-    """One that holds locks, and one outside of its transaction that sees who waits for them."""
-    one, two = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
-    try:
-        yield one, two
-    finally:
-        await one.close()
-        await two.close()
-
-
-async def the_one_that_waits(watcher: Connection) -> int:
-    while True:
-        pid = await watcher.fetchval(
-            "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        )
-        if pid is not None:
-            return int(pid)

@@ -6,16 +6,19 @@ import asyncio
 import itertools
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import asyncpg
 
 from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.migrate import migrate
 from tests.support.patience import DEADLINE_S
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 # The machine of a test does not lose power; waiting for its disk would only cost time.
 TEST_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
@@ -87,3 +90,24 @@ def wait_until(condition, *, timeout_s: float = DEADLINE_S) -> None:
     while not condition():
         assert time.monotonic() < give_up, "it did not happen in time"
         time.sleep(0.01)
+
+
+@asynccontextmanager
+async def two_others(dsn: str) -> AsyncIterator[tuple[Connection, Connection]]:
+    """One that holds locks, and one outside of its transaction that sees who waits for them."""
+    one, two = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
+    try:
+        yield one, two
+    finally:
+        await one.close()
+        await two.close()
+
+
+async def the_one_that_waits(watcher: Connection) -> int:
+    """Who waits for a lock in this database, once somebody does."""
+    while True:
+        pid = await watcher.fetchval(
+            "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
+        if pid is not None:
+            return int(pid)

@@ -1,0 +1,331 @@
+"""What is said at the table is in the log once, whatever dies, is cut or is full meanwhile (R-246, C-56, C-57).
+
+Real processes, the real server, a real small disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.utterance import Correction, Utterance
+from glyphoxa.memory.recorder import Recorder
+from glyphoxa.memory.spool import Spool
+from tests.support.builders import CAMPAIGN, an_utterance
+from tests.support.patience import DEADLINE_MS
+from tests.support.postgres import the_one_that_waits, two_others, wait_until
+from tests.support.recording import ClosableLog, a_recorder, lines
+
+
+async def assert_kept_once(store: Store, ids: Sequence[str], *, and_perhaps: Sequence[str] = ()) -> None:
+    """These, in this order, with floors from 1 without a gap; behind them what nobody was told of, or not."""
+    async with store.database.use(CAMPAIGN) as connection:
+        rows = await connection.fetch("SELECT floor, utterance_id FROM session_entries ORDER BY floor")
+    assert [row["floor"] for row in rows] == list(range(1, len(rows) + 1))
+    found = [row["utterance_id"] for row in rows]
+    assert found[: len(ids)] == list(ids)
+    assert found[len(ids) :] in ([], list(and_perhaps))
+
+
+def a_process(program: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+# -- a process is killed
+
+PLAYING = """
+import asyncio, sys
+from pathlib import Path
+from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.memory.recorder import Recorder
+from glyphoxa.memory.spool import Spool
+from tests.support.builders import an_utterance
+
+async def play(dsn, directory):
+    async with open_store(dsn, data_dir=directory) as store:
+        recorder = Recorder(Spool(directory / "spool"), store.log)
+        running = asyncio.create_task(recorder.run())
+        for n in range(1_000_000):
+            await recorder.keep(an_utterance("said aloud", id=f"u{n}"))
+            print(f"u{n}", flush=True)
+
+asyncio.run(play(sys.argv[1], Path(sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize("n_told", [1, 40, 400])
+async def test_what_a_killed_process_called_kept_is_in_the_log_once(
+    store: Store, dsn: str, tmp_path: Path, n_told: int
+) -> None:
+    playing = a_process(PLAYING, dsn, str(tmp_path))
+    assert playing.stdout is not None
+    told = [await asyncio.to_thread(playing.stdout.readline) for _ in range(n_told)]
+    playing.kill()
+    told += playing.stdout.readlines()
+    playing.communicate()
+    ids = [line.strip() for line in told if line.endswith("\n")]
+    assert len(ids) >= n_told
+    recorder = Recorder(Spool(tmp_path / "spool"), store.log)
+    assert await recorder.flush(DEADLINE_MS)
+    await assert_kept_once(store, ids, and_perhaps=[f"u{len(ids)}"])
+    await recorder.close()
+
+
+# -- the server is killed
+
+
+class KillsTheServer(ClosableLog):
+    """The log of a server that is killed when it has taken the second batch, and again after the fourth."""
+
+    def __init__(self, inner: object, server: EmbeddedPostgres) -> None:
+        super().__init__(inner)  # type: ignore[arg-type]
+        self._server = server
+
+    async def append(self, utterances: Sequence[Utterance]) -> None:
+        await super().append(utterances)
+        if len(self.batches) in (2, 4):
+            pid = self._server.pid()
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+
+
+async def test_a_server_that_is_killed_while_the_spool_drains_has_everything_once_when_it_is_revived(
+    reachable_dir: Path,
+) -> None:
+    server = EmbeddedPostgres(reachable_dir / "postgres")
+    with Spool(reachable_dir / "spool") as spool:
+        for said in lines(3_000):
+            spool.append(said)
+    async with open_store(None, data_dir=reachable_dir, server_settings={"fsync": "off"}) as store:
+        log = KillsTheServer(store.log, server)
+        async with a_recorder(reachable_dir / "spool", log) as recorder:
+            assert await recorder.flush(DEADLINE_MS)
+        assert len(log.batches) >= 6
+        await assert_kept_once(store, [said.id for said in lines(3_000)])
+    await asyncio.to_thread(wait_until, lambda: server.pid() is None)
+
+
+# -- a connection is cut
+
+
+async def test_a_connection_that_is_cut_inside_a_transaction_leaves_nothing_of_it(
+    store: Store, dsn: str, tmp_path: Path
+) -> None:
+    corrected = replace(
+        an_utterance("Grimjaw!", id="u1"), corrections=(Correction(0, 8, "Grim jaw", "Grimjaw", 0.9, "phonetic", ""),)
+    )
+    batch = [an_utterance("Hello.", id="u0"), corrected, an_utterance("Hm.", id="u2")]
+    await store.database.open()
+    async with two_others(dsn) as (other, watcher):
+        async with other.transaction():
+            # The batch is in the log's table, and hangs at its corrections.
+            await other.execute("LOCK TABLE corrections IN ACCESS EXCLUSIVE MODE")
+            appending = asyncio.create_task(store.log.append(batch))
+            await watcher.execute("SELECT pg_terminate_backend($1)", await the_one_that_waits(watcher))
+            with pytest.raises(Unavailable):
+                await appending
+        for table in ("sessions", "session_entries", "corrections"):
+            assert await watcher.fetchval(f"SELECT count(*) FROM {table}") == 0
+        await store.log.append(batch)
+        await assert_kept_once(store, ["u0", "u1", "u2"])
+        assert await watcher.fetchval("SELECT count(*) FROM corrections") == 1
+
+
+class Wire:
+    """Stands between the program and the server, and can be cut right behind a COMMIT: that is done, and nobody who
+    asked for it is told.
+    """
+
+    def __init__(self, server: Path) -> None:
+        self._server = server
+        self._open: set[asyncio.StreamWriter] = set()
+        self.cuts = 0
+        self.cut_at_commit = 0
+
+    @asynccontextmanager
+    async def listening(self, directory: Path) -> AsyncIterator[None]:
+        listener = await asyncio.start_unix_server(self._accept, directory / ".s.PGSQL.5432")
+        try:
+            yield
+        finally:
+            listener.close()
+            for writer in self._open:
+                writer.close()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_unix_connection(self._server)
+        self._open |= {writer, to_server}
+        answering = asyncio.create_task(self._pass(from_server, writer))
+        try:
+            while request := await reader.read(65_536):
+                is_last = b"COMMIT" in request and self.cut_at_commit > 0
+                if is_last:
+                    answering.cancel()
+                    await asyncio.gather(answering, return_exceptions=True)
+                to_server.write(request)
+                if is_last:
+                    await from_server.read(65_536)  # it is done
+                    self.cut_at_commit -= 1
+                    self.cuts += 1
+                    break
+        finally:
+            answering.cancel()
+            writer.close()
+            to_server.close()
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while answer := await reader.read(65_536):
+            writer.write(answer)
+        writer.close()
+
+
+async def test_what_was_stored_without_anybody_hearing_of_it_is_not_stored_twice(
+    store: Store, dsn: str, tmp_path: Path, reachable_dir: Path
+) -> None:
+    database = dsn.split("?")[0].rsplit("/", 1)[1]
+    socket = dsn.split("host=")[1].split("&")[0].replace("%20", " ").replace("+", " ")
+    wire = Wire(Path(socket.replace("%2F", "/")) / ".s.PGSQL.5432")
+    async with (
+        wire.listening(reachable_dir),
+        open_store(f"postgresql://postgres@/{database}?host={reachable_dir}&port=5432", data_dir=tmp_path) as cut_off,
+    ):
+        await cut_off.database.open()
+        recorder = Recorder(Spool(tmp_path / "spool"), cut_off.log)
+        for n in range(3):
+            wire.cut_at_commit = 1
+            for said in lines(5, start=5 * n):
+                await recorder.keep(said)
+            assert await recorder.flush(DEADLINE_MS)
+        await recorder.close()
+    assert wire.cuts == 3
+    await assert_kept_once(store, [said.id for said in lines(15)])
+
+
+# -- the disk is full
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """64 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    if subprocess.run(mounting, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small disk; tests/unit/test_spool.py fills one by a limit of this process")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", place], check=True)
+
+
+async def test_a_full_disk_is_an_alarm_and_what_was_kept_is_safe_and_it_works_again_with_room(
+    store: Store, small_disk: Path
+) -> None:
+    (small_disk / "film").write_bytes(b"\0" * 16_384)
+    alarms: list[str] = []
+    door = ClosableLog(store.log, is_open=False)
+    async with a_recorder(small_disk / "spool", door, alarm=alarms.append) as recorder:
+        kept = [said.id for said in await fill(recorder)]
+        assert "cannot be written (No space left on device): what is said now is not kept" in alarms[-1]
+        assert recorder.is_degraded
+        (small_disk / "film").unlink()
+        await recorder.keep(an_utterance("there is room again", id="again"))
+        door.is_open = True
+        assert await recorder.flush(DEADLINE_MS)
+        assert not recorder.is_degraded
+    await assert_kept_once(store, [*kept, "again"])
+
+
+async def test_on_a_full_disk_the_log_takes_what_is_said_behind_what_is_on_the_disk(
+    store: Store, small_disk: Path
+) -> None:
+    door = ClosableLog(store.log, is_open=False)
+    async with a_recorder(small_disk / "spool", door, alarm=lambda _text: None) as recorder:
+        kept = [said.id for said in await fill(recorder)]
+        door.is_open = True
+        await recorder.keep(an_utterance("x" * 500, id="direct"))
+        assert await recorder.wait_until_logged(an_utterance("", id="direct").id)
+    await assert_kept_once(store, [*kept, "direct"])
+    async with a_recorder(small_disk / "spool", store.log) as recorder:
+        assert await recorder.flush(DEADLINE_MS)
+    await assert_kept_once(store, [*kept, "direct"])
+
+
+async def fill(recorder: Recorder) -> list[Utterance]:
+    """Talk until somebody says that it is not kept. Returns what was."""
+    kept: list[Utterance] = []
+    for said in lines(10_000):
+        try:
+            await recorder.keep(replace(said, text="x" * 500))
+        except Unavailable:
+            break
+        kept.append(said)
+    assert kept
+    return kept
+
+
+# -- two processes on one data directory
+
+APPENDING = """
+import asyncio, sys
+from pathlib import Path
+from glyphoxa.adapters.postgres.store import open_store
+from tests.support.builders import an_utterance
+
+async def append(directory, name):
+    async with open_store(None, data_dir=directory, server_settings={"fsync": "off"}) as store:
+        await store.database.open()
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for n in range(50):
+            await store.log.append([an_utterance("line", id=f"{name}-{n}-{k}") for k in range(3)])
+        print("done", flush=True)
+        sys.stdin.read()
+
+asyncio.run(append(Path(sys.argv[1]), sys.argv[2]))
+"""
+
+
+async def test_two_processes_share_the_embedded_server_and_one_session(reachable_dir: Path) -> None:
+    both = [a_process(APPENDING, str(reachable_dir), name) for name in ("one", "two")]
+
+    async def heard(word: str) -> None:
+        for process in both:
+            assert process.stdout is not None
+            assert await asyncio.to_thread(process.stdout.readline) == f"{word}\n"
+
+    await heard("ready")
+    for process in both:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    await heard("done")
+    both[0].kill()  # the server is the other one's too
+    async with open_store(None, data_dir=reachable_dir) as store, store.database.use(CAMPAIGN) as connection:
+        rows = await connection.fetch("SELECT floor, utterance_id FROM session_entries ORDER BY floor")
+    for process in both:
+        process.communicate()
+    assert [row["floor"] for row in rows] == list(range(1, 301))
+    for name in ("one", "two"):
+        mine = [row["utterance_id"] for row in rows if row["utterance_id"].startswith(name)]
+        assert mine == [f"{name}-{n}-{k}" for n in range(50) for k in range(3)]
+    server = EmbeddedPostgres(reachable_dir / "postgres")
+    await asyncio.to_thread(wait_until, lambda: server.pid() is None)
