@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -136,24 +136,24 @@ class PostgresCampaigns:
         async def put_campaign(connection: Connection) -> None:
             await connection.execute(self._sql["put_campaign"], campaign, new.file.name, new.file.language)
 
-        async with self._world.writing(campaign, amount=_size(new.file), first=put_campaign) as world:
+        async with self._world.writing(campaign, amount=_size(new.whole), first=put_campaign) as world:
             was = await self._read(world.connection, campaign)  # nobody else writes to it from here on
             new = renewed(was)
             found = await _compare(was, new, await world.read(), origin)
             if only_if is not None and _shown(only_if) != _shown(found):
                 raise InvalidInput(f"campaign {campaign!r} has changed meanwhile; nothing was loaded, look again")
+            document = await beside(lambda: _document(new), amount=_size(new.file))
             events = await world.commit(found.happenings, Cause(origin, _now_ms())) if found.happenings else []
             seq = events[-1].seq if events else None
-            await world.connection.execute(self._sql["put_document"], campaign, _document(new), seq)
+            await world.connection.execute(self._sql["put_document"], campaign, document, seq)
         return found
 
     async def _read(self, connection: Connection, campaign: CampaignId) -> Described | None:
         row = await connection.fetchrow(self._sql["get_document"], campaign)
         if row is None:
             return None
-        document = dict(row["document"])
-        tables = _tables.validate_python(document.pop("tables", {}))
-        return Described(_campaign.validate_python(document), tables, row["seq"] is not None)
+        document, is_told = row["document"], row["seq"] is not None
+        return await beside(lambda: _described(document, is_told=is_told), amount=_length(document))
 
 
 def _of_file(campaign: Campaign, was: Described | None) -> Described:
@@ -175,6 +175,16 @@ async def _compare(was: Described | None, new: Described, world: WorldState, ori
     previous = was.whole if was is not None and was.is_told else None
     at_ms = _now_ms()
     return await beside(lambda: changes(previous, new.whole, world, origin=origin, at_ms=at_ms), amount=_size(new.file))
+
+
+def _described(document: Mapping[str, object], *, is_told: bool) -> Described:
+    file = {part: value for part, value in document.items() if part != "tables"}
+    return Described(_campaign.validate_python(file), _tables.validate_python(document.get("tables", {})), is_told)
+
+
+def _length(document: Mapping[str, object]) -> int:
+    """About how many entities and relationships are in it."""
+    return sum(len(part) for part in document.values() if isinstance(part, list))
 
 
 def _document(described: Described) -> dict[str, object]:
