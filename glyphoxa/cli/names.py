@@ -10,12 +10,11 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.cli.opened import add_campaign_options, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.tables import a_table, show
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.memory.learned_names import NameLearning
@@ -106,11 +105,11 @@ async def _list(desk: _Desk, _options: argparse.Namespace) -> int:
     for pair in await desk.kept.standings(desk.campaign):
         if pair.standing.state != "undone":
             pairs.setdefault(pair.entity_id, []).append(pair)
-    table = _table("name", "type", "heard as")
+    table = a_table("name", "type", "heard as")
     for entry in desk.entries:
         told = [_heard(pair) for pair in pairs.get(entry.entity_id, ())]
         table.add_row(Text(entry.name), Text(entry.entity_type), Text(", ".join(told)))
-    _show(table)
+    show(table)
     return 0
 
 
@@ -119,7 +118,7 @@ async def _suggestions(desk: _Desk, _options: argparse.Namespace) -> int:
     if not pairs:
         print("nothing waits for your word")
         return 0
-    table = _table("heard", "name", "times", "why")
+    table = a_table("heard", "name", "times", "why")
     shown = pairs[:_MOST_SHOWN]
     reasons = await desk.kept.reasons(desk.campaign, [pair.heard for pair in shown])
     for pair, why in zip(shown, reasons, strict=True):
@@ -129,7 +128,7 @@ async def _suggestions(desk: _Desk, _options: argparse.Namespace) -> int:
             str(pair.standing.count),
             Text("; ".join(why)),
         )
-    _show(table)
+    show(table)
     if len(pairs) > _MOST_SHOWN:
         print(f"and {len(pairs) - _MOST_SHOWN} that were heard less often")
     return 0
@@ -162,7 +161,7 @@ async def _undo(desk: _Desk, options: argparse.Namespace) -> int:
 
 
 async def _history(desk: _Desk, options: argparse.Namespace) -> int:
-    table = _table("when", "what", "heard", "name", "by", "why", "utterance")
+    table = a_table("when", "what", "heard", "name", "by", "why", "utterance")
     for happened in await desk.kept.history(desk.campaign, heard=options.heard, limit=_MOST_SHOWN):
         step = happened.step
         table.add_row(
@@ -174,7 +173,7 @@ async def _history(desk: _Desk, options: argparse.Namespace) -> int:
             Text(step.why),
             Text(step.utterance or ""),
         )
-    _show(table)
+    show(table)
     return 0
 
 
@@ -235,14 +234,3 @@ async def _export(desk: _Desk, _options: argparse.Namespace) -> int:
 def _heard(pair: LearnedName) -> str:
     state = "" if pair.standing.state == "active" else f", {pair.standing.state}"
     return f"{pair.heard} ({pair.standing.count}{state})"
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
-
-
-def _show(table: Table) -> None:
-    Console().print(table)

@@ -186,9 +186,15 @@ class EntityDesk:
             NotFound: No merge concerns it.
             InvalidInput: It may be several.
         """
-        merges = await self._merges()
-        found = [event for event, merged in merges if name == merged.gone]
-        found = found or [event for event, merged in merges if await self._was_called(merged.gone, event.seq, name)]
+        events = await all_events(self.world, self.campaign)
+        without = dropped(events)
+        merges = [
+            (event, event.happening)
+            for event in events
+            if isinstance(event.happening, EntitiesMerged) and event.seq not in without
+        ]
+        meant = {EntityId(name), *_ever_called(name, events)}
+        found = [event for event, merged in merges if merged.gone in meant]
         if len(found) > 1:
             several = ", ".join(str(event.seq) for event in found)
             raise InvalidInput(f"{name!r} was merged several times, by the events {several}: undo one of them")
@@ -199,16 +205,6 @@ class EntityDesk:
                 raise NotFound(f"nothing was merged into {kept.name}")
         await self.world.undo(self.campaign, found[0].seq, Cause("dm", self.now_ms()))
         return found[0]
-
-    async def _merges(self) -> list[tuple[WorldEvent, EntitiesMerged]]:
-        """Those that are not undone, in order."""
-        events = await all_events(self.world, self.campaign)
-        without = dropped(events)
-        return [(e, e.happening) for e in events if isinstance(e.happening, EntitiesMerged) and e.seq not in without]
-
-    async def _was_called(self, gone: EntityId, merge: int, name: str) -> bool:
-        before = (await self.world.as_of(self.campaign, seq=merge - 1)).entity(gone)
-        return before is not None and bool(fold(name)) and fold(name) == fold(before.name)
 
     async def _commit(self, *happenings: Happening) -> list[WorldEvent]:
         return await self.world.commit(self.campaign, happenings, Cause("dm", self.now_ms()))
@@ -225,6 +221,18 @@ class EntityDesk:
         if not called or (called not in known and not is_new):
             raise InvalidInput(f"unknown entity type {wanted!r}: {did_you_mean(wanted, known)}")
         return called
+
+
+def _ever_called(name: str, events: Sequence[WorldEvent]) -> set[EntityId]:
+    wanted = fold(name)
+    return {
+        event.happening.entity
+        for event in events
+        if isinstance(event.happening, EntityAdded | EntityChanged)
+        and wanted
+        and event.happening.name is not None
+        and fold(event.happening.name) == wanted
+    }
 
 
 def _claims(entity: EntityId, attribute: str, value: object) -> Sequence[Claim]:

@@ -234,6 +234,15 @@ async def test_where_somebody_is_now_ends_where_he_was(table: Table) -> None:
     assert [(each.fact.id, each.ended_as) for each in decision.ended] == [(heard, "superseded")]
 
 
+async def test_a_dm_may_say_what_he_refused_before(table: Table) -> None:
+    fact = table.hears(job(GRIMJAW, "smith"))
+    await table.desk.reject([fact])
+    table.hears(job(GRIMJAW, "smith"))
+    assert table.fact(fact).status == "pending"
+    [said] = (await table.desk.add("Grimjaw", "occupation", value="smith")).facts
+    assert said.status == "accepted"
+
+
 async def test_by_hand_nothing_is_silently_overwritten(table: Table) -> None:
     heard = table.hears(job(GRIMJAW, "smith"))
     [fact] = (await table.desk.add("Grimjaw", "occupation", value="baker")).facts

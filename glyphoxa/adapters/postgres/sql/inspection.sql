@@ -1,7 +1,7 @@
 -- pending --
 -- Facts that wait for the DM's word, the least certain first (R-130, R-160): those below $2 that nobody confirmed, and
 -- what is certain enough but rests on one of them, or was refused before.
--- The number's comparison is served by idx_rel_confidence_number and idx_attribute_facts_confidence_number.
+-- Reads all facts of the campaign, of which a DM is shown a page.
 SELECT *
   FROM facts
  WHERE campaign_id = $1
