@@ -24,6 +24,7 @@ from typing import Any
 from benchmarks.memory_figures import missed, summary, timed
 from benchmarks.memory_load import learn, load
 from benchmarks.memory_operations import MORE, REQUIRED, Operations
+from benchmarks.memory_recall import filtered_recall
 from benchmarks.memory_vectors import Embeddings
 from benchmarks.memory_world import InventedCampaign, Size, invented_campaigns
 from benchmarks.turn import STOPPED, stoppable
@@ -37,6 +38,7 @@ from glyphoxa.memory.spool import Spool
 from glyphoxa.observability import log
 
 _WARM_UP = 30
+_RECALL_QUESTIONS = 100
 _FLUSH_MS = 60_000
 _LOADED = "loaded.json"
 
@@ -125,6 +127,8 @@ async def _measured(
             timings = await timed(operations[name], samples=options.samples, warm_up=_WARM_UP)
             figures[name] = summary(timings)
             _tell(f"{name}: {figures[name]}")
+        if not options.only or "filtered_recall" in options.only:
+            figures.update(await filtered_recall(store, campaign, list(embeddings.invented(_RECALL_QUESTIONS))))
         figures["hot_context_late"] = asked.late
         await recorder.flush(_FLUSH_MS)
         return figures

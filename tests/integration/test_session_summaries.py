@@ -1,0 +1,72 @@
+"""A session's summary reaches whom its scope lets know of it (C-15)."""
+
+from __future__ import annotations
+
+import pytest
+
+from glyphoxa.adapters.postgres.session_summaries import PostgresSessionSummaries
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.domain.ids import CampaignId, FactId, NpcId, SessionId
+from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Provenance, Visibility, witnessed_by
+from glyphoxa.memory.episodes import EPISODE, episode_of
+from glyphoxa.memory.world.happenings import Cause, EntityAdded, FactScoped, FactStated, Happening
+
+HERE = CampaignId("barrow")
+SESSION = SessionId("evening-3")
+GRIM, ELARA = NpcId("grim"), NpcId("elara")
+TOLD = "They found the seal and lost the boat."
+
+
+@pytest.fixture
+async def summaries(store: Store) -> PostgresSessionSummaries:
+    async with store.database.use(HERE) as connection:
+        await connection.execute("INSERT INTO campaigns (id, name, language) VALUES ($1, 'Barrow', 'en')", HERE)
+    return PostgresSessionSummaries(store.database)
+
+
+def told(text: str, scope: Visibility, *, kind: str = EPISODE, confidence: float = 1.0) -> list[Happening]:
+    entity = episode_of(SESSION)
+    return [
+        EntityAdded(entity, "event", "The third evening", (), scope),
+        FactStated(Claim.attribute(entity, "kind", kind), Provenance(), scope),
+        FactStated(Claim.attribute(entity, "summary", text), Provenance(confidence=confidence), scope),
+    ]
+
+
+async def commit(store: Store, happenings: list[Happening]) -> None:
+    await store.world.commit(HERE, happenings, Cause("talk", at_ms=1_700_000_000_000, session_id=SESSION))
+
+
+async def test_who_was_there_is_told_what_happened_and_nobody_else(
+    store: Store, summaries: PostgresSessionSummaries
+) -> None:
+    await commit(store, told(TOLD, witnessed_by([GRIM])))
+    assert await summaries.summary(HERE, GRIM, SESSION) == TOLD
+    assert await summaries.summary(HERE, ELARA, SESSION) is None
+    assert await summaries.summary(HERE, GRIM, SessionId("evening-4")) is None
+    assert await summaries.summary(CampaignId("elsewhere"), GRIM, SESSION) is None
+
+
+async def test_what_is_public_is_for_everybody_and_what_is_hidden_for_none(
+    store: Store, summaries: PostgresSessionSummaries
+) -> None:
+    await commit(store, told(TOLD, PUBLIC))
+    assert await summaries.summary(HERE, ELARA, SESSION) == TOLD
+    fact: FactId = Claim.attribute(episode_of(SESSION), "summary", TOLD).fact_id
+    await commit(store, [FactScoped(fact, HIDDEN)])
+    assert await summaries.summary(HERE, ELARA, SESSION) is None
+
+
+async def test_a_summary_that_waits_for_the_dm_is_none(store: Store, summaries: PostgresSessionSummaries) -> None:
+    await commit(store, told("It may have been so.", PUBLIC, confidence=0.4))
+    assert await summaries.summary(HERE, GRIM, SESSION) is None
+
+
+async def test_an_event_of_another_kind_is_no_summary(store: Store, summaries: PostgresSessionSummaries) -> None:
+    await commit(store, told("A wedding.", PUBLIC, kind="wedding"))
+    assert await summaries.summary(HERE, GRIM, SESSION) is None
+
+
+async def test_an_empty_name_is_nobody_and_not_the_dm(summaries: PostgresSessionSummaries) -> None:
+    with pytest.raises(ValueError, match="DM or of an NPC"):
+        await summaries.summary(HERE, NpcId(""), SESSION)
