@@ -1,60 +1,230 @@
-"""The world as it is kept: what is committed is in the tables, and a replay of the log gives the same."""
+"""The world is changed by what happens, all or nothing, in one order, whoever writes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from pathlib import Path
 
 import asyncpg
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
-from glyphoxa.domain.knowledge import Claim, Fact, Provenance, secret_of
+from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId
+from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
 from glyphoxa.memory.world.happenings import (
-    AliasAdded,
     Cause,
-    EntitiesMerged,
     EntityAdded,
     EntityRemoved,
-    FactClosed,
     FactConfirmed,
-    FactReplaced,
+    FactRejected,
     FactStated,
     Happening,
-    SlotDeclared,
     Undone,
 )
-from glyphoxa.memory.world.state import WorldState
-from tests.support.world_tables import a_campaign_row, everything, stands_as_replayed
-
-TOWN = CampaignId("town")
-MIRA, INN, FORGE, SWORD = EntityId("mira"), EntityId("inn"), EntityId("forge"), EntityId("sword")
-DM = Cause("dm", 1_000)
-PEOPLE = (
-    EntityAdded(MIRA, "npc", "Mira", ("the innkeeper",)),
-    EntityAdded(INN, "location", "The Inn"),
-    EntityAdded(FORGE, "location", "The Forge"),
-    EntityAdded(SWORD, "item", "The Sword"),
+from tests.support.world_tables import (
+    DM,
+    FORGE,
+    INN,
+    MIRA,
+    SWORD,
+    TOWN,
+    a_town,
+    everything,
+    stands_as_replayed,
+    told_of,
 )
+
+CALLED = FactStated(Claim.attribute(MIRA, "occupation", "innkeeper"))
 
 
 @pytest.fixture
 async def town(store: Store) -> Store:
-    await a_campaign_row(store, TOWN)
-    await store.world.commit(TOWN, PEOPLE, DM)
+    await a_town(store, TOWN)
     return store
 
 
-def at(place: EntityId, **of_fact: object) -> FactStated:
-    return FactStated(Claim.relation(MIRA, "LOCATED_AT", place), **of_fact)  # type: ignore[arg-type]
+def at(place: EntityId) -> FactStated:
+    return FactStated(Claim.relation(MIRA, "LOCATED_AT", place))
 
 
-async def test_what_is_stated_is_in_the_tables(town: Store) -> None:
-    events = await town.world.commit(TOWN, [at(INN), FactStated(Claim.attribute(MIRA, "occupation", "innkeeper"))], DM)
+async def test_what_is_stated_is_in_the_log_and_in_the_tables(town: Store) -> None:
+    cause = Cause("talk", 2_000, SessionId("s1"), 3)
+    events = await town.world.commit(TOWN, [at(INN), CALLED], cause)
     assert [event.seq for event in events] == [5, 6]
-    state = await everything(town, TOWN)
-    assert state.facts[at(INN).claim.fact_id].status == "accepted"
     assert await town.world.events(TOWN, after=4) == events
+    assert set((await everything(town, TOWN)).facts) == {at(INN).claim.fact_id, CALLED.claim.fact_id}
+    assert await told_of(town, TOWN, MIRA) == {"occupation": "innkeeper"}
     await stands_as_replayed(town, TOWN)
+
+
+async def test_events_are_read_from_either_end(town: Store) -> None:
+    assert [e.seq for e in await town.world.events(TOWN, after=1, limit=2)] == [2, 3]
+    assert [e.seq for e in await town.world.events(TOWN, after=1, limit=2, latest_first=True)] == [4, 3]
+
+
+async def test_a_place_that_is_left_is_kept_in_the_history(town: Store) -> None:
+    await town.world.commit(TOWN, [at(INN)], DM)
+    await town.world.commit(TOWN, [at(FORGE)], DM)
+    state = await stands_as_replayed(town, TOWN)
+    assert [f.claim.object for f in state.facts.values()] == [FORGE]
+    assert [(e.fact.claim.object, e.ended_as) for e in state.ended.values()] == [(INN, "superseded")]
+
+
+async def test_a_sword_has_one_owner(town: Store) -> None:
+    await town.world.commit(TOWN, [FactStated(Claim.relation(MIRA, "OWNS", SWORD))], DM)
+    await town.world.commit(TOWN, [FactStated(Claim.relation(INN, "OWNS", SWORD))], DM)
+    state = await stands_as_replayed(town, TOWN)
+    assert [f.claim.subject for f in state.facts.values()] == [INN]
+
+
+async def test_a_relation_that_holds_both_ways_is_stored_both_ways(town: Store) -> None:
+    await town.world.commit(TOWN, [FactStated(Claim.relation(MIRA, "ALLIED_WITH", FORGE))], DM)
+    async with town.database.use(TOWN) as connection:
+        rows = await connection.fetch("SELECT source_id, target_id FROM relationships WHERE campaign_id = $1", TOWN)
+    assert sorted(map(tuple, rows)) == [(FORGE, MIRA), (MIRA, FORGE)]
+
+
+async def test_an_entity_shows_what_everybody_may_know_of_it(town: Store) -> None:
+    note = [FactStated(Claim.attribute(MIRA, "note", text)) for text in ("one-eyed", "left-handed")]
+    hidden = FactStated(Claim.attribute(MIRA, "secret", "a spy"), visibility=secret_of([NpcId("mira")]))
+    unsure = FactStated(Claim.attribute(MIRA, "age", 40), Provenance(confidence=0.5))
+    await town.world.commit(TOWN, [*note, hidden, unsure], DM)
+    assert await told_of(town, TOWN, MIRA) == {"note": ["one-eyed", "left-handed"]}
+    await town.world.commit(TOWN, [FactConfirmed(unsure.claim.fact_id), FactRejected(note[0].claim.fact_id)], DM)
+    assert await told_of(town, TOWN, MIRA) == {"note": "left-handed", "age": 40}
+    await stands_as_replayed(town, TOWN)
+
+
+async def test_values_come_back_as_they_were_stated(town: Store) -> None:
+    values = (None, 1e22, -0.0, 1e-7, 1.5e300, 10**40, {"b": [1, {"a": None}], "a": "ß\\u0000"}, "")
+    stated = [FactStated(Claim.attribute(MIRA, "note", value), attributes={"as": [value]}) for value in values]
+    for times in (1, 2):
+        for each in stated:
+            await town.world.commit(TOWN, [each], DM)
+        facts = (await stands_as_replayed(town, TOWN)).facts
+        assert [fact.claim for fact in facts.values()] == [each.claim for each in stated]
+        assert {fact.mentions for fact in facts.values()} == {times}
+
+
+async def test_what_cannot_be_said_of_this_world_is_refused_with_all_that_comes_with_it(town: Store) -> None:
+    refused: tuple[tuple[Happening, str], ...] = (
+        (FactStated(Claim.relation(MIRA, "KNOWS", EntityId("nobody"))), "2. of 2 happenings, fact_stated: .*'nobody'"),
+        (FactConfirmed(FactId("0123")), "2. of 2 happenings, fact_confirmed: .*'0123'"),
+        (Undone(1), "2. of 2 happenings, undone: "),
+        (EntityAdded(EntityId("x"), "npc", "no\0name"), "entity_added: .*NUL"),
+        (FactStated(Claim(MIRA, "note", None, '{"b":1, "a":2}')), "Claim.attribute"),
+        (FactStated(CALLED.claim, Provenance(at_ms=10**18)), "at_ms"),
+    )
+    for happening, problem in refused:
+        with pytest.raises(InvalidInput, match=problem):
+            await town.world.commit(TOWN, [at(INN), happening], DM)
+    assert len(await town.world.events(TOWN)) == 4
+    assert not (await stands_as_replayed(town, TOWN)).facts
+
+
+async def test_a_batch_may_speak_of_what_it_brings(town: Store) -> None:
+    king = EntityId("king")
+    knows = FactStated(Claim.relation(king, "KNOWS", MIRA))
+    born = EntityAdded(king, "npc", "The King")
+    await town.world.commit(TOWN, [born, knows, FactConfirmed(knows.claim.fact_id), EntityRemoved(king), born], DM)
+    state = await stands_as_replayed(town, TOWN)
+    assert king in state.entities
+    assert [e.ended_as for e in state.ended.values()] == ["entity_removed"]
+
+
+async def test_a_campaign_that_is_not_there_is_named_with_those_that_are(town: Store) -> None:
+    with pytest.raises(NotFound, match=r"no campaign 'twon' here: did you mean 'town'\?"):
+        await town.world.commit(CampaignId("twon"), [CALLED], DM)
+    with pytest.raises(NotFound):
+        await town.world.as_of(CampaignId("twon"))
+
+
+async def test_nothing_happens_when_nothing_happened(town: Store) -> None:
+    assert await town.world.commit(TOWN, [], DM) == []
+    assert len(await town.world.events(TOWN)) == 4
+
+
+async def test_who_decided_on_an_older_world_decides_again(town: Store) -> None:
+    await town.world.commit(TOWN, [CALLED], DM, expect=4)
+    with pytest.raises(InvalidInput, match="its last event is 5, not 4"):
+        await town.world.commit(TOWN, [at(INN)], DM, expect=4)
+    assert len(await town.world.events(TOWN)) == 5
+
+
+async def test_writers_take_turns(town: Store, dsn: str, tmp_path: Path) -> None:
+    def mentions(writer: int) -> list[Happening]:
+        return [FactStated(Claim.attribute(MIRA, "note", f"{writer}-{n}")) for n in range(3)] + [CALLED]
+
+    async with open_store(dsn, data_dir=tmp_path) as other:
+        writers = [store.world.commit(TOWN, mentions(n), DM) for n in range(12) for store in (town, other)]
+        committed = await asyncio.gather(*writers)
+    events = await town.world.events(TOWN)
+    assert [event.seq for event in events] == list(range(1, 5 + 4 * 24))
+    assert sorted(e.seq for each in committed for e in each) == list(range(5, 5 + 4 * 24))
+    state = await stands_as_replayed(town, TOWN)
+    assert state.facts[CALLED.claim.fact_id].mentions == 24
+
+
+async def test_a_batch_of_many_is_what_single_events_would_have_been(town: Store) -> None:
+    people = [EntityAdded(EntityId(f"p{n}"), "npc", f"Person {n}") for n in range(300)]
+    knows = [FactStated(Claim.relation(EntityId(f"p{n}"), "KNOWS", EntityId(f"p{n * 7 % 300}"))) for n in range(1, 299)]
+    moves = [
+        FactStated(Claim.relation(EntityId(f"p{n % 40}"), "LOCATED_AT", (INN, FORGE)[n % 3 // 2])) for n in range(200)
+    ]
+    knows = [stated for stated in knows if stated.claim.subject != stated.claim.object]
+    await town.world.commit(TOWN, [*people, *knows, *moves], DM)
+    state = await stands_as_replayed(town, TOWN)
+    assert len(state.ended) > 20
+    await town.world.undo(TOWN, 5, DM)
+    await stands_as_replayed(town, TOWN)
+
+
+async def test_a_connection_that_is_cut_in_the_middle_leaves_nothing(town: Store, dsn: str) -> None:
+    blocker = await asyncpg.connect(dsn)
+    try:
+        async with blocker.transaction():
+            # The event is written by then, and the first projection waits.
+            await blocker.execute("LOCK TABLE attribute_facts IN SHARE MODE")
+            commit = asyncio.create_task(town.world.commit(TOWN, [CALLED], DM))
+            while not await blocker.fetchval(
+                """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                    WHERE datname = current_database() AND wait_event_type = 'Lock' LIMIT 1"""
+            ):
+                pass
+            with pytest.raises(Unavailable):
+                await commit
+    finally:
+        await blocker.close()
+    assert len(await town.world.events(TOWN)) == 4
+    assert not (await stands_as_replayed(town, TOWN)).facts
+    assert [event.seq for event in await town.world.commit(TOWN, [CALLED], DM)] == [5]
+
+
+async def test_the_log_is_only_added_to(town: Store) -> None:
+    async with town.database.use(TOWN) as connection:
+        with pytest.raises(asyncpg.RaiseError, match="world_events is only added to"):
+            await connection.execute("UPDATE world_events SET payload = '{}' WHERE campaign_id = $1", TOWN)
+
+
+async def test_an_event_of_a_newer_program_is_named(town: Store) -> None:
+    async with town.database.use(TOWN) as connection:
+        await connection.execute(
+            """INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by)
+               VALUES ($1, 5, 'moon_rose', '{}', now(), 'dm')""",
+            TOWN,
+        )
+    with pytest.raises(Corrupt, match="event 5 of campaign 'town' is of type 'moon_rose'"):
+        await town.world.events(TOWN)
+
+
+async def test_tables_that_were_tampered_with_are_made_anew(town: Store) -> None:
+    await town.world.commit(TOWN, [at(INN), CALLED], DM)
+    async with town.database.use(TOWN) as connection:
+        await connection.execute("DELETE FROM relationships WHERE campaign_id = $1", TOWN)
+        await connection.execute("UPDATE attribute_facts SET value = '1' WHERE campaign_id = $1", TOWN)
+        await connection.execute("UPDATE entities SET name = 'X' WHERE campaign_id = $1 AND id = $2", TOWN, MIRA)
+    assert not (await town.world.rebuild(TOWN)).is_empty
+    await stands_as_replayed(town, TOWN)
+    assert await told_of(town, TOWN, MIRA) == {"occupation": "innkeeper"}
+    assert (await town.world.rebuild(TOWN)).is_empty

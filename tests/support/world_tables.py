@@ -7,8 +7,34 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world_tables import WorldTables
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Fact
+from glyphoxa.memory.world.happenings import Cause, EntityAdded
 from glyphoxa.memory.world.replay import difference, replay
 from glyphoxa.memory.world.state import WorldState
+
+TOWN = CampaignId("town")
+MIRA, INN, FORGE, SWORD = EntityId("mira"), EntityId("inn"), EntityId("forge"), EntityId("sword")
+DM = Cause("dm", 1_000)
+
+
+async def a_town(store: Store, campaign: CampaignId) -> None:
+    """A campaign with four entities, of which nothing is known: events 1 to 4."""
+    await a_campaign_row(store, campaign)
+    people = (
+        EntityAdded(MIRA, "npc", "Mira", ("the innkeeper",)),
+        EntityAdded(INN, "location", "The Inn"),
+        EntityAdded(FORGE, "location", "The Forge"),
+        EntityAdded(SWORD, "item", "The Sword"),
+    )
+    await store.world.commit(campaign, people, DM)
+
+
+async def told_of(store: Store, campaign: CampaignId, entity: EntityId) -> dict[str, object]:
+    """Its attributes, as `entities` shows them."""
+    async with store.database.use(campaign) as connection:
+        found: dict[str, object] = await connection.fetchval(
+            "SELECT attributes FROM entities WHERE campaign_id = $1 AND id = $2", campaign, entity
+        )
+    return found
 
 
 async def a_campaign_row(store: Store, campaign: CampaignId, *, language: str = "en") -> None:
@@ -30,9 +56,7 @@ async def stands_as_replayed(store: Store, campaign: CampaignId) -> WorldState:
     assert difference(stored, replayed).is_empty
     async with store.database.use(campaign) as connection:
         told = await connection.fetch("SELECT id, attributes FROM entities WHERE campaign_id = $1", campaign)
-        rests = await connection.fetch(
-            "SELECT support_id, fact_id FROM fact_supports WHERE campaign_id = $1", campaign
-        )
+        rests = await connection.fetch("SELECT support_id, fact_id FROM fact_supports WHERE campaign_id = $1", campaign)
         ways = await connection.fetch(
             "SELECT fact_id, source_id, target_id FROM relationships WHERE campaign_id = $1", campaign
         )

@@ -1,0 +1,273 @@
+"""Taking back: single events, or all that was learned behind a floor. Looking back, and worlds that part ways."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from glyphoxa.adapters.postgres import world_log
+from glyphoxa.adapters.postgres.fork import COPIED, NOT_COPIED
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, secret_of
+from glyphoxa.memory.world.happenings import (
+    AliasAdded,
+    AliasRemoved,
+    Cause,
+    EntitiesMerged,
+    EntityAdded,
+    EntityChanged,
+    EntityRemoved,
+    EntityScoped,
+    FactClosed,
+    FactConfirmed,
+    FactRejected,
+    FactReplaced,
+    FactRevealed,
+    FactScoped,
+    FactStated,
+    FactTold,
+    Happening,
+    SlotDeclared,
+)
+from glyphoxa.memory.world.replay import difference
+from tests.support.builders import an_utterance
+from tests.support.world_tables import DM, FORGE, INN, MIRA, SWORD, TOWN, a_town, everything, stands_as_replayed
+
+FIRST, SECOND = SessionId("first"), SessionId("second")
+CALLED = FactStated(Claim.attribute(MIRA, "occupation", "innkeeper"), Provenance(confidence=0.5))
+OWNS = FactStated(Claim.relation(MIRA, "OWNS", SWORD))
+RUNS = FactStated(Claim.relation(MIRA, "LOCATED_AT", INN), supports=(OWNS.claim.fact_id,))
+
+
+@pytest.fixture
+async def town(store: Store) -> Store:
+    await a_town(store, TOWN)
+    return store
+
+
+def of_talk(session: SessionId, floor: int, *, at_ms: int = 0) -> Cause:
+    return Cause("talk", at_ms, session, floor, UtteranceId(f"{session}-{floor}"))
+
+
+async def said(store: Store, session: SessionId, *, floors: range, began_ms: int) -> None:
+    await store.log.append(
+        [
+            replace(
+                an_utterance(f"word {floor}", id=f"{session}-{floor}"),
+                campaign_id=TOWN,
+                session_id=session,
+                at_ms=began_ms + floor,
+            )
+            for floor in floors
+        ]
+    )
+
+
+async def heard(store: Store) -> list[str]:
+    """Utterances that are not struck."""
+    async with store.database.use(TOWN) as connection:
+        rows = await connection.fetch(
+            "SELECT utterance_id FROM session_entries WHERE campaign_id = $1 AND NOT struck ORDER BY id", TOWN
+        )
+    return [row["utterance_id"] for row in rows]
+
+
+async def test_each_kind_of_happening_can_be_undone_and_the_undoing_too(town: Store) -> None:
+    owns, runs, called = OWNS.claim.fact_id, RUNS.claim.fact_id, CALLED.claim.fact_id
+    kinds: tuple[Happening, ...] = (
+        EntityAdded(EntityId("skarn"), "npc", "Skarn"),
+        EntityChanged(MIRA, name="Mirelle"),
+        AliasAdded(MIRA, "the lady"),
+        AliasRemoved(MIRA, "the innkeeper"),
+        EntityScoped(SWORD, HIDDEN),
+        EntityRemoved(SWORD),
+        EntitiesMerged(INN, FORGE),
+        FactStated(Claim.relation(MIRA, "LOCATED_AT", FORGE)),
+        CALLED,
+        FactConfirmed(called),
+        FactRejected(owns),
+        FactReplaced(called, Claim.attribute(MIRA, "occupation", "smith")),
+        FactClosed(owns, at_ms=5),
+        FactScoped(called, secret_of([NpcId("mira")])),
+        FactRevealed(runs, (NpcId("mira"),)),
+        FactTold(called, (NpcId("mira"),), SpeakerId("bran")),
+        SlotDeclared("occupation", "many"),
+    )
+    await town.world.commit(TOWN, [OWNS, RUNS, CALLED], DM)
+    before = await everything(town, TOWN)
+    for happening in kinds:
+        (event,) = await town.world.commit(TOWN, [happening], DM)
+        after = await everything(town, TOWN)
+        undone = await town.world.undo(TOWN, event.seq, DM)
+        assert difference(await stands_as_replayed(town, TOWN), before).is_empty, happening
+        again = await town.world.undo(TOWN, undone.seq, DM)
+        assert difference(await stands_as_replayed(town, TOWN), after).is_empty, happening
+        await town.world.undo(TOWN, again.seq, DM)
+        assert difference(await stands_as_replayed(town, TOWN), before).is_empty, happening
+
+
+async def test_an_undone_beginning_takes_what_rests_on_it(town: Store) -> None:
+    await town.world.commit(TOWN, [OWNS, RUNS], DM)
+    await town.world.undo(TOWN, 5, DM)
+    state = await stands_as_replayed(town, TOWN)
+    assert [(fact.id, fact.status) for fact in state.facts.values()] == [(RUNS.claim.fact_id, "stale")]
+    await town.world.undo(TOWN, 1, DM)
+    assert not (await stands_as_replayed(town, TOWN)).facts
+
+
+async def test_what_is_not_there_or_is_undone_cannot_be_undone(town: Store) -> None:
+    with pytest.raises(NotFound, match="there is no event 9 in campaign 'town': its last is 4"):
+        await town.world.undo(TOWN, 9, DM)
+    await town.world.undo(TOWN, 4, DM)
+    with pytest.raises(NotFound, match="event 4 of campaign 'town' is undone already"):
+        await town.world.undo(TOWN, 4, DM)
+
+
+async def test_a_rollback_takes_what_was_learned_later_and_the_talk_and_its_undoing_gives_it_back(town: Store) -> None:
+    await said(town, FIRST, floors=range(1, 5), began_ms=1_000)
+    await said(town, SECOND, floors=range(1, 3), began_ms=9_000)
+    await town.world.commit(TOWN, [OWNS], of_talk(FIRST, 2))
+    early = await everything(town, TOWN)
+    await town.world.commit(TOWN, [RUNS], of_talk(FIRST, 3))
+    await town.world.commit(TOWN, [CALLED], of_talk(SECOND, 1))
+    late = await everything(town, TOWN)
+
+    event = await town.world.rollback(TOWN, FIRST, 2, DM)
+    assert event is not None
+    assert difference(await stands_as_replayed(town, TOWN), early).is_empty
+    assert await heard(town) == ["first-1", "first-2"]
+
+    await said(town, SECOND, floors=range(3, 4), began_ms=9_000)
+    await town.world.undo(TOWN, event.seq, DM)
+    assert difference(await stands_as_replayed(town, TOWN), late).is_empty
+    assert await heard(town) == [*(f"first-{n}" for n in range(1, 5)), *(f"second-{n}" for n in range(1, 4))]
+
+
+async def test_what_is_said_after_a_rollback_stays_and_an_older_rollback_keeps_what_it_took(town: Store) -> None:
+    await said(town, FIRST, floors=range(1, 4), began_ms=1_000)
+    first = await town.world.rollback(TOWN, FIRST, 2, DM)
+    await said(town, FIRST, floors=range(4, 6), began_ms=1_000)
+    second = await town.world.rollback(TOWN, FIRST, 1, DM)
+    assert first is not None
+    assert second is not None
+    assert await heard(town) == ["first-1"]
+    undone = await town.world.undo(TOWN, second.seq, DM)
+    assert await heard(town) == ["first-1", "first-2", "first-4", "first-5"]
+    await town.world.undo(TOWN, first.seq, DM)
+    assert await heard(town) == [f"first-{n}" for n in range(1, 6)]
+    await town.world.undo(TOWN, undone.seq, DM)
+    assert await heard(town) == ["first-1"]
+
+
+async def test_what_the_dm_decided_and_what_a_file_says_survives_a_rollback(town: Store) -> None:
+    await said(town, FIRST, floors=range(1, 4), began_ms=1_000)
+    await town.world.commit(TOWN, [OWNS], Cause("dm", 0, FIRST, 3))
+    await town.world.commit(TOWN, [RUNS], Cause("campaign_file", 0))
+    before = await everything(town, TOWN)
+    assert await town.world.rollback(TOWN, FIRST, 1, DM) is not None
+    assert difference(await stands_as_replayed(town, TOWN), before).is_empty
+    assert await heard(town) == ["first-1"]
+    assert await town.world.rollback(TOWN, FIRST, 1, DM) is None
+    with pytest.raises(NotFound, match="no session 'never'"):
+        await town.world.rollback(TOWN, SessionId("never"), 1, DM)
+
+
+async def test_chunks_of_struck_talk_are_struck(town: Store) -> None:
+    await said(town, FIRST, floors=range(1, 4), began_ms=1_000)
+    async with town.database.use(TOWN) as connection:
+        await connection.execute(
+            """INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model)
+               SELECT campaign_id, utterance_id, utterance_id, session_id, text, '',
+                      array_fill(1, ARRAY[384])::vector, 'm'
+                 FROM session_entries WHERE campaign_id = $1""",
+            TOWN,
+        )
+    event = await town.world.rollback(TOWN, FIRST, 1, DM)
+    assert event is not None
+    struck = "SELECT id FROM chunks WHERE campaign_id = $1 AND struck ORDER BY id"
+    async with town.database.use(TOWN) as connection:
+        assert [row["id"] for row in await connection.fetch(struck, TOWN)] == ["first-2", "first-3"]
+    await town.world.undo(TOWN, event.seq, DM)
+    async with town.database.use(TOWN) as connection:
+        assert await connection.fetch(struck, TOWN) == []
+
+
+async def test_the_world_is_seen_as_of_an_event_a_time_or_a_session(town: Store) -> None:
+    await said(town, FIRST, floors=range(1, 4), began_ms=2_000)
+    await said(town, SECOND, floors=range(1, 2), began_ms=5_000)
+    await town.world.commit(TOWN, [OWNS], of_talk(FIRST, 1, at_ms=2_001))
+    await town.world.commit(TOWN, [FactConfirmed(OWNS.claim.fact_id)], Cause("dm", 4_000))
+    # Learned late from what was said early.
+    await town.world.commit(TOWN, [RUNS], of_talk(FIRST, 2, at_ms=2_002))
+    await town.world.commit(TOWN, [CALLED], of_talk(SECOND, 1, at_ms=5_001))
+
+    owns, runs, called = OWNS.claim.fact_id, RUNS.claim.fact_id, CALLED.claim.fact_id
+    assert not (await town.world.as_of(TOWN, seq=0)).entities
+    assert set((await town.world.as_of(TOWN, seq=5)).facts) == {owns}
+    assert set((await town.world.as_of(TOWN, at_ms=2_001)).facts) == {owns}
+    first = await town.world.as_of(TOWN, session=FIRST)
+    assert set(first.facts) == {owns, runs}
+    assert not first.facts[owns].provenance.dm_confirmed
+    assert set((await town.world.as_of(TOWN, session=SECOND)).facts) == {owns, runs, called}
+    assert difference(await town.world.as_of(TOWN), await stands_as_replayed(town, TOWN)).is_empty
+    for asked in ({"seq": 99}, {"session": SessionId("never")}):
+        with pytest.raises(NotFound):
+            await town.world.as_of(TOWN, **asked)  # type: ignore[arg-type] # one of its keywords
+    with pytest.raises(InvalidInput, match="name one of them"):
+        await town.world.as_of(TOWN, seq=1, at_ms=1)
+
+
+async def test_looking_back_from_a_kept_state_shows_the_same(town: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = [FactStated(Claim.attribute(MIRA, "note", n)) for n in range(20)]
+    for n, note in enumerate(notes, start=1):
+        await town.world.commit(TOWN, [note], Cause("dm", 1_000 * n))
+    await town.world.undo(TOWN, 20, Cause("dm", 90_000))
+    await town.world.undo(TOWN, 7, Cause("dm", 99_000))
+    asked = [{"seq": n} for n in range(27)] + [{"at_ms": 1_000 * n} for n in range(0, 100, 3)]
+    plain = [await town.world.as_of(TOWN, **each) for each in asked]
+    monkeypatch.setattr(world_log, "SNAPSHOT_EVERY", 4)
+    for _ in range(2):
+        for each, state in zip(asked, plain, strict=True):
+            assert difference(await town.world.as_of(TOWN, **each), state).is_empty, each
+    async with town.database.use(TOWN) as connection:
+        kept = await connection.fetch("SELECT seq FROM world_snapshots WHERE campaign_id = $1 ORDER BY seq", TOWN)
+    assert [row["seq"] for row in kept] == [4, 8, 12, 16, 20, 24]
+    await town.world.undo(TOWN, 24, DM)
+    await stands_as_replayed(town, TOWN)
+    await town.world.undo(TOWN, 2, DM)
+    await stands_as_replayed(town, TOWN)
+
+
+async def test_a_fork_has_the_same_past_and_a_future_of_its_own(town: Store) -> None:
+    other = CampaignId("other")
+    await said(town, FIRST, floors=range(1, 4), began_ms=1_000)
+    await town.world.commit(TOWN, [OWNS, RUNS, CALLED], of_talk(FIRST, 3))
+    await town.world.commit(TOWN, [FactRejected(CALLED.claim.fact_id), SlotDeclared("note", "one")], DM)
+    rolled = await town.world.rollback(TOWN, FIRST, 2, DM)
+    assert rolled is not None
+    await town.world.fork(TOWN, other, name="The other town")
+
+    past = await stands_as_replayed(town, TOWN)
+    assert difference(await stands_as_replayed(town, other), past).is_empty
+    assert await town.world.events(other) == await town.world.events(TOWN)
+    await town.world.undo(other, rolled.seq, DM)
+    await town.world.commit(other, [CALLED], DM)
+    await stands_as_replayed(town, other)
+    assert difference(await stands_as_replayed(town, TOWN), past).is_empty
+    assert await heard(town) == ["first-1", "first-2"]
+    with pytest.raises(InvalidInput, match="there is a campaign 'other' already"):
+        await town.world.fork(TOWN, other, name="Again")
+    with pytest.raises(NotFound):
+        await town.world.fork(CampaignId("nowhere"), CampaignId("new"), name="New")
+
+
+async def test_every_table_of_a_campaign_is_forked_row_by_row(town: Store, dsn: str) -> None:
+    async with town.database.administer() as connection:
+        rows = await connection.fetch(
+            """SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'campaign_id'
+                WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition"""
+        )
+        assert sorted(row["relname"] for row in rows) == sorted({*COPIED, *NOT_COPIED})
