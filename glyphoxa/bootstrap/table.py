@@ -115,6 +115,7 @@ class LiveTable:
         self.session = session
         self._settings = settings
         self._local = local
+        self._loop = asyncio.get_running_loop()
         self._memory = memory
         store = self._store = memory.store if memory is not None else None
         self._scene = campaign.scenes[0]
@@ -127,7 +128,7 @@ class LiveTable:
 
         self._embed = partial(embed_what_is_new, store, campaign.id)
         self._recorder = Recorder(
-            Spool(settings.data_directory / "spool", alarm=self._alarm),
+            Spool(settings.data_directory / "spool", alarm=self._on_spool),
             TableLog(memory) if memory is not None else None,
             listener=self._on_recorder,
             after_append=self._embed,
@@ -456,18 +457,25 @@ class LiveTable:
             return
         await self._memory.store_campaign()
         await self._names.catch_up()
-        if self._recorder.is_degraded and not await self._recorder.flush(SPOOL_FLUSH_MS):
-            raise Unavailable("the database answers and takes nothing, or not in time; what was said waits on disk")
+        if self._recorder.is_degraded:
+            await self._recorder.flush(SPOOL_FLUSH_MS)
+        if self._recorder.is_degraded:  # whatever is left: it would take it
+            raise Unavailable("the database answers, but what is said cannot be written")
 
     def _on_recorder(self, what: str) -> None:
         logger.debug("{}", what)  # the table is told once, whoever noticed
         self._watch.suspect()
         self._watch.hope()
 
+    def _on_spool(self, what: str) -> None:
+        """Called in the thread that writes the spool."""
+        self._loop.call_soon_threadsafe(self._alarm, what)
+        self._loop.call_soon_threadsafe(self._watch.suspect)
+
     def _memory_changed(self) -> None:
         health = self.health
         if health.state == "ok":
-            logger.info("long-term memory is there again; what was said meanwhile is in it")
+            logger.info("long-term memory is there again; {} utterances are on their way to it", health.waiting)
         else:
             logger.warning(
                 "long-term memory is away; the table plays on, and what is said is kept on disk: {}", health.why

@@ -7,11 +7,12 @@ that is a second for a look-up, here less, so that nobody waits for it.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import asyncpg
 import pytest
@@ -19,7 +20,7 @@ import pytest
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.events import MemoryChanged, TurnFinished
+from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.memory.world.happenings import AliasAdded, Cause
@@ -255,3 +256,23 @@ async def test_names_that_changed_meanwhile_are_heard_when_the_database_is_back(
             while "Vashkari" not in ear.partial("and then vash karri came"):
                 changed.clear()
                 await changed.wait()
+
+
+async def test_a_disk_that_is_full_is_told_of_and_the_database_takes_what_is_said(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        full = OSError(errno.ENOSPC, "No space left on device")
+
+        def refuse(*_: object) -> NoReturn:
+            raise full
+
+        with monkeypatch.context() as disk:
+            disk.setattr("glyphoxa.memory.spool.os.fsync", refuse)
+            await answered(evening, "Grimjaw, one.")
+            await evening.until(lambda: evening.table.health.state == "degraded")
+            assert any(isinstance(event, Degraded) and "No space left" in event.what for event in evening.told)
+        await answered(evening, "Grimjaw, two.")
+        await until_well(evening)
+        assert await evening.table.kept() == 4
+    assert await logged(dsn) == said("Grimjaw, one.", "Grimjaw, two.")

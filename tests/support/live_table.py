@@ -22,7 +22,7 @@ from glyphoxa.context.prompt import Prompt, with_hot_context
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.domain.heard import Draft, EagerTurn, PartialHeard, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import PlayerId, SessionId, TurnId
+from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, TurnId
 from glyphoxa.domain.utterance import HeardWord, Utterance
 from glyphoxa.npc.mouth import Injected, Mouth
 from glyphoxa.npc.table import Ear
@@ -42,18 +42,32 @@ ENTITIES: tuple[dict[str, Any], ...] = (
 
 
 def write_campaign(
-    directory: Path, *, more: Iterable[dict[str, Any]] = (), engine: str = "cascaded", language: str = "en"
+    directory: Path,
+    *,
+    more: Iterable[dict[str, Any]] = (),
+    engine: str = "cascaded",
+    language: str = "en",
+    others: Sequence[str] = (),
+    **parts: Any,
 ) -> Path:
-    """Grimjaw at his forge; Tamsin and Bran play."""
+    """Grimjaw at his forge, with these others; Tamsin and Bran play.
+
+    Args:
+        parts: Other parts of the file: relationships, secrets.
+    """
     document = {
         "campaign": {"id": "town", "name": "The Town", "language": language},
         "entities": [*ENTITIES, *more],
-        "npcs": [{"entity": "Grimjaw", "persona": "You are Grimjaw.", "voice": "heart", "engine": engine}],
+        "npcs": [
+            {"entity": npc, "persona": f"You are {npc}.", "voice": "heart", "engine": engine}
+            for npc in ("Grimjaw", *others)
+        ],
         "players": [{"name": "Tamsin"}, {"name": "Bran"}],
         "scenes": [
-            {"id": "forge", "location": "The Cold Forge", "npcs": ["Grimjaw"]},
+            {"id": "forge", "location": "The Cold Forge", "npcs": ["Grimjaw", *others]},
             {"id": "inn", "location": "The Drowned Lantern", "npcs": ["Grimjaw"], "description": "Near Ironhold."},
         ],
+        **parts,
     }
     path = directory / "campaign.yaml"
     path.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
@@ -154,6 +168,7 @@ class AnsweringMouth(MouthTwin):
 
     def __init__(self, order: MouthOrder) -> None:
         super().__init__(order.npc, order.listener, order.now_ms)
+        self.tools = order.tools
         self._context = order.context
         self._thinking: asyncio.Task[None] | None = None
         self._may_be_heard = False
@@ -195,8 +210,9 @@ class AnsweringMouth(MouthTwin):
 class Evening:
     """A table that is open, and all that it has told."""
 
-    def __init__(self, table: LiveTable, ears: dict[PlayerId, ToldEar]) -> None:
+    def __init__(self, table: LiveTable, ears: dict[PlayerId, ToldEar], mouths: dict[NpcId, AnsweringMouth]) -> None:
         self.table = table
+        self.mouths = mouths
         self._ears = ears
         self.told: list[TableEvent] = []
         self._news = asyncio.Event()
@@ -243,13 +259,14 @@ async def an_evening(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, *, session: str = SESSION, reply: str = "Aye."
 ) -> AsyncIterator[Evening]:
     ears: dict[PlayerId, ToldEar] = {}
+    mouths: dict[NpcId, AnsweringMouth] = {}
 
     async def open_ear(order: EarOrder) -> Ear:
         ears[order.player.id] = ToldEar(order)
         return ears[order.player.id]
 
     async def open_mouth(order: MouthOrder) -> Mouth:
-        mouth = AnsweringMouth(order)
+        mouth = mouths[order.npc.id] = AnsweringMouth(order)
         mouth.reply = reply
         return mouth
 
@@ -257,6 +274,6 @@ async def an_evening(
     monkeypatch.setattr(engines, "find_mouth", lambda engine, *, base: open_mouth)
     table = await open_table(settings, session_name=session)
     try:
-        yield Evening(table, ears)
+        yield Evening(table, ears, mouths)
     finally:
         await table.close()
