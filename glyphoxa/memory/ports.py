@@ -207,7 +207,7 @@ class ChunkIndex(Protocol):
         only: ChunkFilter = EVERYTHING,
     ) -> list[tuple[Chunk, float]]:
         """The nearest chunks that the viewer witnessed, with their cosine distances, nearest first (R-081, R-082). All
-        is decided in SQL before LIMIT. Exact while up to 10,000 chunks are in question, approximate beyond.
+        is decided in SQL before LIMIT. Exact as long as few chunks are in question, approximate beyond.
         """
         ...
 

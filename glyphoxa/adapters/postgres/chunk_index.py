@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.database import Connection
 
 _MOST_EXACT = 10_000
-"""In a campaign of 100,000 chunks the exact distances of so many take 25 ms. The index takes as long to find the same
-share, and loses five of a hundred: a scope of which it holds little is searched far and wide."""
+"""The exact distances of so many chunks take 25 ms. So does the index of 100,000 chunks for a tenth of them, and it
+misses some: where a scope holds little of an index, that has to be searched far and wide."""
+_EXACT_BY_SIZE = 500
+"""Of a larger index a larger scope is searched exactly. The one costs 2 µs for each of the n chunks in scope, the
+other 10 µs for each of 100 * size / n chunks that it looks at: they cost the same where n² = 500 * size."""
 _EVERY_CHUNK = 2**31
-_CANDIDATES = 50
+_CANDIDATES = 100
 _REMEMBERED_SCOPES = 4_096
 _SEARCH_DEADLINE_MS = 1_000
 _FILL_DEADLINE_MS = 30_000
@@ -52,6 +56,7 @@ class PostgresChunkIndex:
             dimensions = str(int(embedder.dimensions))
             self._sql["approximate"] = self._sql["approximate"].replace("{{embedding_dimensions}}", dimensions)
         self._one_at_a_time = asyncio.Lock()
+        self._most_exact: dict[CampaignId, int] = {}
         self._large: dict[tuple[CampaignId, str | None, ChunkFilter], None] = {}
         self._is_of_another_model = False
 
@@ -106,13 +111,17 @@ class PostgresChunkIndex:
             *(None if only.before_ms is None else timestamp(only.before_ms), list(exclude)),
         )
         scope = (campaign, npc, only)
-        n_candidates = max(_CANDIDATES, 4 * limit)
+        n_candidates = max(_CANDIDATES, 2 * limit)
+        most = self._most_exact.get(campaign, _MOST_EXACT)
         async with self._database.use(campaign, deadline_ms=deadline_ms) as connection, connection.transaction():
             n = 0
             rows: list[asyncpg.Record] = []
             if scope not in self._large:
-                n, rows = await self._run(connection, "exact", *asked, _MOST_EXACT + 1, max_distance, limit)
-            if scope in self._large or n > _MOST_EXACT:
+                n, rows = await self._run(connection, "exact", *asked, most + 1, max_distance, limit)
+                if n > most < await self._learn_most_exact(connection, campaign):
+                    most = self._most_exact[campaign]
+                    n, rows = await self._run(connection, "exact", *asked, most + 1, max_distance, limit)
+            if scope in self._large or n > most:
                 n, rows = await self._run(connection, "approximate", *asked, n_candidates, max_distance, limit)
                 self._remember_large(scope)
                 if n < n_candidates:
@@ -156,6 +165,12 @@ class PostgresChunkIndex:
         if query == "approximate":
             await connection.execute("SET LOCAL enable_sort = on")
         return rows[0]["n"], [row for row in rows if row["id"] is not None]
+
+    async def _learn_most_exact(self, connection: Connection, campaign: CampaignId) -> int:
+        """Up to how many chunks in question their exact distances are the better choice, by the size of the index."""
+        size = await connection.fetchval(self._sql["index_size"], campaign) or 0
+        self._most_exact[campaign] = max(_MOST_EXACT, math.isqrt(max(0, int(_EXACT_BY_SIZE * size))))
+        return self._most_exact[campaign]
 
     def _check_shape(self, embedding: NDArray[float32]) -> None:
         if self._embedder is not None and embedding.shape != (self._embedder.dimensions,):

@@ -57,6 +57,11 @@ SET LOCAL enable_sort = off;
 SET LOCAL hnsw.iterative_scan = relaxed_order;
 SET LOCAL hnsw.ef_search = 100;
 SET LOCAL hnsw.max_scan_tuples = 40000;
+SET LOCAL hnsw.scan_mem_multiplier = 2;
+
+-- index_size --
+-- About how many chunks the index of a campaign's partition holds.
+SELECT reltuples FROM pg_class WHERE oid = (SELECT tableoid FROM chunks WHERE campaign_id = $1 LIMIT 1);
 
 -- model --
 -- The model whose vectors the database holds.

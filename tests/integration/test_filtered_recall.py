@@ -1,0 +1,93 @@
+"""A filter loses nothing of what is nearest: pgvector by itself filters after its search, and so finds too little."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.knowledge import DM, Viewer
+from tests.support.embedders import an_embedder
+from tests.support.many_chunks import BIG, MODEL, SHARES, ManyChunks
+from tests.support.postgres import TestServer
+
+N_CHUNKS, N_QUESTIONS, TOP = 20_000, 25, 10
+
+
+async def not_needed(texts: list[str]) -> NDArray[float32] | None:
+    return None
+
+
+@pytest.fixture(scope="module")
+def many_chunks() -> ManyChunks:
+    return ManyChunks(N_CHUNKS)
+
+
+@pytest.fixture(scope="module")
+def filled(postgres: TestServer, many_chunks: ManyChunks) -> Iterator[str]:
+    name = asyncio.run(postgres.create())
+    asyncio.run(many_chunks.fill(postgres.server.dsn(name)))
+    yield postgres.server.dsn(name)
+    asyncio.run(postgres.drop(name))
+
+
+@pytest.fixture
+async def store(filled: str, tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(filled, data_dir=tmp_path, embedder=an_embedder(not_needed, name=MODEL)) as opened:
+        yield opened
+
+
+async def recall_at_10(store: Store, many: ManyChunks, viewer: Viewer) -> float:
+    """In the mean over the questions, of 1."""
+    heard = many.heard[viewer] if isinstance(viewer, str) else np.ones(N_CHUNKS, bool)
+    shares = []
+    for question in many.near(N_QUESTIONS):
+        distances = np.where(heard, 1 - many.vectors @ question, 9)
+        nearest = {f"u{n}" for n in np.argsort(distances)[: min(TOP, heard.sum())]}
+        found = {chunk.id for chunk, _ in await store.chunks.search(BIG, viewer, question, top_k=TOP)}
+        assert found <= {f"u{n}" for n in np.flatnonzero(heard)}
+        shares.append(len(found & nearest) / len(nearest))
+    return float(np.mean(shares))
+
+
+@pytest.mark.parametrize("viewer", [*SHARES, DM], ids=str)
+async def test_what_is_nearest_in_a_scope_is_found_in_scopes_of_any_size(
+    store: Store, many_chunks: ManyChunks, viewer: Viewer
+) -> None:
+    """R-069, R-081, C-51"""
+    assert await recall_at_10(store, many_chunks, viewer) >= 0.95
+
+
+@pytest.mark.parametrize("viewer", [NpcId("a-tenth"), NpcId("half"), DM], ids=str)
+async def test_the_index_too_finds_it_where_it_is_asked(
+    store: Store, many_chunks: ManyChunks, viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-069, R-081, C-51"""
+    monkeypatch.setattr("glyphoxa.adapters.postgres.chunk_index._MOST_EXACT", 1_000)
+    monkeypatch.setattr("glyphoxa.adapters.postgres.chunk_index._EXACT_BY_SIZE", 0)
+    assert await recall_at_10(store, many_chunks, viewer) >= 0.95
+
+
+async def test_an_index_that_gives_up_too_early_is_not_the_last_word(
+    store: Store, many_chunks: ManyChunks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glyphoxa.adapters.postgres.chunk_index._MOST_EXACT", 10)
+    monkeypatch.setattr("glyphoxa.adapters.postgres.chunk_index._EXACT_BY_SIZE", 0)
+    store.chunks._sql["plan_for_index"] += "\nSET LOCAL hnsw.max_scan_tuples = 100;"
+    assert await recall_at_10(store, many_chunks, NpcId("a-hundredth")) == 1.0
+
+
+async def test_the_settings_of_the_index_are_taken(store: Store) -> None:
+    """C-51: a wrong value only warns, and the search falls back to finding too little."""
+    async with store.database.use(BIG) as connection, connection.transaction():
+        await connection.fetchval("SELECT '[1]'::vector")  # loads the extension, which then checks its settings
+        await connection.execute(store.chunks._sql["plan_for_index"])
+        assert await connection.fetchval("SHOW hnsw.iterative_scan") == "relaxed_order"
+        assert int(await connection.fetchval("SHOW hnsw.max_scan_tuples")) >= 20_000
