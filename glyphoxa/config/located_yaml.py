@@ -16,7 +16,9 @@ from typing import TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+from yaml.constructor import SafeConstructor
 
+from glyphoxa.config.yaml_nodes import compose
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -101,19 +103,15 @@ def read_yaml(path: Path) -> LocatedYaml:
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror}") from None
     if len(content) > _MAX_BYTES:
-        raise InvalidInput(f"{path}: larger than {_MAX_BYTES // 1024 // 1024} MiB, which no settings file is")
+        raise InvalidInput(f"{path}: larger than {_MAX_BYTES // 1024 // 1024} MiB, which no settings and no campaign file is")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InvalidFile(path, [Problem(line, "not UTF-8 text; save the file as UTF-8")]) from None
     try:
-        loader = yaml.SafeLoader(text)
-        try:
-            root = loader.get_single_node()
-            value = None if root is None else _Builder(path, loader).build(root)
-        finally:
-            loader.dispose()
+        root, constructor = compose(text)
+        value = None if root is None else _Builder(path, constructor).build(root)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise InvalidFile(path, [Problem(mark.line + 1 if mark else 1, f"not YAML: {error.problem}")]) from None
@@ -129,9 +127,9 @@ def read_yaml(path: Path) -> LocatedYaml:
 class _Builder:
     """Turns nodes into values. An aliased node is built once; what it stands for is counted each time."""
 
-    def __init__(self, path: Path, loader: yaml.SafeLoader) -> None:
+    def __init__(self, path: Path, constructor: SafeConstructor) -> None:
         self._path = path
-        self._loader = loader
+        self._constructor = constructor
         self._built: dict[int, tuple[object, int]] = {}
         self._open: set[int] = set()
 
@@ -171,7 +169,7 @@ class _Builder:
             if key.value in seen and key.value != "<<":
                 raise self._fail(key, f"key {key.value!r} stands here twice, first on line {seen[key.value]}")
             seen[key.value] = line
-        self._loader.flatten_mapping(node)  # resolves `<<: *anchor`
+        self._constructor.flatten_mapping(node)  # resolves `<<: *anchor`
         result: dict[str, object] = {}
         size = 1
         for key, value in node.value:
@@ -193,7 +191,7 @@ class _Builder:
         if node.tag in (_TEXT, _TIMESTAMP):
             return self._text(node)
         try:
-            value: object = self._loader.construct_object(node)
+            value: object = self._constructor.construct_object(node)
         except ValueError:
             raise self._fail(node, f"{node.value!r} is not a number; write it in quotes if it is text") from None
         if isinstance(value, float) and not math.isfinite(value):
@@ -233,6 +231,8 @@ def _located(source: LocatedYaml, model: type[BaseModel], detail: ErrorDetails) 
             text = f"{where} must be text, not {_shown(detail['input'])}"
         case "string_type":
             text = f"{where} must be text, not {detail['input']!r}; put it in quotes"
+        case "tuple_type" | "list_type":
+            text = f"{where} must be a list, not {_shown(detail['input'])}"
         case "literal_error":
             expected = str(detail.get("ctx", {}).get("expected", ""))
             valid_values = [word.strip(" '") for word in expected.replace(" or ", ", ").split(",")]

@@ -254,6 +254,14 @@ def test_a_file_of_ten_megabytes_is_not_read(tmp_path: Path) -> None:
         read_campaign(path)
 
 
+@pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? "])
+def test_a_file_that_is_nested_without_end_is_no_end_of_the_program(tmp_path: Path, opening: str) -> None:
+    path = tmp_path / "campaign.yaml"
+    path.write_text(opening * 100_000)
+    with pytest.raises(InvalidInput, match="nested too deeply"):
+        read_campaign(path)
+
+
 def test_a_file_with_carriage_returns_is_the_same_file(tmp_path: Path) -> None:
     (tmp_path / "unix.yaml").write_text(TWO)
     (tmp_path / "windows.yaml").write_bytes(b"\xef\xbb\xbf" + TWO.replace("\n", "\r\n").encode())
