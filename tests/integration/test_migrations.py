@@ -2,19 +2,25 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import asyncpg
 import pytest
 
 from glyphoxa.adapters.postgres.migrate import migrate, migrations_folder, read_migrations
+from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.errors import Corrupt, InvalidInput
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.knowledge import DM
+from tests.support.builders import an_utterance
 
 NAMED_INDEXES = {
     "idx_session_entries_session_id",
     "idx_session_entries_timestamp",
     "idx_session_entries_session_timestamp",
     "idx_session_entries_fts",
+    "idx_session_entries_names",
     "idx_chunks_session_id",
     "idx_entities_type",
     "idx_entities_name",
@@ -103,3 +109,124 @@ def test_a_gap_in_the_numbers_is_refused(tmp_path: Path) -> None:
     (tmp_path / "0003_c.sql").write_text("")
     with pytest.raises(InvalidInput, match="without a gap"):
         read_migrations(tmp_path)
+
+
+# What a schema consists of, by name. Two databases with the same answers are the same to every query.
+_PARTS = {
+    "columns": """
+        SELECT c.relname || '.' || a.attname,
+               concat_ws(' ', a.attnum, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity,
+                         a.attgenerated, a.attstorage, pg_get_expr(d.adbin, d.adrelid))
+          FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+          LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+         WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v')""",
+    "tables": """
+        SELECT relname, concat_ws(' ', relkind, relrowsecurity, relforcerowsecurity, reloptions, relacl,
+                                  pg_get_expr(relpartbound, oid), pg_get_partkeydef(oid))
+          FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind <> 'i'""",
+    "indexes": """
+        SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) || indisvalid::text
+          FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE c.relnamespace = 'public'::regnamespace""",
+    "constraints": """
+        SELECT conrelid::regclass || '.' || conname, pg_get_constraintdef(oid) || convalidated::text
+          FROM pg_constraint WHERE connamespace = 'public'::regnamespace""",
+    "triggers": """
+        SELECT tgrelid::regclass || '.' || tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal""",
+    "policies": """
+        SELECT polrelid::regclass || '.' || polname,
+               concat_ws(' ', polcmd, polroles, pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid))
+          FROM pg_policy""",
+    "functions": """
+        SELECT oid::regprocedure::text, pg_get_functiondef(oid)
+          FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prokind = 'f' AND prolang <>
+               (SELECT oid FROM pg_language WHERE lanname = 'c')""",
+    "views": "SELECT viewname, definition FROM pg_views WHERE schemaname = 'public'",
+}
+
+
+async def schema(dsn: str) -> dict[str, dict[str, str]]:
+    connection = await asyncpg.connect(dsn)
+    try:
+        return {part: dict(await connection.fetch(query)) for part, query in _PARTS.items()}
+    finally:
+        await connection.close()
+
+
+_A_DATABASE_OF_0004 = """
+INSERT INTO campaigns (id, name, language, document) VALUES ('town', 'The town', 'de', '{"npcs": []}');
+INSERT INTO entities (campaign_id, id, type, name, aliases, attributes, origin) VALUES
+    ('town', 'e-g', 'npc', 'Grimjaw', '{the smith}', '{"occupation": "smith"}', 'campaign_file'),
+    ('town', 'e-f', 'location', 'the forge', '{}', '{}', 'campaign_file');
+INSERT INTO relationships (campaign_id, source_id, target_id, rel_type, origin)
+    VALUES ('town', 'e-g', 'e-f', 'LOCATED_AT', 'campaign_file');
+INSERT INTO sessions SELECT c, s, now() FROM unnest('{town,gone}'::text[]) AS c, unnest('{s1,s2}'::text[]) AS s;
+INSERT INTO session_entries (campaign_id, session_id, utterance_id, speaker_id, speaker_name, text, raw_text, timestamp,
+                             duration_ns, witnesses)
+    SELECT c, 's' || 1 + n % 2, 'u' || n, 'tamsin', 'Tamsin', 'Die Drachen, Teil ' || n, 'raw ' || n,
+           to_timestamp(1000 - n), 5000000, '{grimjaw}'
+      FROM unnest('{town,gone}'::text[]) AS c, generate_series(1, 7) AS n;
+INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage)
+    VALUES ('town', 'u3', 0, 0, 3, 'raw', 'Die', 0.9, 'phonetic');
+INSERT INTO chunks (campaign_id, id, session_id, content, embedding)
+    VALUES ('town', 'u1', 's2', 'Tamsin: Die Drachen', array_fill(0.5, ARRAY[384])::vector);
+INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, outcome)
+    VALUES ('town', 't1', 's1', 'tamsin', 'Tamsin', '', '', 'answered');
+INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at)
+    VALUES ('town', 'grimjoe', 'Grim Joe', 'e-g', 'confirmed', 'dm', now());
+INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count, provenance)
+    VALUES ('town', 'grimjoe', 'e-g', 'Grim Joe', 'active', 3, '{"utterances": ["u1"]}');
+"""
+
+
+async def test_a_database_that_grew_step_by_step_is_the_same_as_a_new_one_and_has_kept_its_talk(
+    empty_dsn: str, dsn: str, tmp_path: Path
+) -> None:
+    """The schema is the sum of the migrations, whatever rows were there on the way (R-144)."""
+    n_all = len(read_migrations(migrations_folder()))
+    for n in range(1, n_all + 1):
+        folder = tmp_path / f"{n}"
+        folder.mkdir()
+        for path in sorted(migrations_folder().glob("*.sql"))[:n]:
+            shutil.copy(path, folder)
+        assert await applied(empty_dsn, folder=folder) == 1
+        if n == 4:
+            await run(empty_dsn, _A_DATABASE_OF_0004)
+    grown, new = await schema(empty_dsn), await schema(dsn)
+    for part in _PARTS:
+        assert grown[part] == new[part], part
+
+    async with open_store(empty_dsn, data_dir=tmp_path) as store:
+        for campaign in (CampaignId("town"), CampaignId("gone")):
+            async with store.database.use(campaign) as connection:
+                rows = await connection.fetch(
+                    "SELECT session_id, floor, utterance_id, fts_config::text AS fts FROM session_entries ORDER BY id"
+                )
+                last = await connection.fetch("SELECT id, last_floor FROM sessions ORDER BY id")
+                names = await connection.fetch("SELECT heard, state FROM learned_names")
+            assert [tuple(row)[:3] for row in rows] == [
+                ("s2", 1, "u1"),
+                ("s1", 1, "u2"),
+                ("s2", 2, "u3"),
+                ("s1", 2, "u4"),
+                ("s2", 3, "u5"),
+                ("s1", 3, "u6"),
+                ("s2", 4, "u7"),
+            ]
+            assert campaign == "gone" or {row["fts"] for row in rows} == {"german"}
+            assert [tuple(row) for row in last] == [("s1", 3), ("s2", 4)]
+            assert [tuple(row) for row in names] == ([("grimjoe", "active")] if campaign == "town" else [])
+        [third] = await store.talk_search.search(CampaignId("town"), DM, "Drache", before_ms=997_001, after_ms=996_500)
+        assert (third.utterance.id, third.utterance.raw_text, third.utterance.witnesses) == ("u3", "raw 3", {"grimjaw"})
+        assert [c.after for c in third.utterance.corrections] == ["Die"]
+        # What comes next follows what was there.
+        await store.log.append([replace(an_utterance("next", id="u8"), session_id=SessionId("s2"))])
+        [found] = await store.talk_search.search(CampaignId("town"), DM, "next")
+        assert found.floor == 5
+
+
+async def run(dsn: str, script: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(script)
+    finally:
+        await connection.close()
