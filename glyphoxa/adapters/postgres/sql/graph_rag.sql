@@ -4,8 +4,7 @@
 --
 -- Where that is little, all of it is compared. Of more than `bound` the rest is not even collected: what is nearest in
 -- all talk is looked for then, nearest first, until enough of it speaks of the neighbourhood; many do. The bound is
--- where both take as long. It is 0 where rules about rows forbid
--- the index: see 0006_chunks_by_campaign.sql.
+-- where both take as long; it is 0 where rules about rows forbid the index (see 0006_chunks_by_campaign.sql).
 
 -- by_meaning --
 -- $5: the embedding, $6: the model that made it, $7: how many. Score is the cosine. Much talk is served by
@@ -33,9 +32,11 @@ WITH RECURSIVE walk (depth, level, seen) AS (
      WHERE w.depth < $4 AND n.ids IS NOT NULL),
 scope AS MATERIALIZED (SELECT l.id, w.depth FROM walk w CROSS JOIN LATERAL unnest(w.level) AS l (id)),
 bound AS MATERIALIZED (
-    SELECT CASE WHEN (SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.arraycontains'::regproc)
-                THEN greatest(500, 2.5 * sqrt(coalesce(sum(last_floor), 0)))::int ELSE 0 END AS n
-      FROM sessions WHERE campaign_id = $1),
+    SELECT m.n AS hits,
+           CASE WHEN (SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.arraycontains'::regproc)
+                THEN m.n ELSE 0 END AS n
+      FROM (SELECT greatest(500, 2.5 * sqrt(coalesce(sum(last_floor), 0)))::int AS n
+              FROM sessions WHERE campaign_id = $1) m),
 spoken AS MATERIALIZED (
     SELECT c.utterance_id, c.distance
       FROM scope s
@@ -76,7 +77,8 @@ SELECT e.utterance_id, e.session_id, e.speaker_id, e.speaker_name, e.text, e.tim
 
 -- by_words --
 -- $5: the question, any word of which is enough; $6: words of it that are surely names, which are found unstemmed;
--- $7: how many. Much talk is served by idx_session_entries_fts and idx_session_entries_names.
+-- $7: how many. Much talk is served by idx_session_entries_fts and idx_session_entries_names; of words that are
+-- everywhere not all is ranked, but first what has all of them.
 WITH RECURSIVE walk (depth, level, seen) AS (
     SELECT 0, ARRAY[e.id], ARRAY[e.id]
       FROM entities e
@@ -100,9 +102,11 @@ WITH RECURSIVE walk (depth, level, seen) AS (
      WHERE w.depth < $4 AND n.ids IS NOT NULL),
 scope AS MATERIALIZED (SELECT l.id, w.depth FROM walk w CROSS JOIN LATERAL unnest(w.level) AS l (id)),
 bound AS MATERIALIZED (
-    SELECT CASE WHEN (SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.arraycontains'::regproc)
-                THEN greatest(500, 2.5 * sqrt(coalesce(sum(last_floor), 0)))::int ELSE 0 END AS n
-      FROM sessions WHERE campaign_id = $1),
+    SELECT m.n AS hits,
+           CASE WHEN (SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.arraycontains'::regproc)
+                THEN m.n ELSE 0 END AS n
+      FROM (SELECT greatest(500, 2.5 * sqrt(coalesce(sum(last_floor), 0)))::int AS n
+              FROM sessions WHERE campaign_id = $1) m),
 language AS MATERIALIZED (
     SELECT coalesce((SELECT glyphoxa_fts_config(c.language) FROM campaigns c WHERE c.id = $1), 'english') AS config),
 asked AS MATERIALIZED (
@@ -130,14 +134,14 @@ some_hits AS MATERIALIZED (
       WHERE NOT (SELECT are_all FROM few)
         AND e.campaign_id = $1 AND NOT e.struck AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
         AND e.fts @@ (SELECT all_words FROM asked)
-      LIMIT (SELECT n FROM bound))
+      LIMIT (SELECT hits FROM bound))
     UNION
     (SELECT e.id
        FROM session_entries e
       WHERE NOT (SELECT are_all FROM few)
         AND e.campaign_id = $1 AND NOT e.struck AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
         AND (e.fts @@ (SELECT words FROM asked) OR e.names @@ (SELECT names FROM asked))
-      LIMIT (SELECT n FROM bound))),
+      LIMIT (SELECT hits FROM bound))),
 best AS MATERIALIZED (
     (SELECT e.utterance_id, ts_rank(e.fts, a.words) + ts_rank(e.names, a.names) AS score
        FROM asked a

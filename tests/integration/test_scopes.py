@@ -1,0 +1,220 @@
+"""Nobody is told what they may not know: the queries of the graph against a slow reader of the same worlds (R-129 to
+R-133), over ten thousand random graphs. A hundred of them are one campaign; all campaigns use the same ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glyphoxa.adapters.postgres.database import Database
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
+from glyphoxa.domain.knowledge import Fact, Viewer
+from glyphoxa.memory.embedding import Embedder
+from glyphoxa.memory.ports import KNOWN_THROUGH
+from tests.support.patience import DEADLINE_MS
+from tests.support.postgres import TestServer
+from tests.support.random_graphs import CENTRE, DIMENSIONS, MODEL, NPCS, VIEWERS, WORDS, World, a_world, depths, put
+
+WORLDS = 100
+ALL = 1_000_000
+
+
+async def no_embedding(_texts: list[str]) -> None:
+    return None
+
+
+@pytest.fixture(scope="module")
+def worlds() -> dict[CampaignId, World]:
+    dice = random.Random(20)
+    return {CampaignId(f"campaign-{n}"): a_world(dice) for n in range(WORLDS)}
+
+
+@pytest.fixture(scope="module")
+def filled_dsn(postgres: TestServer, worlds: dict[CampaignId, World]) -> Iterator[str]:
+    """One database for all tests here, which only read."""
+    name = asyncio.run(postgres.create())
+    asyncio.run(fill(postgres.server.dsn(name), worlds))
+    yield postgres.server.dsn(name)
+    asyncio.run(postgres.drop(name))
+
+
+async def fill(dsn: str, worlds: dict[CampaignId, World]) -> None:
+    database = Database(dsn)
+    async with database.administer(deadline_ms=DEADLINE_MS) as connection:
+        # Filled without it, and made of all at once: that is a tenth of the time.
+        index = await connection.fetchval("SELECT indexdef FROM pg_indexes WHERE indexname = 'idx_chunks_embedding'")
+        await connection.execute("DROP INDEX idx_chunks_embedding")
+        await connection.execute("SET session_replication_role = replica")  # without triggers and look-ups of keys
+        async with connection.transaction():
+            for campaign, world in worlds.items():
+                await put(connection, campaign, world)
+        await connection.execute(index.replace(" ON ONLY ", " ON "))
+        await connection.execute("ANALYZE")
+    await database.close()
+
+
+@pytest.fixture
+async def filled(filled_dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(filled_dsn, data_dir=tmp_path, embedder=Embedder(MODEL, DIMENSIONS, no_embedding)) as store:
+        yield store
+
+
+async def test_no_query_of_the_graph_tells_too_much_or_too_little(
+    filled: Store, worlds: dict[CampaignId, World]
+) -> None:
+    async def look(campaign: CampaignId, world: World) -> None:
+        dice = random.Random(campaign)
+        for viewer in VIEWERS:
+            await whole_worlds(filled, campaign, world, viewer, dice)
+        for graph in world.graphs:
+            await one_graph(filled, campaign, world, graph, dice)
+
+    await in_turn(look, worlds)
+
+
+@pytest.mark.parametrize("how", ["by the neighbourhood", "by what is nearest in all talk"])
+async def test_talk_around_an_entity_was_heard_and_speaks_of_what_may_be_known(
+    filled: Store, worlds: dict[CampaignId, World], how: str
+) -> None:
+    if how == "by what is nearest in all talk":
+        async with filled.database.administer() as connection:
+            await connection.execute("ALTER FUNCTION pg_catalog.arraycontains(anyarray, anyarray) NOT LEAKPROOF")
+
+    async def look(campaign: CampaignId, world: World) -> None:
+        dice = random.Random(campaign)
+        for viewer in VIEWERS:
+            for start in (CENTRE, *dice.sample(list(world.entities), 3)):
+                await talk(filled, campaign, world, viewer, start, dice)
+
+    await in_turn(look, worlds)
+
+
+async def in_turn(look: Callable[[CampaignId, World], Awaitable[None]], worlds: dict[CampaignId, World]) -> None:
+    """Four at a time, as the pool has connections."""
+    waiting = list(worlds.items())
+
+    async def work() -> None:
+        while waiting:
+            await look(*waiting.pop())
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(work())
+
+
+async def whole_worlds(store: Store, campaign: CampaignId, world: World, viewer: Viewer, dice: random.Random) -> None:
+    """Questions whose answers hold rows of all hundred graphs."""
+    graph = store.graph
+    there, facts = world.entities_for(viewer), world.facts_for(viewer)
+
+    assert {e.id for e in await graph.entities(campaign, viewer)} == there
+
+    latest = await graph.facts(campaign, viewer, limit=ALL)
+    assert by_id(latest) == by_id(facts)
+    assert await graph.facts(campaign, viewer, limit=7) == latest[:7]
+
+    word = dice.choice(WORDS)
+    found = await graph.facts(campaign, viewer, words=f"what of the {word}", limit=ALL)
+    assert by_id(found) == by_id(fact for fact in facts if word in world.words_of(fact))
+    assert await graph.facts(campaign, viewer, words=f"what of the {word}", limit=5) == found[:5]
+
+    walked = await graph.traverse(campaign, viewer, CENTRE, depth=4, limit=ALL)
+    assert {r.entity.id: r.depth for r in walked} == depths(facts, CENTRE, depth=4)
+    assert await graph.traverse(campaign, viewer, CENTRE, depth=4, limit=30) == walked[:30]
+
+    known = await graph.known(campaign, viewer, CENTRE)
+    assert known is not None
+    assert [other.id for _, other in known.relations] and by_id(f for f, _ in known.relations) == by_id(
+        about(facts, CENTRE)
+    )
+
+    if not isinstance(viewer, str):
+        return
+    reach = depths(facts, CENTRE, depth=3, beyond=KNOWN_THROUGH)
+    subgraph = await graph.visible_subgraph(campaign, NpcId(viewer), CENTRE, depth=3)
+    assert {r.entity.id: r.depth for r in subgraph.reached} == reach
+    assert by_id(subgraph.facts) == by_id(
+        f for f in facts if f.claim.object is not None and {f.claim.subject, f.claim.object} <= reach.keys()
+    )
+
+
+async def one_graph(store: Store, campaign: CampaignId, world: World, ids: list[EntityId], dice: random.Random) -> None:
+    """A question about one of the hundred."""
+    viewer, entity = dice.choice(VIEWERS), dice.choice(ids)
+    facts, there = world.facts_for(viewer), world.entities_for(viewer)
+    match dice.randrange(3):
+        case 0:
+            known = await store.graph.known(campaign, viewer, entity)
+            assert (known is not None) == (entity in there)
+            if known is not None:
+                assert by_id(known.attributes) == by_id(f for f in about(facts, entity) if f.claim.object is None)
+                assert {(f.id, other.id) for f, other in known.relations} == {
+                    (f.id, f.claim.object if f.claim.subject == entity else f.claim.subject)
+                    for f in about(facts, entity)
+                    if f.claim.object is not None
+                }
+        case 1:
+            npc = dice.choice(NPCS)
+            mine = world.facts_for(npc)
+            snapshot = await store.graph.identity_snapshot(campaign, npc, entity)
+            assert (snapshot is not None) == (entity in world.entities_for(npc))
+            if snapshot is not None:
+                assert by_id((*snapshot.known.attributes, *(f for f, _ in snapshot.known.relations))) == by_id(
+                    about(mine, entity)
+                )
+                assert by_id(snapshot.secrets) == by_id(f for f in mine if f.visibility.scope == "secret")
+        case _:
+            target = dice.choice(ids)
+            way = await store.graph.path(campaign, viewer, entity, target)
+            distance = depths(facts, entity, depth=6).get(target) if entity in there else None
+            assert (None if way is None else len(way)) == distance
+            at, allowed = entity, by_id(facts)
+            for fact, to in way or ():
+                assert allowed[fact.id] == fact
+                assert {fact.claim.subject, fact.claim.object} == {at, to.id}
+                at = to.id
+
+
+async def talk(
+    store: Store, campaign: CampaignId, world: World, viewer: Viewer, start: EntityId, dice: random.Random
+) -> None:
+    facts = world.facts_for(viewer)
+    scope = depths(facts, start, depth=2) if start in world.entities_for(viewer) else {}
+    heard = [s for s in world.talk if s.is_for(viewer) and scope.keys() & set(s.speaks_of)]
+
+    word = dice.choice(WORDS)
+    spoken = await store.graph_rag.query_with_context(campaign, viewer, word, around=start, limit=100)
+    assert {p.recalled.utterance_id for p in spoken} == {s.id for s in heard if word in s.text}
+    assert len(await store.graph_rag.query_with_context(campaign, viewer, word, around=start, limit=2)) == min(
+        2, len(spoken)
+    )
+
+    question = np.random.default_rng(dice.randrange(1_000)).normal(size=DIMENSIONS).astype(np.float32)
+    question /= np.linalg.norm(question)
+    near = await store.graph_rag.query_with_embedding(campaign, viewer, question, around=start, limit=5)
+    ours = {s.id: s for s in heard if s.model == MODEL}
+    best = sorted(ours.values(), key=lambda s: -float(s.embedding @ question))[:5]
+    assert [p.recalled.utterance_id for p in near] == [s.id for s in best]
+    for passage in near:
+        said = ours[passage.recalled.utterance_id]  # type: ignore[index] # past talk has one
+        assert set(passage.entity_ids) == scope.keys() & set(said.speaks_of)
+        assert passage.depth == min(scope[entity] for entity in passage.entity_ids)
+        assert passage.score == pytest.approx(float(said.embedding @ question), abs=1e-5)
+
+
+def by_id(facts: Iterable[Fact]) -> dict[FactId, Fact]:
+    told = list(facts)
+    found = {fact.id: fact for fact in told}
+    assert len(found) == len(told)  # each once
+    return found
+
+
+def about(facts: list[Fact], entity: EntityId) -> list[Fact]:
+    return [fact for fact in facts if entity in (fact.claim.subject, fact.claim.object)]
