@@ -15,7 +15,7 @@ CAMPAIGN = Path(__file__).parents[1] / "support" / "campaign.yaml"
 async def settings_file(tmp_path: Path, dsn: str) -> Path:
     path = tmp_path / "settings.yaml"
     path.write_text(f"memory:\n  postgres_dsn: {dsn}\n")
-    assert await run("campaign", "load", CAMPAIGN, "--config", path) == 0
+    assert await run("campaign", "load", CAMPAIGN, "--yes", "--config", path) == 0
     return path
 
 
@@ -151,8 +151,8 @@ async def test_ordinary_words_that_were_said_are_only_taken_when_that_was_said(
     connection = await asyncpg.connect(dsn)
     await connection.execute("INSERT INTO sessions VALUES ('saltmere', 's1', now())")
     await connection.execute(
-        "INSERT INTO session_entries (campaign_id, session_id, utterance_id, text) "
-        "VALUES ('saltmere', 's1', 'u1', 'What a grim show that was.')"
+        "INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, text) "
+        "VALUES ('saltmere', 's1', 1, 'u1', 'What a grim show that was.')"
     )
     await connection.close()
     assert await names(settings_file, "confirm", "grim show", "Grimjaw") == 1
@@ -170,7 +170,7 @@ async def test_names_are_learned_while_another_process_uses_the_embedded_server(
     server = EmbeddedPostgres(reachable_dir / "postgres")
     await asyncio.to_thread(server.start)
     try:
-        assert await run("campaign", "load", CAMPAIGN) == 0
+        assert await run("campaign", "load", CAMPAIGN, "--yes") == 0
         assert await run("names", "confirm", "Grim show", "Grimjaw") == 0
         assert server.pid() is not None
     finally:
