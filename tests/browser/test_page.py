@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from glyphoxa.domain.events import Degraded, UtteranceKept, UtteranceRevised
+from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.utterance import Correction
 from tests.support.browser import browser, heard, listen
 from tests.support.builders import an_utterance
@@ -271,3 +271,21 @@ async def tab_to(page: Page, is_there: str) -> None:
         if await page.evaluate(is_there):
             return
     raise AssertionError(f"the Tab key never led to: {is_there}")
+
+
+async def test_that_memory_is_away_is_shown_until_it_is_back_also_to_who_comes_later(
+    table: TwinTable, opened: Open
+) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        notice = page.locator('.notice[data-topic="memory"]')
+        await expect(notice).to_have_count(0)
+        table.health = MemoryHealth("degraded", 1_794_000_000_000, "the database is away", 3)
+        table.tell(MemoryChanged(table.health, at_ms=1))
+        await expect(notice).to_contain_text("everything said is kept. (the database is away)")
+        async with opened(url) as later:
+            await sit(later, "bran")
+            await expect(later.locator('.notice[data-topic="memory"]')).to_be_visible()
+        table.health = MemoryHealth("ok")
+        table.tell(MemoryChanged(table.health, at_ms=2))
+        await expect(notice).to_have_count(0)
