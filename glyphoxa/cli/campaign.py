@@ -16,12 +16,12 @@ from glyphoxa.cli.desk import goes_on
 from glyphoxa.cli.opened import add_config_option, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
-from glyphoxa.config.campaign_file import CampaignFile, read_campaign, slug
+from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.dm.campaign_changes import CampaignChanges
 from glyphoxa.dm.campaign_tables import with_tables
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.domain.ids import CampaignId, EntityId, slug
 from glyphoxa.memory.world.state import WorldState
 
 _MOST_TOLD = 40

@@ -13,13 +13,13 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.config.campaign_blocks import Name
-from glyphoxa.config.campaign_file import edge_name, hint_for, slug, wrong_attribute
+from glyphoxa.config.campaign_file import edge_name, hint_for, wrong_attribute
 from glyphoxa.config.located_csv import Columns, LocatedCsv, Row, read_csv
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem
 from glyphoxa.dm.campaign_tables import Tables
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.ids import EntityId, NpcId, slug
 
 ENTITIES = Columns(("name", "type"), ("aliases", "known_by", "hidden"))
 RELATIONSHIPS = Columns(("source", "type", "target"), ("known_by", "hidden"))

@@ -6,8 +6,6 @@ the nearest valid value. The format is shown in `docs/campaign-file.md`.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +26,7 @@ from glyphoxa.domain.campaign import (
     VoiceSpec,
 )
 from glyphoxa.domain.errors import did_you_mean
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
 from glyphoxa.memory.world.slots import DEFAULT_RULES
 
 _MAX_NAME = 200
@@ -51,13 +49,6 @@ def read_campaign(path: Path) -> CampaignFile:
     """
     source = read_yaml(path)
     return _Reading(source, validate(source, CampaignDocument)).result()
-
-
-def slug(name: str) -> str:
-    """An id made of a name: "Tower of Whispers" becomes "tower-of-whispers". Empty when no letter is left."""
-    plain = unicodedata.normalize("NFKD", name.casefold())
-    kept = "".join(c for c in plain if not unicodedata.combining(c))
-    return re.sub(r"[\W_]+", "-", kept.replace("'", "").replace("’", "")).strip("-")[:64].strip("-")
 
 
 @dataclass(slots=True)

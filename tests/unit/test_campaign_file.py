@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.config.campaign_file import read_campaign, slug
+from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.domain.campaign import Exchange, VoiceSpec
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.ids import EntityId, slug
 
 ROOT = Path(__file__).parents[2]
 SALTMERE = ROOT / "tests" / "support" / "campaign.yaml"
