@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import TypeVar
 
 from glyphoxa.dm.campaign_claims import claims_of, visibility_of
@@ -38,6 +39,7 @@ from glyphoxa.memory.world.projection import apply, problem_with
 from glyphoxa.memory.world.slots import DEFAULT_RULES
 from glyphoxa.memory.world.state import WorldState
 
+_MOST_COMPARED = 50
 _LATER = 2**62
 """The number of an event that is tried and never kept."""
 
@@ -158,6 +160,7 @@ class _Comparison:
         for entity in self.previous.entities:
             if entity.id not in listed:
                 self._entity_left(entity, stands_for=standing_for.get(entity.id))
+        self._renamed(before)
 
     def _entity_added(self, entity: Entity, *, namesake: EntityId | None) -> None:
         held = self.world.entity(entity.id)
@@ -238,6 +241,20 @@ class _Comparison:
         self.found.gone.add(entity.id)
         self.found.made.append(EntityRemoved(entity.id))
         self.found.removed.append(f"{held.name} ({held.type})")
+
+    def _renamed(self, before: Mapping[EntityId, Entity]) -> None:
+        """Something that leaves while something like it comes may have been renamed, and would lose its past."""
+        if not 0 < len(self.found.gone) <= _MOST_COMPARED >= len(self.found.fresh):
+            return
+        for entity in self.new.entities:
+            if entity.id not in self.found.fresh:
+                continue
+            alike = {before[gone].name: gone for gone in self.found.gone if before[gone].type == entity.type}
+            for name in get_close_matches(entity.name, alike, 1):
+                self.found.remark(
+                    f"{entity.name}: if this is {name} renamed, give it `id: {alike[name]}` in the file; "
+                    f"otherwise what is known of {name} goes with that name"
+                )
 
     def compare_cast(self) -> None:
         """What is not in the world, but of the table: only told."""

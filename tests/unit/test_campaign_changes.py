@@ -221,6 +221,15 @@ def test_a_renamed_entity_stays_the_same(world: World) -> None:
     assert told.changed == ("Eldrinax the Grey (was Eldrinax): name, aliases",)
 
 
+def test_a_new_name_without_the_old_id_is_pointed_out_before_the_past_is_lost(world: World) -> None:
+    campaign = without(a_campaign(), ELDRINAX)
+    told = world.changes(replace(campaign, entities=(*campaign.entities, Entity(ORLA, "npc", "Eldrinaxx"))))
+    assert told.remarks == (
+        "Eldrinaxx: if this is Eldrinax renamed, give it `id: e-eldrinax` in the file; "
+        "otherwise what is known of Eldrinax goes with that name",
+    )
+
+
 def test_who_may_know_it_can_change(world: World) -> None:
     campaign = with_entity(a_campaign(), ELDRINAX, known_by=(SMITH,))
     edge = replace(campaign.relationships[0], hidden=True)
