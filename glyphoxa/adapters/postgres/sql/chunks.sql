@@ -2,8 +2,8 @@
 -- Chunks of model $2 in a scope, nearest to $3 first: those that $4 witnessed (NULL: all), of session $5, speaker $6,
 -- speaking of entity $7, said from $8 until before $9, not of the utterances $10. The distance is computed for
 -- each, but for no more than $11: `n` says how many there were; `id` is NULL when none is within distance $12.
--- Only ids and distances are carried through the sort. Served by idx_chunks_knowers, idx_chunks_entity_ids or
--- idx_chunks_session_id, whichever leaves the fewest.
+-- Only ids and distances are carried through the sort. Served by idx_chunks_entity_ids (which holds the knowers too) or
+-- idx_chunks_session_id, whichever leaves fewer.
 WITH scope AS MATERIALIZED (
     SELECT id, embedding <=> $3 AS distance
       FROM chunks

@@ -1,0 +1,130 @@
+"""How the server answers what is asked of chunks, at 100,000 of them and under the rules that keep campaigns apart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.ids import NpcId
+from tests.support.embedders import an_embedder
+from tests.support.many_chunks import BIG, MODEL, ManyChunks
+from tests.support.postgres import TestServer
+
+A_QUESTION = np.eye(1, 384, dtype=float32)[0]
+NARROW, WIDE = NpcId("a-hundredth"), NpcId("half")
+EVER = (None, None)
+
+
+async def not_needed(texts: list[str]) -> NDArray[float32] | None:
+    return None
+
+
+@pytest.fixture(scope="module")
+def filled(postgres: TestServer) -> Iterator[str]:
+    name = asyncio.run(postgres.create())
+    # Vectors that are there ten times make the index quick to build; plans do not depend on them.
+    asyncio.run(ManyChunks(100_000, n_distinct=10_000).fill(postgres.server.dsn(name)))
+    yield postgres.server.dsn(name)
+    asyncio.run(postgres.drop(name))
+
+
+@pytest.fixture
+async def store(filled: str, tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(filled, data_dir=tmp_path, embedder=an_embedder(not_needed, name=MODEL)) as opened:
+        yield opened
+
+
+async def indexes(store: Store, query: str, *arguments: object, settings: str | None = None) -> set[str]:
+    """The indexes by which chunks are read, named like those of the whole table; nothing may read all of it."""
+    async with store.database.use(BIG) as connection, connection.transaction():
+        assert await connection.fetchval("SELECT row_security_active('chunks')")
+        if settings is not None:
+            await connection.execute(store.chunks._sql[settings])
+        [(text,)] = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {store.chunks._sql[query]}", *arguments)
+        nodes = list(_nodes(json.loads(text)[0]["Plan"]))
+        reads_all = [n["Relation Name"] for n in nodes if n["Node Type"] == "Seq Scan"]
+        assert [name for name in reads_all if name.startswith(("session_entries", "chunks", "talk_to_embed"))] == []
+        used = [node["Index Name"] for node in nodes if "Index Name" in node]
+        return {str(await connection.fetchval(_OF_THE_WHOLE, name)) for name in used}
+
+
+_OF_THE_WHOLE = """
+SELECT coalesce((SELECT inhparent FROM pg_inherits WHERE inhrelid = $1::regclass), $1::regclass)::regclass::text
+"""
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from _nodes(below)
+
+
+def asked(
+    npc: NpcId | None = None,
+    session: str | None = None,
+    speaker: str | None = None,
+    entity: str | None = None,
+    times: tuple[datetime | None, datetime | None] = EVER,
+    *,
+    most: int = 10_001,
+) -> tuple[object, ...]:
+    return (BIG, MODEL, A_QUESTION, npc, session, speaker, entity, *times, [], most, 2.0, 10)
+
+
+async def test_an_exact_search_reads_what_the_npc_heard_and_nothing_else(store: Store) -> None:
+    """R-083"""
+    assert await indexes(store, "exact", *asked(NARROW), settings="plan_for_scope") == {
+        "idx_chunks_entity_ids",
+        "chunks_pkey",
+    }
+
+
+async def test_an_exact_search_reads_what_speaks_of_an_entity_or_was_said_in_a_session(store: Store) -> None:
+    """R-083, R-086"""
+    of_entity = await indexes(store, "exact", *asked(entity="e7"), settings="plan_for_scope")
+    assert of_entity == {"idx_chunks_entity_ids", "chunks_pkey"}
+    of_session = await indexes(store, "exact", *asked(WIDE, session="s7"), settings="plan_for_scope")
+    assert "idx_chunks_session_id" in of_session
+
+
+async def test_a_search_of_a_large_scope_uses_the_index_of_vectors(store: Store) -> None:
+    """R-069, R-087"""
+    for scope in (asked(WIDE, most=100), asked(most=100), asked(NpcId("a-tenth"), most=100)):
+        assert await indexes(store, "approximate", *scope, settings="plan_for_index") == {
+            "idx_chunks_embedding",
+            "chunks_pkey",
+        }
+
+
+async def test_what_is_due_is_found_without_looking_through_all_talk(store: Store) -> None:
+    """R-421"""
+    async with store.database.use(BIG) as connection:
+        await connection.execute(store.chunks._sql["want"], BIG, [f"u{n}" for n in range(3_000)], False)
+    used = await indexes(store, "due", BIG, -1, 3, 16, MODEL)
+    assert "idx_chunks_utterance_id" in used
+    assert used & {"idx_talk_to_embed_place", "talk_to_embed_pkey"}
+    assert used & {"session_entries_campaign_id_utterance_id_key"}
+
+
+async def test_the_words_of_what_was_found_are_read_by_their_ids(store: Store) -> None:
+    said = store.past_talk._sql["said"]
+    store.chunks._sql["said"] = said
+    used = await indexes(store, "said", BIG, WIDE, [f"u{n}" for n in range(50)], [0.5] * 50)
+    assert used == {"session_entries_campaign_id_utterance_id_key"}
+
+
+async def test_times_narrow_a_search_that_is_exact(store: Store) -> None:
+    """R-083"""
+    times = (datetime.fromtimestamp(1_700_000_000, UTC), datetime.fromtimestamp(1_700_060_000, UTC))
+    found = await indexes(store, "exact", *asked(NARROW, times=times), settings="plan_for_scope")
+    assert "idx_chunks_entity_ids" in found
