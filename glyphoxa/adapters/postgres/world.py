@@ -31,6 +31,8 @@ _DEADLINE_MS: Final = 1_000
 _COMMIT_DEADLINE_MS: Final = 10_000
 _PER_HAPPENING_MS: Final = 5
 _REPLAY_DEADLINE_MS: Final = 60_000
+_TAKE_BACK_DEADLINE_MS: Final = 600_000
+"""To strike a chunk, or give it back, is to index its vector anew: some milliseconds each."""
 _FORK_DEADLINE_MS: Final = 3_600_000
 _UNSTORABLE: Final = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
 
@@ -68,8 +70,8 @@ class WorldWriting:
 
 
 class PostgresWorld:
-    """A `World`. Reading events has a deadline of 1 s, a commit one of 10 s and 5 ms for each happening, whatever
-    replays one of a minute, a fork one of an hour; late is `Unavailable`, and nothing was written.
+    """A `World`. Reading events has a deadline of 1 s, a commit one of 10 s and 5 ms for each happening, a look back
+    one of a minute, taking back one of ten, a fork one of an hour; late is `Unavailable`, and nothing was written.
     """
 
     def __init__(self, database: Database) -> None:
@@ -111,7 +113,7 @@ class PostgresWorld:
             return await world.tables.read()
 
     async def undo(self, campaign: CampaignId, seq: int, cause: Cause) -> WorldEvent:
-        async with self._writing(campaign, deadline_ms=_REPLAY_DEADLINE_MS) as world:
+        async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
             head, undoing = await world.log.head(), await world.log.undoing()
             if not 1 <= seq <= head.seq:
                 raise NotFound(f"there is no event {seq} in campaign {campaign!r}: its last is {head.seq}")
@@ -124,7 +126,7 @@ class PostgresWorld:
         return event
 
     async def rollback(self, campaign: CampaignId, session: SessionId, floor: int, cause: Cause) -> WorldEvent | None:
-        async with self._writing(campaign, deadline_ms=_REPLAY_DEADLINE_MS) as world:
+        async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
             sessions = await world.talk.session_and_later(session)
             if not sessions:
                 raise NotFound(f"there is no session {session!r} in campaign {campaign!r}")
