@@ -245,3 +245,15 @@ async def test_without_memory_there_are_no_facts(tmp_path: Path, capsys: Capture
     (tmp_path / "none.yaml").write_text("memory:\n  postgres_dsn: none\n")
     assert await facts(tmp_path / "none.yaml", "pending") == 1
     assert "there is no long-term memory to hold facts" in capsys.readouterr().err
+
+
+async def test_a_fact_of_what_was_merged_keeps_its_whole_history(settings_file: Path, capsys: Capture) -> None:
+    for name in ("Grey Man", "Old Fool"):
+        assert await run("entity", "add", name, "npc", "--config", settings_file) == 0
+    await told(capsys, settings_file, "add", "Grey Man", "note", "--value", "limps")
+    [fact] = re.findall(r"^(\w{8}) ", await told(capsys, settings_file, "list", "--about", "Grey Man"), re.MULTILINE)
+    for kept, gone in (("Old Fool", "Grey Man"), ("Elowen", "Old Fool")):
+        assert await run("entity", "merge", kept, gone, "--config", settings_file) == 0
+    shown = await told(capsys, settings_file, "history", fact)
+    assert shown.startswith(fact) and "Elowen note: limps" in shown.splitlines()[0]
+    assert "stated: " in shown and shown.count("merged ") == 2

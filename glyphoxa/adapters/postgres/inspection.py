@@ -151,7 +151,9 @@ class PostgresInspection:
         return [ended_of_row(row) for row in await self._fetch("ended_by", campaign, list(events))]
 
     async def events_about(self, campaign: CampaignId, fact: Fact) -> list[WorldEvent]:
-        rows = await self._fetch("events_about", campaign, fact.id, fact.claim.predicate)
+        claim = fact.claim
+        ends = [claim.subject] if claim.object is None else [claim.subject, claim.object]
+        rows = await self._fetch("events_about", campaign, fact.id, claim.predicate, ends)
         return [decode(campaign, row["seq"], cause_of_row(row), row["event_type"], row["payload"]) for row in rows]
 
     async def said(self, campaign: CampaignId, utterance: UtteranceId) -> Said | None:

@@ -78,13 +78,20 @@ SELECT DISTINCT ON (fact_id) *
 SELECT * FROM fact_history WHERE campaign_id = $1 AND ended_seq = ANY ($2) ORDER BY ended_seq, fact_id;
 
 -- events_about --
--- What may have happened to the fact $2 of the predicate $3: who asks picks what did. A merge changes the entities of
--- a claim, but not its predicate; an edit may change that, and names the fact. Reads all events of the campaign.
+-- What may have happened to the fact $2 of the predicate $3 between the entities $4: who asks picks what did. It was
+-- stated of these, or of what was merged into them; whatever else happened to it names it. Reads all events of the
+-- campaign.
+WITH RECURSIVE ends (id) AS (
+    SELECT unnest($4::text[])
+    UNION
+    SELECT m.gone_id FROM entity_merges m JOIN ends ON m.kept_id = ends.id WHERE m.campaign_id = $1
+)
 SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
   FROM world_events
  WHERE campaign_id = $1
    AND (event_type IN ('undone', 'rolled_back', 'entities_merged', 'entity_removed')
-        OR payload ->> 'fact' = $2 OR payload #>> '{claim,predicate}' = $3)
+        OR payload ->> 'fact' = $2
+        OR (payload #>> '{claim,predicate}' = $3 AND payload #>> '{claim,subject}' IN (SELECT id FROM ends)))
  ORDER BY seq;
 
 -- said --
