@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.talk_language import follow_language
 from glyphoxa.adapters.postgres.talk_search import names_in
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.memory.ports import Found, TalkSearch
-from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.postgres import TestServer
 
 
@@ -79,6 +80,28 @@ async def test_words_are_found_in_the_forms_of_the_campaign_s_language(store: St
     assert await search(store, "Drache") == ["u1"]
     assert await search(store, "Haus", match="all") == ["u1"]
     assert await search(store, "burning") == []  # that is no German ending
+
+
+async def test_talk_follows_its_campaign_into_another_language(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when that is interrupted half-way."""
+    monkeypatch.setattr("glyphoxa.adapters.postgres.talk_language._BATCH", 3)
+    await store.log.append([said(n, "Die Häuser brannten.") for n in range(8)])
+    assert await follow_language(store.database, CAMPAIGN) == 0  # no campaign, no other language
+    await speak(store, "de")
+    assert await search(store, "Haus") == []
+    async with store.database.use(CAMPAIGN) as connection:
+        await connection.execute("UPDATE session_entries SET fts_config = 'german' WHERE floor > 5")
+    assert await follow_language(store.database, CAMPAIGN) == 5
+    assert len(await search(store, "Haus")) == 8
+    assert await follow_language(store.database, CAMPAIGN) == 0
+
+
+async def test_a_campaign_file_that_says_another_language_is_enough_for_that(store: Store) -> None:
+    await store.campaigns.load(a_campaign())
+    await store.log.append([said(1, "Die Häuser brannten.")])
+    assert await search(store, "Haus") == []
+    await store.campaigns.load(replace(a_campaign(), language="de"))
+    assert await search(store, "Haus") == ["u1"]
 
 
 async def test_without_a_campaign_file_talk_is_taken_for_english(store: Store) -> None:

@@ -7,16 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from loguru import logger
 from pydantic import TypeAdapter
 
 from glyphoxa.adapters.postgres.beside import beside
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.adapters.postgres.talk_language import follow_language
 from glyphoxa.adapters.postgres.world import PostgresWorld
 from glyphoxa.dm.campaign_changes import CampaignChanges, changes
 from glyphoxa.dm.campaign_tables import Tables, with_tables
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import Origin
 from glyphoxa.memory.world.happenings import Cause
@@ -98,7 +100,12 @@ class PostgresCampaigns:
         Raises:
             InvalidInput: It would do something else by now, or the database cannot hold it.
         """
-        return await self._load(campaign.id, lambda was: _of_file(campaign, was), "campaign_file", only_if)
+        done = await self._load(campaign.id, lambda was: _of_file(campaign, was), "campaign_file", only_if)
+        try:
+            await follow_language(self._database, campaign.id)
+        except Unavailable as error:
+            logger.warning("earlier talk is not found by the words of {!r} yet: {}", campaign.language, error)
+        return done
 
     async def changes_by_tables(self, campaign: CampaignId, tables: Tables) -> CampaignChanges:
         """What adding them now would do."""

@@ -85,3 +85,23 @@ SELECT count(*) FROM session_entries WHERE campaign_id = $1;
 
 -- count_of_session --
 SELECT count(*) FROM session_entries WHERE campaign_id = $1 AND session_id = $2;
+
+-- first_has_language --
+-- Whether the campaign's first utterance is found by the words of its language; true where there is none. Served by
+-- the primary key.
+SELECT coalesce((SELECT e.fts_config = glyphoxa_fts_config(c.language)
+                   FROM session_entries e JOIN campaigns c ON c.id = e.campaign_id
+                  WHERE e.campaign_id = $1 ORDER BY e.id LIMIT 1), true);
+
+-- follow_language --
+-- The words of up to $3 utterances before the id $2 (NULL: the latest) in the campaign's language; `reached` is the
+-- first of them, NULL when there was none. Served by the primary key.
+WITH batch AS MATERIALIZED (
+    SELECT id FROM session_entries WHERE campaign_id = $1 AND id < coalesce($2, 9223372036854775807)
+     ORDER BY id DESC LIMIT $3),
+changed AS (
+    UPDATE session_entries e SET fts_config = glyphoxa_fts_config(c.language)
+      FROM batch b, campaigns c
+     WHERE e.campaign_id = $1 AND e.id = b.id AND c.id = $1 AND e.fts_config <> glyphoxa_fts_config(c.language)
+    RETURNING 1)
+SELECT (SELECT count(*) FROM changed) AS changed, (SELECT min(id) FROM batch) AS reached;

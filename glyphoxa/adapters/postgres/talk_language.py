@@ -1,0 +1,32 @@
+"""A campaign's talk is found by the forms of its language, also when that was another one while it was played."""
+
+from __future__ import annotations
+
+from glyphoxa.adapters.postgres.database import Database
+from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.domain.ids import CampaignId
+
+_BATCH = 5_000
+_DEADLINE_MS = 30_000
+
+
+async def follow_language(database: Database, campaign: CampaignId) -> int:
+    """Make all words of its talk those of the campaign's language as it is now. Returns how many utterances changed.
+
+    The latest talk comes first, the first utterance last: if that has the right language, nothing is to be done,
+    and who was interrupted goes on the next time.
+
+    Raises:
+        Unavailable: The database is away; what was done so far stays done.
+    """
+    sql = load_paragraphs("transcripts")
+    changed, before = 0, None
+    while True:
+        async with database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            if before is None and await connection.fetchval(sql["first_has_language"], campaign):
+                return changed
+            row = await connection.fetchrow(sql["follow_language"], campaign, before, _BATCH)
+        changed += row["changed"]
+        if row["reached"] is None:
+            return changed
+        before = row["reached"]
