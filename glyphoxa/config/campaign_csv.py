@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.config.campaign_blocks import Name
-from glyphoxa.config.campaign_file import edge_name, hint_for, wrong_attribute
+from glyphoxa.config.campaign_words import edge_name, hint_for, wrong_attribute
 from glyphoxa.config.located_csv import Columns, LocatedCsv, Row, read_csv
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem
 from glyphoxa.dm.campaign_tables import Tables

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from glyphoxa.config.campaign_blocks import RELATIONSHIP_TYPES, CampaignDocument
+from glyphoxa.config.campaign_blocks import CampaignDocument
+from glyphoxa.config.campaign_words import edge_name, hint_for, wrong_attribute
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
 from glyphoxa.domain.campaign import (
-    BIDIRECTIONAL_RELATIONS,
     ENTITY_TYPES,
     Campaign,
     Entity,
@@ -28,8 +28,6 @@ from glyphoxa.domain.campaign import (
 from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
 from glyphoxa.memory.world.slots import DEFAULT_RULES
-
-_MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,29 +302,3 @@ class _Reading:
                 )
             made.append(Secret(block.text, frozenset(knowing), about, block.hidden))
         return tuple(made)
-
-
-def wrong_attribute(name: str) -> str | None:
-    """Why an entity cannot have an attribute of this name."""
-    if not name.strip():
-        return "an attribute needs a name"
-    if len(name) > _MAX_NAME:
-        return f"the name of an attribute has at most {_MAX_NAME} characters, not {len(name)}"
-    if name.casefold() == "secret":
-        return "'secret' would be known to everybody as an attribute; list it under `secrets:` with its `known_by:`"
-    return None
-
-
-def hint_for(relation: str) -> str | None:
-    """What to tell of a relationship type that is not among the usual ones."""
-    if relation in RELATIONSHIP_TYPES:
-        return None
-    hint = did_you_mean(relation, RELATIONSHIP_TYPES)
-    return f"relationship type {relation!r} is your own" + (f"; {hint}" if hint.startswith("did") else "")
-
-
-def edge_name(source: str, relation: str, target: str) -> str:
-    """The same for both directions of one that holds both ways."""
-    if relation in BIDIRECTIONAL_RELATIONS and target.casefold() < source.casefold():
-        source, target = target, source
-    return f"{source} {relation} {target}"

@@ -103,7 +103,7 @@ def read_yaml(path: Path) -> LocatedYaml:
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror}") from None
     if len(content) > _MAX_BYTES:
-        raise InvalidInput(f"{path}: larger than {_MAX_BYTES // 1024 // 1024} MiB, which no settings and no campaign file is")
+        raise InvalidInput(f"{path}: larger than {_MAX_BYTES // 1024 // 1024} MiB, which no file of this kind is")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,0 +1,37 @@
+"""Words of campaigns, the same in campaign files and in tables."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from glyphoxa.config.campaign_blocks import RELATIONSHIP_TYPES
+from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
+from glyphoxa.domain.errors import did_you_mean
+
+_MAX_NAME: Final = 200
+
+
+def wrong_attribute(name: str) -> str | None:
+    """Why an entity cannot have an attribute of this name."""
+    if not name.strip():
+        return "an attribute needs a name"
+    if len(name) > _MAX_NAME:
+        return f"the name of an attribute has at most {_MAX_NAME} characters, not {len(name)}"
+    if name.casefold() == "secret":
+        return "'secret' would be known to everybody as an attribute; list it under `secrets:` with its `known_by:`"
+    return None
+
+
+def hint_for(relation: str) -> str | None:
+    """What to tell of a relationship type that is not among the usual ones."""
+    if relation in RELATIONSHIP_TYPES:
+        return None
+    hint = did_you_mean(relation, RELATIONSHIP_TYPES)
+    return f"relationship type {relation!r} is your own" + (f"; {hint}" if hint.startswith("did") else "")
+
+
+def edge_name(source: str, relation: str, target: str) -> str:
+    """The same for both directions of one that holds both ways."""
+    if relation in BIDIRECTIONAL_RELATIONS and target.casefold() < source.casefold():
+        source, target = target, source
+    return f"{source} {relation} {target}"
