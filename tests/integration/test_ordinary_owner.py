@@ -10,9 +10,12 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.knowledge import Claim
+from glyphoxa.memory.world.happenings import FactStated
 from tests.support.builders import CAMPAIGN, SESSION, an_utterance
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import TestServer
+from tests.support.world_tables import DM, MIRA, TOWN, a_town, stands_as_replayed
 
 OTHER = CampaignId("another")
 
@@ -49,3 +52,13 @@ async def test_memory_works_and_campaigns_are_apart_for_an_owner_without_special
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await connection.execute("INSERT INTO sessions VALUES ($1, 's', now())", CAMPAIGN)
         assert [u.id for u in await store.log.recent(CAMPAIGN, SESSION, since_ms=0)] == ["u1"]
+
+
+async def test_a_world_lives_and_is_forked_for_an_owner_without_special_rights(owners_dsn: str, tmp_path: Path) -> None:
+    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+        await a_town(store, TOWN)
+        (event,) = await store.world.commit(TOWN, [FactStated(Claim.attribute(MIRA, "note", "one-eyed"))], DM)
+        await store.world.fork(TOWN, OTHER, name="Another town")
+        await store.world.undo(TOWN, event.seq, DM)
+        assert len((await stands_as_replayed(store, OTHER)).facts) == 1
+        assert not (await stands_as_replayed(store, TOWN)).facts
