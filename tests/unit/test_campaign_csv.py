@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -169,6 +170,13 @@ def test_a_relationship_may_lead_to_what_is_only_in_the_world(tmp_path: Path) ->
     path = tables(tmp_path, relationships="source,type,target\nGrimjaw,KNOWS,Zara\n")
     zara = Entity(EntityId("z"), "npc", "Zara")
     assert read_tables(path, into=a_campaign(), also=[zara]).tables.relationships[0].target == "z"
+
+
+def test_the_documented_tables_are_valid(tmp_path: Path) -> None:
+    documented = (Path(__file__).parents[2] / "docs" / "campaign-file.md").read_text()
+    entities, relationships = re.findall(r"```\n((?:name|source),.*?)```", documented, re.DOTALL)
+    found = read(tables(tmp_path, entities=entities, relationships=relationships))
+    assert (len(found.entities), len(found.relationships)) == (2, 2)
 
 
 def test_a_folder_without_tables_is_no_folder_of_tables(tmp_path: Path) -> None:
