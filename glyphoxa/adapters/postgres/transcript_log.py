@@ -60,6 +60,7 @@ class PostgresTranscriptLog:
         for attempt in range(_ATTEMPTS):
             try:
                 async with self._storing(campaign) as connection:
+                    await connection.execute(self._sql["plan_for_batch"])
                     await connection.execute(self._sql["place_sessions"], campaign, sessions)
                     added = await connection.fetch(self._sql["append"], campaign, rows)
                     corrections = [
