@@ -21,6 +21,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from benchmarks.memory_cpu import CpuClock
 from benchmarks.memory_figures import missed, summary, timed
 from benchmarks.memory_load import learn, load
 from benchmarks.memory_operations import MORE, REQUIRED, Operations
@@ -124,7 +125,8 @@ async def _measured(
         gc.freeze()  # as a table does it when it is open
         figures: dict[str, Any] = {}
         for name in options.only or (*REQUIRED, *MORE):
-            timings = await timed(operations[name], samples=options.samples, warm_up=_WARM_UP)
+            cpu = await CpuClock.of(store, campaign.id)
+            timings = await timed(operations[name], samples=options.samples, warm_up=_WARM_UP, cpu_ns=cpu.now_ns)
             figures[name] = summary(timings)
             _tell(f"{name}: {figures[name]}")
         if not options.only or "filtered_recall" in options.only:

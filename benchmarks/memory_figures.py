@@ -41,24 +41,27 @@ class Operation:
 class Timings:
     """
     Attributes:
+        cpu_ms: Time on a processor, here and in the server.
         found: How much each call found. What finds nothing is often quick: a figure of it says little.
     """
 
     ms: list[float] = field(default_factory=list)
+    cpu_ms: list[float] = field(default_factory=list)
     found: list[int] = field(default_factory=list)
 
 
-async def timed(operation: Operation, *, samples: int, warm_up: int) -> Timings:
+async def timed(operation: Operation, *, samples: int, warm_up: int, cpu_ns: Callable[[], int] = lambda: 0) -> Timings:
     """The first `warm_up` calls fill caches and prepare statements; they are not counted."""
     timings = Timings()
     n_calls = min(samples, operation.samples or samples)
     for n in range(warm_up + n_calls):
         call = operation.prepare(n)
-        began = perf_counter_ns()
+        cpu_began, began = cpu_ns(), perf_counter_ns()
         found = await call()
-        took_ms = (perf_counter_ns() - began) / 1e6
+        took_ns, cpu_took_ns = perf_counter_ns() - began, cpu_ns() - cpu_began
         if n >= warm_up:
-            timings.ms.append(took_ms)
+            timings.ms.append(took_ns / 1e6)
+            timings.cpu_ms.append(cpu_took_ns / 1e6)
             timings.found.append(found)
     return timings
 
@@ -72,12 +75,16 @@ def percentiles(ms: Sequence[float]) -> dict[str, float]:
 
 
 def summary(timings: Timings) -> dict[str, float]:
-    """Percentiles, the number of calls, how much they found in the mean, and how many of 100 found nothing."""
+    """Percentiles, also of time on a processor where that is known; the number of calls, how much they found in the
+    mean, and how many of 100 found nothing.
+    """
     if not timings.ms:
         return {}
     found = np.asarray(timings.found)
+    on_cpu = percentiles(timings.cpu_ms) if any(timings.cpu_ms) else {}
     return {
         **percentiles(timings.ms),
+        **{f"cpu_{name}": ms for name, ms in on_cpu.items()},
         "calls": len(timings.ms),
         "found": round(float(found.mean()), 1),
         "empty_percent": round(float((found == 0).mean() * 100), 1),
