@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import NoReturn
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from glyphoxa.context.assembly import Budgets, HotContextAssembly
+from glyphoxa.context.of_file import ScopedKnowledge
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.ids import EntityId, NpcId, SpeakerId
 from glyphoxa.domain.knowledge import Claim, Fact, Knower, Visibility, secret_of
@@ -26,6 +30,7 @@ def told_to(npc: NpcId, what: str) -> Fact:
     )
 
 
+ELDRINAX = EntityId("e-eldrinax")
 BROTHER = an_utterance("My brother Joren was lost in the fen.", id="told")
 
 
@@ -230,3 +235,59 @@ async def test_the_table_plays_on_without_memory() -> None:
     assembly = HotContextAssembly(campaign, graph=None, talk=None, prefetch=prefetch, known_utterances=lambda _: ())
     prefetch.on_partial(TAMSIN, "do you remember Eldrinax from last time")
     assert (await assembly.gather(SMITH, "Hello?")).facts == ()
+
+
+SCOPES = st.sampled_from(["public", "witnessed", "told", "secret", "hidden"])
+VISIBILITIES = st.builds(
+    lambda scope, npcs: Visibility.of(scope, [Knower(npc, "secret") for npc in npcs]),
+    SCOPES,
+    st.sets(st.sampled_from([SMITH, INNKEEPER])),
+)
+SPEECHES = st.lists(
+    st.tuples(
+        st.lists(VISIBILITIES, min_size=4, max_size=4),
+        VISIBILITIES,
+        st.lists(st.tuples(st.sampled_from(["partial", "ready", "asked"]), st.sampled_from([SMITH, INNKEEPER]))),
+    ),
+    max_size=4,
+)
+
+
+@given(SPEECHES)
+def test_whatever_is_looked_up_for_whom_nobody_has_in_mind_what_is_not_for_it(
+    speeches: list[tuple[list[Visibility], Visibility, list[tuple[str, NpcId]]]],
+) -> None:
+    """R-131: what may be known changes from speech to speech, and no look-up is seen by another NPC."""
+    question = "What do you know of Eldrinax?"
+    claims = [
+        *(Claim.attribute(ELDRINAX, "rumour", f"Eldrinax lost his token{n}.") for n in range(2)),
+        Claim.attribute(EntityId("e-grimjaw"), "rumour", "Grimjaw has a token2."),
+        Claim.relation(EntityId("e-mirelle"), "FEARS_TOKEN3", ELDRINAX),
+    ]
+
+    async def evening() -> None:
+        mind = Mind()
+        public = list(mind.graph.scoped)
+        for visibilities, of_eldrinax, steps in speeches:
+            mind.graph.scoped = [(e, of_eldrinax if e.id == ELDRINAX else scope) for e, scope in public]
+            mind.graph.of_world = [
+                Fact(claim.fact_id, claim, seq=1, visibility=visibility)
+                for claim, visibility in zip(claims, visibilities, strict=True)
+            ]
+            await mind.assembly.enter(a_campaign().scene(FORGE))
+            mind.prefetch.forget(TAMSIN)
+            mind.assembly.new_speech()
+            for step, npc in steps:
+                if step == "partial":
+                    await mind.partial(question)
+                    continue
+                hot = mind.assembly.gather_nowait(npc, question)
+                if step == "asked":
+                    hot = await mind.assembly.gather(npc, question)
+                has_in_mind = set(re.findall(r"token\d", " ".join((*hot.facts, *hot.identity)).lower()))
+                knowledge = ScopedKnowledge(mind.graph.scoped, mind.graph.of_world)
+                visible = {fact.id for fact in knowledge.facts(npc)}
+                assert has_in_mind <= {f"token{n}" for n, claim in enumerate(claims) if claim.fact_id in visible}
+        await mind.prefetch.close()
+
+    asyncio.run(evening())
