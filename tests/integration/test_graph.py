@@ -1,99 +1,235 @@
-from __future__ import annotations
+"""What the graph answers, in whose name it is asked."""
 
-from dataclasses import replace
+from __future__ import annotations
 
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.domain.campaign import Campaign, Entity, Relationship
-from glyphoxa.domain.errors import NotFound
-from glyphoxa.domain.ids import CampaignId, EntityId
-from tests.support.builders import CAMPAIGN, a_campaign
+from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
+from glyphoxa.domain.knowledge import DM, HIDDEN, Claim, Fact, Provenance, Visibility, secret_of, witnessed_by
+from glyphoxa.memory.world.happenings import Cause, EntitiesMerged, EntityAdded, FactStated, Happening
+from tests.support.world_tables import a_campaign_row
 
-TIDE, SKARN = EntityId("tide"), EntityId("skarn")
-
-
-def with_factions(campaign: Campaign) -> Campaign:
-    return replace(
-        campaign,
-        entities=(*campaign.entities, Entity(TIDE, "faction", "The Tide"), Entity(SKARN, "faction", "Skarn")),
-        relationships=(*campaign.relationships, Relationship(TIDE, SKARN, "HOSTILE_TO", confidence=0.8)),
-    )
+TOWN = CampaignId("town")
+MIRA, GRIM, VEX = NpcId("mira"), NpcId("grim"), NpcId("vex")
+NODE, SMITH, INN, MARKET, SWORD, GUILD, TIDE = (
+    EntityId(each) for each in ("e-mira", "e-grim", "inn", "market", "sword", "guild", "tide")
+)
+CAUSE = Cause("dm", 1_000)
 
 
-async def rows_of(store: Store, table: str) -> list[tuple[object, ...]]:
-    async with store.database.use(CAMPAIGN) as connection:
-        return [tuple(row) for row in await connection.fetch(f"SELECT xmin, * FROM {table} ORDER BY 2, 3, 4")]
+def relation(subject: EntityId, predicate: str, other: EntityId, **of_fact: object) -> FactStated:
+    return FactStated(Claim.relation(subject, predicate, other), **of_fact)  # type: ignore[arg-type]
 
 
-async def test_a_loaded_campaign_is_read_back_equal(store: Store) -> None:
-    campaign = with_factions(a_campaign())
-    await store.graph.load(campaign)
-    assert await store.graph.campaign(CAMPAIGN) == campaign
-    assert sorted(await store.graph.entities(CAMPAIGN), key=lambda e: e.id) == sorted(
-        campaign.entities, key=lambda e: e.id
-    )
-    assert [e.id for e in await store.graph.entities(CAMPAIGN, of_type="faction")] == [SKARN, TIDE]
+def says(subject: EntityId, name: str, value: object, **of_fact: object) -> FactStated:
+    return FactStated(Claim.attribute(subject, name, value), **of_fact)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("table", ["campaigns", "entities", "relationships"])
-async def test_loading_the_same_campaign_again_writes_nothing(store: Store, table: str) -> None:
-    """xmin is the transaction that last wrote a row."""
-    await store.graph.load(with_factions(a_campaign()))
-    before = await rows_of(store, table)
-    await store.graph.load(with_factions(a_campaign()))
-    assert await rows_of(store, table) == before
+HAPPENED: tuple[Happening, ...] = (
+    EntityAdded(NODE, "npc", "Mira"),
+    EntityAdded(SMITH, "npc", "Grimjaw", ("the smith",)),
+    EntityAdded(INN, "location", "The Salty Dog"),
+    EntityAdded(MARKET, "location", "Market"),
+    EntityAdded(SWORD, "item", "Moonblade"),
+    EntityAdded(GUILD, "faction", "Night Guild", (), secret_of([VEX])),
+    EntityAdded(TIDE, "faction", "The Tide"),
+    relation(NODE, "LOCATED_AT", INN),
+    relation(SMITH, "KNOWS", NODE, visibility=witnessed_by([MIRA, GRIM])),
+    relation(SMITH, "LOCATED_AT", MARKET),
+    relation(SMITH, "OWNS", SWORD),
+    relation(NODE, "MEMBER_OF", GUILD, visibility=secret_of([MIRA, VEX])),
+    relation(TIDE, "HOSTILE_TO", INN),
+    says(NODE, "occupation", "innkeeper"),
+    says(NODE, "rumour", "owes the harbour master", provenance=Provenance(confidence=0.4)),
+    says(NODE, "secret", "waters the ale", visibility=secret_of([MIRA])),
+    says(SMITH, "secret", "forged the false seal", visibility=secret_of([MIRA, GRIM])),
+    says(SMITH, "note", "is a king's son", visibility=HIDDEN),
+)
 
 
-async def test_what_left_the_file_leaves_the_graph_and_what_changed_changes(store: Store) -> None:
-    campaign = with_factions(a_campaign())
-    await store.graph.load(campaign)
-    renamed = replace(campaign.entity(TIDE), name="The Ebb", aliases=("Ebbers",))
-    await store.graph.load(replace(campaign, entities=(*a_campaign().entities, renamed), relationships=()))
-    assert {e.name for e in await store.graph.entities(CAMPAIGN, of_type="faction")} == {"The Ebb"}
-    assert await store.graph.neighbourhood(CAMPAIGN, TIDE) == (renamed, [])
+@pytest.fixture
+async def town(store: Store) -> Store:
+    await a_campaign_row(store, TOWN)
+    await store.world.commit(TOWN, HAPPENED, CAUSE)
+    return store
 
 
-async def test_what_the_dm_added_by_hand_survives_a_reload(store: Store) -> None:
-    await store.graph.load(a_campaign())
-    async with store.database.use(CAMPAIGN) as connection:
-        await connection.execute(
-            "INSERT INTO entities (campaign_id, id, type, name, origin) VALUES ($1, 'new', 'npc', 'Orla', 'dm')",
-            CAMPAIGN,
-        )
-    await store.graph.load(a_campaign())
-    assert "Orla" in {e.name for e in await store.graph.entities(CAMPAIGN)}
+def told(facts: tuple[Fact, ...] | list[Fact]) -> list[tuple[str, object]]:
+    return [(fact.claim.predicate, fact.claim.object or fact.claim.content) for fact in facts]
 
 
-async def test_a_relation_that_holds_both_ways_is_stored_both_ways_and_told_once(store: Store) -> None:
+async def test_who_may_not_know_of_an_entity_is_told_of_none(town: Store) -> None:
+    """R-131"""
+    everything = {e.id for e in await town.graph.entities(TOWN, DM)}
+    assert everything == {NODE, SMITH, INN, MARKET, SWORD, GUILD, TIDE}
+    assert {e.id for e in await town.graph.entities(TOWN, MIRA)} == everything - {GUILD}
+    assert [e.id for e in await town.graph.entities(TOWN, VEX, of_type="faction")] == [GUILD, TIDE]
+    assert await town.graph.known(TOWN, MIRA, GUILD) is None
+    with pytest.raises(ValueError, match="not of ''"):
+        await town.graph.entities(TOWN, NpcId(""))
+
+
+async def test_what_is_known_of_an_entity_has_the_facts_with_their_other_ends(town: Store) -> None:
+    known = await town.graph.known(TOWN, MIRA, NODE)
+    assert known is not None
+    assert told(known.attributes) == [("occupation", "innkeeper"), ("secret", "waters the ale")]
+    assert [(f.claim.subject, f.claim.predicate, other.name) for f, other in known.relations] == [
+        (SMITH, "KNOWS", "Grimjaw"),
+        (NODE, "LOCATED_AT", "The Salty Dog"),
+    ]
+    assert known.entity.attributes == {"occupation": "innkeeper"}
+
+
+async def test_a_fact_is_known_only_where_both_ends_are(town: Store) -> None:
+    """Mira knows that she is of a guild of which she may not know: nothing is told of it."""
+    for viewer, types in ((MIRA, ["KNOWS", "LOCATED_AT"]), (VEX, ["LOCATED_AT", "MEMBER_OF"])):
+        known = await town.graph.known(TOWN, viewer, NODE)
+        assert known is not None
+        assert [fact.claim.predicate for fact, _ in known.relations] == types
+
+
+async def test_what_waits_for_the_dm_is_told_to_nobody_else(town: Store) -> None:
+    """R-127"""
+    for viewer, n in ((MIRA, 0), (DM, 1)):
+        known = await town.graph.known(TOWN, viewer, NODE)
+        assert known is not None
+        assert [f.claim.predicate for f in known.attributes].count("rumour") == n
+
+
+async def test_a_snapshot_holds_the_secrets_of_the_npc_whomever_they_are_about(town: Store) -> None:
+    """R-129, R-134"""
+    snapshot = await town.graph.identity_snapshot(TOWN, MIRA, NODE)
+    assert snapshot is not None
+    assert told(snapshot.secrets) == [("secret", "waters the ale"), ("secret", "forged the false seal")]
+    assert snapshot.known == await town.graph.known(TOWN, MIRA, NODE)
+    assert await town.graph.identity_snapshot(TOWN, MIRA, EntityId("nobody")) is None
+
+
+async def test_a_relation_that_holds_both_ways_is_told_once_from_either_end(town: Store) -> None:
     """R-106, R-107"""
-    await store.graph.load(with_factions(a_campaign()))
-    for mine, other in ((TIDE, SKARN), (SKARN, TIDE)):
-        _, related = await store.graph.neighbourhood(CAMPAIGN, mine)
-        assert [(r.source, r.type, r.target, r.confidence, e.id) for r, e in related] == [
-            (mine, "HOSTILE_TO", other, 0.8, other)
+    for mine, other in ((TIDE, INN), (INN, TIDE)):
+        known = await town.graph.known(TOWN, DM, mine)
+        assert known is not None
+        assert [(f.claim.object, e.id) for f, e in known.relations if f.claim.predicate == "HOSTILE_TO"] == [
+            (TIDE, other)
         ]
 
 
-async def test_a_directed_relation_is_seen_from_both_ends(store: Store) -> None:
-    """R-102, C-18"""
-    await store.graph.load(a_campaign())
-    for end, other in (("e-grimjaw", "e-mirelle"), ("e-mirelle", "e-grimjaw")):
-        _, related = await store.graph.neighbourhood(CAMPAIGN, EntityId(end))
-        assert [(r.source, r.target, e.id) for r, e in related] == [("e-mirelle", "e-grimjaw", other)]
+async def test_the_database_knows_the_relations_that_hold_both_ways(store: Store) -> None:
+    async with store.database.use(None) as connection:
+        for predicate, both in [("KNOWS", False), *((each, True) for each in BIDIRECTIONAL_RELATIONS)]:
+            assert await connection.fetchval("SELECT glyphoxa_holds_both_ways($1)", predicate) is both
 
 
-async def test_one_campaign_never_sees_another(store: Store) -> None:
-    """C-19"""
-    other = replace(with_factions(a_campaign()), id=CampaignId("other"))
-    await store.graph.load(a_campaign())
-    await store.graph.load(other)
-    assert await store.graph.neighbourhood(CAMPAIGN, TIDE) == (None, [])
-    await store.graph.load(replace(other, entities=(), relationships=()))
-    assert len(await store.graph.entities(CAMPAIGN)) == len(a_campaign().entities)
+async def test_an_npc_knows_what_is_related_to_it_and_beyond_that_what_it_hears_of(town: Store) -> None:
+    """R-132, R-133, C-17: ownership is no way on which one hears of things."""
+    near = await town.graph.visible_subgraph(TOWN, MIRA, NODE)
+    assert [(r.entity.id, r.depth) for r in near.reached] == [(NODE, 0), (SMITH, 1), (INN, 1)]
+    far = await town.graph.visible_subgraph(TOWN, MIRA, NODE, depth=2)
+    assert [(r.entity.id, r.depth) for r in far.reached] == [(NODE, 0), (SMITH, 1), (INN, 1), (MARKET, 2)]
+    assert [fact.claim.predicate for fact in far.facts] == ["LOCATED_AT", "KNOWS", "LOCATED_AT"]
+    own = await town.graph.visible_subgraph(TOWN, MIRA, NODE, depth=2, through=("OWNS",))
+    assert [r.entity.id for r in own.reached] == [NODE, SMITH, INN, SWORD]
 
 
-async def test_an_unknown_campaign_is_named_with_the_known_ones(store: Store) -> None:
-    await store.graph.load(a_campaign())
-    with pytest.raises(NotFound, match="no campaign 'twon' here: did you mean 'town'"):
-        await store.graph.campaign(CampaignId("twon"))
+async def test_a_walk_goes_the_ways_and_types_it_is_told_to(town: Store) -> None:
+    """R-120, C-18"""
+
+    async def walk(**how: object) -> list[tuple[EntityId, int]]:
+        return [(r.entity.id, r.depth) for r in await town.graph.traverse(TOWN, DM, NODE, **how)]  # type: ignore[arg-type]
+
+    assert await walk(depth=0) == [(NODE, 0)]
+    assert await walk(depth=1, direction="out") == [(NODE, 0), (GUILD, 1), (INN, 1)]
+    assert await walk(depth=1, direction="in") == [(NODE, 0), (SMITH, 1)]
+    assert await walk(types=["LOCATED_AT"]) == [(NODE, 0), (INN, 1)]
+    assert await walk(limit=2) == [(NODE, 0), (SMITH, 1)]
+    everything = [(NODE, 0), (SMITH, 1), (GUILD, 1), (INN, 1), (MARKET, 2), (SWORD, 2), (TIDE, 2)]
+    assert await walk(depth=2) == everything
+    assert await walk(depth=50) == everything
+
+
+async def test_a_path_is_the_shortest_over_what_the_viewer_may_know(town: Store) -> None:
+    """R-161"""
+    way = await town.graph.path(TOWN, MIRA, INN, SWORD)
+    assert way is not None
+    assert [(fact.claim.predicate, entity.id) for fact, entity in way] == [
+        ("LOCATED_AT", NODE),
+        ("KNOWS", SMITH),
+        ("OWNS", SWORD),
+    ]
+    assert await town.graph.path(TOWN, VEX, INN, SWORD) is None
+    assert await town.graph.path(TOWN, MIRA, INN, SWORD, max_depth=2) is None
+    assert await town.graph.path(TOWN, MIRA, INN, INN) == []
+    assert await town.graph.path(TOWN, MIRA, GUILD, GUILD) is None
+
+
+async def test_facts_are_found_by_their_words_and_by_the_names_of_their_entities(town: Store) -> None:
+    facts = town.graph.facts
+    assert told(await facts(TOWN, MIRA, words="Who is an innkeeper here?")) == [("occupation", "innkeeper")]
+    assert told(await facts(TOWN, MIRA, words="innkeepers")) == [("occupation", "innkeeper")]  # stemmed
+    assert {f.claim.predicate for f in await facts(TOWN, MIRA, words="the smith")} == {
+        "KNOWS",
+        "LOCATED_AT",
+        "OWNS",
+        "secret",
+    }
+    assert (await facts(TOWN, MIRA, words="Moonblade"))[0].claim.predicate == "OWNS"
+    assert told(await facts(TOWN, MIRA, words="the owner of the Moonblade", about=SMITH))[0] == ("OWNS", SWORD)
+    assert await facts(TOWN, MIRA, words="king") == []
+    assert await facts(TOWN, MIRA, words="Night Guild") == []
+    assert await facts(TOWN, MIRA, words="\0 ' & | ! :* \\") == []
+
+
+async def test_facts_about_an_entity_and_of_a_time_come_the_latest_first(town: Store) -> None:
+    later = says(INN, "note", "burnt down", provenance=Provenance(at_ms=5_000))
+    sooner = says(INN, "note", "newly painted", provenance=Provenance(at_ms=3_000))
+    await town.world.commit(TOWN, [later, sooner], CAUSE)
+    found = await town.graph.facts(TOWN, DM, about=INN, after_ms=2_000, before_ms=1_000_000)
+    assert told(found) == [("note", "burnt down"), ("note", "newly painted")]
+    assert told(await town.graph.facts(TOWN, DM, after_ms=3_000, before_ms=5_000)) == [("note", "newly painted")]
+    assert told(await town.graph.facts(TOWN, DM, words="burnt", after_ms=6_000, before_ms=7_000)) == []
+    assert await town.graph.facts(TOWN, DM, limit=0) == []
+    assert await town.graph.facts(TOWN, MIRA, about=GUILD) == []
+
+
+async def test_a_fact_is_read_as_it_was_stated(town: Store) -> None:
+    stated = relation(
+        SMITH,
+        "OWES",
+        NODE,
+        provenance=Provenance(0.9, "inferred", origin="talk", at_ms=7_123, reason="he said so"),
+        visibility=Visibility.of("told", secret_of([GRIM]).knowers),
+        attributes={"description": "ten crowns"},
+    )
+    await town.world.commit(TOWN, [stated], CAUSE)
+    (fact,) = await town.graph.facts(TOWN, GRIM, words="crowns")
+    assert (fact.id, fact.claim, fact.provenance, fact.visibility) == (
+        FactId(stated.claim.fact_id),
+        stated.claim,
+        stated.provenance,
+        stated.visibility,
+    )
+    assert fact.attributes == stated.attributes
+
+
+async def test_who_asks_for_an_entity_that_was_merged_is_told_of_what_it_became(town: Store) -> None:
+    await town.world.commit(TOWN, [EntitiesMerged(SMITH, NODE)], CAUSE)
+    known = await town.graph.known(TOWN, DM, NODE)
+    assert known is not None
+    assert known.entity.id == SMITH
+    assert await town.graph.traverse(TOWN, DM, NODE) == await town.graph.traverse(TOWN, DM, SMITH)
+
+
+@pytest.mark.parametrize("view", ["ontology_nodes", "ontology_edges", "ontology_snapshots", "relationship_history"])
+async def test_ontology_tools_find_their_own_names(town: Store, view: str) -> None:
+    """C-16, C-39"""
+    async with town.database.use(TOWN) as connection:
+        rows = await connection.fetch(f"SELECT * FROM {view}")
+    if view == "ontology_nodes":
+        assert {row["title"]: row["node_type"] for row in rows}["Moonblade"] == "item"
+    if view == "ontology_edges":
+        assert {(row["from_node_id"], row["relation_label"], row["to_node_id"]) for row in rows} >= {
+            (SMITH, "OWNS", SWORD)
+        }
