@@ -264,10 +264,51 @@ async def test_a_fork_has_the_same_past_and_a_future_of_its_own(town: Store) -> 
         await town.world.fork(CampaignId("nowhere"), CampaignId("new"), name="New")
 
 
-async def test_every_table_of_a_campaign_is_forked_row_by_row(town: Store, dsn: str) -> None:
+_ONE_ROW_EACH = """
+INSERT INTO campaign_documents (campaign_id, document, seq) VALUES ('town', '{"id": "town", "name": "town"}', 4);
+INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage)
+    VALUES ('town', 'first-1', 0, 0, 4, 'wort', 'word', 0.9, 'phonetic');
+INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, outcome)
+    VALUES ('town', 't1', 'first', 'bran', 'Bran', 'word', 'word', 'spoken');
+INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model)
+    VALUES ('town', 'first-1', 'first-1', 'first', 'word 1', 'h', array_fill(0.5, ARRAY[384])::vector, 'm');
+DELETE FROM talk_to_embed WHERE utterance_id = 'first-1';
+INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at)
+    VALUES ('town', 'mirra', 'Mirra', 'mira', 'confirmed', 'dm', now());
+INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count, provenance)
+    VALUES ('town', 'mirra', 'mira', 'Mirra', 'active', 1, '{"utterances": []}');
+"""
+
+
+async def test_a_fork_has_all_that_the_campaign_has_row_by_row(town: Store) -> None:
+    other = CampaignId("other")
+    await said(town, FIRST, floors=range(1, 4), began_ms=1_000)
+    note = FactStated(Claim.attribute(MIRA, "note", "one-eyed"))
+    await town.world.commit(TOWN, [OWNS, RUNS, CALLED, note, SlotDeclared("note", "one")], of_talk(FIRST, 1))
+    gone = [FactRejected(CALLED.claim.fact_id), EntityAdded(EntityId("x"), "item", "X")]
+    await town.world.commit(TOWN, [*gone, EntitiesMerged(SWORD, EntityId("x"))], DM)
+    await town.world.rollback(TOWN, FIRST, 2, DM)
+    async with town.database.use(TOWN) as connection:
+        await connection.execute(_ONE_ROW_EACH)
+    await town.world.fork(TOWN, other, name="The other town")
+    for table in COPIED:
+        rows = await _rows(town, TOWN, table)
+        assert rows, table
+        if table == "campaign_documents":
+            rows[0]["document"] = {"id": "other", "name": "The other town"}
+        assert await _rows(town, other, table) == rows, table
+
+
+async def _rows(store: Store, campaign: CampaignId, table: str) -> list[dict[str, object]]:
+    async with store.database.use(campaign) as connection:
+        found = await connection.fetch(f"SELECT to_jsonb(t) - 'campaign_id' AS row FROM {table} t ORDER BY 1")
+    return [row["row"] for row in found]
+
+
+async def test_every_table_of_a_campaign_is_known_to_forks(town: Store) -> None:
     async with town.database.administer() as connection:
         rows = await connection.fetch(
             """SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'campaign_id'
                 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition"""
         )
-        assert sorted(row["relname"] for row in rows) == sorted({*COPIED, *NOT_COPIED})
+    assert sorted(row["relname"] for row in rows) == sorted({*COPIED, *NOT_COPIED})
