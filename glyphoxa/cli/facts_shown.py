@@ -43,6 +43,12 @@ def place(session: SessionId | None, floor: int | None) -> str:
     return session if floor is None else f"{session}, floor {floor}"
 
 
+def learned_from(fact: Fact) -> str:
+    """Where it was said; who wrote it, if nobody said it."""
+    provenance = fact.provenance
+    return place(provenance.session_id, provenance.floor) or provenance.origin.replace("_", " ")
+
+
 def in_one_line(desk: Desk, fact: Fact) -> str:
     return (
         f"{short(fact.id)} {desk.facts.words(fact)}: {fact.status}, {visibility_in_words(fact.visibility, desk.cast)}"
@@ -69,15 +75,18 @@ def listing(
         print(nothing)
         return
     names = cast or desk.cast
-    table = a_table("id", "fact", "status", "certainty", "known to", "said", *([also[0]] if also else []))
+    # On a narrow terminal every column that says nothing costs the facts their room.
+    with_status = any(fact.status != "accepted" for fact in facts)
+    status = ["status"] if with_status else []
+    table = a_table("id", "fact", *status, "certainty", "known to", "from", *([also[0]] if also else []))
     for fact in facts:
         table.add_row(
             short(fact.id),
             Text(claim_in_words(fact.claim, names)),
-            fact.status,
-            certainty_in_words(fact),
+            *([fact.status] if with_status else []),
+            "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
             Text(visibility_in_words(fact.visibility, names)),
-            Text(place(fact.provenance.session_id, fact.provenance.floor) or fact.provenance.origin.replace("_", " ")),
+            Text(learned_from(fact)),
             *([Text(also[1](fact))] if also else []),
         )
     show(table)
@@ -106,7 +115,7 @@ async def everything_about(desk: Desk, found: Fact | EndedFact) -> None:
         print(f"  no longer held: {found.ended_as.replace('_', ' ')}{by} (event {found.ended_seq})")
     else:
         print(f"  {fact.status}{', though you refused it before' if fact.doubted else ''}")
-    print(f"  {certainty_in_words(fact)}, from {provenance.origin.replace('_', ' ')}, mentioned {fact.mentions} times")
+    print(f"  {certainty_in_words(fact)}, from {provenance.origin.replace('_', ' ')}, stated {_times(fact.mentions)}")
     if provenance.reason:
         print(f"  because {provenance.reason}")
     await _say_where(desk, fact)
@@ -150,6 +159,10 @@ def _say_facts(desk: Desk, title: str, ids: Sequence[FactId], facts: Sequence[Fa
             print(f"  {title} {short(fact)} {desk.facts.words(known[fact])} ({known[fact].status})")
         else:
             print(f"  {title} {short(fact)}, which is no longer held")
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{n} times"
 
 
 def _validity(validity: Validity) -> str:

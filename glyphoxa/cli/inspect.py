@@ -15,7 +15,7 @@ from glyphoxa.cli.opened import add_campaign_options
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.dm.wording import certainty_in_words, moment, visibility_in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
 
 _MOST_SHOWN = 50
@@ -156,13 +156,12 @@ async def _npc(desk: Desk, options: argparse.Namespace) -> int:
     entity = desk.cast.entity(options.name)
     table = a_table("id", "relation", "status", "certainty", "from", "known to")
     for fact in await desk.inspection.relations(desk.campaign, entity.id):
-        where = shown.place(fact.provenance.session_id, fact.provenance.floor)
         table.add_row(
             shown.short(fact.id),
             Text(desk.facts.words(fact)),
             fact.status,
             certainty_in_words(fact),
-            Text(where or fact.provenance.origin.replace("_", " ")),
+            Text(shown.learned_from(fact)),
             Text(visibility_in_words(fact.visibility, desk.cast)),
         )
     if not table.rows:
@@ -193,14 +192,25 @@ async def _knows(desk: Desk, options: argparse.Namespace) -> int:
     npc = desk.cast.npc(options.npc)
     facts = await desk.inspection.current(desk.campaign, npc, limit=options.limit)
 
-    def how(fact: Fact) -> str:
-        if fact.visibility.scope == "public":
-            return "everybody knows"
-        return next(k.how for k in fact.visibility.knowers if k.npc == npc)
-
-    also = ("how", how)
-    shown.listing(desk, facts, limit=options.limit, nothing=f"{desk.cast.person(npc)} knows nothing", also=also)
+    if not facts:
+        print(f"{desk.cast.person(npc)} knows nothing")
+        return 0
+    table = a_table("id", "fact", "how", "from")
+    for fact in facts:
+        how = _how(fact, npc, desk)
+        table.add_row(shown.short(fact.id), Text(desk.facts.words(fact)), Text(how), Text(shown.learned_from(fact)))
+    show(table)
+    if len(facts) == options.limit:
+        print(f"the first {options.limit}; --limit shows more")
     return 0
+
+
+def _how(fact: Fact, npc: NpcId, desk: Desk) -> str:
+    """How an NPC that knows the fact came to know it."""
+    if fact.visibility.scope == "public":
+        return "public"
+    knower = next(each for each in fact.visibility.knowers if each.npc == npc)
+    return knower.how if knower.by is None else f"{knower.how} by {desk.cast.person(knower.by)}"
 
 
 async def _session(desk: Desk, wanted: SessionId) -> SessionId:

@@ -70,7 +70,7 @@ async def test_the_dm_sees_why_an_npc_knows_a_thing(settings_file: Path, capsys:
     for line in (
         f"{SCARED.fact_id}  Elowen fears: the sea",
         "  accepted",
-        "  0.90 inferred, from talk, mentioned 1 times",
+        "  0.90 inferred, from talk, stated once",
         "  said: s1, floor 1, 2096-10-02 07:07 (utterance s1-1)",
         "    Tamsin: Elowen never goes near the water, she fears it.",
         "  known to: witnessed: Elowen, Grimjaw",

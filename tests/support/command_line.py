@@ -41,6 +41,7 @@ async def a_settings_file(directory: Path, dsn: str) -> Path:
     path = directory / "settings.yaml"
     path.write_text(f"memory:\n  postgres_dsn: {dsn}\n")
     async with open_store(dsn, data_dir=directory) as store:
+        await store.database.open()
         await store.campaigns.load(read_campaign(CAMPAIGN_FILE).campaign)
     return path
 
