@@ -170,9 +170,9 @@ class FactComparison:
             return
         for fact in self._in_the_way(claim):
             if fact.claim != claim:
-                found.remark(
-                    f"{self._label(claim)}: is {self._value(fact.claim)} in the world; see `glyphoxa facts conflicts`"
-                )
+                waits = rule_of(claim, self.rules) == "one"
+                what = "decide: `glyphoxa facts conflicts`" if waits else "whichever is later holds"
+                found.remark(f"{self._label(claim)}: is {self._value(fact.claim)} in the world; {what}")
         if claim.object is not None or claim.subject not in found.fresh or claim.predicate == "secret":
             found.added.append(self._label(claim))
 

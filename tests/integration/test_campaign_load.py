@@ -18,7 +18,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import DM, Claim
 from glyphoxa.memory.world.happenings import Cause, EntityAdded, EntityRemoved, FactReplaced
-from tests.support.builders import CAMPAIGN, SMITH, a_campaign
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.patience import DEADLINE_S
 
 SALTMERE = Path(__file__).parents[1] / "support" / "campaign.yaml"
@@ -72,6 +72,24 @@ async def test_loading_the_same_campaign_again_writes_nothing(store: Store, dsn:
     assert (await store.campaigns.load(a_campaign())).is_empty
     assert await connection.fetch(rows) == before
     await connection.close()
+
+
+async def test_what_a_file_keeps_from_somebody_reaches_those_it_names_and_nobody_else(store: Store) -> None:
+    """R-129, R-131"""
+    campaign = a_campaign()
+    crypt = Entity(EntityId("crypt"), "location", "The Crypt", (), {"depth": "deep"}, known_by=(SMITH,))
+    king = Entity(EntityId("king"), "npc", "The Drowned King", hidden=True)
+    knows = Relationship(GRIMJAW, crypt.id, "KNOWS")
+    await store.campaigns.load(
+        replace(campaign, entities=(*campaign.entities, crypt, king), relationships=(*campaign.relationships, knows))
+    )
+    for npc, crypts, secrets in ((SMITH, {"The Crypt"}, 1), (INNKEEPER, set(), 0)):
+        seen = {entity.name for entity in await store.graph.entities(CAMPAIGN, npc)}
+        assert seen & {"The Crypt", "The Drowned King"} == crypts
+        known = await store.graph.known(CAMPAIGN, npc, GRIMJAW)
+        assert known is not None
+        assert {end.name for _, end in known.relations} == {"Mirelle", *crypts}
+        assert [fact.claim.predicate for fact in known.attributes].count("secret") == secrets
 
 
 async def test_a_change_of_the_file_is_an_event_and_nothing_else_is(store: Store) -> None:
