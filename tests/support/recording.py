@@ -34,6 +34,9 @@ class ClosableLog:
         await self.inner.append(utterances)
         self.batches.append(len(utterances))
 
+    async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
+        return await self.inner.revise(utterance, was=was)
+
     async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
         await self.inner.record_turn(campaign, turn)
 

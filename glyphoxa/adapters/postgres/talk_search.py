@@ -16,13 +16,13 @@ from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.memory.ports import Found
 
-_DEADLINE_MS = 1000
+_DEADLINE_MS = 3000
 _LONGEST_QUESTION = 2_000
 """Characters of the words that are looked for; what stands behind them is not."""
 
 
 class PostgresTalkSearch:
-    """A `TalkSearch`, with a deadline of 1 s."""
+    """A `TalkSearch`, with a deadline of 3 s: a word that half of all talk has takes its time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
