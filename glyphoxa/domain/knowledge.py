@@ -88,6 +88,17 @@ class Visibility:
         """The same, known to these too."""
         return Visibility.of(self.scope, (*self.knowers, *knowers))
 
+    def within(self, other: Visibility) -> Visibility:
+        """The same, for those only who may see the other too."""
+        if other.scope == "public":
+            return self
+        if self.scope == "public":
+            return other
+        if "hidden" in (self.scope, other.scope):
+            return HIDDEN
+        also = {knower.npc for knower in other.knowers}
+        return Visibility.of(self.scope, (knower for knower in self.knowers if knower.npc in also))
+
 
 PUBLIC: Final = Visibility()
 HIDDEN: Final = Visibility("hidden")

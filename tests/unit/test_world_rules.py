@@ -108,6 +108,13 @@ def test_old_news_of_a_place_does_not_move_anybody() -> None:
     assert table.ends(AT_INN) == ["superseded"]
 
 
+def test_where_somebody_was_for_a_while_does_not_move_her_from_where_she_is() -> None:
+    table = Table()
+    table.states(AT_TOWER, from_ms=5)
+    table.happens(FactStated(AT_INN, SURE, validity=Validity(10, 15)))
+    assert (table.status(AT_TOWER), table.status(AT_INN)) == ("accepted", "accepted")
+
+
 def test_a_sword_has_one_owner_and_an_owner_many_things() -> None:
     table = Table()
     table.states(Claim.relation(MIRA, "OWNS", SWORD), from_ms=1)

@@ -30,7 +30,7 @@ from glyphoxa.memory.world.happenings import (
     SlotDeclared,
     Undone,
 )
-from glyphoxa.memory.world.slots import OPPOSITES
+from glyphoxa.memory.world.slots import OPPOSITES, rule_of
 from glyphoxa.memory.world.state import Key
 
 
@@ -39,11 +39,12 @@ def asked_by(happenings: Iterable[Happening]) -> set[Key]:
 
 
 def asked_about(facts: Iterable[Fact]) -> set[Key]:
-    """What is asked once these facts are known: on what they rest, and what rests on them."""
+    """What is asked once these facts are known: on what they rest, what rests on them and what rivals them."""
     keys: set[Key] = set()
     for fact in facts:
         keys.update(_dependents(fact.id))
         keys.update(("fact", support) for support in fact.supports)
+        keys.update(_rivals(fact.claim))
     return keys
 
 
@@ -81,12 +82,18 @@ def _of_claim(claim: Claim) -> Iterator[Key]:
     yield from _of_fact(fact)
     yield "refused", fact
     yield "entity", claim.subject
-    yield "slot", claim.subject, claim.predicate
     if claim.object is not None:
         yield "entity", claim.object
+    yield from _rivals(claim)
+
+
+def _rivals(claim: Claim) -> Iterator[Key]:
+    """Those by the program's own rules."""
+    yield "slot", claim.subject, claim.predicate
+    if claim.object is not None and rule_of(claim, {}) == "functional_object":
         yield "object", claim.object, claim.predicate
-        if (opposite := OPPOSITES.get(claim.predicate)) is not None:
-            yield "slot", claim.subject, opposite
+    if (opposite := OPPOSITES.get(claim.predicate)) is not None:
+        yield "slot", claim.subject, opposite
 
 
 def _of_fact(fact: FactId) -> Iterator[Key]:

@@ -1,36 +1,17 @@
-"""The rules by which events change the world.
-
-Status. A fact's status is worked out anew whenever something it depends on changes, in this order:
-    stale      one of its supports is not held any more, or is itself stale
-    pending    not certain enough (0.70, C-12) or refused before, and not confirmed; or one of its supports is not
-               accepted yet
-    conflict   an accepted fact disagrees with it
-    accepted   otherwise
-What becomes accepted may supersede accepted facts of its slot, if the slot is functional (see `slots`): the later in
-the world's time wins, and a conclusion never supersedes what the DM confirmed. Whatever else disagrees waits for the
-DM; who came first stays.
-
-Supports cannot form a circle that matters: a fact is stated after what it rests on, and one whose support was not
-there is stale.
-"""
+"""The rules by which events change the world; what its facts are worth then is for `standing`."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Literal, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from glyphoxa.domain.ids import EntityId, FactId, SpeakerId
 from glyphoxa.domain.knowledge import (
-    HIDDEN,
     Claim,
     EndedAs,
-    EndedFact,
     Fact,
     Knower,
-    Provenance,
-    Validity,
     Visibility,
 )
 from glyphoxa.memory.world.happenings import (
@@ -55,12 +36,10 @@ from glyphoxa.memory.world.happenings import (
     Undone,
     WorldEvent,
 )
-from glyphoxa.memory.world.slots import OPPOSITES, rule_of
+from glyphoxa.memory.world.standing import Standing, since, until
 from glyphoxa.memory.world.state import WorldEntity, WorldState
 
-_EVER = -(2**63)
 _FactChange: TypeAlias = Callable[[Fact], Fact]
-_Ground: TypeAlias = Literal["stale", "pending"]
 
 
 def apply(state: WorldState, event: WorldEvent) -> None:
@@ -135,7 +114,7 @@ class _Change:
     def __init__(self, state: WorldState, event: WorldEvent) -> None:
         self._state = state
         self._event = event
-        self._may_supersede = True
+        self._standing = Standing(state, event.seq)
 
     def run(self) -> None:  # noqa: C901 - one line a kind of happening
         state, happening = self._state, self._event.happening
@@ -183,7 +162,7 @@ class _Change:
         held = self._state.of_claim(claim)
         if held is not None:
             self._state.put_fact(_stated_again(held, stated))
-            self._settle([held.id])
+            self._standing.settle([held.id])
         else:
             self._add(
                 claim,
@@ -198,7 +177,7 @@ class _Change:
     def _add(self, claim: Claim, **of_fact: object) -> FactId:
         fact = Fact(self._free_id(claim), claim, self._event.seq, "pending").with_(**of_fact)
         self._state.put_fact(fact)
-        self._settle([fact.id, *self._dependents(fact.id)])
+        self._standing.settle([fact.id, *self._standing.dependents(fact.id)])
         return fact.id
 
     def _free_id(self, claim: Claim) -> FactId:
@@ -218,14 +197,14 @@ class _Change:
             return
         held = self._state.of_claim(claim)
         new_id = held.id if held is not None else self._free_id(claim)
-        self._end(old, "edited" if replaced.why == "edit" else "retconned", by=new_id)
+        self._standing.end(old, "edited" if replaced.why == "edit" else "retconned", by=new_id)
         if held is not None:
             # It may be better guarded than the one that held it: what the DM corrects is told to nobody new.
-            self._state.put_fact(held.with_(visibility=_meet(held.visibility, old.visibility)))
+            self._state.put_fact(held.with_(visibility=held.visibility.within(old.visibility)))
         else:
             fact = Fact(new_id, claim, self._event.seq, "pending", visibility=old.visibility, validity=old.validity)
             self._state.put_fact(fact.with_(provenance=old.provenance, attributes=old.attributes))
-        self._confirm(new_id, also=self._dependents(old.id))
+        self._confirm(new_id, also=self._standing.dependents(old.id))
 
     def _confirm(self, fact_id: FactId, *, also: Iterable[FactId] = ()) -> None:
         """The DM stands for it: it rests on nothing that is gone, and what disagrees with it ends."""
@@ -236,13 +215,13 @@ class _Change:
         fact = fact.with_(provenance=replace(fact.provenance, dm_confirmed=True), supports=kept)
         self._state.put_fact(fact)
         concerned = [fact.id, *also]
-        for rival in self._rivals(fact):
-            if self._rule(fact) in ("functional", "functional_object") and _since(rival) > _since(fact):
+        for rival in self._standing.rivals(fact):
+            if self._standing.rule(fact) in ("functional", "functional_object") and since(rival) > since(fact):
                 continue  # both are true, each in its time
-            concerned += self._end(rival, "superseded", by=fact.id, validity=_until(rival, fact))
+            concerned += self._standing.end(rival, "superseded", by=fact.id, validity=until(rival, fact))
         for disputing in self._state.disputing(fact.id):
-            concerned += self._end(disputing, "rejected", by=fact.id)
-        self._settle(concerned)
+            concerned += self._standing.end(disputing, "rejected", by=fact.id)
+        self._standing.settle(concerned)
 
     def _close(self, closed: FactClosed) -> None:
         fact = self._state.fact(closed.fact)
@@ -250,12 +229,12 @@ class _Change:
             return
         at_ms = self._event.cause.at_ms if closed.at_ms is None else closed.at_ms
         validity = replace(fact.validity, to_ms=at_ms, story_to=closed.story)
-        self._settle(self._end(fact, "closed", validity=validity))
+        self._standing.settle(self._standing.end(fact, "closed", validity=validity))
 
     def _end_and_settle(self, fact_id: FactId, ended_as: EndedAs) -> None:
         fact = self._state.fact(fact_id)
         if fact is not None:
-            self._settle(self._end(fact, ended_as))
+            self._standing.settle(self._standing.end(fact, ended_as))
 
     def _update(self, fact_id: FactId, change: _FactChange) -> None:
         fact = self._state.fact(fact_id)
@@ -273,90 +252,6 @@ class _Change:
         # What was hidden is revealed to those who are named, not to those who happened to hear of it.
         return Visibility.of("secret", told) if seen.scope == "hidden" else seen.known_to(*told)
 
-    def _end(
-        self, fact: Fact, ended_as: EndedAs, *, by: FactId | None = None, validity: Validity | None = None
-    ) -> list[FactId]:
-        """Move a fact to the history. Returns those whose status may depend on it."""
-        concerned = self._dependents(fact.id)
-        self._state.drop_fact(fact.id)
-        past = fact if validity is None else fact.with_(validity=validity)
-        self._state.put_ended(EndedFact(past, self._event.seq, ended_as, by))
-        return concerned
-
-    def _dependents(self, fact_id: FactId) -> list[FactId]:
-        return [f.id for f in (*self._state.resting_on(fact_id), *self._state.disputing(fact_id))]
-
-    # Status
-
-    def _settle(self, facts: Iterable[FactId]) -> None:
-        """Work out the status of these facts, and of whatever depends on one that changed."""
-        waiting = deque(dict.fromkeys(facts))
-        while waiting:
-            fact = self._state.fact(waiting.popleft())
-            if fact is None:
-                continue
-            for fact_id in self._settle_one(fact):
-                if fact_id not in waiting:
-                    waiting.append(fact_id)
-
-    def _settle_one(self, fact: Fact) -> list[FactId]:
-        ground = self._ground(fact)
-        if ground is not None:
-            return self._stand(fact.with_(status=ground, disputes=()), was=fact)
-        rivals = self._rivals(fact)
-        if fact.status == "accepted" and not rivals:
-            return []
-        rule = self._rule(fact)
-        if rule not in ("functional", "functional_object") or any(_opposite(fact, rival) for rival in rivals):
-            return self._accept(fact, against=rivals)
-        later = [rival for rival in rivals if _since(rival) > _since(fact)]
-        if later and self._may_supersede:
-            first = min(later, key=_since)
-            return self._end(fact, "superseded", by=first.id, validity=_until(fact, first))
-        firm = [r for r in rivals if not self._may_supersede or _outranks(r.provenance, fact.provenance)]
-        if firm:
-            return self._accept(fact, against=firm)
-        concerned: list[FactId] = []
-        for rival in rivals:
-            concerned += self._end(rival, "superseded", by=fact.id, validity=_until(rival, fact))
-        return [*self._accept(fact, against=()), *concerned]
-
-    def _ground(self, fact: Fact) -> _Ground | None:
-        """What it rests on lets it be no more than this; None when it may be accepted."""
-        supports = [self._state.fact(support) for support in fact.supports]
-        if any(on is None or on.status == "stale" for on in supports):
-            return "stale"
-        is_enough = fact.provenance.dm_confirmed or (fact.provenance.is_enough and not fact.doubted)
-        if not is_enough or any(on is not None and on.status != "accepted" for on in supports):
-            return "pending"
-        return None
-
-    def _accept(self, fact: Fact, *, against: Sequence[Fact]) -> list[FactId]:
-        disputes = tuple(sorted(rival.id for rival in against))
-        return self._stand(fact.with_(status="conflict" if disputes else "accepted", disputes=disputes), was=fact)
-
-    def _stand(self, fact: Fact, *, was: Fact) -> list[FactId]:
-        self._state.put_fact(fact)
-        return [] if fact.status == was.status else self._dependents(fact.id)
-
-    def _rivals(self, fact: Fact) -> list[Fact]:
-        """Accepted facts that cannot hold beside it."""
-        claim, state = fact.claim, self._state
-        found: list[Fact] = []
-        match self._rule(fact):
-            case "one" | "functional":
-                found = state.in_slot(claim.subject, claim.predicate)
-            case "functional_object" if claim.object is not None:
-                found = state.of_object(claim.object, claim.predicate)
-            case _:
-                pass
-        if claim.object is not None and (opposite := OPPOSITES.get(claim.predicate)) is not None:
-            found += [f for f in state.in_slot(claim.subject, opposite) if f.claim.object == claim.object]
-        return [f for f in found if f.id != fact.id and f.status == "accepted" and f.validity.to_ms is None]
-
-    def _rule(self, fact: Fact) -> str:
-        return rule_of(fact.claim, self._state.own_rules())
-
     # Entities
 
     def _remove(self, entity_id: EntityId) -> None:
@@ -365,9 +260,9 @@ class _Change:
             return
         concerned: list[FactId] = []
         for fact in self._state.touching(entity.id):
-            concerned += self._end(fact, "entity_removed")
+            concerned += self._standing.end(fact, "entity_removed")
         self._state.drop_entity(entity.id)
-        self._settle(concerned)
+        self._standing.settle(concerned)
 
     def _merge(self, merged: EntitiesMerged) -> None:
         state = self._state
@@ -385,26 +280,25 @@ class _Change:
         for fact in touching:
             concerned += self._move(fact, guarded=gone.visibility)
         # Which of two places a merged entity is at is for the DM to say.
-        self._may_supersede = False
-        self._settle(concerned)
+        self._standing.settle(concerned, may_supersede=False)
 
     def _move(self, fact: Fact, *, guarded: Visibility) -> list[FactId]:
         """A fact of an entity that is gone becomes one of the entity that is kept, and no better known than it was."""
         claim = self._claim_of_kept(fact.claim)
         if claim is None:
-            return self._end(fact, "merged")
-        visibility = _meet(fact.visibility, guarded)
+            return self._standing.end(fact, "merged")
+        visibility = fact.visibility.within(guarded)
         held = self._state.of_claim(claim)
         if held is None:
             moved = fact.with_(claim=claim, visibility=visibility, status="pending", disputes=())
             self._state.put_fact(moved)
-            return [fact.id, *self._dependents(fact.id)]
+            return [fact.id, *self._standing.dependents(fact.id)]
         again = FactStated(claim, fact.provenance, visibility, fact.validity, fact.attributes, fact.supports)
         self._state.put_fact(_stated_again(held, again).with_(mentions=held.mentions + fact.mentions))
         for resting in self._state.resting_on(fact.id):
             supports = dict.fromkeys(held.id if support == fact.id else support for support in resting.supports)
             self._state.put_fact(resting.with_(supports=tuple(supports)))
-        return [held.id, *self._dependents(held.id), *self._end(fact, "merged", by=held.id)]
+        return [held.id, *self._standing.dependents(held.id), *self._standing.end(fact, "merged", by=held.id)]
 
     def _claim_of_kept(self, claim: Claim) -> Claim | None:
         subject = self._state.resolve(claim.subject)
@@ -472,35 +366,3 @@ def _supports(held: Fact, stated: FactStated) -> tuple[FactId, ...]:
 
 def _told(visibility: Visibility, told: FactTold) -> Visibility:
     return visibility if visibility.scope == "public" else visibility.known_to(*told.knowers())
-
-
-def _meet(one: Visibility, other: Visibility) -> Visibility:
-    """Visible to those who may see both."""
-    if other.scope == "public":
-        return one
-    if one.scope == "public":
-        return other
-    if "hidden" in (one.scope, other.scope):
-        return HIDDEN
-    also = {knower.npc for knower in other.knowers}
-    return Visibility.of(one.scope, (knower for knower in one.knowers if knower.npc in also))
-
-
-def _since(fact: Fact) -> int:
-    return _EVER if fact.validity.from_ms is None else fact.validity.from_ms
-
-
-def _until(fact: Fact, successor: Fact) -> Validity:
-    to_ms = successor.validity.from_ms
-    if to_ms is None:
-        to_ms = successor.provenance.at_ms
-    return replace(fact.validity, to_ms=to_ms, story_to=successor.validity.story_from)
-
-
-def _opposite(fact: Fact, rival: Fact) -> bool:
-    return OPPOSITES.get(fact.claim.predicate) == rival.claim.predicate
-
-
-def _outranks(held: Provenance, new: Provenance) -> bool:
-    """Whether a conclusion meets what the DM confirmed."""
-    return held.dm_confirmed and new.source == "inferred" and not new.dm_confirmed
