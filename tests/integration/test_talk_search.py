@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.talk_language import follow_language
 from glyphoxa.adapters.postgres.talk_search import names_in
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
-from glyphoxa.domain.knowledge import DM, Viewer
+from glyphoxa.domain.knowledge import DM, Dm, Viewer
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.memory.ports import Found, TalkSearch
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
@@ -152,6 +153,44 @@ async def test_an_npc_finds_only_what_it_witnessed_however_few_are_asked_for(sto
     assert await search(store, "crown", NpcId("nobody")) == []
     with pytest.raises(ValueError, match="DM or of an NPC"):
         await search(store, "crown", NpcId(""))
+
+
+async def test_a_thousand_random_searches_find_what_a_reader_of_all_talk_would(store: Store) -> None:
+    """Nothing that the viewer did not witness, and nothing less than it did."""
+    chance = random.Random(4)
+    words, speakers = ["lantern", "goblin", "harbor", "dragon", "wizard"], ["Tamsin", "Bran"]
+    npcs = [SMITH, INNKEEPER, NpcId("osric")]
+    talk = [
+        said(
+            n,
+            " ".join(chance.sample(words, chance.randint(0, 3))),
+            speaker=chance.choice(speakers),
+            by=tuple(npc for npc in npcs if chance.random() < 0.4),
+            session=f"s{chance.randint(1, 3)}",
+        )
+        for n in range(200)
+    ]
+    await store.log.append(talk)
+    for _ in range(1_000):
+        asked = chance.sample([*words, *(name.lower() for name in speakers)], chance.randint(0, 3))
+        match = chance.choice((any, all))
+        viewer: Viewer = chance.choice([DM, *npcs, NpcId("nobody")])
+        session = chance.choice([None, SessionId("s1"), SessionId("s2")])
+        speaker = chance.choice([None, None, SpeakerId("bran")])
+        after, before = chance.choice([None, 50_000]), chance.choice([None, 150_000])
+        expected = {
+            u.id
+            for u in talk
+            if (isinstance(viewer, Dm) or viewer in u.witnesses)
+            and (not asked or match(w in f"{u.speaker_name} {u.text}".lower().split() for w in asked))
+            and session in (None, u.session_id)
+            and speaker in (None, u.speaker_id)
+            and (after is None or u.at_ms >= after)
+            and (before is None or u.at_ms < before)
+        }
+        filters = {"session": session, "speaker": speaker, "after_ms": after, "before_ms": before}
+        found = await search(store, " ".join(asked), viewer, match=match.__name__, limit=200, **filters)
+        assert (len(found), set(found)) == (len(expected), expected)
 
 
 async def test_what_was_rolled_back_is_not_found_not_even_by_the_dm(store: Store) -> None:
