@@ -191,7 +191,8 @@ SELECT f.*
  WHERE f.campaign_id = $1
    AND (f.words @@ (SELECT words FROM asked)
         OR f.subject_id = ANY ((SELECT ids FROM named)::text[])
-        OR f.object_id = ANY ((SELECT ids FROM named)::text[]))
+        -- Said of attributes as well, an arm that is never true would keep the others from their indexes.
+        OR (f.object_id IS NOT NULL AND f.object_id = ANY ((SELECT ids FROM named)::text[])))
    AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
    AND (f.object_id IS NULL OR glyphoxa_may_know($2, o.scope, o.knowers))
    AND ($5::text IS NULL OR glyphoxa_entity($1, $5) IN (f.subject_id, f.object_id))
