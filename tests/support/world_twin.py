@@ -112,12 +112,14 @@ class WorldTwin:
     async def current(
         self, campaign: CampaignId, viewer: Viewer, *, about: EntityId | None = None, limit: int
     ) -> list[Fact]:
+        state = self.state
         facts = [
             fact
-            for fact in self.state.facts.values()
+            for fact in state.facts.values()
             if (viewer is DM or fact.status == "accepted")
             and fact.visibility.is_visible_to(viewer)
-            and about in (None, fact.claim.subject, fact.claim.object)
+            and all(state.entities[end].visibility.is_visible_to(viewer) for end in _ends(fact))
+            and (about is None or about in _ends(fact))
         ]
         return sorted(facts, key=lambda fact: (fact.claim.subject, fact.claim.predicate, fact.id))[:limit]
 
@@ -129,23 +131,24 @@ class WorldTwin:
         return self.state.resting_on(fact)
 
     async def beginning_with(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[Fact]:
-        return [fact for fact in self.state.facts.values() if fact.id.startswith(prefix)][:limit]
+        found = [fact for fact in self.state.facts.values() if fact.id.startswith(prefix)]
+        return sorted(found, key=lambda fact: fact.id)[:limit]
 
     async def like(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[FactId]:
-        return sorted(self.state.facts, key=lambda fact: -sum(a == b for a, b in zip(fact, prefix, strict=False)))[
-            :limit
-        ]
+        alike = {fact: sum(a == b for a, b in zip(fact, prefix, strict=False)) for fact in self.state.facts}
+        return sorted(alike, key=lambda fact: (-alike[fact], fact))[:limit]
 
     async def ended(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[EndedFact]:
         ended = [each for each in self.state.ended.values() if each.fact.id.startswith(prefix)]
-        return sorted(ended, key=lambda each: -each.ended_seq)[:limit]
+        return sorted(ended, key=lambda each: (-each.ended_seq, each.fact.id))[:limit]
 
     async def once_held(self, campaign: CampaignId, ids: Collection[FactId]) -> list[EndedFact]:
         last = {each.fact.id: each for each in sorted(self.state.ended.values(), key=lambda each: each.ended_seq)}
         return [last[fact] for fact in ids if fact in last]
 
     async def ended_by(self, campaign: CampaignId, events: Collection[int]) -> list[EndedFact]:
-        return [each for each in self.state.ended.values() if each.ended_seq in events]
+        ended = [each for each in self.state.ended.values() if each.ended_seq in events]
+        return sorted(ended, key=lambda each: (each.ended_seq, each.fact.id))
 
     async def events_about(self, campaign: CampaignId, fact: Fact) -> list[WorldEvent]:
         return list(self.log)
@@ -191,4 +194,8 @@ def a_world() -> WorldTwin:
 
 
 def _least_certain(facts: list[Fact]) -> list[Fact]:
-    return sorted(facts, key=lambda fact: (fact.provenance.confidence, fact.seq))
+    return sorted(facts, key=lambda fact: (fact.provenance.confidence, fact.seq, fact.id))
+
+
+def _ends(fact: Fact) -> list[EntityId]:
+    return [end for end in (fact.claim.subject, fact.claim.object) if end is not None]

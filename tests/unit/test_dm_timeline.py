@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
 
+from glyphoxa.dm.entities import EntityDesk
 from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.ports import Said, Session
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.wording import happening_in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance
 from glyphoxa.memory.world.happenings import Cause, EntitiesMerged, FactStated, FactTold
+from glyphoxa.memory.world.replay import difference
 from tests.support.builders import CAMPAIGN
 from tests.support.world_twin import WorldTwin, a_world
 
@@ -45,6 +48,11 @@ class Table:
         self.now += 1
         return FactDesk(CAMPAIGN, self.world, self.world, self.world.cast(), now_ms=lambda: self.now)
 
+    @property
+    def entities(self) -> EntityDesk:
+        self.now += 1
+        return EntityDesk(CAMPAIGN, self.world, self.world, self.world.cast(), now_ms=lambda: self.now)
+
     def hears(self, session: SessionId, floor: int, value: str, *, confidence: float = 0.9) -> FactId:
         claim = Claim.attribute(ELDRINAX, "note", value)
         at_ms = (1 if session == FIRST else 2) * DAY_MS + floor
@@ -77,6 +85,42 @@ async def test_a_decision_on_several_facts_is_taken_back_as_a_whole(table: Table
     await table.desk.confirm(facts)
     assert len(await table.timeline.undo()) == 3
     assert {fact.status for fact in table.world.state.facts.values()} == {"pending"}
+
+
+DECISIONS: dict[str, Callable[[Table, FactId], Awaitable[object]]] = {
+    "confirm": lambda table, fact: table.desk.confirm([fact]),
+    "reject": lambda table, fact: table.desk.reject([fact]),
+    "retcon": lambda table, fact: table.desk.retcon(fact),
+    "retcon to": lambda table, fact: table.desk.retcon_to(fact, value="other"),
+    "edit": lambda table, fact: table.desk.edit(fact, value="other"),
+    "close": lambda table, fact: table.desk.close(fact),
+    "secret": lambda table, fact: table.desk.keep_secret(fact, ["Grimjaw"]),
+    "hide": lambda table, fact: table.desk.hide(fact),
+    "reveal": lambda table, fact: table.desk.reveal(fact),
+    "tell": lambda table, fact: table.desk.tell(fact, ["Grimjaw"], by="Tamsin"),
+    "add": lambda table, _: table.desk.add("Grimjaw", "KNOWS", object="Eldrinax"),
+    "add entity": lambda table, _: table.entities.add("Korvald", "npc", attributes={"age": 9, "location": "the forge"}),
+    "change entity": lambda table, _: table.entities.change("Eldrinax", name="Eldrinax the Grey", type="concept"),
+    "remove entity": lambda table, _: table.entities.remove("Eldrinax"),
+    "alias": lambda table, _: table.entities.add_alias("Eldrinax", "old fool"),
+    "unalias": lambda table, _: table.entities.remove_alias("Grimjaw", "the smith"),
+    "merge": lambda table, _: table.entities.merge("Mirelle", "Eldrinax"),
+    "secret entity": lambda table, _: table.entities.keep_secret("Eldrinax", ["Grimjaw"]),
+    "hide entity": lambda table, _: table.entities.hide("Eldrinax"),
+    "rollback": lambda table, _: table.timeline.rollback(FIRST, 0),
+}
+
+
+@pytest.mark.parametrize("decision", DECISIONS)
+async def test_whatever_the_dm_decided_is_taken_back_whole(table: Table, decision: str) -> None:
+    """R-226"""
+    fact = table.hears(FIRST, 1, "a", confidence=0.5)
+    await table.desk.keep_secret(fact, ["Mirelle"])
+    before = table.world.state
+    await DECISIONS[decision](table, fact)
+    assert not difference(before, table.world.state).is_empty
+    await table.timeline.undo()
+    assert difference(before, table.world.state).is_empty
 
 
 async def test_a_decision_far_back_is_found(table: Table) -> None:
@@ -171,11 +215,8 @@ async def test_why_a_fact_is_known_is_everything_that_happened_to_it(table: Tabl
 async def test_a_fact_of_an_entity_that_was_merged_has_its_whole_history(table: Table) -> None:
     fact = table.hears(FIRST, 1, "a")
     await table.world.commit(CAMPAIGN, [EntitiesMerged(MIRELLE, ELDRINAX)], Cause("dm", table.now))
-    await table.world.commit(
-        CAMPAIGN,
-        [FactTold(fact, (), by="dm")],
-        Cause("dm", table.now),  # type: ignore[arg-type]
-    )
+    told = FactTold(fact, (), SpeakerId("dm"))
+    await table.world.commit(CAMPAIGN, [told], Cause("dm", table.now))
     history = await table.timeline.history_of(table.world.state.facts[fact])
     kinds = [type(event.happening).__name__ for event, _ in history]
     assert kinds == ["FactStated", "EntitiesMerged", "FactTold"]

@@ -1,0 +1,135 @@
+"""What the DM is shown of a world is what its twin in memory shows, whatever happened to it."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from glyphoxa.adapters.postgres.inspection import PostgresInspection
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.dm.past import events_about
+from glyphoxa.dm.timeline import Timeline
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.domain.knowledge import DM, Viewer
+from glyphoxa.memory.world.happenings import Cause, EntityAdded, RolledBack
+from glyphoxa.memory.world.replay import replay
+from glyphoxa.memory.world.state import WorldState
+from tests.support.builders import an_utterance
+from tests.support.world_histories import ENTITIES, NPCS, a_happening
+from tests.support.world_tables import a_campaign_row
+from tests.support.world_twin import WorldTwin
+
+SESSIONS = tuple(SessionId(f"s{n}") for n in range(1, 4))
+FLOORS = 6
+STEPS = 25
+
+
+@pytest.mark.parametrize("first", range(0, 20, 10))
+async def test_the_dm_is_shown_what_the_log_says(store: Store, first: int) -> None:
+    for seed in range(first, first + 10):
+        campaign = CampaignId(f"c{seed}")
+        twin = await a_life(store, campaign, random.Random(seed))
+        await shows_the_same(PostgresInspection(store.database), twin, campaign)
+
+
+@pytest.mark.parametrize("first", range(100, 120, 10))
+async def test_a_rollback_does_what_its_preview_said(store: Store, first: int) -> None:
+    for seed in range(first, first + 10):
+        campaign, chance = CampaignId(f"c{seed}"), random.Random(seed)
+        await a_life(store, campaign, chance)
+        inspection = PostgresInspection(store.database)
+        timeline = Timeline(campaign, store.world, inspection, lambda: 10_000)
+        session, floor = chance.choice(SESSIONS), chance.randrange(FLOORS)
+
+        before = replay(await store.world.events(campaign))
+        preview = await timeline.preview(session, floor)
+        rolled_back = await timeline.rollback(session, floor)
+        if rolled_back is not None and isinstance(rolled_back.happening, RolledBack):
+            assert rolled_back.happening.events == tuple(event.seq for event in preview.events)
+        after = replay(await store.world.events(campaign))
+        assert {fact.id for fact in preview.gone} == before.facts.keys() - after.facts.keys()
+        assert {fact.id for fact in preview.back} == after.facts.keys() - before.facts.keys()
+        kept = before.facts.keys() & after.facts.keys()
+        assert {fact.id: fact for fact in preview.changed} == {
+            fact: after.facts[fact] for fact in kept if before.facts[fact] != after.facts[fact]
+        }
+        assert await inspection.talk_after(campaign, session, floor) == 0
+
+
+async def shows_the_same(inspection: PostgresInspection, twin: WorldTwin, campaign: CampaignId) -> None:
+    state = twin.state
+    assert await inspection.pending(campaign, limit=9) == await twin.pending(campaign, limit=9)
+    assert await inspection.waiting(campaign) == await twin.waiting(campaign)
+    for status in ("accepted", "pending", "conflict", "stale"):
+        shown = await inspection.of_status(campaign, status, limit=5)
+        assert shown == await twin.of_status(campaign, status, limit=5)
+    viewers: tuple[Viewer, ...] = (DM, *NPCS)
+    for viewer in viewers:
+        for about in (None, *sorted(state.entities)[:2]):
+            shown = await inspection.current(campaign, viewer, about=about, limit=7)
+            assert shown == await twin.current(campaign, viewer, about=about, limit=7)
+    ids = sorted(state.facts)[::-1]
+    assert await inspection.facts(campaign, ids) == await twin.facts(campaign, ids)
+    once = {fact for fact, _ in state.ended}
+    shown_once = await inspection.once_held(campaign, sorted(once))
+    assert shown_once == await twin.once_held(campaign, sorted(once))
+    seqs = range(len(twin.log) + 1)
+    assert await inspection.ended_by(campaign, seqs) == await twin.ended_by(campaign, seqs)
+    for prefix in ("", "0", "a", *(fact[:3] for fact in ids[:3])):
+        assert await inspection.beginning_with(campaign, prefix, limit=4) == await twin.beginning_with(
+            campaign, prefix, limit=4
+        )
+        assert await inspection.ended(campaign, prefix, limit=4) == await twin.ended(campaign, prefix, limit=4)
+        assert await inspection.like(campaign, prefix, limit=3) == await twin.like(campaign, prefix, limit=3)
+    for fact in (*state.facts.values(), *(each.fact for each in state.ended.values())):
+        assert await inspection.resting_on(campaign, fact.id) == await twin.resting_on(campaign, fact.id)
+        assert events_about(fact, await inspection.events_about(campaign, fact)) == events_about(fact, twin.log)
+    for entity in sorted(state.entities):
+        reached = await inspection.reach(campaign, entity, depth=2)
+        assert {each.id: each.depth for each in reached} == _depths(state, entity, depth=2)
+
+
+async def a_life(store: Store, campaign: CampaignId, chance: random.Random) -> WorldTwin:
+    """A campaign to which much has happened, and its twin."""
+    await a_campaign_row(store, campaign)
+    said = [
+        replace(
+            an_utterance("Well.", id=f"{session}-{floor}"),
+            campaign_id=campaign,
+            session_id=session,
+            at_ms=1_000 * n + floor,
+        )
+        for n, session in enumerate(SESSIONS, start=1)
+        for floor in range(1, FLOORS + 1)
+    ]
+    await store.log.append(said)
+    people = [EntityAdded(entity, "npc", entity.title()) for entity in chance.sample(ENTITIES, 5)]
+    await store.world.commit(campaign, people, Cause("dm", 0))
+    state = replay(await store.world.events(campaign))
+    for step in range(STEPS):
+        session, floor = chance.choice(SESSIONS), chance.randint(1, FLOORS)
+        cause = chance.choice((Cause("dm", step), Cause("talk", step, session, floor)))
+        with suppress(InvalidInput):  # an entity that is needed may have gone
+            await store.world.commit(campaign, [a_happening(chance, state)], cause)
+        if step % 8 == 7:
+            events = await store.world.events(campaign, limit=1, latest_first=True)
+            await store.world.undo(campaign, events[0].seq, Cause("dm", step))
+        state = replay(await store.world.events(campaign))
+    return WorldTwin(await store.world.events(campaign))
+
+
+def _depths(state: WorldState, entity: EntityId, *, depth: int) -> dict[EntityId, int]:
+    found = {entity: 0}
+    for steps in range(1, depth + 1):
+        for fact in state.facts.values():
+            one, other = fact.claim.subject, fact.claim.object
+            if fact.status != "accepted" or other is None:
+                continue
+            for here, there in ((one, other), (other, one)):
+                if found.get(here, steps) < steps:
+                    found.setdefault(there, steps)
+    return found
