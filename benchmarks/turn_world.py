@@ -18,7 +18,7 @@ import yaml
 from benchmarks.turn_providers import Addresses
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap import local_models
-from glyphoxa.bootstrap.memory import embedder_of
+from glyphoxa.bootstrap.embedder import embedder_of
 from glyphoxa.bootstrap.table import now_ms
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import (

@@ -3,48 +3,120 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import sys
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 from loguru import logger
-from numpy import float32
-from numpy.typing import NDArray
 
-from glyphoxa.adapters.local.minilm import DIMENSIONS, MiniLm
+from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.weights.progress import progress_to
-from glyphoxa.adapters.weights.store import Store as Weights
-from glyphoxa.bootstrap.local_models import MINILM, LocalModels
+from glyphoxa.bootstrap.embedder import embedder_of
+from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.embedding import Embedder
+from glyphoxa.memory.guard import MemoryGuard
 from glyphoxa.memory.ports import TranscriptLog
+from glyphoxa.memory.recorder import Recorder
+from glyphoxa.memory.spool import Spool
+from glyphoxa.memory.watch import MemoryWatch
 
 OPEN_MS = 30_000
 """What a database may take until a table opens without it. Its opening goes on, and memory joins later."""
 PING_MS = 1_000
+FLUSH_MS = 5_000
+"""At the end of a session the database gets this long; what it has not taken is sent by the next one."""
+
+
+async def open_store_for(settings: Settings, local: LocalModels, stack: AsyncExitStack) -> Store | None:
+    """None when the settings want no long-term memory. Nothing is connected yet."""
+    if not settings.has_memory:
+        return None
+    return await stack.enter_async_context(
+        open_store(
+            settings.memory.postgres_dsn,
+            data_dir=settings.data_directory,
+            embedding_dimensions=settings.memory.embedding_dimensions,
+            embedder=embedder_of(local),
+        )
+    )
 
 
 class TableMemory:
-    """The store of one table, with its campaign in it as soon as that is possible."""
+    """What a table remembers with. Made inside a running event loop.
 
-    def __init__(self, store: Store, campaign: Campaign) -> None:
+    Protocol of use: `open`, `start`; at the end `flush`, then `close`. What is to be read goes through `guard`, what is
+    to be kept through `recorder`.
+
+    Args:
+        store: None without long-term memory: what is said is then kept on disk only.
+        spool: The directory in which what is said is kept first; of this table only.
+        tell: Takes events of the table.
+        now_ms: Unix epoch.
+
+    Attributes:
+        guard: Memory as it may be asked; None without long-term memory.
+    """
+
+    def __init__(
+        self,
+        store: Store | None,
+        campaign: Campaign,
+        spool: Path,
+        *,
+        tell: Callable[[TableEvent], None],
+        now_ms: Callable[[], int],
+    ) -> None:
         self.store = store
         self._campaign = campaign
+        self._tell = tell
+        self._now_ms = now_ms
+        self._loop = asyncio.get_running_loop()
         self._storing = asyncio.Lock()
         self._is_stored = False
+        self._also: list[Callable[[], Awaitable[None]]] = []
+        self._watch = MemoryWatch(ping=self._ping, make_good=self._make_good, changed=self._has_changed, now_ms=now_ms)
+        log: TranscriptLog | None = None
+        self.guard: MemoryGuard | None = None
+        if store is not None:
+            log = _AfterItsCampaign(store.log, self.store_campaign)
+            self.guard = MemoryGuard(store.graph, store.past_talk, store.summaries, self._watch)
+        self.recorder = Recorder(
+            Spool(spool, alarm=self._on_spool), log, listener=self._on_recorder, after_append=self.embed_what_is_new
+        )
 
-    async def ping(self) -> None:
-        """Ask the database for a sign of life.
+    @property
+    def health(self) -> MemoryHealth:
+        if self.store is None:
+            return MemoryHealth("off")
+        waiting = self.recorder.n_waiting
+        if self._watch.since_ms is None:
+            return MemoryHealth("ok", waiting=waiting)
+        return MemoryHealth("degraded", self._watch.since_ms, self._watch.why, waiting)
 
-        Raises:
-            Unavailable: There is none.
-        """
-        await self.store.database.ping(deadline_ms=PING_MS)
+    def make_good_too(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Have this done as well when the database is back. It raises a `GlyphoxaError` if it cannot be done yet."""
+        self._also.append(step)
+
+    async def open(self) -> None:
+        """Connect, and store the campaign. A database that is away is no reason not to play."""
+        if self.store is None:
+            return
+        try:
+            await self.store_campaign()
+        except GlyphoxaError as error:
+            self._watch.lost(str(error))
+
+    def start(self, supervisor: Supervisor) -> None:
+        supervisor.start("recorder", self.recorder.run)
+        if self.store is not None:
+            supervisor.start("memory", self._watch.run)
 
     async def store_campaign(self) -> None:
         """Make the stored campaign that of the file, unless that was done since this table was opened.
@@ -53,6 +125,8 @@ class TableMemory:
             Unavailable: The database cannot be used now, whosever fault that is.
             InvalidInput: It is there, and does not take the campaign.
         """
+        if self.store is None:
+            return
         async with self._storing:
             if self._is_stored:
                 return
@@ -64,25 +138,91 @@ class TableMemory:
             self._is_stored = True
 
     async def said_before(self, session: SessionId) -> list[Utterance]:
-        """What the log has of a session from before a restart; nothing when that cannot be read now."""
+        """What was said in a session before a restart, oldest first: what the log has, as far as that can be read now,
+        and what is still on its way there.
+        """
+        logged: list[Utterance] = []
+        if self.store is not None:
+            try:
+                logged = await self.store.log.recent(self._campaign.id, session, since_ms=0)
+            except GlyphoxaError as error:
+                logger.debug("what was said before is not read: {}", error)
+        by_id = {utterance.id: utterance for utterance in (*await self.recorder.unsent(session), *logged)}
+        return sorted(by_id.values(), key=lambda utterance: utterance.at_ms)
+
+    async def kept(self, session: SessionId) -> int:
+        """See `glyphoxa.npc.table.Table.kept`."""
+        await self.flush()
+        if self.store is not None:
+            try:
+                return await self.store.log.count(self._campaign.id, session)
+            except Unavailable as error:
+                logger.warning("what the log holds cannot be counted now: {}", error)
+        return len(self.recorder.recent(session, limit=sys.maxsize))
+
+    async def embed_what_is_new(self) -> None:
+        """Bring new talk within reach of recall by meaning. What is not embedded now is embedded the next time."""
+        if self.store is None:
+            return
         try:
-            return await self.store.log.recent(self._campaign.id, session, since_ms=0)
-        except GlyphoxaError:
-            return []
+            await self.store.chunks.fill_missing(self._campaign.id)
+        except GlyphoxaError as error:
+            logger.warning("new talk is not embedded yet: {}", error)
+
+    async def flush(self) -> bool:
+        """Send what waits. False when the database has not taken everything in time."""
+        return await self.recorder.flush(FLUSH_MS)
+
+    async def close(self) -> None:
+        await self.recorder.close()
+
+    async def _ping(self) -> None:
+        if self.store is not None:
+            await self.store.database.ping(deadline_ms=PING_MS)
+
+    async def _make_good(self) -> None:
+        await self.store_campaign()
+        for step in self._also:
+            await step()
+        if self.recorder.is_degraded:
+            await self.flush()
+        if self.recorder.is_degraded:  # a backlog that is only long would have made it well
+            raise Unavailable("the database answers, but what is said cannot be written")
+
+    def _on_recorder(self, what: str) -> None:
+        logger.debug("{}", what)  # the table is told once, whoever noticed
+        self._watch.suspect()
+        self._watch.hope()
+
+    def _on_spool(self, what: str) -> None:
+        """Called in the thread that writes the spool."""
+        logger.warning("{}", what)
+        self._loop.call_soon_threadsafe(self._tell, Degraded(what, self._now_ms()))
+        self._loop.call_soon_threadsafe(self._watch.suspect)
+
+    def _has_changed(self) -> None:
+        health = self.health
+        if health.state == "ok":
+            logger.info("long-term memory is there again; {} utterances are on their way to it", health.waiting)
+        else:
+            logger.warning(
+                "long-term memory is away; the table plays on, and what is said is kept on disk: {}", health.why
+            )
+        self._tell(MemoryChanged(health, self._now_ms()))
 
 
-class TableLog:
-    """The transcript log of a table. It takes no talk before the campaign is stored, whose language decides by which
-    words the talk is found later.
+class _AfterItsCampaign:
+    """A transcript log that takes no talk before the campaign is stored, whose language decides by which words the talk
+    is found later.
     """
 
-    def __init__(self, memory: TableMemory) -> None:
-        self._memory = memory
-        self._log: TranscriptLog = memory.store.log
+    def __init__(self, log: TranscriptLog, store_campaign: Callable[[], Awaitable[None]]) -> None:
+        self._log = log
+        self._store_campaign = store_campaign
 
     async def append(self, utterances: Sequence[Utterance]) -> None:
         try:
-            await self._memory.store_campaign()
+            await self._store_campaign()
         except InvalidInput as error:
             logger.debug("talk is kept without its campaign: {}", error)  # the table is degraded, and says why
         await self._log.append(utterances)
@@ -100,64 +240,3 @@ class TableLog:
 
     async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
         return await self._log.count(campaign, session)
-
-
-async def open_memory(
-    settings: Settings, campaign: Campaign, local: LocalModels, stack: AsyncExitStack
-) -> TableMemory | None:
-    """None when the settings want none. Nothing is connected yet."""
-    if not settings.has_memory:
-        return None
-    store = await stack.enter_async_context(
-        open_store(
-            settings.memory.postgres_dsn,
-            data_dir=settings.data_directory,
-            embedding_dimensions=settings.memory.embedding_dimensions,
-            embedder=embedder_of(local),
-        )
-    )
-    return TableMemory(store, campaign)
-
-
-async def embed_what_is_new(store: Store | None, campaign: CampaignId) -> None:
-    """Bring new talk within reach of recall by meaning. What is not embedded now is embedded the next time."""
-    if store is None:
-        return
-    try:
-        await store.chunks.fill_missing(campaign)
-    except GlyphoxaError as error:
-        logger.warning("new talk is not embedded yet: {}", error)
-
-
-async def load_embedder(settings: Settings) -> Embedder:
-    """The embeddings model of the settings alone, without the others.
-
-    Raises:
-        InvalidInput: The settings have none that runs here, or the extra `local` is not installed.
-        Unavailable: It is not here and cannot be fetched.
-        Corrupt: Its bytes are not what they must be.
-    """
-    name = settings.providers.embeddings.name
-    if name != "minilm":
-        raise InvalidInput(f"providers.embeddings.name is {name}: no model here embeds talk")
-    weights = Weights(settings.models.dir)
-    with progress_to() as progress:
-        await asyncio.to_thread(weights.ensure, [MINILM], progress)
-    try:
-        return _embedder(await asyncio.to_thread(MiniLm, weights.path(MINILM)))
-    except ModuleNotFoundError as error:
-        raise InvalidInput(
-            f"running models here needs {error.name!r}, which is not installed: pip install 'glyphoxa[local]'"
-        ) from error
-
-
-def embedder_of(local: LocalModels) -> Embedder | None:
-    """What talk is embedded with; None when it is not."""
-    return None if local.minilm is None else _embedder(local.minilm)
-
-
-def _embedder(minilm: MiniLm) -> Embedder:
-    async def embed(texts: list[str]) -> NDArray[float32]:
-        return await asyncio.to_thread(minilm.embed, texts)
-
-    return Embedder(MINILM, DIMENSIONS, embed)

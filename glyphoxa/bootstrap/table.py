@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -15,11 +14,12 @@ from pathlib import Path
 from loguru import logger
 
 from glyphoxa.actors.supervisor import Supervisor
+from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap import correction, engines, local_models
 from glyphoxa.bootstrap.correction import SecondLook
 from glyphoxa.bootstrap.engines import EarOrder, Host, MouthOrder
 from glyphoxa.bootstrap.local_models import LocalModels
-from glyphoxa.bootstrap.memory import TableLog, TableMemory, embed_what_is_new, open_memory
+from glyphoxa.bootstrap.memory import TableMemory, open_store_for
 from glyphoxa.bootstrap.names import TableNames
 from glyphoxa.bootstrap.seats import LiveSeat
 from glyphoxa.config.campaign_file import read_campaign
@@ -28,14 +28,10 @@ from glyphoxa.context.assembly import Budgets, HotContextAssembly
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
-from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, SceneChanged, TableEvent
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, TableEvent
 from glyphoxa.domain.heard import Draft, EarEvent, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, UtteranceId
-from glyphoxa.memory.guard import MemoryGuard
-from glyphoxa.memory.recorder import Recorder
-from glyphoxa.memory.spool import Spool
-from glyphoxa.memory.watch import MemoryWatch
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, Mouth, MouthEvent
 from glyphoxa.npc.room import End, Leave, Move, Room
@@ -45,8 +41,7 @@ from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from glyphoxa.turns.floor import Floor
 from glyphoxa.turns.talk import Talk
 
-SPOOL_FLUSH_MS = 5_000
-"""At the end of a session the database gets this long; what it has not taken is sent by the next one."""
+WRITE_DOWN_MS = 5_000
 SECOND_LOOK_MS = 5_000
 LEARN_MS = 2_000
 FALL_SILENT_MS = 2_000
@@ -81,8 +76,8 @@ async def open_table(
     async with AsyncExitStack() as stack:
         slots = correction.local_slots(settings, campaign)
         local = await local_models.load(settings, stack, slots=slots, tell=tell)
-        memory = await open_memory(settings, campaign, local, stack)
-        table = LiveTable(settings, campaign, SessionId(name), local=local, memory=memory)
+        store = await open_store_for(settings, local, stack)
+        table = LiveTable(settings, campaign, SessionId(name), local=local, store=store)
         await table.open(stack, tell=tell)
         _spare_what_stays(stack)
         table.adopt(stack.pop_all())
@@ -103,21 +98,12 @@ class LiveTable:
     """See `glyphoxa.npc.table.Table`. Made by `open_table`."""
 
     def __init__(
-        self,
-        settings: Settings,
-        campaign: Campaign,
-        session: SessionId,
-        *,
-        local: LocalModels,
-        memory: TableMemory | None,
+        self, settings: Settings, campaign: Campaign, session: SessionId, *, local: LocalModels, store: Store | None
     ) -> None:
         self.campaign = campaign
         self.session = session
         self._settings = settings
         self._local = local
-        self._loop = asyncio.get_running_loop()
-        self._memory = memory
-        store = self._store = memory.store if memory is not None else None
         self._scene = campaign.scenes[0]
         self._listeners: list[Callable[[TableEvent], None]] = []
         self._sinks: list[AudioSink] = []
@@ -126,19 +112,8 @@ class LiveTable:
         self._is_closing = False
         self._base = Path(settings.campaign or ".").absolute().parent
 
-        self._embed = partial(embed_what_is_new, store, campaign.id)
-        self._recorder = Recorder(
-            Spool(settings.data_directory / "spool", alarm=self._on_spool),
-            TableLog(memory) if memory is not None else None,
-            listener=self._on_recorder,
-            after_append=self._embed,
-        )
-        self._watch = MemoryWatch(
-            ping=self._ping, make_good=self._make_good, changed=self._memory_changed, now_ms=now_ms
-        )
-        self._guard = (
-            MemoryGuard(store.graph, store.past_talk, store.summaries, self._watch) if store is not None else None
-        )
+        self._memory = TableMemory(store, campaign, settings.data_directory / "spool", tell=self._tell, now_ms=now_ms)
+        self._recorder, self._guard = self._memory.recorder, self._memory.guard
         self._names = TableNames(
             campaign,
             settings.correction,
@@ -146,6 +121,7 @@ class LiveTable:
             now_ms=now_ms,
             wait_until_logged=self._recorder.wait_until_logged,
         )
+        self._memory.make_good_too(self._names.catch_up)
         self._listeners.append(self._names.on)
         self._second_look: SecondLook | None = None
         self._host: Host = engines.find_host()()
@@ -207,12 +183,7 @@ class LiveTable:
 
     @property
     def health(self) -> MemoryHealth:
-        if self._memory is None:
-            return MemoryHealth("off")
-        waiting = self._recorder.n_waiting
-        if self._watch.since_ms is None:
-            return MemoryHealth("ok", waiting=waiting)
-        return MemoryHealth("degraded", self._watch.since_ms, self._watch.why, waiting)
+        return self._memory.health
 
     def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
         self._listeners.append(listener)
@@ -277,13 +248,7 @@ class LiveTable:
 
     async def kept(self) -> int:
         await self._scribe.wait_until_written()
-        await self._recorder.flush(SPOOL_FLUSH_MS)
-        if self._store is not None:
-            try:
-                return await self._store.log.count(self.campaign.id, self.session)
-            except Unavailable as error:
-                logger.warning("what the log holds cannot be counted now: {}", error)
-        return len(self._recorder.recent(self.session, limit=sys.maxsize))
+        return await self._memory.kept(self.session)
 
     async def close(self) -> None:
         if self._is_closing:
@@ -303,26 +268,25 @@ class LiveTable:
 
     async def open(self, stack: AsyncExitStack, *, tell: Callable[[str], None]) -> None:
         """Start the actors and open every engine. Closed in reverse order."""
-        stack.push_async_callback(self._recorder.close)
+        stack.push_async_callback(self._memory.close)
         stack.push_async_callback(self._host.close)
         stack.push_async_callback(self._prefetch.close)
         await self._open_second_look(stack)
         await stack.enter_async_context(self._supervisor)
         stack.push_async_callback(self._write_down)
-        await self._open_memory(tell)
+        tell("opening memory")
+        await self._memory.open()
         await self._names.open()
         await self._remember()
         await self._context.enter(self._scene)
         for npc in self._npcs.values():
             await npc.get_ready(self._somebody())
-        self._supervisor.start("recorder", self._recorder.run)
+        self._memory.start(self._supervisor)
         self._supervisor.start("scribe", self._scribe.run)
         self._supervisor.start("room", self._room.run)
         for npc in self._npcs.values():
             self._supervisor.start(npc.npc.id, npc.run)
         self._names.start(self._supervisor)
-        if self._memory is not None:
-            self._supervisor.start("memory", self._watch.run)
         if self._second_look is not None:
             self._supervisor.start("second look", self._second_look.run)
         await self.move(self._scene.id)
@@ -332,14 +296,14 @@ class LiveTable:
 
     async def _write_down(self) -> None:
         try:
-            async with asyncio.timeout(SPOOL_FLUSH_MS / 1000):
+            async with asyncio.timeout(WRITE_DOWN_MS / 1000):
                 await self._scribe.wait_until_written()
         except TimeoutError:
             logger.error("the last words of the session could not be written to disk in time")
         if self._second_look is not None:
             await self._second_look.finish(SECOND_LOOK_MS)
         await self._names.finish(LEARN_MS)
-        if not await self._recorder.flush(SPOOL_FLUSH_MS) and self._store is not None:
+        if not await self._memory.flush():
             logger.warning("the database has not taken everything yet; the next session sends it")
 
     async def _open_second_look(self, stack: AsyncExitStack) -> None:
@@ -350,35 +314,21 @@ class LiveTable:
             gazetteer=lambda: self._names.current,
             correct=self._names.correct if settings.phonetic else None,
             tell=self._tell,
-            log=self._store.log if self._store is not None else None,
+            log=self._memory.store.log if self._memory.store is not None else None,
             recorder=self._recorder,
             npcs=self._npcs,
             somebody=self._somebody,
             nearby=self._names.nearby,
             wait_until_quiet=self._room.wait_until_quiet,
             on_proof=self._names.proved,
-            after_revise=self._embed,
+            after_revise=self._memory.embed_what_is_new,
         )
         if self._second_look is not None:
             self._listeners.append(self._second_look.on)
 
-    async def _open_memory(self, tell: Callable[[str], None]) -> None:
-        """A database that is away is no reason not to play."""
-        if self._memory is None:
-            return
-        tell("opening memory")
-        try:
-            await self._memory.store_campaign()
-        except GlyphoxaError as error:
-            self._watch.lost(str(error))
-
     async def _remember(self) -> None:
-        """After a restart within a session the NPCs go on where they were: as far as the log has it, and with what is
-        still on its way there.
-        """
-        logged = await self._memory.said_before(self.session) if self._memory is not None else []
-        by_id = {utterance.id: utterance for utterance in (*await self._recorder.unsent(self.session), *logged)}
-        said = sorted(by_id.values(), key=lambda utterance: utterance.at_ms)
+        """After a restart within a session the NPCs go on where they were."""
+        said = await self._memory.said_before(self.session)
         for utterance in said:
             for npc in utterance.witnesses & self._npcs.keys():
                 conversation = self._npcs[npc].conversation
@@ -446,41 +396,6 @@ class LiveTable:
                 listener(event)
             except Exception as error:  # whoever watches must not stop the table
                 logger.opt(exception=error).error("a listener of the table fell")
-
-    async def _ping(self) -> None:
-        if self._memory is not None:
-            await self._memory.ping()
-
-    async def _make_good(self) -> None:
-        """The database answers: give it what it has missed."""
-        if self._memory is None:
-            return
-        await self._memory.store_campaign()
-        await self._names.catch_up()
-        if self._recorder.is_degraded:
-            await self._recorder.flush(SPOOL_FLUSH_MS)
-        if self._recorder.is_degraded:  # whatever is left: it would take it
-            raise Unavailable("the database answers, but what is said cannot be written")
-
-    def _on_recorder(self, what: str) -> None:
-        logger.debug("{}", what)  # the table is told once, whoever noticed
-        self._watch.suspect()
-        self._watch.hope()
-
-    def _on_spool(self, what: str) -> None:
-        """Called in the thread that writes the spool."""
-        self._loop.call_soon_threadsafe(self._alarm, what)
-        self._loop.call_soon_threadsafe(self._watch.suspect)
-
-    def _memory_changed(self) -> None:
-        health = self.health
-        if health.state == "ok":
-            logger.info("long-term memory is there again; {} utterances are on their way to it", health.waiting)
-        else:
-            logger.warning(
-                "long-term memory is away; the table plays on, and what is said is kept on disk: {}", health.why
-            )
-        self._tell(MemoryChanged(health, now_ms()))
 
     def _alarm(self, what: str) -> None:
         logger.warning("{}", what)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from glyphoxa.adapters.postgres.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.bootstrap.memory import load_embedder
+from glyphoxa.bootstrap.embedder import fetch_embedder
 from glyphoxa.cli.opened import add_config_option, settings_with_memory
 from glyphoxa.domain.ids import CampaignId
 
@@ -31,7 +31,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 async def _run(options: argparse.Namespace) -> int:
     settings = settings_with_memory(options.config, to_hold="talk")
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-    embedder = await load_embedder(settings)
+    embedder = await fetch_embedder(settings)
     async with open_store(
         settings.memory.postgres_dsn,
         data_dir=settings.data_directory,

@@ -204,7 +204,7 @@ async def test_a_table_that_is_opened_again_while_its_database_is_away_goes_on_w
     """What the NPCs heard before is read from disk, and sent from there."""
     network.cut()
     with monkeypatch.context() as hasty:
-        hasty.setattr("glyphoxa.bootstrap.table.SPOOL_FLUSH_MS", IN_TIME_MS)
+        hasty.setattr("glyphoxa.bootstrap.memory.FLUSH_MS", IN_TIME_MS)
         async with an_evening(settings, hasty) as evening:
             await answered(evening, "Grimjaw, my name is Wilbur.")
     async with an_evening(settings, monkeypatch) as evening:
