@@ -39,7 +39,8 @@ def said(text: str, *, id: str = "u1", at_ms: int = 1_000, **changes: Any) -> Ut
 async def vector(text: str) -> NDArray[float32]:
     vectors = await EMBEDDER.embed([text])
     assert vectors is not None
-    return vectors[0]
+    first: NDArray[float32] = vectors[0]
+    return first
 
 
 async def found(store: Store, question: str, *, viewer: Any = SMITH, only: ChunkFilter | None = None) -> list[str]:

@@ -80,14 +80,15 @@ async def test_an_index_that_gives_up_too_early_is_not_the_last_word(
 ) -> None:
     monkeypatch.setattr("glyphoxa.adapters.postgres.chunk_index._MOST_EXACT", 10)
     monkeypatch.setattr("glyphoxa.adapters.postgres.chunk_index._EXACT_BY_SIZE", 0)
-    store.chunks._sql["plan_for_index"] += "\nSET LOCAL hnsw.max_scan_tuples = 100;"
+    monkeypatch.setattr(
+        "glyphoxa.adapters.postgres.database._OF_VECTORS", "SET hnsw.max_scan_tuples = 100; SET enable_bitmapscan = off"
+    )
     assert await recall_at_10(store, many_chunks, NpcId("a-hundredth")) == 1.0
 
 
 async def test_the_settings_of_the_index_are_taken(store: Store) -> None:
     """C-51: a wrong value only warns, and the search falls back to finding too little."""
-    async with store.database.use(BIG) as connection, connection.transaction():
+    async with store.database.use(BIG) as connection:
         await connection.fetchval("SELECT '[1]'::vector")  # loads the extension, which then checks its settings
-        await connection.execute(store.chunks._sql["plan_for_index"])
         assert await connection.fetchval("SHOW hnsw.iterative_scan") == "relaxed_order"
         assert int(await connection.fetchval("SHOW hnsw.max_scan_tuples")) >= 20_000

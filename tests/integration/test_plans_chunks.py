@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.knowledge import DM
 from tests.support.embedders import an_embedder
 from tests.support.many_chunks import BIG, MODEL, ManyChunks
 from tests.support.postgres import TestServer
@@ -44,12 +45,10 @@ async def store(filled: str, tmp_path: Path) -> AsyncIterator[Store]:
         yield opened
 
 
-async def indexes(store: Store, query: str, *arguments: object, settings: str | None = None) -> set[str]:
+async def indexes(store: Store, query: str, *arguments: object) -> set[str]:
     """The indexes by which chunks are read, named like those of the whole table; nothing may read all of it."""
-    async with store.database.use(BIG) as connection, connection.transaction():
+    async with store.database.use(BIG) as connection:
         assert await connection.fetchval("SELECT row_security_active('chunks')")
-        if settings is not None:
-            await connection.execute(store.chunks._sql[settings])
         [(text,)] = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {store.chunks._sql[query]}", *arguments)
         nodes = list(_nodes(json.loads(text)[0]["Plan"]))
         reads_all = [n["Relation Name"] for n in nodes if n["Node Type"] == "Seq Scan"]
@@ -83,7 +82,7 @@ def asked(
 
 async def test_an_exact_search_reads_what_the_npc_heard_and_nothing_else(store: Store) -> None:
     """R-083"""
-    assert await indexes(store, "exact", *asked(NARROW), settings="plan_for_scope") == {
+    assert await indexes(store, "exact", *asked(NARROW)) == {
         "idx_chunks_entity_ids",
         "chunks_pkey",
     }
@@ -91,16 +90,16 @@ async def test_an_exact_search_reads_what_the_npc_heard_and_nothing_else(store: 
 
 async def test_an_exact_search_reads_what_speaks_of_an_entity_or_was_said_in_a_session(store: Store) -> None:
     """R-083, R-086"""
-    of_entity = await indexes(store, "exact", *asked(entity="e7"), settings="plan_for_scope")
+    of_entity = await indexes(store, "exact", *asked(entity="e7"))
     assert of_entity == {"idx_chunks_entity_ids", "chunks_pkey"}
-    of_session = await indexes(store, "exact", *asked(WIDE, session="s7"), settings="plan_for_scope")
+    of_session = await indexes(store, "exact", *asked(WIDE, session="s7"))
     assert "idx_chunks_session_id" in of_session
 
 
 async def test_a_search_of_a_large_scope_uses_the_index_of_vectors(store: Store) -> None:
     """R-069, R-087"""
     for scope in (asked(WIDE, most=100), asked(most=100), asked(NpcId("a-tenth"), most=100)):
-        assert await indexes(store, "approximate", *scope, settings="plan_for_index") == {
+        assert await indexes(store, "approximate", *scope) == {
             "idx_chunks_embedding",
             "chunks_pkey",
         }
@@ -126,5 +125,14 @@ async def test_the_words_of_what_was_found_are_read_by_their_ids(store: Store) -
 async def test_times_narrow_a_search_that_is_exact(store: Store) -> None:
     """R-083"""
     times = (datetime.fromtimestamp(1_700_000_000, UTC), datetime.fromtimestamp(1_700_060_000, UTC))
-    found = await indexes(store, "exact", *asked(NARROW, times=times), settings="plan_for_scope")
+    found = await indexes(store, "exact", *asked(NARROW, times=times))
     assert "idx_chunks_entity_ids" in found
+
+
+async def test_no_plan_of_a_search_is_kept_for_the_next_scope(store: Store) -> None:
+    """After five times the server would take one plan for any scope, which reads all talk."""
+    for viewer in [NARROW, WIDE, DM] * 3:
+        assert len(await store.chunks.search(BIG, viewer, A_QUESTION)) == 10
+    async with store.database.use(BIG) as connection:
+        kept = await connection.fetch("SELECT statement FROM pg_prepared_statements")
+    assert not [row["statement"] for row in kept if "embedding <=>" in row["statement"]]

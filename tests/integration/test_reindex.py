@@ -70,7 +70,8 @@ async def first_of(event: asyncio.Event, task: asyncio.Task[Any]) -> None:
 async def a_question(embedder: Embedder, text: str) -> NDArray[float32]:
     vectors = await embedder.embed([text])
     assert vectors is not None
-    return vectors[0]
+    first: NDArray[float32] = vectors[0]
+    return first
 
 
 async def models(dsn: str) -> dict[str, int]:

@@ -28,7 +28,8 @@ async def embed_names(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]
         for axis, name in enumerate(NAMES):
             row[axis] = name in text
         row[100] = not row.any()
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: np.ndarray[Any, np.dtype[np.float32]] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ class PostgresChunkIndex:
         scope = (campaign, npc, only)
         n_candidates = max(_CANDIDATES, 2 * limit)
         most = self._most_exact.get(campaign, _MOST_EXACT)
-        async with self._database.use(campaign, deadline_ms=deadline_ms) as connection, connection.transaction():
+        async with self._database.use(campaign, deadline_ms=deadline_ms) as connection:
             n = 0
             rows: list[asyncpg.Record] = []
             if scope not in self._large:
@@ -160,10 +160,9 @@ class PostgresChunkIndex:
 
     async def _run(self, connection: Connection, query: str, *arguments: object) -> tuple[int, list[asyncpg.Record]]:
         """How many chunks were in question, and the nearest of them."""
-        await connection.execute(self._sql["plan_for_index" if query == "approximate" else "plan_for_scope"])
-        rows = await connection.fetch(self._sql[query], *arguments)
-        if query == "approximate":
-            await connection.execute("SET LOCAL enable_sort = on")
+        # Without a name, so that the server plans it with its values each time: a plan for any scope fits none.
+        statement = await connection.prepare(self._sql[query], name="")
+        rows = await statement.fetch(*arguments)
         return rows[0]["n"], [row for row in rows if row["id"] is not None]
 
     async def _learn_most_exact(self, connection: Connection, campaign: CampaignId) -> int:

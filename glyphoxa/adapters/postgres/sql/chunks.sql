@@ -46,19 +46,6 @@ SELECT s.n, n.distance, c.id, c.utterance_id, c.session_id, c.content, c.speaker
   LEFT JOIN chunks c ON c.campaign_id = $1 AND c.id = n.id
  ORDER BY n.distance;
 
--- plan_for_scope --
--- A plan for any scope fits none: these queries are planned with their values.
-SET LOCAL plan_cache_mode = force_custom_plan;
-
--- plan_for_index --
--- Sorting a large scope looks cheaper than it is, since its vectors are wide.
-SET LOCAL plan_cache_mode = force_custom_plan;
-SET LOCAL enable_sort = off;
-SET LOCAL hnsw.iterative_scan = relaxed_order;
-SET LOCAL hnsw.ef_search = 100;
-SET LOCAL hnsw.max_scan_tuples = 40000;
-SET LOCAL hnsw.scan_mem_multiplier = 2;
-
 -- index_size --
 -- About how many chunks the index of a campaign's partition holds.
 SELECT reltuples FROM pg_class WHERE oid = (SELECT tableoid FROM chunks WHERE campaign_id = $1 LIMIT 1);
