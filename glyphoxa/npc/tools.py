@@ -15,12 +15,11 @@ from datetime import UTC, datetime
 
 from loguru import logger
 
-from glyphoxa.context.knowledge import fact_sentence, is_secret, sentences_of, why_known
-from glyphoxa.domain.campaign import BudgetTier, Entity
+from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, did_you_mean
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.memory.ports import KnowledgeGraph, Known, PastTalk, SessionSummaries
+from glyphoxa.memory.ports import KnowledgeGraph, PastTalk, SessionSummaries
 from glyphoxa.npc.budget import (
     DEFAULT_RULES,
     GET_SESSION_SUMMARY,
@@ -29,11 +28,7 @@ from glyphoxa.npc.budget import (
     SEARCH_SESSIONS,
     TierRule,
 )
-
-_MAX_FOUND = 10
-
-Found = dict[str, object]
-"""An answer for the model: JSON values only, `found` (a list) and optionally `note`."""
+from glyphoxa.npc.tool_answers import MOST_FOUND, Found, best_match, described, found, nothing, when
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +145,15 @@ class MemoryTools:
         """Answer a model's call, under either of the tool's names. Never raises, never outlasts the ceiling."""
         spec = next((spec for spec in self.declared if name in (spec.name, spec.wire_name)), None)
         if spec is None:
-            return _nothing(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in self.declared)))
+            return nothing(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in self.declared)))
         try:
             async with asyncio.timeout(self._rule.ceiling_ms / 1_000):
                 return await self._does[spec.name](arguments)
         except TimeoutError:
             logger.warning("tool {} of {} took more than {} ms", spec.name, self._memory.npc, self._rule.ceiling_ms)
-            return _nothing("too slow: answer from what you already know")
+            return nothing("too slow: answer from what you already know")
         except InvalidInput as wrong:
-            return _nothing(str(wrong))
+            return nothing(str(wrong))
         except Unavailable as away:  # the table has been told
             logger.debug("tool {} of {}: {}", spec.name, self._memory.npc, away)
         except GlyphoxaError as failed:
@@ -166,7 +161,7 @@ class MemoryTools:
         except Exception:
             # The edge between a tool and a turn: a bug in a look-up costs that look-up, never the NPC's answer.
             logger.exception("tool {} of {} broke", spec.name, self._memory.npc)
-        return _nothing("memory cannot be reached now: answer from what you already know")
+        return nothing("memory cannot be reached now: answer from what you already know")
 
     async def _query_entities(self, arguments: Mapping[str, object]) -> Found:
         name, kind = _optional(arguments, "name"), _optional(arguments, "type")
@@ -175,27 +170,28 @@ class MemoryTools:
             raise InvalidInput("give at least one of: name, type")
         known = await self._memory.graph.entities(self._memory.campaign, self._memory.npc, of_type=kind or None)
         if not name:
-            return _found([{"name": entity.name, "type": entity.type} for entity in known])
+            return found([{"name": entity.name, "type": entity.type} for entity in known])
         entity = best_match(name, known)
-        found = await self._memory.graph.known(self._memory.campaign, self._memory.npc, entity.id) if entity else None
-        if found is None:
-            return _nothing(f"nothing called {name!r} is known; " + did_you_mean(name, (e.name for e in known)))
-        return _found([_described(found, relation)])
+        asked = self._memory.campaign, self._memory.npc
+        about = await self._memory.graph.known(*asked, entity.id) if entity is not None else None
+        if about is None:
+            return nothing(f"nothing called {name!r} is known; " + did_you_mean(name, (e.name for e in known)))
+        return found([described(about, relation)])
 
     async def _search_sessions(self, arguments: Mapping[str, object]) -> Found:
         recalled = await self._memory.talk.recall(
             self._memory.campaign, self._memory.npc, _required(arguments, "query"), limit=5
         )
-        return _found([{"said": one.text, "session": one.session_id, "when": _when(one.at_ms)} for one in recalled])
+        return found([{"said": one.text, "session": one.session_id, "when": when(one.at_ms)} for one in recalled])
 
     async def _get_session_summary(self, arguments: Mapping[str, object]) -> Found:
         session = SessionId(_required(arguments, "session"))
         if self._memory.summaries is None:
-            return _nothing("no summaries are kept: ask memory_search_sessions instead")
+            return nothing("no summaries are kept: ask memory_search_sessions instead")
         summary = await self._memory.summaries.summary(self._memory.campaign, self._memory.npc, session)
         if summary is None:
-            return _nothing(f"session {session!r} has no summary: ask memory_search_sessions instead")
-        return _found([{"summary": summary, "session": session}])
+            return nothing(f"session {session!r} has no summary: ask memory_search_sessions instead")
+        return found([{"summary": summary, "session": session}])
 
     async def _search_facts(self, arguments: Mapping[str, object]) -> Found:
         query = _required(arguments, "query")
@@ -206,95 +202,23 @@ class MemoryTools:
             words=query,
             after_ms=after_ms,
             before_ms=before_ms,
-            limit=_MAX_FOUND // 2,
+            limit=MOST_FOUND // 2,
         )
-        found: list[object] = await self._in_words(facts)
+        answers = await self._in_words(facts)
         timed = after_ms is not None or before_ms is not None
-        recalled = await self._memory.talk.recall(self._memory.campaign, self._memory.npc, query, limit=_MAX_FOUND)
+        recalled = await self._memory.talk.recall(self._memory.campaign, self._memory.npc, query, limit=MOST_FOUND)
         for one in recalled:
             within = one.at_ms is not None and (after_ms or 0) <= one.at_ms and one.at_ms < (before_ms or one.at_ms + 1)
             if within or not timed:
-                found.append({"said": one.text, "session": one.session_id, "when": _when(one.at_ms)})
-        return _found(found)
+                answers.append({"said": one.text, "session": one.session_id, "when": when(one.at_ms)})
+        return found(answers)
 
     async def _in_words(self, facts: Sequence[Fact]) -> list[object]:
         if not facts:
             return []
         known = await self._memory.graph.entities(self._memory.campaign, self._memory.npc)
         by_id = {entity.id: entity for entity in known}
-        found: list[object] = []
-        for fact in facts:
-            told = _told(fact, by_id)
-            if told:
-                why = {"why": why_known(fact, self._memory.npc), "session": fact.provenance.session_id}
-                found.append({"fact": told, **why, "when": _when(fact.provenance.at_ms)})
-        return found
-
-
-def best_match(name: str, entities: Sequence[Entity]) -> Entity | None:
-    """The entity that is called so: by its name, else by an alias, an article in front left aside."""
-    wanted = _bare(name)
-    by_name = next((entity for entity in entities if _bare(entity.name) == wanted), None)
-    return by_name or next(
-        (entity for entity in entities if any(_bare(alias) == wanted for alias in entity.aliases)), None
-    )
-
-
-def _bare(name: str) -> str:
-    return " ".join(name.casefold().split()).removeprefix("the ")
-
-
-def _described(known: Known, relation: str) -> Found:
-    about: dict[str, object] = {}
-    for fact in known.attributes:
-        if not is_secret(fact):
-            name, value = fact.claim.predicate, fact.claim.content
-            about[name] = value if name not in about else [*_as_list(about[name]), value]
-    wanted = relation.replace(" ", "_").casefold()
-    related = [one for one in sentences_of(known) if one.fact.claim.object is not None]
-    secrets = [_told(fact, {known.entity.id: known.entity}) for fact in known.attributes if is_secret(fact)]
-    return {
-        "name": known.entity.name,
-        "type": known.entity.type,
-        **({"about": about} if about else {}),
-        "relations": [
-            f"{one.text}{_doubt(one.fact)}"
-            for one in related
-            if not wanted or one.fact.claim.predicate.casefold() == wanted
-        ],
-        **({"keep secret": secrets} if secrets else {}),
-    }
-
-
-def _told(fact: Fact, entities: Mapping[EntityId, Entity]) -> str:
-    """In words; empty when one of its ends is not known."""
-    subject = entities.get(fact.claim.subject)
-    other = entities.get(fact.claim.object) if fact.claim.object is not None else None
-    if subject is None or (fact.claim.object is not None and other is None):
-        return ""
-    sentence = fact_sentence(fact, subject, other)
-    return f"{sentence}{_doubt(fact)}" if sentence else ""
-
-
-def _doubt(fact: Fact) -> str:
-    is_sure = fact.provenance.dm_confirmed or fact.provenance.origin in ("campaign_file", "dm")
-    return "" if is_sure else " (not certain)"
-
-
-def _as_list(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
-
-
-def _found(found: Sequence[object]) -> Found:
-    if not found:
-        return _nothing("nothing found")
-    if len(found) > _MAX_FOUND:
-        return {"found": list(found[:_MAX_FOUND]), "note": f"{len(found) - _MAX_FOUND} more: ask for less"}
-    return {"found": list(found)}
-
-
-def _nothing(note: str) -> Found:
-    return {"found": [], "note": note}
+        return [answer for fact in facts if (answer := fact_found(fact, by_id, self._memory.npc)) is not None]
 
 
 def _optional(arguments: Mapping[str, object], key: str) -> str:
@@ -324,7 +248,3 @@ def _moment(arguments: Mapping[str, object], key: str) -> int | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return int(moment.timestamp() * 1_000)
-
-
-def _when(at_ms: int | None) -> str | None:
-    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="minutes")
