@@ -28,7 +28,7 @@ from glyphoxa.npc.budget import (
     SEARCH_SESSIONS,
     TierRule,
 )
-from glyphoxa.npc.tool_answers import MOST_FOUND, Found, best_match, described, found, nothing, when
+from glyphoxa.npc.tool_answers import MOST_FOUND, Found, best_match, described, fact_found, found, nothing, when
 
 
 @dataclass(frozen=True, slots=True)
