@@ -63,17 +63,23 @@ class Cast:
         return found[0]
 
     def npc(self, name: str) -> NpcId:
-        """The NPC of this id, name or alias.
+        """The NPC of this id, name or alias, in this order.
 
         Raises:
             NotFound: There is none. An entity that no NPC of the campaign plays knows nothing.
+            InvalidInput: It may be several.
         """
         wanted = fold(name)
-        for npc in self.npcs:
-            if name == npc.id or (wanted and wanted in map(fold, self._names_of(npc))):
-                return npc.id
-        names = [called for npc in self.npcs for called in self._names_of(npc)]
-        raise NotFound(f"no NPC {name!r} in campaign {self.campaign!r}: {did_you_mean(name, names)}")
+        found = [npc for npc in self.npcs if npc.id == name]
+        found = found or [npc for npc in self.npcs if wanted and wanted in map(fold, self._names_of(npc))]
+        found = found or [npc for npc in self.npcs if wanted and wanted in map(fold, self._aliases_of(npc))]
+        if not found:
+            names = [called for npc in self.npcs for called in (*self._names_of(npc), *self._aliases_of(npc))]
+            raise NotFound(f"no NPC {name!r} in campaign {self.campaign!r}: {did_you_mean(name, names)}")
+        if len(found) > 1:
+            several = ", ".join(f"{npc.name} (id {npc.id})" for npc in found)
+            raise InvalidInput(f"{name!r} may be several NPCs: {several}; say its id")
+        return found[0].id
 
     def played(self, npc: NpcId) -> EntityId | None:
         """The entity that this NPC is; None when it is in the graph no more."""
@@ -113,5 +119,10 @@ class Cast:
         return next((each.name for each in self.players if SpeakerId(each.id) == who), who)
 
     def _names_of(self, npc: Npc) -> tuple[str, ...]:
+        """In its campaign file, and since then."""
         entity = self.entities.get(npc.entity_id)
-        return (npc.name, *npc.aliases) if entity is None else (npc.name, entity.name, *npc.aliases, *entity.aliases)
+        return (npc.name,) if entity is None else (npc.name, entity.name)
+
+    def _aliases_of(self, npc: Npc) -> tuple[str, ...]:
+        entity = self.entities.get(npc.entity_id)
+        return npc.aliases if entity is None else (*npc.aliases, *entity.aliases)

@@ -82,8 +82,8 @@ class EntityDesk:
         if made in self.cast.entities:
             other = self.cast.entities[made]
             raise InvalidInput(f"{made!r} is the id of {other.name} ({other.type}): give this one another")
-        if id is None and any(fold(called) == fold(each.name) for each in self.cast.entities.values()):
-            raise InvalidInput(f"there is an entity {called!r}; if this is another one, give it an id of its own")
+        if id is None and (other_name := self._called(called)) is not None:
+            raise InvalidInput(f"{other_name} is called {called!r}; if this is another one, give it an id of its own")
         at_ms = self.now_ms()
         provenance = Provenance(1.0, "stated", dm_confirmed=True, origin="dm", at_ms=at_ms)
         kind = self._type(type, is_new=is_new_type)
@@ -114,6 +114,7 @@ class EntityDesk:
         happenings: list[Happening] = [EntityChanged(found.id, None if type is None else self._type(type), new)]
         if new is not None and fold(new) != fold(found.name):
             happenings.append(AliasAdded(found.id, found.name))
+            happenings += [AliasRemoved(found.id, alias) for alias in found.aliases if fold(alias) == fold(new)]
         return await self._commit(*happenings)
 
     async def ends_with(self, entity: str) -> list[Fact]:
@@ -131,9 +132,8 @@ class EntityDesk:
             InvalidInput: It is called so already, or another entity is.
         """
         found, new = self.cast.entity(entity), _name(alias)
-        for each in self.cast.entities.values():
-            if fold(new) in map(fold, (each.name, *each.aliases)):
-                raise InvalidInput(f"{each.name} is called {new!r} already")
+        if (other := self._called(new)) is not None:
+            raise InvalidInput(f"{other} is called {new!r} already")
         return await self._commit(AliasAdded(found.id, new))
 
     async def remove_alias(self, entity: str, alias: str) -> list[WorldEvent]:
@@ -208,6 +208,12 @@ class EntityDesk:
 
     async def _commit(self, *happenings: Happening) -> list[WorldEvent]:
         return await self.world.commit(self.campaign, happenings, Cause("dm", self.now_ms()))
+
+    def _called(self, name: str) -> str | None:
+        """The name of the first entity that goes by this name or alias."""
+        wanted = fold(name)
+        found = (e for e in self.cast.entities.values() if wanted in map(fold, (e.name, *e.aliases)))
+        return next((each.name for each in found), None)
 
     def _named(self, value: object) -> EntityId | None:
         """The entity whose name this is."""

@@ -120,12 +120,12 @@ class FactDesk:
 
     async def confirm(self, facts: Sequence[str]) -> Decision:
         """They are true; what they disagree with ends."""
-        found = [await self.find(each) for each in facts]
+        found = await self._find_all(facts)
         return await self._decide([FactConfirmed(each.id) for each in found], found)
 
     async def reject(self, facts: Sequence[str]) -> Decision:
         """They were never so; what rests on them is stale."""
-        found = [await self.find(each) for each in facts]
+        found = await self._find_all(facts)
         return await self._decide([FactRejected(each.id) for each in found], found)
 
     async def retcon(self, fact: str) -> Decision:
@@ -242,6 +242,10 @@ class FactDesk:
             facts += [fact for fact in known if fact.claim == says and fact not in facts]
         numbers = tuple(event.seq for event in events)
         return Decision(numbers, tuple(facts), tuple(await self.review.ended_by(self.campaign, numbers)))
+
+    async def _find_all(self, facts: Sequence[str]) -> list[Fact]:
+        found = [await self.find(each) for each in facts]
+        return list({fact.id: fact for fact in found}.values())
 
     async def _instead_of(self, fact: str) -> str:
         gone = await self.review.ended(self.campaign, fact, limit=1) if fact else []

@@ -134,7 +134,7 @@ async def test_that_there_is_such_a_thing_may_be_a_secret(
     ("arguments", "said"),
     [
         (("add", "Korvald", "npd"), "unknown entity type 'npd': did you mean 'npc'?"),
-        (("add", "grim jaw", "npc"), "there is an entity 'grim jaw'; if this is another one, give it an id of its own"),
+        (("add", "grim jaw", "npc"), "Grimjaw is called 'grim jaw'; if this is another one, give it an id of its own"),
         (("add", "...", "npc"), "'...' holds no letter or digit: it is no name"),
         (("add", "Korvald", "npc", "--mood"), "--mood has no value; an attribute is written --name VALUE"),
         (("add", "Korvald", "npc", "--mood", "--level", "3"), "--mood has no value"),

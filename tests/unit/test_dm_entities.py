@@ -60,7 +60,7 @@ async def test_a_location_that_names_an_entity_offers_the_relation(world: WorldT
         ("Korvald", "npd", {}, "unknown entity type 'npd': did you mean 'npc'?"),
         ("Korvald", "dragon", {}, "unknown entity type 'dragon': valid: concept, event, faction, item, location, npc"),
         ("...", "npc", {}, "'...' holds no letter or digit: it is no name"),
-        ("grim jaw", "npc", {}, "there is an entity 'grim jaw'; if this is another one, give it an id of its own"),
+        ("grim jaw", "npc", {}, "Grimjaw is called 'grim jaw'; if this is another one, give it an id of its own"),
         ("Grim", "npc", {"id": "e-grimjaw"}, "'e-grimjaw' is the id of Grimjaw (npc): give this one another"),
         ("Korvald", "npc", {"attributes": {"x": float("inf")}}, "is no value that JSON can hold"),
     ],
@@ -93,6 +93,9 @@ async def test_what_an_entity_was_called_it_is_still_found_by(world: WorldTwin) 
     await desk(world).change("Eldrinax", name="Eldrinax the Grey", type="concept")
     found = world.cast().entity("eldrinax")
     assert (found.name, found.type, found.aliases) == ("Eldrinax the Grey", "concept", ("Eldrinax",))
+    await desk(world).add_alias("Eldrinax", "the old fool")
+    await desk(world).change("Eldrinax", name="The Old Fool")
+    assert world.cast().entity("eldrinax").aliases == ("Eldrinax", "Eldrinax the Grey")
     with pytest.raises(InvalidInput, match="there is another entity 'Mirelle': merge the two"):
         await desk(world).change("eldrinax", name="Mirelle")
     with pytest.raises(InvalidInput, match="say what is to change"):

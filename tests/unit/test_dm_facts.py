@@ -114,6 +114,12 @@ async def test_what_rested_on_a_rejected_fact_is_stale(table: Table) -> None:
     assert table.fact(derived).status == "stale"
 
 
+async def test_a_fact_that_is_named_twice_is_decided_on_once(table: Table) -> None:
+    fact = table.hears(job(GRIMJAW, "smith"), 0.5)
+    assert len((await table.desk.confirm([fact, fact[:9]])).events) == 1
+    assert len((await table.desk.reject([fact, fact])).ended) == 1
+
+
 async def test_one_mistake_in_a_list_changes_nothing(table: Table) -> None:
     fact = table.hears(job(GRIMJAW, "smith"), 0.5)
     with pytest.raises(NotFound):

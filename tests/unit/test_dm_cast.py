@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from glyphoxa.dm.cast import Cast
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import EntityId, NpcId, SpeakerId
+from tests.support.builders import BRAN, INNKEEPER, SMITH, a_campaign
+
+
+def a_cast(**aliases: tuple[str, ...]) -> Cast:
+    """Of `a_campaign`; NPCs may be given other aliases by their ids."""
+    campaign = a_campaign()
+    npcs = tuple(replace(npc, aliases=aliases.get(npc.id, npc.aliases)) for npc in campaign.npcs)
+    return Cast.of(replace(campaign, npcs=npcs), campaign.entities)
+
+
+@pytest.mark.parametrize("name", ["e-grimjaw", "Grimjaw", "GRIM JAW", "the smith", "The Smith"])
+def test_an_entity_goes_by_id_name_and_alias_in_any_case(name: str) -> None:
+    assert a_cast().entity(name).id == "e-grimjaw"
+
+
+@pytest.mark.parametrize("name", ["Grimjow", "", "  ", "!"])
+def test_who_names_nobody_is_told_whom_there_is(name: str) -> None:
+    with pytest.raises(NotFound, match=r"no entity .* in campaign 'town': (did you mean 'Grimjaw'|valid: .*Eldrinax)"):
+        a_cast().entity(name)
+    with pytest.raises(NotFound, match=r"no NPC .* in campaign 'town': (did you mean 'Grimjaw'|valid: .*Mirelle)"):
+        a_cast().npc(name)
+
+
+def test_an_npc_goes_by_its_name_before_anybodys_alias() -> None:
+    cast = a_cast(grimjaw=("Mirelle",))
+    assert (cast.npc("Mirelle"), cast.npc("the smith"), cast.npc("grimjaw")) == (INNKEEPER, SMITH, SMITH)
+
+
+def test_an_alias_of_two_npcs_names_neither() -> None:
+    cast = a_cast(grimjaw=("the keeper",), mirelle=("the keeper",))
+    with pytest.raises(InvalidInput, match=r"'The Keeper' may be several NPCs: Grimjaw \(id grimjaw\), Mirelle"):
+        cast.npc("The Keeper")
+
+
+def test_an_npc_goes_by_the_name_it_was_given_since() -> None:
+    cast = a_cast().with_names({EntityId("e-grimjaw"): "Grimjaw the Bald"})
+    assert (cast.npc("Grimjaw the Bald"), cast.npc("Grimjaw")) == (SMITH, SMITH)
+
+
+def test_whoever_sits_at_the_table_may_have_told_something() -> None:
+    cast = a_cast()
+    assert cast.speaker("DM") == "dm"
+    assert cast.speaker("Bran") == SpeakerId(BRAN)
+    assert cast.speaker("the smith") == SpeakerId(SMITH)
+    with pytest.raises(NotFound, match="'Eldrinax' is nobody who could have told it in campaign 'town'"):
+        cast.speaker("Eldrinax")
+
+
+def test_people_are_called_by_their_names() -> None:
+    cast = a_cast()
+    people: list[NpcId | SpeakerId] = [SpeakerId("dm"), SMITH, SpeakerId(BRAN), NpcId("gone")]
+    assert [cast.person(who) for who in people] == ["the DM", "Grimjaw", "Bran", "gone"]
