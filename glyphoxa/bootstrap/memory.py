@@ -139,14 +139,15 @@ class TableMemory:
 
     async def said_before(self, session: SessionId) -> list[Utterance]:
         """What was said in a session before a restart, oldest first: what the log has, as far as that can be read now,
-        and what is still on its way there.
+        and what is still on its way there. Nothing without long-term memory: the spool then holds all sessions ever.
         """
+        if self.store is None:
+            return []
         logged: list[Utterance] = []
-        if self.store is not None:
-            try:
-                logged = await self.store.log.recent(self._campaign.id, session, since_ms=0)
-            except GlyphoxaError as error:
-                logger.debug("what was said before is not read: {}", error)
+        try:
+            logged = await self.store.log.recent(self._campaign.id, session, since_ms=0)
+        except GlyphoxaError as error:
+            logger.debug("what was said before is not read: {}", error)
         by_id = {utterance.id: utterance for utterance in (*await self.recorder.unsent(session), *logged)}
         return sorted(by_id.values(), key=lambda utterance: utterance.at_ms)
 
