@@ -119,8 +119,8 @@ async def test_partitions_are_no_way_around(two: Store) -> None:
 
 
 async def test_nothing_is_written_into_another_campaign(two: Store) -> None:
-    async with two.database.administer() as connection:
-        inserts = {table: await an_insert(connection, table, YOURS) for table in await tables(connection)}
+    async with two.database.administer() as admin:
+        inserts = {table: await an_insert(admin, table, YOURS) for table in await tables(admin)}
     for table, insert in inserts.items():
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="row-level security"):
             async with two.database.use(MINE) as connection:

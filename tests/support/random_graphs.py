@@ -32,7 +32,7 @@ ATTRIBUTES: Final = ("note", "secret", "occupation")
 MODEL: Final = "a model"
 SESSION: Final = SessionId("s1")
 DIMENSIONS: Final = 384
-_STATUSES: Final[tuple[Status, ...]] = ("accepted",) * 7 + ("pending", "conflict", "stale")  # type: ignore[assignment]
+_STATUSES: Final[tuple[Status, ...]] = ("accepted",) * 7 + ("pending", "conflict", "stale")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +156,8 @@ def _add(world: World, fact: Fact) -> None:
 def _visibility(dice: random.Random, share_public: float) -> Visibility:
     if dice.random() < share_public:
         return PUBLIC
-    knowers = (
-        Knower(npc, dice.choice(("witnessed", "told", "secret")))  # type: ignore[arg-type] # one of the three
-        for npc in NPCS
-        if dice.random() < 0.5
-    )
-    return Visibility.of(dice.choice(("public", "witnessed", "told", "secret", "hidden")), knowers)  # type: ignore[arg-type]
+    knowers = (Knower(npc, dice.choice(("witnessed", "told", "secret"))) for npc in NPCS if dice.random() < 0.5)
+    return Visibility.of(dice.choice(("public", "witnessed", "told", "secret", "hidden")), knowers)
 
 
 async def put(connection: Any, campaign: CampaignId, world: World) -> None:
@@ -171,7 +167,8 @@ async def put(connection: Any, campaign: CampaignId, world: World) -> None:
     """
     await connection.execute("SELECT set_config('glyphoxa.campaign', $1, false)", campaign)
     await connection.execute("INSERT INTO campaigns (id, name, language) VALUES ($1, $1, 'en')", campaign)
-    relations, attributes = [], []
+    relations: list[dict[str, object]] = []
+    attributes: list[dict[str, object]] = []
     for fact in world.facts.values():
         row = row_of_fact(fact)
         (attributes if fact.claim.object is None else relations).append(row)
@@ -179,7 +176,7 @@ async def put(connection: Any, campaign: CampaignId, world: World) -> None:
             relations.append({**row, "subject_id": row["object_id"], "object_id": row["subject_id"]})
     await connection.execute(_ENTITIES, campaign, [row_of_entity(entity) for entity in world.entities.values()])
     await connection.execute(_RELATIONS, campaign, relations)
-    await connection.execute(_ATTRIBUTES, campaign, [{**row, "value": json.loads(row["value"])} for row in attributes])
+    await connection.execute(_ATTRIBUTES, campaign, [{**row, "value": json.loads(str(row["value"]))} for row in attributes])
     await connection.execute(
         "INSERT INTO sessions (campaign_id, id, started_at, last_floor) VALUES ($1, $2, now(), $3)",
         *(campaign, SESSION, len(world.talk)),

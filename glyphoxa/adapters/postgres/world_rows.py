@@ -8,13 +8,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import EntityId, FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, EndedFact, Fact, Knower, Provenance, Validity, Visibility
 from glyphoxa.memory.world.happenings import Cause
 from glyphoxa.memory.world.state import WorldEntity
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
+_EVER: Final = Validity()
 
 
 class Row(Protocol):
@@ -112,17 +113,21 @@ def _fact(row: Row, status: Any) -> Fact:
         status=status,
         provenance=provenance_of_row(row),
         visibility=visibility_of_row(row),
-        validity=Validity(
-            None if row["valid_from"] is None else at_ms(row["valid_from"]),
-            None if row["valid_to"] is None else at_ms(row["valid_to"]),
-            row["story_from"],
-            row["story_to"],
-        ),
+        validity=_validity(row["valid_from"], row["valid_to"], row["story_from"], row["story_to"]),
         attributes=row["attributes"],
-        supports=tuple(FactId(each) for each in row["supports"]),
-        disputes=tuple(FactId(each) for each in row["disputes"]),
+        # Nearly always none, and a snapshot has hundreds of facts.
+        supports=tuple(row["supports"]) if row["supports"] else (),
+        disputes=tuple(row["disputes"]) if row["disputes"] else (),
         mentions=row["mentions"],
         doubted=row["doubted"],
+    )
+
+
+def _validity(since: datetime | None, until: datetime | None, story_from: int | None, story_to: int | None) -> Validity:
+    if since is None and until is None and story_from is None and story_to is None:
+        return _EVER
+    return Validity(
+        None if since is None else at_ms(since), None if until is None else at_ms(until), story_from, story_to
     )
 
 
@@ -134,14 +139,7 @@ def _claim(row: Row) -> Claim:
 
 
 def _knower(fields: Mapping[str, Any]) -> Knower:
-    by, utterance = fields["by"], fields["utterance_id"]
-    return Knower(
-        NpcId(fields["npc"]),
-        fields["how"],
-        None if by is None else SpeakerId(by),
-        fields["at_ms"],
-        None if utterance is None else UtteranceId(utterance),
-    )
+    return Knower(fields["npc"], fields["how"], fields["by"], fields["at_ms"], fields["utterance_id"])
 
 
 # Values to rows
