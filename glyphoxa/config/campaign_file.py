@@ -112,9 +112,7 @@ class _Reading:
                     f"unknown entity type {block.type!r}, {did_you_mean(block.type, types)} "
                     "(types of your own are listed under `entity_types:`)",
                 )
-            for name in block.attributes:
-                if problem := wrong_attribute(name):
-                    self._wrong((*at, "attributes", name), problem)
+            self._check_attributes(block.attributes, at)
             made.append(
                 Entity(
                     id=EntityId(self._id(block.id, block.name, (*at, "name"))),
@@ -140,6 +138,11 @@ class _Reading:
                     ("players", i, "name"), f"{player.name!r} is an entity of type {entity.type!r}, not 'player'"
                 )
         return tuple(made)
+
+    def _check_attributes(self, attributes: Mapping[str, object], at: YamlPath) -> None:
+        for name, value in attributes.items():
+            if problem := wrong_attribute(name, value):
+                self._wrong((*at, "attributes", name), problem)
 
     def _scoped(self, entities: tuple[Entity, ...], npcs: Mapping[str, Npc]) -> tuple[Entity, ...]:
         """With who may know of them; an NPC that speaks knows itself."""
@@ -188,6 +191,7 @@ class _Reading:
             target = self._entity(block.target, by_name, (*at, "target"))
             if hint := hint_for(block.type):
                 self._warn((*at, "type"), hint)
+            self._check_attributes(block.attributes, at)
             known_by = self._knowers(block.known_by, npcs, at)
             if source is None or target is None:
                 continue

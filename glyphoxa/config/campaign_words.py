@@ -9,10 +9,13 @@ from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.errors import did_you_mean
 
 _MAX_NAME: Final = 200
+_DEEPEST: Final = 20
 
 
-def wrong_attribute(name: str) -> str | None:
-    """Why an entity cannot have an attribute of this name."""
+def wrong_attribute(name: str, value: object = "") -> str | None:
+    """Why nothing can have such an attribute."""
+    if _is_deeper(value, _DEEPEST):
+        return f"{name!r} is nested more than {_DEEPEST} levels deep"
     if not name.strip():
         return "an attribute needs a name"
     if len(name) > _MAX_NAME:
@@ -35,3 +38,8 @@ def edge_name(source: str, relation: str, target: str) -> str:
     if relation in BIDIRECTIONAL_RELATIONS and target.casefold() < source.casefold():
         source, target = target, source
     return f"{source} {relation} {target}"
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(levels == 0 or _is_deeper(part, levels - 1) for part in parts)

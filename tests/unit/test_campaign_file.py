@@ -186,6 +186,7 @@ def test_a_file_says_who_may_know_a_thing(tmp_path: Path) -> None:
         ("hidden: true, about: The Crypt", "hidden: true", "16: a secret has `known_by:` with NPCs who know it"),
         ("SWORN_TO: functional", "SWORN_TO: single", "2: slots.SWORN_TO: 'single' is not valid"),
         ("type: npc}", "type: npc, attributes: {secret: x}}", "5: 'secret' would be known to everybody"),
+        ("type: npc}", f"type: npc, attributes: {{x: {'[' * 22}{']' * 22}}}}}", "5: 'x' is nested more than 20 levels"),
         ("type: npc}", "type: npc, knwon_by: [Elowen]}", "5: unknown key 'knwon_by', did you mean 'known_by'?"),
         ("type: npc}", 'type: npc, aliases: ["a\\nb"]}', "5: entities.1.aliases.0: a name is one line of text"),
     ],

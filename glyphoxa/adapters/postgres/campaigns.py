@@ -149,7 +149,7 @@ class PostgresCampaigns:
             found = await _compare(was, new, await world.read(), origin)
             if only_if is not None and _shown(only_if) != _shown(found):
                 raise InvalidInput(f"campaign {campaign!r} has changed meanwhile; nothing was loaded, look again")
-            document = await beside(lambda: _document(new), amount=_size(new.file))
+            document = await beside(lambda: _document(new), amount=_size(new.whole))
             events = await world.commit(found.happenings, Cause(origin, _now_ms())) if found.happenings else []
             seq = events[-1].seq if events else None
             await world.connection.execute(self._sql["put_document"], campaign, document, seq)
@@ -181,7 +181,9 @@ def _of_tables(campaign: CampaignId, tables: Tables, was: Described | None) -> D
 async def _compare(was: Described | None, new: Described, world: WorldState, origin: Origin) -> CampaignChanges:
     previous = was.whole if was is not None and was.is_told else None
     at_ms = _now_ms()
-    return await beside(lambda: changes(previous, new.whole, world, origin=origin, at_ms=at_ms), amount=_size(new.file))
+    return await beside(
+        lambda: changes(previous, new.whole, world, origin=origin, at_ms=at_ms), amount=_size(new.whole)
+    )
 
 
 def _described(document: Mapping[str, object], *, is_told: bool) -> Described:
