@@ -41,6 +41,7 @@ from glyphoxa.observability import log
 _WARM_UP = 30
 _RECALL_QUESTIONS = 100
 _FLUSH_MS = 60_000
+_RECALL = "filtered_recall"
 _LOADED = "loaded.json"
 
 
@@ -124,12 +125,13 @@ async def _measured(
         gc.collect()
         gc.freeze()  # as a table does it when it is open
         figures: dict[str, Any] = {}
-        for name in options.only or (*REQUIRED, *MORE):
+        wanted = options.only or (*MORE, *REQUIRED, _RECALL)
+        for name in [name for name in wanted if name in operations]:
             cpu = await CpuClock.of(store, campaign.id)
-            timings = await timed(operations[name], samples=options.samples, warm_up=_WARM_UP, cpu_ns=cpu.now_ns)
+            timings = await timed(operations[name], samples=options.samples, warm_up=_WARM_UP, cpu=cpu)
             figures[name] = summary(timings)
             _tell(f"{name}: {figures[name]}")
-        if not options.only or "filtered_recall" in options.only:
+        if _RECALL in wanted:
             figures.update(await filtered_recall(store, campaign, list(embeddings.invented(_RECALL_QUESTIONS))))
         figures["hot_context_late"] = asked.late
         await recorder.flush(_FLUSH_MS)
@@ -175,7 +177,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--embeddings", choices=("real", "invented"), help="by default real if the model is here")
     parser.add_argument("--growth", type=_positive, nargs="*", default=[], help="measure with so many turns too")
-    parser.add_argument("--only", nargs="+", choices=(*REQUIRED, *MORE, "filtered_recall"), metavar="OPERATION")
+    parser.add_argument("--only", nargs="+", choices=(*REQUIRED, *MORE, _RECALL), metavar="OPERATION")
     parser.add_argument("--data-dir", type=Path, help="kept, and not filled again in the next run")
     parser.add_argument("--server", type=_setting, nargs="*", default=[], metavar="NAME=VALUE", help="of the server")
     parser.add_argument("--dsn", help="another server than the embedded one; an empty database")

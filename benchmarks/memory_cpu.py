@@ -13,10 +13,10 @@ from glyphoxa.domain.ids import CampaignId
 class CpuClock:
     """Time that this process and the server's processes for its connections have spent on a processor, nanoseconds.
 
-    Only Linux tells it that finely; elsewhere `now_ns` is always 0.
+    Only Linux tells it that finely; elsewhere it is always 0.
     """
 
-    def __init__(self, backends: Sequence[int]) -> None:
+    def __init__(self, backends: Sequence[int] = ()) -> None:
         self._files = [path for pid in backends if (path := Path(f"/proc/{pid}/schedstat")).exists()]
 
     @classmethod
@@ -28,7 +28,14 @@ class CpuClock:
             )
         return cls([row["pid"] for row in rows])
 
-    def now_ns(self) -> int:
-        if not self._files:
-            return 0
-        return time.process_time_ns() + sum(int(path.read_bytes().split(maxsplit=1)[0]) for path in self._files)
+    def start(self) -> tuple[int, int]:
+        servers = self._servers_ns()
+        return servers, time.process_time_ns()
+
+    def since_ns(self, start: tuple[int, int]) -> int:
+        """What reading the clock itself takes is in neither."""
+        ours = time.process_time_ns() - start[1]
+        return ours + self._servers_ns() - start[0] if self._files else 0
+
+    def _servers_ns(self) -> int:
+        return sum(int(path.read_bytes().split(maxsplit=1)[0]) for path in self._files)

@@ -9,6 +9,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from benchmarks.memory_cpu import CpuClock
+
 Call: TypeAlias = Callable[[], Awaitable[int]]
 """Does it once; returns how much it found."""
 
@@ -50,15 +52,15 @@ class Timings:
     found: list[int] = field(default_factory=list)
 
 
-async def timed(operation: Operation, *, samples: int, warm_up: int, cpu_ns: Callable[[], int] = lambda: 0) -> Timings:
+async def timed(operation: Operation, *, samples: int, warm_up: int, cpu: CpuClock | None = None) -> Timings:
     """The first `warm_up` calls fill caches and prepare statements; they are not counted."""
-    timings = Timings()
+    timings, clock = Timings(), cpu or CpuClock()
     n_calls = min(samples, operation.samples or samples)
     for n in range(warm_up + n_calls):
         call = operation.prepare(n)
-        cpu_began, began = cpu_ns(), perf_counter_ns()
+        cpu_began, began = clock.start(), perf_counter_ns()
         found = await call()
-        took_ns, cpu_took_ns = perf_counter_ns() - began, cpu_ns() - cpu_began
+        took_ns, cpu_took_ns = perf_counter_ns() - began, clock.since_ns(cpu_began)
         if n >= warm_up:
             timings.ms.append(took_ns / 1e6)
             timings.cpu_ms.append(cpu_took_ns / 1e6)
