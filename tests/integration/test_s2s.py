@@ -203,7 +203,7 @@ async def test_a_tool_call_is_answered_by_the_same_handler_and_the_reply_goes_on
         await play.answer(*said, turn="t2")
         _, answered, later = server.conversations[0].asked
     assert answered[-1][0] == "function_call_output"
-    assert "Grimjaw member of Wardens of the Tide" in answered[-1][1]
+    assert "Grimjaw belongs to Wardens of the Tide" in answered[-1][1]
     # What was looked up is not carried into the next turn.
     assert [role for role, _ in later] == ["user", "assistant", "user"]
 
