@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.cli.main import main
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM
@@ -392,3 +393,60 @@ async def test_the_dm_too_finds_nothing_of_another_model(dsn: str) -> None:
         assert len(await store.chunks.search(CAMPAIGN, DM, question)) == 1
         await reindexed(dsn, NEW)
         assert await store.chunks.search(CAMPAIGN, DM, question) == []
+
+
+async def test_an_owner_who_is_no_superuser_reindexes_all_campaigns_too(postgres: TestServer) -> None:
+    """To him the rows of all campaigns are hidden by the rule that hides them from everybody."""
+    name, owner = await postgres.create(migrated=False), "an_ordinary_owner"
+    as_superuser = await asyncpg.connect(postgres.server.dsn(name))
+    await as_superuser.execute(f"CREATE ROLE {owner} LOGIN; ALTER DATABASE {name} OWNER TO {owner}")
+    await as_superuser.execute("CREATE EXTENSION vector")
+    dsn = postgres.server.dsn(name).replace("postgres@", f"{owner}@")
+    try:
+        async with opened(dsn, OLD) as store:
+            await store.log.append([said(1), said(2, campaign_id=OTHER)])
+        assert await reindexed(dsn, WIDE) == Reindexed(Filled(embedded=2), swapped=True)
+        async with opened(dsn, WIDE) as store:
+            await store.log.append([said(3)])
+            assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
+        assert await models(postgres.server.dsn(name)) == {"wide 768": 3}
+    finally:
+        await as_superuser.close()
+        await postgres.drop(name)
+        connection = await asyncpg.connect(postgres.server.dsn())
+        await connection.execute(f"DROP ROLE {owner}")
+        await connection.close()
+
+
+async def test_the_command_tells_how_far_it_is_and_what_came_of_it(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / "settings.yaml"
+
+    async def reindexed_by_command(embedder: Embedder, *arguments: str) -> tuple[int, str, str]:
+        async def load(_settings: object) -> Embedder:
+            return embedder
+
+        monkeypatch.setattr("glyphoxa.cli.reindex.fetch_embedder", load)
+        settings.write_text(f"memory:\n  postgres_dsn: {dsn}\n  embedding_dimensions: {embedder.dimensions}\n")
+        code = await asyncio.to_thread(main, ["reindex", "--config", str(settings), *arguments])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    async with opened(dsn, OLD) as store:
+        await store.log.append([said(n) for n in range(40)])
+    code, out, err = await reindexed_by_command(OLD)
+    assert (code, out) == (0, "40 utterances were embedded\n")
+    assert f"{CAMPAIGN}: 40 of 40 utterances\n" in err
+    assert (await reindexed_by_command(OLD))[1] == "nothing was missing\n"
+    code, out, err = await reindexed_by_command(WIDE)
+    assert (code, out) == (0, "all talk is found by the vectors of wide now; 40 utterances were embedded\n")
+    assert "building the index" in err
+    code, _, err = await reindexed_by_command(NEW, "--campaign", CAMPAIGN)
+    assert code == 1
+    assert "leave out --campaign" in err
+    assert await reindexed_by_command(WIDE, "--campaign", CAMPAIGN, "--full") == (
+        0,
+        "40 utterances were embedded\n",
+        f"{CAMPAIGN}: 16 of 40 utterances\n{CAMPAIGN}: 32 of 40 utterances\n{CAMPAIGN}: 40 of 40 utterances\n",
+    )
