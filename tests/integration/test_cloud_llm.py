@@ -74,7 +74,7 @@ async def test_a_tool_call_is_answered_from_memory_and_the_reply_looks_like_one(
         call, answer = second["messages"][-2:]
         assert call["tool_calls"][0]["id"] == answer["tool_call_id"]
         [found] = json.loads(answer["content"])["found"]
-        assert "Grimjaw member of Wardens of the Tide" in found["relations"]
+        assert "Grimjaw belongs to Wardens of the Tide." in found["relations"]
         assert second["messages"][:2] == ASKED
 
 
