@@ -20,13 +20,13 @@ async def follow_language(database: Database, campaign: CampaignId) -> int:
         Unavailable: The database is away; what was done so far stays done.
     """
     sql = load_paragraphs("transcripts")
-    changed, before = 0, None
+    changed = 0
+    before: int | None = None
     while True:
         async with database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             if before is None and await connection.fetchval(sql["first_has_language"], campaign):
                 return changed
-            row = await connection.fetchrow(sql["follow_language"], campaign, before, _BATCH)
-        changed += row["changed"]
-        if row["reached"] is None:
+            [(n, before)] = await connection.fetch(sql["follow_language"], campaign, before, _BATCH)
+        if before is None:
             return changed
-        before = row["reached"]
+        changed += n
