@@ -8,7 +8,7 @@ batch at most, and nothing is embedded with old words.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 FINISHING_LOCK = 0x676C7971
 """Held shared by who writes chunks, and alone by who puts another table in the place of theirs."""
 _BATCH = 16
-_PAGE = 1_000
+_PAGE = 256
+_SURVEYED_PAGE = 1_000
 MOST_FAILURES = 3
 
 
@@ -95,7 +96,7 @@ class ChunkFilling:
         done = Filled()
         last_place, left = -1, limit
         while left is None or left > 0:
-            size = _BATCH if left is None else min(left, _BATCH)
+            size = _PAGE if left is None else min(left, _PAGE)
             async with self._use(campaign) as connection:
                 rows = await connection.fetch(
                     self._sql["due"], campaign, last_place, most_failures, size, self._embedder.name
@@ -103,13 +104,13 @@ class ChunkFilling:
                 spotter = await self._spotter(connection, campaign) if rows else None
             if spotter is None:
                 break
-            batch = await self._fill(campaign, rows, spotter)
-            if batch is None:
-                break
-            done += batch
+            async for filled in self._fill(campaign, rows, spotter):
+                if filled is None:
+                    return done
+                done += filled
+                tell(done)
             last_place = rows[-1]["place"]
             left = None if left is None else left - len(rows)
-            tell(done)
         return done
 
     async def survey(self, campaign: CampaignId, *, once_more: bool = True) -> int:
@@ -122,7 +123,7 @@ class ChunkFilling:
         last_id = 0
         while True:
             async with self._use(campaign) as connection:
-                rows = await connection.fetch(self._sql["talk"], campaign, last_id, _PAGE, self._embedder.name)
+                rows = await connection.fetch(self._sql["talk"], campaign, last_id, _SURVEYED_PAGE, self._embedder.name)
                 if not rows:
                     return int(await connection.fetchval(self._sql["count_due"], campaign))
                 spotter = await self._spotter(connection, campaign)
@@ -148,19 +149,24 @@ class ChunkFilling:
 
     async def _fill(
         self, campaign: CampaignId, rows: Sequence[asyncpg.Record], spotter: KeywordSpotter
-    ) -> Filled | None:
-        """None when the model cannot now."""
+    ) -> AsyncIterator[Filled | None]:
+        """What was stored, batch by batch. None, and no more, when the model cannot now."""
         as_before: list[_Due] = []
         to_embed: list[_Due] = []
         for row in rows:
             due = _Due(row["utterance_id"], row["place"], (row["speaker_name"], row["text"]), _pieces(row))
             (as_before if _is_as_it_was(row, due.pieces) and not row["anew"] else to_embed).append(due)
-        embedded, failed = await self._embedded(campaign, to_embed)
-        if embedded is None:
-            return None
-        await self._store(campaign, embedded, failed, as_before, spotter)
-        silent = sum(not due.pieces for due in embedded)
-        return Filled(len(embedded) - silent, len(failed), len(as_before) + silent)
+        if as_before:
+            await self._store(campaign, [], [], as_before, spotter)
+            yield Filled(skipped=len(as_before))
+        for at in range(0, len(to_embed), _BATCH):
+            embedded, failed = await self._embedded(campaign, to_embed[at : at + _BATCH])
+            if embedded is None:
+                yield None
+                return
+            await self._store(campaign, embedded, failed, [], spotter)
+            silent = sum(not due.pieces for due in embedded)
+            yield Filled(len(embedded) - silent, len(failed), silent)
 
     async def _embedded(self, campaign: CampaignId, wanted: Sequence[_Due]) -> tuple[list[_Due] | None, list[_Due]]:
         """Those with their vectors, and those with which the model can do nothing."""
