@@ -22,7 +22,7 @@ from glyphoxa.memory.world.happenings import (
 from glyphoxa.memory.world.projection import apply
 from glyphoxa.memory.world.replay import difference, remaining, replay
 from glyphoxa.memory.world.slots import OPPOSITES, rule_of
-from glyphoxa.memory.world.state import Changes, Key, Missing, WorldState
+from glyphoxa.memory.world.state import Changes, Key, Missing, WorldState, claim_key
 from tests.support import world_histories
 
 HISTORIES = 10_000
@@ -146,6 +146,8 @@ def load(partial: WorldState, key: Key, whole: WorldState) -> None:
             return
         case ("fact", fact):
             facts = [f for f in whole.facts.values() if f.id == fact]
+        case ("claim", *_):
+            facts = [f for f in whole.facts.values() if claim_key(f.claim) == key]
         case ("slot", subject, predicate):
             facts = whole.in_slot(subject, predicate)
         case ("object", entity, predicate):

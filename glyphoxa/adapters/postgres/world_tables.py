@@ -142,6 +142,7 @@ class WorldTables:
             [key[1] for key in objects],
             [key[2] for key in objects],
             [key[1] for key in by_kind["touching"]],
+            *([key[part] for key in by_kind["claim"]] for part in (1, 2, 3, 4)),
         )
 
         def put() -> list[Fact]:
@@ -162,7 +163,7 @@ class WorldTables:
         return await self._connection.fetch(self._sql[name], self._campaign, *values)
 
 
-_OF_FACTS: Final = ("fact", "resting_on", "disputing", "slot", "object", "touching")
+_OF_FACTS: Final = ("fact", "resting_on", "disputing", "slot", "object", "touching", "claim")
 
 
 def _blocks(values: Iterable[_T]) -> Iterator[list[_T]]:

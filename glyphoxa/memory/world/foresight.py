@@ -31,7 +31,7 @@ from glyphoxa.memory.world.happenings import (
     Undone,
 )
 from glyphoxa.memory.world.slots import OPPOSITES, rule_of
-from glyphoxa.memory.world.state import Key
+from glyphoxa.memory.world.state import Key, claim_key
 
 
 def asked_by(happenings: Iterable[Happening]) -> set[Key]:
@@ -81,6 +81,7 @@ def _of_claim(claim: Claim) -> Iterator[Key]:
     fact = claim.fact_id
     yield from _of_fact(fact)
     yield "refused", fact
+    yield claim_key(claim)
     yield "entity", claim.subject
     if claim.object is not None:
         yield "entity", claim.object
@@ -88,10 +89,14 @@ def _of_claim(claim: Claim) -> Iterator[Key]:
 
 
 def _rivals(claim: Claim) -> Iterator[Key]:
-    """Those by the program's own rules."""
-    yield "slot", claim.subject, claim.predicate
-    if claim.object is not None and rule_of(claim, {}) == "functional_object":
-        yield "object", claim.object, claim.predicate
+    """Those by the program's own rules: a slot that may hold many holds none."""
+    match rule_of(claim, {}):
+        case "one" | "functional":
+            yield "slot", claim.subject, claim.predicate
+        case "functional_object" if claim.object is not None:
+            yield "object", claim.object, claim.predicate
+        case _:
+            pass
     if (opposite := OPPOSITES.get(claim.predicate)) is not None:
         yield "slot", claim.subject, opposite
 

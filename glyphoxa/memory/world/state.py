@@ -19,6 +19,7 @@ Key: TypeAlias = tuple[str, ...]
 
     ("entity", id)                  the entity, or into which it was merged
     ("fact", id)                    the current fact
+    ("claim", …)                    the current fact that says this: see `claim_key`
     ("slot", subject, predicate)    current facts of a subject and a predicate
     ("object", object, predicate)   current facts of an object and a predicate
     ("touching", entity)            current facts of which it is an end
@@ -27,6 +28,10 @@ Key: TypeAlias = tuple[str, ...]
     ("refused", fact)               whether the DM refused that claim before: see `was_refused`
     ("rules",)                      the campaign's own slot rules
 """
+
+
+def claim_key(claim: Claim) -> Key:
+    return "claim", claim.subject, claim.predicate, claim.object or "", claim.value or ""
 
 
 class Missing(Exception):
@@ -201,8 +206,12 @@ class WorldState:
         return self._facts(("disputing", fact))
 
     def of_claim(self, claim: Claim) -> Fact | None:
-        """The current fact that says this."""
-        return next((f for f in self.in_slot(claim.subject, claim.predicate) if f.claim == claim), None)
+        """The current fact that says this. Of a slot that holds many, the others need not be known."""
+        slot = ("slot", claim.subject, claim.predicate)
+        found = next((f for f in self._facts(slot) if f.claim == claim), None)
+        if found is None and not (self._known is not None and slot in self._known):
+            self._need(claim_key(claim), self._knows_all_of(claim.subject))
+        return found
 
     def was_refused(self, fact: FactId) -> bool:
         """Whether the DM rejected, retconned or replaced a fact of this name."""

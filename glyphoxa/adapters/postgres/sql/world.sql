@@ -57,8 +57,9 @@ SELECT 'refused', fact_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 
 -- load_facts --
 -- Current facts: by id ($2), those that rest on ($3) or dispute ($4) others, those of slots ($5, $6: subject and
--- predicate) and of objects ($7, $8), those of which an entity ($9) is an end. An array of ids at the end, not a join:
--- only that goes through the view to idx_rel_fact and the key of attribute_facts.
+-- predicate) and of objects ($7, $8), those of which an entity ($9) is an end, those that say the same ($10 to $13:
+-- subject, predicate, object or nothing, value as JSON text or nothing). An array of ids at the end, not a join: only
+-- that goes through the view to idx_rel_fact and the key of attribute_facts.
 WITH wanted AS (
     SELECT unnest($2::text[]) AS fact_id
     UNION
@@ -84,6 +85,16 @@ WITH wanted AS (
     SELECT fact_id FROM relationships WHERE campaign_id = $1 AND target_id = ANY ($9)
     UNION
     SELECT fact_id FROM attribute_facts WHERE campaign_id = $1 AND entity_id = ANY ($9)
+    UNION
+    SELECT r.fact_id FROM unnest($10::text[], $11::text[], $12::text[]) AS claim (subject, predicate, object)
+      JOIN relationships r ON r.campaign_id = $1 AND r.source_id = claim.subject AND r.rel_type = claim.predicate
+                          AND r.target_id = claim.object
+     WHERE claim.object <> ''
+    UNION
+    SELECT a.fact_id FROM unnest($10::text[], $11::text[], $13::text[]) AS claim (subject, predicate, value)
+      JOIN attribute_facts a ON a.campaign_id = $1 AND a.entity_id = claim.subject AND a.attribute = claim.predicate
+                            AND a.value = nullif(claim.value, '')::jsonb
+     WHERE claim.value <> ''
 )
 SELECT f.fact_id, f.subject_id, f.predicate, f.object_id, f.value, f.attributes, f.provenance, f.origin, f.status,
        f.scope, f.known_how, f.valid_from, f.valid_to, f.story_from, f.story_to, f.supports, f.disputes, f.mentions,
