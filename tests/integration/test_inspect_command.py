@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.adapters.weights.store import Store as Weights
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.bootstrap.local_models import MINILM
 from glyphoxa.config.settings import read_settings
@@ -143,8 +142,10 @@ async def test_without_the_model_or_its_vectors_nothing_is_near(
     assert await run("inspect", "nearest", "the sea", "--config", settings_file) == 1
     assert "yet; what there is was embedded by twin" in capsys.readouterr().err
 
-    monkeypatch.setattr("glyphoxa.bootstrap.embedder.Store", lambda _: Weights(tmp_path / "models"))
-    assert await run("inspect", "nearest", "the sea", "--config", settings_file) == 1
+    monkeypatch.delenv("GLYPHOXA_MODELS", raising=False)
+    elsewhere = tmp_path / "elsewhere.yaml"
+    elsewhere.write_text(f"memory:\n  postgres_dsn: {dsn}\nmodels:\n  dir: {tmp_path / 'models'}\n")
+    assert await run("inspect", "nearest", "the sea", "--config", elsewhere) == 1
     said = capsys.readouterr().err
     assert f"model weights are missing; fetch them with `glyphoxa models fetch {MINILM}`" in said
     assert said.count("\n") == 1
