@@ -79,8 +79,12 @@ ALTER TABLE relationships
 CREATE INDEX idx_rel_fact ON relationships (campaign_id, fact_id);
 -- A slot is a subject or an object with a predicate.
 DROP INDEX idx_rel_source, idx_rel_target;
-CREATE INDEX idx_rel_source ON relationships (campaign_id, source_id, rel_type);
-CREATE INDEX idx_rel_target ON relationships (campaign_id, target_id, rel_type);
+-- A walk over what is public reads these alone; rows, which are wide, only for what is not.
+CREATE INDEX idx_rel_source ON relationships (campaign_id, source_id, rel_type) INCLUDE (target_id, status, scope);
+CREATE INDEX idx_rel_target ON relationships (campaign_id, target_id, rel_type) INCLUDE (source_id, status, scope);
+CREATE INDEX idx_entities_restricted ON entities (campaign_id) WHERE scope <> 'public';
+CREATE INDEX idx_rel_source_restricted ON relationships (campaign_id, source_id) WHERE scope <> 'public';
+CREATE INDEX idx_rel_target_restricted ON relationships (campaign_id, target_id) WHERE scope <> 'public';
 CREATE INDEX idx_rel_disputes ON relationships (campaign_id) WHERE disputes <> '{}';
 
 -- Current facts of one entity: "Grimjaw, occupation: smith".

@@ -80,35 +80,51 @@ SELECT 1, f.*, NULL, NULL, NULL, NULL, NULL, NULL
 
 -- traverse --
 -- Everything at most $4 relations away from $3, along relations of the types $6 (NULL: all) in the direction $5,
--- nearest first, at most $7. A level is not left when those before it are enough already. Served by idx_rel_source
--- and idx_rel_target.
-WITH RECURSIVE walk (depth, level, seen) AS (
-    SELECT 0, ARRAY[e.id], ARRAY[e.id]
+-- nearest first, at most $7. A level is not left when those before it are enough already. Entities that the viewer may
+-- not know of count as seen: they are few, and found once by idx_entities_restricted. Public relations are read from
+-- idx_rel_source and idx_rel_target alone, the others by idx_rel_source_restricted and idx_rel_target_restricted.
+WITH RECURSIVE withheld AS MATERIALIZED (
+    SELECT coalesce(array_agg(e.id), '{}') AS ids
+      FROM entities e
+     WHERE e.campaign_id = $1 AND e.scope <> 'public' AND NOT glyphoxa_may_know($2, e.scope, e.knowers)),
+walk (depth, level, seen) AS (
+    SELECT 0, ARRAY[e.id], (SELECT ids FROM withheld) || e.id
       FROM entities e
      WHERE e.campaign_id = $1 AND e.id = glyphoxa_entity($1, $3) AND glyphoxa_may_know($2, e.scope, e.knowers)
     UNION ALL
     SELECT w.depth + 1, n.ids, w.seen || n.ids
       FROM walk w
      CROSS JOIN LATERAL (
-           SELECT array_agg(e.id) AS ids
+           SELECT array_agg(step.id) AS ids
              FROM (SELECT r.target_id
                      FROM relationships r
                     WHERE $5 <> 'in' AND r.campaign_id = $1 AND r.source_id = ANY (w.level)
-                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
+                      AND ($6::text[] IS NULL OR r.rel_type = ANY ($6))
+                   UNION
+                   SELECT r.target_id
+                     FROM relationships r
+                    WHERE $5 <> 'in' AND r.campaign_id = $1 AND r.source_id = ANY (w.level)
+                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
                       AND ($6::text[] IS NULL OR r.rel_type = ANY ($6))
                    UNION
                    SELECT r.source_id
                      FROM relationships r
                     WHERE $5 <> 'out' AND r.campaign_id = $1 AND r.target_id = ANY (w.level)
-                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
                       AND ($6::text[] IS NULL OR r.rel_type = ANY ($6))
-                   EXCEPT SELECT unnest(w.seen)) AS step (id)
-             JOIN entities e ON e.campaign_id = $1 AND e.id = step.id AND glyphoxa_may_know($2, e.scope, e.knowers)) n
-     WHERE w.depth < $4 AND n.ids IS NOT NULL AND cardinality(w.seen) < $7)
+                   UNION
+                   SELECT r.source_id
+                     FROM relationships r
+                    WHERE $5 <> 'out' AND r.campaign_id = $1 AND r.target_id = ANY (w.level)
+                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                      AND ($6::text[] IS NULL OR r.rel_type = ANY ($6))
+                   EXCEPT SELECT unnest(w.seen)) AS step (id)) n
+     WHERE w.depth < $4 AND n.ids IS NOT NULL
+       AND cardinality(w.seen) - cardinality((SELECT ids FROM withheld)) < $7)
 SELECT e.id, e.type, e.name, e.aliases, e.attributes AS entity_attributes, w.depth
   FROM walk w
- CROSS JOIN LATERAL unnest(w.level) AS l (id)
-  JOIN entities e ON e.campaign_id = $1 AND e.id = l.id
+ CROSS JOIN LATERAL (SELECT * FROM entities e WHERE e.campaign_id = $1 AND e.id = ANY (w.level)) e
  ORDER BY w.depth, e.name, e.id
  LIMIT $7;
 
