@@ -145,3 +145,33 @@ async def test_an_utterance_that_was_cut_is_found_once(town: Store) -> None:
     found = await town.graph_rag.query_with_embedding(TOWN, MIRA, towards(1), around=INN)
     assert ids(found) == ["u1", "u2"]
     assert found[0].entity_ids == (CELLAR, INN)
+
+
+async def test_words_and_entities_of_which_all_talk_lose_nothing_that_is_rare(town: Store) -> None:
+    async with town.database.administer() as connection:
+        await connection.execute("DROP INDEX idx_chunks_embedding")  # to fill faster
+        await connection.execute("SELECT set_config('glyphoxa.campaign', $1, false)", TOWN)
+
+        async def much(prefix: str, text: str, entity: EntityId) -> None:
+            await connection.execute(
+                """INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, text, witnesses)
+                   SELECT $1, 's', $4::int * 1000 + n, $2 || n, $3, '{mira}' FROM generate_series(1, 600) AS n""",
+                *(TOWN, prefix, text, len(prefix)),
+            )
+            await connection.execute(
+                """INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding,
+                                       model, entity_ids, knowers)
+                   SELECT $1, $2 || n, $2 || n, 's', '', '', $3, 'm', ARRAY[$4], '{mira}'
+                     FROM generate_series(1, 600) AS n""",
+                *(TOWN, prefix, towards(*([0] * 300), 1), entity),
+            )
+
+        await much("x", "Spring elsewhere.", FAR)
+        assert await by_words(town, MIRA, "spring") == ["u1", "u2", "u7"]
+        await much("yy", "The cellar again.", CELLAR)
+        assert await by_words(town, MIRA, "leaks") == ["u2"]
+        everywhere = await town.graph_rag.query_with_context(TOWN, MIRA, "cask leaks in the cellar", around=INN)
+        assert len(everywhere) == 10
+        assert everywhere[0].recalled.utterance_id == "u2"
+        assert {entity for passage in everywhere for entity in passage.entity_ids} <= {INN, CELLAR, CASK}
+        assert await by_words(town, GRIM, "spring") == ["u1", "u4"]

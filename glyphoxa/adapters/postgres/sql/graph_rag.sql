@@ -77,8 +77,9 @@ SELECT e.utterance_id, e.session_id, e.speaker_id, e.speaker_name, e.text, e.tim
 
 -- by_words --
 -- $5: the question, any word of which is enough; $6: words of it that are surely names, which are found unstemmed;
--- $7: how many. Much talk is served by idx_session_entries_fts and idx_session_entries_names; of words that are
--- everywhere not all is ranked, but first what has all of them.
+-- $7: how many. What has a word of it is collected first, up to the bound: served by idx_session_entries_fts and
+-- idx_session_entries_names. Of words that are everywhere in a wide neighbourhood not all is ranked, but in any case
+-- what has all of them.
 WITH RECURSIVE walk (depth, level, seen) AS (
     SELECT 0, ARRAY[e.id], ARRAY[e.id]
       FROM entities e
@@ -114,6 +115,13 @@ asked AS MATERIALIZED (
            replace(plainto_tsquery(config, $5)::text, ' & ', ' | ')::tsquery AS words,
            replace(plainto_tsquery('simple', $6)::text, ' & ', ' | ')::tsquery AS names
       FROM language),
+any_hits AS MATERIALIZED (
+    SELECT e.id
+      FROM session_entries e
+     WHERE e.campaign_id = $1 AND NOT e.struck AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
+       AND (e.fts @@ (SELECT words FROM asked) OR e.names @@ (SELECT names FROM asked))
+     LIMIT (SELECT hits FROM bound)),
+hits AS MATERIALIZED (SELECT (SELECT count(*) FROM any_hits) < (SELECT hits FROM bound) AS are_all),
 spoken AS MATERIALIZED (
     SELECT c.utterance_id
       FROM scope s
@@ -126,21 +134,17 @@ spoken AS MATERIALIZED (
            SELECT k.utterance_id
              FROM chunks k
             WHERE $2::text IS NULL AND k.campaign_id = $1 AND k.entity_ids @> ARRAY[s.id] AND NOT k.struck) c
-     LIMIT (SELECT n FROM bound)),
-few AS MATERIALIZED (SELECT (SELECT count(*) FROM spoken) < (SELECT n FROM bound) AS are_all),
+     LIMIT (SELECT CASE WHEN h.are_all THEN 0 ELSE b.n END FROM bound b, hits h)),
+few AS MATERIALIZED (
+    SELECT NOT h.are_all AND (SELECT count(*) FROM spoken) < b.n AS are_all FROM bound b, hits h),
 some_hits AS MATERIALIZED (
-    (SELECT e.id
-       FROM session_entries e
-      WHERE NOT (SELECT are_all FROM few)
-        AND e.campaign_id = $1 AND NOT e.struck AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
-        AND e.fts @@ (SELECT all_words FROM asked)
-      LIMIT (SELECT hits FROM bound))
+    SELECT id FROM any_hits WHERE NOT (SELECT are_all FROM few)
     UNION
     (SELECT e.id
        FROM session_entries e
-      WHERE NOT (SELECT are_all FROM few)
+      WHERE NOT (SELECT are_all FROM few) AND NOT (SELECT are_all FROM hits)
         AND e.campaign_id = $1 AND NOT e.struck AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
-        AND (e.fts @@ (SELECT words FROM asked) OR e.names @@ (SELECT names FROM asked))
+        AND e.fts @@ (SELECT all_words FROM asked)
       LIMIT (SELECT hits FROM bound))),
 best AS MATERIALIZED (
     (SELECT e.utterance_id, ts_rank(e.fts, a.words) + ts_rank(e.names, a.names) AS score
