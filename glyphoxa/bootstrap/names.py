@@ -11,6 +11,7 @@ eager transcript fits the final one only if both were corrected alike.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -39,6 +40,9 @@ from glyphoxa.speech.names.calls import find_calls
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name, entries_of
 from glyphoxa.speech.names.keywords import KeywordSpotter, Spotted
 from glyphoxa.turns.address import Mention
+
+_PUT_RIGHT_S = 30
+"""Between two looks whether somebody has put right what keeps changes of names away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +208,16 @@ class TableNames:
             logger.warning("not everything was learned that the last words could teach")
 
     async def _follow(self) -> None:
-        try:
-            async with aclosing(self._changes.follow(self._campaign.id)) as changes:
-                await self._followed.run(changes)
-        except GlyphoxaError as error:  # those that do not pass by waiting
-            logger.error("changes of names are not seen until the session is opened anew: {}", error)
+        has_told = False
+        while True:
+            try:
+                async with aclosing(self._changes.follow(self._campaign.id)) as changes:
+                    await self._followed.run(changes)
+            except GlyphoxaError as error:  # one that does not pass by itself: a password, a schema
+                if not has_told:
+                    logger.error("changes of names are not seen until this is put right: {}", error)
+                has_told = True
+                await asyncio.sleep(_PUT_RIGHT_S)
 
     def _now(self) -> _Turn:
         return _Turn(self._made, self.nearby())

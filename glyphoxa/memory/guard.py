@@ -114,7 +114,7 @@ class MemoryGuard:
 
     async def _ask(self, question: Callable[[], Awaitable[T]]) -> T:
         if self._watch.is_away:
-            raise Unavailable(f"long-term memory is away: {self._watch.why}")
+            raise Unavailable("long-term memory is away")  # why is told once, by `MemoryWatch`
         try:
             return await question()
         except (Unavailable, asyncio.CancelledError):
