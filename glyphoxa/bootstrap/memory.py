@@ -157,7 +157,7 @@ class TableMemory:
         if self.store is not None:
             try:
                 return await self.store.log.count(self._campaign.id, session)
-            except Unavailable as error:
+            except GlyphoxaError as error:
                 logger.warning("what the log holds cannot be counted now: {}", error)
         return len(self.recorder.recent(session, limit=sys.maxsize))
 

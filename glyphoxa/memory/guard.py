@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TypeVar
 
 from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Fact, Viewer
 from glyphoxa.domain.turn import Recalled
@@ -117,6 +117,6 @@ class MemoryGuard:
             raise Unavailable("long-term memory is away")  # why is told once, by `MemoryWatch`
         try:
             return await question()
-        except (Unavailable, asyncio.CancelledError):
+        except (GlyphoxaError, asyncio.CancelledError):
             self._watch.suspect()  # a caller that gave up may have waited too long
             raise
