@@ -1,6 +1,6 @@
 -- Talk near to a question that speaks of what is in a neighbourhood of the graph: at most $4 relations from $3, along
 -- what $2 (NULL: the DM) may know, and of what it heard. The neighbourhood is found first, level by level (`scope`,
--- served by idx_rel_source and idx_rel_target), then what speaks of it (`spoken`, served by idx_chunks_entity_ids).
+-- served like the walk of `traverse` in graph.sql), then what speaks of it (`spoken`, served by idx_chunks_entity_ids).
 --
 -- Where that is little, all of it is compared. Of more than `bound` the rest is not even collected: what is nearest in
 -- all talk is looked for then, nearest first, until enough of it speaks of the neighbourhood; many do. The bound is
@@ -9,26 +9,39 @@
 -- by_meaning --
 -- $5: the embedding, $6: the model that made it, $7: how many. Score is the cosine. Much talk is served by
 -- idx_chunks_embedding, which is asked for more than is wanted, because its order is nearly right.
-WITH RECURSIVE walk (depth, level, seen) AS (
-    SELECT 0, ARRAY[e.id], ARRAY[e.id]
+WITH RECURSIVE withheld AS MATERIALIZED (
+    SELECT coalesce(array_agg(e.id), '{}') AS ids
+      FROM entities e
+     WHERE e.campaign_id = $1 AND e.scope <> 'public' AND NOT glyphoxa_may_know($2, e.scope, e.knowers)),
+walk (depth, level, seen) AS (
+    SELECT 0, ARRAY[e.id], (SELECT ids FROM withheld) || e.id
       FROM entities e
      WHERE e.campaign_id = $1 AND e.id = glyphoxa_entity($1, $3) AND glyphoxa_may_know($2, e.scope, e.knowers)
     UNION ALL
     SELECT w.depth + 1, n.ids, w.seen || n.ids
       FROM walk w
      CROSS JOIN LATERAL (
-           SELECT array_agg(e.id) AS ids
+           SELECT array_agg(step.id) AS ids
              FROM (SELECT r.target_id
                      FROM relationships r
                     WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
-                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
+                   UNION
+                   SELECT r.target_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
+                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
                    UNION
                    SELECT r.source_id
                      FROM relationships r
                     WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
-                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
-                   EXCEPT SELECT unnest(w.seen)) AS step (id)
-             JOIN entities e ON e.campaign_id = $1 AND e.id = step.id AND glyphoxa_may_know($2, e.scope, e.knowers)) n
+                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
+                   UNION
+                   SELECT r.source_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
+                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                   EXCEPT SELECT unnest(w.seen)) AS step (id)) n
      WHERE w.depth < $4 AND n.ids IS NOT NULL),
 scope AS MATERIALIZED (SELECT l.id, w.depth FROM walk w CROSS JOIN LATERAL unnest(w.level) AS l (id)),
 bound AS MATERIALIZED (
@@ -80,26 +93,39 @@ SELECT e.utterance_id, e.session_id, e.speaker_id, e.speaker_name, e.text, e.tim
 -- $7: how many. What has a word of it is collected first, up to the bound: served by idx_session_entries_fts and
 -- idx_session_entries_names. Of words that are everywhere in a wide neighbourhood not all is ranked, but in any case
 -- what has all of them.
-WITH RECURSIVE walk (depth, level, seen) AS (
-    SELECT 0, ARRAY[e.id], ARRAY[e.id]
+WITH RECURSIVE withheld AS MATERIALIZED (
+    SELECT coalesce(array_agg(e.id), '{}') AS ids
+      FROM entities e
+     WHERE e.campaign_id = $1 AND e.scope <> 'public' AND NOT glyphoxa_may_know($2, e.scope, e.knowers)),
+walk (depth, level, seen) AS (
+    SELECT 0, ARRAY[e.id], (SELECT ids FROM withheld) || e.id
       FROM entities e
      WHERE e.campaign_id = $1 AND e.id = glyphoxa_entity($1, $3) AND glyphoxa_may_know($2, e.scope, e.knowers)
     UNION ALL
     SELECT w.depth + 1, n.ids, w.seen || n.ids
       FROM walk w
      CROSS JOIN LATERAL (
-           SELECT array_agg(e.id) AS ids
+           SELECT array_agg(step.id) AS ids
              FROM (SELECT r.target_id
                      FROM relationships r
                     WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
-                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
+                   UNION
+                   SELECT r.target_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
+                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
                    UNION
                    SELECT r.source_id
                      FROM relationships r
                     WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
-                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
-                   EXCEPT SELECT unnest(w.seen)) AS step (id)
-             JOIN entities e ON e.campaign_id = $1 AND e.id = step.id AND glyphoxa_may_know($2, e.scope, e.knowers)) n
+                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
+                   UNION
+                   SELECT r.source_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
+                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                   EXCEPT SELECT unnest(w.seen)) AS step (id)) n
      WHERE w.depth < $4 AND n.ids IS NOT NULL),
 scope AS MATERIALIZED (SELECT l.id, w.depth FROM walk w CROSS JOIN LATERAL unnest(w.level) AS l (id)),
 bound AS MATERIALIZED (
