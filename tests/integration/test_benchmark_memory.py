@@ -32,8 +32,8 @@ def run(*options: str | Path, temporary: Path) -> dict[str, Any]:
     return figures
 
 
-def test_the_last_line_tells_every_operation_with_what_it_found(server_directory: Path) -> None:
-    figures = run(temporary=server_directory)
+def test_the_last_line_tells_every_operation_with_what_it_found(reachable_dir: Path) -> None:
+    figures = run(temporary=reachable_dir)
     for name in REQUIRED:
         assert 0 < figures[name]["p50_ms"] <= figures[name]["p95_ms"] <= figures[name]["p99_ms"], name
         assert figures[name]["empty_percent"] < 100, name
@@ -41,14 +41,14 @@ def test_the_last_line_tells_every_operation_with_what_it_found(server_directory
     assert (figures["turns"], figures["loaded_turns"], figures["embeddings"]) == (900, 990, "invented")
     assert figures["loaded_chunks"] >= figures["loaded_turns"]
     assert figures["load_s"] > 0 and figures["turns_per_s"] > 0 and figures["db_mb"] > 0
-    assert not list(server_directory.iterdir())
+    assert not list(reachable_dir.iterdir())
     assert any("`append`" in line for line in table_of_times([figures]))
     assert any("990" in line for line in table_of_loading([figures]))
 
 
-def test_a_directory_that_is_kept_is_filled_once(server_directory: Path) -> None:
-    kept = server_directory / "kept"
-    first = run("--only", "neighbours_1", "--data-dir", kept, temporary=server_directory)
-    again = run("--only", "recent", "--data-dir", kept, temporary=server_directory)
+def test_a_directory_that_is_kept_is_filled_once(reachable_dir: Path) -> None:
+    kept = reachable_dir / "kept"
+    first = run("--only", "neighbours_1", "--data-dir", kept, temporary=reachable_dir)
+    again = run("--only", "recent", "--data-dir", kept, temporary=reachable_dir)
     assert again["load_s"] == first["load_s"]
     assert "neighbours_1" not in again and again["recent"]["empty_percent"] == 0
