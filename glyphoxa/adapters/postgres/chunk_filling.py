@@ -10,18 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import asyncpg
-import numpy as np
-from loguru import logger
-from numpy import float32
-from numpy.typing import NDArray
 
+from glyphoxa.adapters.postgres.chunk_vectors import Due, embedded
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.transcript_log import at_ms
-from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.memory.chunking import Piece, chunk_id, pieces_of
 from glyphoxa.memory.embedding import Embedder
@@ -50,15 +46,6 @@ class OtherModel(Unavailable):
             f"the vectors in the database are of the model {stored!r}, this process has {ours!r}: talk is neither "
             "embedded nor found by its meaning until it is started anew with that model, or `glyphoxa reindex` is run"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Due:
-    utterance_id: str
-    place: int
-    says: tuple[str, str]
-    pieces: Sequence[Piece]
-    vectors: Sequence[NDArray[float32]] = ()
 
 
 class ChunkFilling:
@@ -151,79 +138,37 @@ class ChunkFilling:
         self, campaign: CampaignId, rows: Sequence[asyncpg.Record], spotter: KeywordSpotter
     ) -> AsyncIterator[Filled | None]:
         """What was stored, batch by batch. None, and no more, when the model cannot now."""
-        as_before: list[_Due] = []
-        to_embed: list[_Due] = []
+        as_before: list[Due] = []
+        to_embed: list[Due] = []
         for row in rows:
-            due = _Due(row["utterance_id"], row["place"], (row["speaker_name"], row["text"]), _pieces(row))
+            due = Due(row["utterance_id"], row["place"], (row["speaker_name"], row["text"]), _pieces(row))
             (as_before if _is_as_it_was(row, due.pieces) and not row["anew"] else to_embed).append(due)
         if as_before:
             await self._store(campaign, [], [], as_before, spotter)
             yield Filled(skipped=len(as_before))
         for at in range(0, len(to_embed), _BATCH):
-            embedded, failed = await self._embedded(campaign, to_embed[at : at + _BATCH])
-            if embedded is None:
+            done, failed = await embedded(self._embedder, campaign, to_embed[at : at + _BATCH])
+            if done is None:
                 yield None
                 return
-            await self._store(campaign, embedded, failed, [], spotter)
-            silent = sum(not due.pieces for due in embedded)
-            yield Filled(len(embedded) - silent, len(failed), silent)
-
-    async def _embedded(self, campaign: CampaignId, wanted: Sequence[_Due]) -> tuple[list[_Due] | None, list[_Due]]:
-        """Those with their vectors, and those with which the model can do nothing."""
-        contents = [piece.content for due in wanted for piece in due.pieces]
-        if not contents:
-            return list(wanted), []
-        try:
-            vectors = await self._embedder.embed(contents)
-        except Unavailable:
-            raise
-        except Exception as error:  # a model of any make: what it cannot bear is one text, not the evening
-            if len(wanted) == 1:
-                logger.warning("{} of {} is not embedded: {}", wanted[0].utterance_id, campaign, type(error).__name__)
-                return [], list(wanted)
-            return await self._one_by_one(campaign, wanted)
-        if vectors is None:
-            return None, []
-        if vectors.shape != (len(contents), self._embedder.dimensions):
-            expected = (len(contents), self._embedder.dimensions)
-            raise InvalidInput(f"the model {self._embedder.name} gave vectors of shape {vectors.shape}, not {expected}")
-        embedded, failed = [], []
-        at = 0
-        for due in wanted:
-            of_this = vectors[at : at + len(due.pieces)]
-            at += len(due.pieces)
-            if np.isfinite(of_this).all() and (not len(of_this) or np.abs(of_this).max(axis=1).min() > 0):
-                embedded.append(_Due(due.utterance_id, due.place, due.says, due.pieces, list(of_this)))
-            else:
-                logger.warning("{} of {} is not embedded: its vector points nowhere", due.utterance_id, campaign)
-                failed.append(due)
-        return embedded, failed
-
-    async def _one_by_one(self, campaign: CampaignId, wanted: Sequence[_Due]) -> tuple[list[_Due] | None, list[_Due]]:
-        embedded: list[_Due] = []
-        failed: list[_Due] = []
-        for due in wanted:
-            good, bad = await self._embedded(campaign, [due])
-            if good is None:
-                return None, []
-            embedded += good
-            failed += bad
-        return embedded, failed
+            await self._store(campaign, done, failed, [], spotter)
+            silent = sum(not due.pieces for due in done)
+            yield Filled(len(done) - silent, len(failed), silent)
 
     async def _store(
         self,
         campaign: CampaignId,
-        embedded: Sequence[_Due],
-        failed: Sequence[_Due],
-        as_before: Sequence[_Due],
+        with_vectors: Sequence[Due],
+        failed: Sequence[Due],
+        as_before: Sequence[Due],
         spotter: KeywordSpotter,
     ) -> None:
         async with self._use(campaign) as connection, connection.transaction():
             await self.check(connection)
-            ids = [due.utterance_id for due in embedded]
+            ids = [due.utterance_id for due in with_vectors]
             rows = await connection.fetch(self._sql["lock_talk"], campaign, ids)
             now = {row["utterance_id"]: (row["speaker_name"], row["text"]) for row in rows}
-            same = [due for due in embedded if now.get(due.utterance_id, due.says) == due.says]
+            same = [due for due in with_vectors if now.get(due.utterance_id, due.says) == due.says]
             if same:
                 await connection.execute(self._sql["drop"], campaign, [due.utterance_id for due in same])
                 await connection.executemany(self._sql["add"], self._chunks(campaign, same, spotter))
@@ -249,7 +194,7 @@ class ChunkFilling:
         if row is not None and not row["free"]:
             raise Unavailable("another table of vectors is about to take the place of this one")
 
-    def _chunks(self, campaign: CampaignId, dues: Sequence[_Due], spotter: KeywordSpotter) -> list[tuple[object, ...]]:
+    def _chunks(self, campaign: CampaignId, dues: Sequence[Due], spotter: KeywordSpotter) -> list[tuple[object, ...]]:
         return [
             (
                 campaign,
