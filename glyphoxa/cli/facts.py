@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
-
-from rich.text import Text
 
 from glyphoxa.cli import facts_shown as shown
+from glyphoxa.cli import facts_told as told
 from glyphoxa.cli.desk import Act, Desk, goes_on, run_at_desk
 from glyphoxa.cli.opened import add_campaign_options
-from glyphoxa.cli.tables import a_table, show
-from glyphoxa.dm.facts import Decision
-from glyphoxa.dm.timeline import Preview, moment_of
-from glyphoxa.dm.wording import happening_in_words, moment
+from glyphoxa.dm.timeline import moment_of
+from glyphoxa.dm.wording import happening_in_words
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import FactId, SessionId
+from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM, EndedFact, Viewer
-from glyphoxa.memory.world.happenings import WorldEvent
 
 _MOST_SHOWN = 50
 _MOST_IN_PREVIEW = 20
@@ -167,58 +162,41 @@ async def _show(desk: Desk, options: argparse.Namespace) -> int:
     fact = found.fact if isinstance(found, EndedFact) else found
     await shown.everything_about(desk, found)
     print("history")
-    await _say_events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
+    await told.events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
     return 0
 
 
 async def _history(desk: Desk, options: argparse.Namespace) -> int:
     if options.fact is None:
-        await _say_events(desk, await desk.timeline.history(limit=options.limit))
+        await told.events(desk, await desk.timeline.history(limit=options.limit))
         return 0
     found = await desk.facts.find_ever(options.fact)
     fact = found.fact if isinstance(found, EndedFact) else found
     print(f"{fact.id}  {desk.facts.words(fact)}")
-    await _say_events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
+    await told.events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
     return 0
-
-
-async def _say_events(
-    desk: Desk, events: Sequence[tuple[WorldEvent, bool]], *, of: Mapping[FactId, str] | None = None
-) -> None:
-    words = {**await desk.facts.in_words([event for event, _ in events]), **(of or {})}
-    table = a_table("event", "when", "by", "what", "where", "")
-    for event, counts in events:
-        table.add_row(
-            str(event.seq),
-            moment(event.cause.at_ms),
-            event.cause.by,
-            Text(happening_in_words(event.happening, desk.cast, facts=words)),
-            Text(shown.place(event.cause.session_id, event.cause.floor)),
-            "" if counts else "undone",
-        )
-    show(table)
 
 
 # Deciding
 
 
 async def _confirm(desk: Desk, options: argparse.Namespace) -> int:
-    return _said(desk, await desk.facts.confirm(options.fact))
+    return told.decision(desk, await desk.facts.confirm(options.fact))
 
 
 async def _reject(desk: Desk, options: argparse.Namespace) -> int:
-    return _said(desk, await desk.facts.reject(options.fact))
+    return told.decision(desk, await desk.facts.reject(options.fact))
 
 
 async def _edit(desk: Desk, options: argparse.Namespace) -> int:
-    return _said(desk, await desk.facts.edit(options.fact, **_instead(options)))  # type: ignore[arg-type]
+    return told.decision(desk, await desk.facts.edit(options.fact, **_instead(options)))  # type: ignore[arg-type]
 
 
 async def _retcon(desk: Desk, options: argparse.Namespace) -> int:
     instead = _instead(options)
     if all(each is None for each in instead.values()):
-        return _said(desk, await desk.facts.retcon(options.fact))
-    return _said(desk, await desk.facts.retcon_to(options.fact, **instead))
+        return told.decision(desk, await desk.facts.retcon(options.fact))
+    return told.decision(desk, await desk.facts.retcon_to(options.fact, **instead))
 
 
 def _instead(options: argparse.Namespace) -> dict[str, object]:
@@ -229,23 +207,23 @@ async def _close(desk: Desk, options: argparse.Namespace) -> int:
     at_ms = None if options.at is None else moment_of(options.at)
     if options.at is not None and at_ms is None:
         raise InvalidInput(f"--at {options.at!r} is no time such as 2026-11-22 or 2026-11-22T19:30")
-    return _said(desk, await desk.facts.close(options.fact, at_ms=at_ms, story=options.day))
+    return told.decision(desk, await desk.facts.close(options.fact, at_ms=at_ms, story=options.day))
 
 
 async def _secret(desk: Desk, options: argparse.Namespace) -> int:
-    return _said(desk, await desk.facts.keep_secret(options.fact, options.known_by))
+    return told.decision(desk, await desk.facts.keep_secret(options.fact, options.known_by))
 
 
 async def _hide(desk: Desk, options: argparse.Namespace) -> int:
-    return _said(desk, await desk.facts.hide(options.fact))
+    return told.decision(desk, await desk.facts.hide(options.fact))
 
 
 async def _reveal(desk: Desk, options: argparse.Namespace) -> int:
-    return _said(desk, await desk.facts.reveal(options.fact, options.to))
+    return told.decision(desk, await desk.facts.reveal(options.fact, options.to))
 
 
 async def _tell(desk: Desk, options: argparse.Namespace) -> int:
-    return _said(desk, await desk.facts.tell(options.fact, options.to, by=options.by))
+    return told.decision(desk, await desk.facts.tell(options.fact, options.to, by=options.by))
 
 
 async def _add(desk: Desk, options: argparse.Namespace) -> int:
@@ -257,7 +235,7 @@ async def _add(desk: Desk, options: argparse.Namespace) -> int:
         known_by=options.known_by,
         is_hidden=options.hidden,
     )
-    return _said(desk, decision)
+    return told.decision(desk, decision)
 
 
 async def _undo(desk: Desk, options: argparse.Namespace) -> int:
@@ -273,35 +251,11 @@ async def _rollback(desk: Desk, options: argparse.Namespace) -> int:
     if not preview.events and not preview.n_utterances:
         print("nothing was said or learned after that")
         return 0
-    _say_preview(desk, preview)
+    told.preview(desk, preview)
     if not await goes_on("Your own decisions and the campaign's file stay.", is_sure=options.yes):
         print("nothing was changed")
         return 1
     done = await desk.timeline.rollback(options.session, options.floor)
     undo = f"; take it back with `glyphoxa facts undo {done.seq}`" if done is not None else ""
     print(f"rolled back{undo}")
-    return 0
-
-
-def _say_preview(desk: Desk, preview: Preview) -> None:
-    for title, facts in (
-        ("no longer known", preview.gone),
-        ("known otherwise", preview.changed),
-        ("known again", preview.back),
-    ):
-        for fact in facts[:_MOST_IN_PREVIEW]:
-            print(f"{title}: {desk.facts.words(fact)}")
-        if len(facts) > _MOST_IN_PREVIEW:
-            print(f"{title}: {len(facts) - _MOST_IN_PREVIEW} more")
-    print(f"{len(preview.events)} events are dropped, and of {preview.n_utterances} utterances nobody is reminded")
-
-
-def _said(desk: Desk, decision: Decision) -> int:
-    for fact in decision.facts:
-        print(shown.in_one_line(desk, fact))
-        for disputed in fact.disputes:
-            ends_it = f"glyphoxa facts confirm {shown.short(fact.id)}"
-            print(f"  it disagrees with {shown.short(disputed)}: `{ends_it}` ends that one")
-    for ended in decision.ended:
-        print(f"no longer held: {desk.facts.words(ended.fact)} ({ended.ended_as.replace('_', ' ')})")
     return 0

@@ -8,9 +8,9 @@ from typing import Final
 
 from glyphoxa.dm.campaign_claims import OFFERED
 from glyphoxa.dm.cast import Cast
-from glyphoxa.dm.facts import attribute_claim, secret_among
 from glyphoxa.dm.past import all_events
 from glyphoxa.dm.ports import Review
+from glyphoxa.dm.stating import attribute_claim, secret_among
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, slug

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.ports import Review
+from glyphoxa.dm.stating import attribute_claim, predicate_of, secret_among, stated_by_dm
 from glyphoxa.dm.wording import claim_in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
@@ -17,9 +17,6 @@ from glyphoxa.domain.knowledge import (
     Claim,
     EndedFact,
     Fact,
-    Knower,
-    Provenance,
-    Validity,
     Visibility,
 )
 from glyphoxa.memory.ports import World
@@ -31,16 +28,13 @@ from glyphoxa.memory.world.happenings import (
     FactReplaced,
     FactRevealed,
     FactScoped,
-    FactStated,
     FactTold,
     Happening,
     WorldEvent,
 )
-from glyphoxa.memory.world.slots import rule_of
 
 _MOST_ABOUT_ONE = 10_000
 _MOST_LISTED = 10
-_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +220,7 @@ class FactDesk:
             visibility = Visibility("hidden")
         elif known_by:
             visibility = secret_among(self._npcs(known_by), PUBLIC, now_ms=self.now_ms())
-        return await self._decide([self._stated(claim, visibility)], [], says=claim)
+        return await self._decide([stated_by_dm(claim, visibility, at_ms=self.now_ms())], [], says=claim)
 
     async def _decide(
         self, happenings: Sequence[Happening], about: Sequence[Fact], *, says: Claim | None = None
@@ -254,13 +248,6 @@ class FactDesk:
         near = await self.review.like(self.campaign, fact, limit=3)
         return f"nearest: {', '.join(near)}" if near else "it holds no facts yet"
 
-    def _stated(self, claim: Claim, visibility: Visibility) -> FactStated:
-        at_ms = self.now_ms()
-        # Where a later fact ends an earlier one it counts since when it holds; elsewhere that is not known.
-        since = at_ms if rule_of(claim, {}) in ("functional", "functional_object") else None
-        provenance = Provenance(1.0, "stated", dm_confirmed=True, origin="dm", at_ms=at_ms)
-        return FactStated(claim, provenance, visibility, Validity(from_ms=since))
-
     def _npcs(self, names: Sequence[str]) -> tuple[NpcId, ...]:
         if not names:
             raise InvalidInput("say which NPCs")
@@ -270,8 +257,8 @@ class FactDesk:
         if (object is None) == (value is None):
             raise InvalidInput("a fact has an object (another entity) or a value: say one of both")
         if object is None:
-            return attribute_claim(subject, _word(predicate), value)
-        return Claim.relation(subject, _word(predicate), self.cast.entity(object).id)
+            return attribute_claim(subject, predicate_of(predicate), value)
+        return Claim.relation(subject, predicate_of(predicate), self.cast.entity(object).id)
 
     def _claim_instead(
         self,
@@ -284,7 +271,7 @@ class FactDesk:
         if predicate is None and object is None and value is None:
             raise InvalidInput("say what is so instead: a value, an object or a predicate")
         if object is None and value is None:
-            word = _word(predicate or "")
+            word = predicate_of(predicate or "")
             if claim.object is None:
                 return replace(claim, predicate=word)
             return Claim.relation(claim.subject, word, claim.object)
@@ -292,27 +279,3 @@ class FactDesk:
             kind = "an attribute: say a value" if claim.object is None else "a relation: say an object"
             raise InvalidInput(f"{claim_in_words(claim, self.cast)} is {kind}, or a predicate, too")
         return self._claim(claim.subject, predicate or claim.predicate, object=object, value=value)
-
-
-def attribute_claim(subject: EntityId, name: str, value: object) -> Claim:
-    """
-    Raises:
-        InvalidInput: No JSON, or no database, can hold the value.
-    """
-    claim = Claim.attribute(subject, name, value)
-    if _NUL.search(claim.value or ""):
-        raise InvalidInput(f"{name!r} of {subject!r}: text cannot hold NUL characters")
-    return claim
-
-
-def secret_among(npcs: Sequence[NpcId], before: Visibility, *, now_ms: int) -> Visibility:
-    """Known to these; who of them knew it before keeps how."""
-    how = {knower.npc: knower for knower in before.knowers}
-    return Visibility.of("secret", (how.get(npc) or Knower(npc, "secret", None, now_ms) for npc in npcs))
-
-
-def _word(predicate: str) -> str:
-    word = " ".join(predicate.split())
-    if not word:
-        raise InvalidInput("a fact needs a predicate, such as LOCATED_AT or occupation")
-    return word

@@ -1,0 +1,59 @@
+"""What happened to facts, what a rollback would do and what a decision did, as `glyphoxa facts` tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.text import Text
+
+from glyphoxa.cli import facts_shown as shown
+from glyphoxa.cli.desk import Desk
+from glyphoxa.cli.tables import a_table, show
+from glyphoxa.dm.facts import Decision
+from glyphoxa.dm.timeline import Preview
+from glyphoxa.dm.wording import happening_in_words, moment
+from glyphoxa.domain.ids import FactId
+from glyphoxa.memory.world.happenings import WorldEvent
+
+_MOST_IN_PREVIEW = 20
+
+
+async def events(
+    desk: Desk, happened: Sequence[tuple[WorldEvent, bool]], *, of: Mapping[FactId, str] | None = None
+) -> None:
+    words = {**await desk.facts.in_words([event for event, _ in happened]), **(of or {})}
+    table = a_table("event", "when", "by", "what", "where", "")
+    for event, counts in happened:
+        table.add_row(
+            str(event.seq),
+            moment(event.cause.at_ms),
+            event.cause.by,
+            Text(happening_in_words(event.happening, desk.cast, facts=words)),
+            Text(shown.place(event.cause.session_id, event.cause.floor)),
+            "" if counts else "undone",
+        )
+    show(table)
+
+
+def preview(desk: Desk, found: Preview) -> None:
+    for title, facts in (
+        ("no longer known", found.gone),
+        ("known otherwise", found.changed),
+        ("known again", found.back),
+    ):
+        for fact in facts[:_MOST_IN_PREVIEW]:
+            print(f"{title}: {desk.facts.words(fact)}")
+        if len(facts) > _MOST_IN_PREVIEW:
+            print(f"{title}: {len(facts) - _MOST_IN_PREVIEW} more")
+    print(f"{len(found.events)} events are dropped, and of {found.n_utterances} utterances nobody is reminded")
+
+
+def decision(desk: Desk, made: Decision) -> int:
+    for fact in made.facts:
+        print(shown.in_one_line(desk, fact))
+        for disputed in fact.disputes:
+            ends_it = f"glyphoxa facts confirm {shown.short(fact.id)}"
+            print(f"  it disagrees with {shown.short(disputed)}: `{ends_it}` ends that one")
+    for ended in made.ended:
+        print(f"no longer held: {desk.facts.words(ended.fact)} ({ended.ended_as.replace('_', ' ')})")
+    return 0
