@@ -20,6 +20,7 @@ import pytest
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.errors import Corrupt
 from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.turn import Outcome, TurnRecord
@@ -276,3 +277,31 @@ async def test_a_disk_that_is_full_is_told_of_and_the_database_takes_what_is_sai
         await until_well(evening)
         assert await evening.table.kept() == 4
     assert await logged(dsn) == said("Grimjaw, one.", "Grimjaw, two.")
+
+
+async def test_a_database_that_is_there_and_cannot_be_used_is_as_good_as_away_until_it_is_put_right(
+    settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another password, another schema: nothing that passes by waiting, and nothing that costs a word."""
+
+    async def refuse(*_: object, **__: object) -> NoReturn:
+        raise Corrupt("migration 0007 was changed after it was applied")
+
+    async with an_evening(settings, monkeypatch) as evening:
+        await answered(evening, "Grimjaw, one.")
+        assert await evening.table.kept() == 2
+        with monkeypatch.context() as wrong:
+            wrong.setattr("glyphoxa.adapters.postgres.database.migrate", refuse)
+            wrong.setattr("glyphoxa.bootstrap.memory.FLUSH_MS", IN_TIME_MS)
+            network.cut()
+            await answered(evening, "Grimjaw, two.")
+            network.well()
+            async with asyncio.timeout(DEADLINE_MS / 1_000):
+                while "0007" not in evening.table.health.why:  # of why it is away nobody is told anew
+                    await asyncio.sleep(0)
+            turn = await answered(evening, "Grimjaw, three.")
+            assert any(part.startswith("recall: ") for part in turn.omitted)
+            assert await evening.table.kept() == 6
+        await until_well(evening)
+        assert await evening.table.kept() == 6
+    assert await logged(dsn) == said("Grimjaw, one.", "Grimjaw, two.", "Grimjaw, three.")
