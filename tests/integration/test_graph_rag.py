@@ -11,6 +11,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
 from glyphoxa.memory.embedding import Embedder
@@ -119,6 +120,11 @@ async def test_meaning_is_compared_with_what_speaks_of_the_neighbourhood_and_was
     assert first.recalled.similarity == first.score
     nearest = await town.graph_rag.query_with_embedding(TOWN, GRIM, question, around=INN, limit=1)
     assert ids(nearest) == ["u4"]
+
+
+async def test_an_embedding_of_other_dimensions_is_refused(town: Store) -> None:
+    with pytest.raises(InvalidInput, match="of 3 dimensions cannot be asked with"):
+        await town.graph_rag.query_with_embedding(TOWN, MIRA, np.ones(3, dtype=np.float32), around=INN)
 
 
 async def test_who_said_it_oneself_is_told_so(town: Store) -> None:

@@ -176,7 +176,9 @@ async def put(connection: Any, campaign: CampaignId, world: World) -> None:
             relations.append({**row, "subject_id": row["object_id"], "object_id": row["subject_id"]})
     await connection.execute(_ENTITIES, campaign, [row_of_entity(entity) for entity in world.entities.values()])
     await connection.execute(_RELATIONS, campaign, relations)
-    await connection.execute(_ATTRIBUTES, campaign, [{**row, "value": json.loads(str(row["value"]))} for row in attributes])
+    await connection.execute(
+        _ATTRIBUTES, campaign, [{**row, "value": json.loads(str(row["value"]))} for row in attributes]
+    )
     await connection.execute(
         "INSERT INTO sessions (campaign_id, id, started_at, last_floor) VALUES ($1, $2, now(), $3)",
         *(campaign, SESSION, len(world.talk)),

@@ -9,6 +9,7 @@ from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.past_talk import name_words
 from glyphoxa.adapters.postgres.viewers import viewer_parameter
 from glyphoxa.adapters.postgres.world_rows import at_ms
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.turn import Recalled
@@ -60,8 +61,11 @@ class PostgresGraphRag:
             return []
         # The index is over an expression that names the dimensions.
         query = self._sql["by_meaning"].replace("{{dimensions}}", str(len(embedding)))
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(query, campaign, seer, _id(around), depth, embedding, self._model, limit)
+        try:
+            async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+                rows = await connection.fetch(query, campaign, seer, _id(around), depth, embedding, self._model, limit)
+        except asyncpg.DataError as error:
+            raise InvalidInput(f"an embedding of {len(embedding)} dimensions cannot be asked with: {error}") from None
         return [_passage(row, viewer, similarity=True) for row in rows]
 
 
