@@ -44,6 +44,7 @@ async def open_store_for(settings: Settings, local: LocalModels, stack: AsyncExi
             data_dir=settings.data_directory,
             embedding_dimensions=settings.memory.embedding_dimensions,
             embedder=embedder_of(local),
+            auto_accept=settings.memory.auto_accept,
         )
     )
 

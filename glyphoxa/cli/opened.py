@@ -50,6 +50,7 @@ async def opened_store(settings: Settings, *, embedder: Embedder | None = None) 
         data_dir=settings.data_directory,
         embedding_dimensions=settings.memory.embedding_dimensions,
         embedder=embedder,
+        auto_accept=settings.memory.auto_accept,
     ) as store:
         await store.database.open()
         yield store

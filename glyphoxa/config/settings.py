@@ -15,6 +15,7 @@ import platformdirs
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
+from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.utterance import UNSURE
 
 SttName = Literal["whisper", "deepgram-nova", "deepgram-flux"]
@@ -58,10 +59,12 @@ class MemorySettings(_Section):
         postgres_dsn: Left out: an embedded PostgreSQL in `data_dir`. "none": no long-term memory, the voice runs
             all the same. Anything else: the DSN of a server with pgvector.
         embedding_dimensions: Of the embeddings model. Fixed when the database is made.
+        auto_accept: A fact at least so certain is accepted without the DM's word; one below waits for it.
     """
 
     postgres_dsn: Annotated[str | None, BeforeValidator(_unset)] = None
     embedding_dimensions: Annotated[int, Field(ge=1, le=2000)] = 384
+    auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
 
 
 class SttSettings(_Section):

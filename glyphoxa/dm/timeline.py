@@ -62,8 +62,7 @@ class Timeline:
             NotFound: There is no such event, it is undone already, or the DM has decided nothing.
         """
         taken = await self._last_decision() if seq is None else [await self._event(seq)]
-        for event in taken:
-            await self.world.undo(self.campaign, event.seq, Cause("dm", self.now_ms()))
+        await self.world.undo_all(self.campaign, [event.seq for event in taken], Cause("dm", self.now_ms()))
         return taken
 
     async def preview(self, session: SessionId, floor: int) -> Preview:

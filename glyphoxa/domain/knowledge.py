@@ -14,7 +14,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
 
 AUTO_ACCEPT: Final = 0.70
-"""A fact at least so certain is accepted without the DM (R-124, C-12)."""
+"""A fact at least so certain is accepted without the DM, unless the settings say otherwise (R-124, C-12)."""
 
 ScopeName = Literal["public", "witnessed", "told", "secret", "hidden"]
 Status = Literal["accepted", "pending", "conflict", "stale"]
@@ -140,6 +140,7 @@ class Provenance:
 
     Attributes:
         confidence: 0 to 1.
+        accept_at: The confidence that was enough to be accepted when it was stated.
         source: Whether it was said, or concluded from what was said.
         floor: Number of the utterance in its session.
         at_ms: When it was said or decided, milliseconds since the Unix epoch.
@@ -155,6 +156,7 @@ class Provenance:
     floor: int | None = None
     at_ms: int | None = None
     reason: str = ""
+    accept_at: float = AUTO_ACCEPT
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.confidence <= 1.0:
@@ -163,7 +165,7 @@ class Provenance:
     @property
     def is_enough(self) -> bool:
         """By itself it needs no look by the DM."""
-        return self.dm_confirmed or self.confidence >= AUTO_ACCEPT
+        return self.dm_confirmed or self.confidence >= self.accept_at
 
 
 CERTAIN: Final = Provenance()

@@ -432,6 +432,14 @@ class World(Protocol):
         """
         ...
 
+    async def undo_all(self, campaign: CampaignId, seqs: Sequence[int], cause: Cause) -> list[WorldEvent]:
+        """The same for several in one transaction, all or nothing; returns the events that undo, in that order.
+
+        Raises:
+            NotFound: One of them is not there, or is undone already.
+        """
+        ...
+
     async def rollback(self, campaign: CampaignId, session: SessionId, floor: int, cause: Cause) -> WorldEvent | None:
         """Back to what was known when that floor of the session had been said: drops what was learned from later
         utterances of that session and of later sessions, and strikes these utterances from what anybody is reminded

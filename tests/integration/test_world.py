@@ -228,3 +228,24 @@ async def test_tables_that_were_tampered_with_are_made_anew(town: Store) -> None
     await stands_as_replayed(town, TOWN)
     assert await told_of(town, TOWN, MIRA) == {"occupation": "innkeeper"}
     assert (await town.world.rebuild(TOWN)).is_empty
+
+
+async def test_what_is_certain_enough_is_a_setting_and_a_replay_remembers_which_it_was(
+    town: Store, dsn: str, tmp_path: Path
+) -> None:
+    claim, later = (Claim.relation(MIRA, predicate, FORGE) for predicate in ("TRUSTS", "VISITS"))
+    async with open_store(dsn, data_dir=tmp_path, auto_accept=0.9) as strict:
+        await strict.world.commit(TOWN, [FactStated(claim, Provenance(0.8))], DM)
+    assert (await town.world.rebuild(TOWN)).is_empty
+    await town.world.commit(TOWN, [FactStated(later, Provenance(0.8))], DM)
+    facts = (await stands_as_replayed(town, TOWN)).facts
+    assert (facts[claim.fact_id].status, facts[later.fact_id].status) == ("pending", "accepted")
+
+
+async def test_several_events_are_undone_together_or_not_at_all(town: Store) -> None:
+    with pytest.raises(NotFound, match="no event 900"):
+        await town.world.undo_all(TOWN, [2, 900], DM)
+    n_before = len(await town.world.events(TOWN))
+    undone = await town.world.undo_all(TOWN, [3, 2], DM)
+    assert [event.happening for event in undone] == [Undone(3), Undone(2)]
+    assert [event.seq for event in undone] == [n_before + 1, n_before + 2]

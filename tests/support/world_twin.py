@@ -53,6 +53,9 @@ class WorldTwin:
             raise NotFound(f"there is no event {seq}, or it is undone already")
         return self._append(Undone(seq), cause)
 
+    async def undo_all(self, campaign: CampaignId, seqs: Sequence[int], cause: Cause) -> list[WorldEvent]:
+        return [await self.undo(campaign, seq, cause) for seq in seqs]
+
     async def rollback(self, campaign: CampaignId, session: SessionId, floor: int, cause: Cause) -> WorldEvent | None:
         ids = [each.id for each in self.held_sessions]
         later = ids[ids.index(session) + 1 :]
@@ -96,9 +99,7 @@ class WorldTwin:
     # As `Review`
 
     async def pending(self, campaign: CampaignId, *, limit: int) -> list[Fact]:
-        return _least_certain(
-            [f for f in self.state.facts.values() if f.status == "pending" or not f.provenance.is_enough]
-        )[:limit]
+        return _least_certain([f for f in self.state.facts.values() if f.status == "pending"])[:limit]
 
     async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
         return _least_certain([f for f in self.state.facts.values() if f.status == status])[:limit]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.domain.knowledge import Claim, Knower, Provenance, Validity, Visibility
+from glyphoxa.domain.knowledge import Claim, Knower, Validity, Visibility
 from glyphoxa.memory.world.encoding import decode, encode, event_type, state_of_parts, state_parts
 from glyphoxa.memory.world.happenings import (
     Cause,
@@ -50,16 +50,20 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
         return st.dictionaries(TEXTS, VALUES, max_size=3)
     if hint is Claim:
         return CLAIMS
-    if hint is Provenance:
-        return st.builds(Provenance, confidence=st.floats(0, 1), **_of_fields(Provenance, but={"confidence"}))
     if is_dataclass(hint):
         return st.builds(hint, **_of_fields(hint))
-    return {str: TEXTS, int: st.integers(-(10**12), 10**12), bool: st.booleans(), NoneType: st.none()}[hint]
+    return {
+        str: TEXTS,
+        float: st.floats(0, 1),
+        int: st.integers(-(10**12), 10**12),
+        bool: st.booleans(),
+        NoneType: st.none(),
+    }[hint]
 
 
-def _of_fields(kind: Any, but: frozenset[str] | set[str] = frozenset()) -> dict[str, st.SearchStrategy[Any]]:
+def _of_fields(kind: Any) -> dict[str, st.SearchStrategy[Any]]:
     hints = get_type_hints(kind)
-    return {field.name: values_of(hints[field.name]) for field in fields(kind) if field.name not in but}
+    return {field.name: values_of(hints[field.name]) for field in fields(kind)}
 
 
 PREDICATES = TEXTS.filter(str.strip)

@@ -22,7 +22,7 @@ from glyphoxa.adapters.postgres.world_rows import (
 from glyphoxa.dm.ports import Said, Session
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import AUTO_ACCEPT, EndedFact, Fact, Status, Viewer, Visibility
+from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer, Visibility
 from glyphoxa.memory.world.encoding import decode
 from glyphoxa.memory.world.happenings import WorldEvent
 
@@ -115,7 +115,7 @@ class PostgresInspection:
     # As `Review`
 
     async def pending(self, campaign: CampaignId, *, limit: int) -> list[Fact]:
-        return [fact_of_row(row) for row in await self._fetch("pending", campaign, AUTO_ACCEPT, limit)]
+        return await self.of_status(campaign, "pending", limit=limit)
 
     async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
         return [fact_of_row(row) for row in await self._fetch("of_status", campaign, status, limit)]

@@ -19,6 +19,7 @@ from glyphoxa.adapters.postgres.talk_search import PostgresTalkSearch
 from glyphoxa.adapters.postgres.transcript_log import PostgresTranscriptLog
 from glyphoxa.adapters.postgres.world import PostgresWorld
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.memory.embedding import Embedder
 
 
@@ -47,6 +48,7 @@ async def open_store(
     embedder: Embedder | None = None,
     any_model: bool = False,
     recall: RecallSettings | None = None,
+    auto_accept: float = AUTO_ACCEPT,
     server_settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Store]:
     """Memory for the time of the block.
@@ -57,6 +59,7 @@ async def open_store(
         dsn: A server, or None for the embedded one in `data_dir / "postgres"`.
         embedding_dimensions: Of what the embedder returns.
         embedder: None: words alone decide what is recalled.
+        auto_accept: The confidence from which facts are accepted without the DM.
         any_model: The database may be for another model: it is opened to change that.
 
     Raises:
@@ -82,7 +85,7 @@ async def open_store(
         any_model=any_model,
     )
     chunks = PostgresChunkIndex(database, embedder=embedder)
-    world = PostgresWorld(database)
+    world = PostgresWorld(database, accept_at=auto_accept)
     try:
         yield Store(
             database,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
@@ -17,9 +17,10 @@ from glyphoxa.adapters.postgres.world_log import WorldLog, rollbacks_in_effect
 from glyphoxa.adapters.postgres.world_tables import WorldTables
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.memory.world.encoding import encode, event_type
 from glyphoxa.memory.world.foresight import asked_by
-from glyphoxa.memory.world.happenings import Cause, Happening, RolledBack, Undone, WorldEvent
+from glyphoxa.memory.world.happenings import Cause, FactStated, Happening, RolledBack, Undone, WorldEvent
 from glyphoxa.memory.world.projection import apply, problem_with
 from glyphoxa.memory.world.replay import difference, dropped
 from glyphoxa.memory.world.state import Changes, Key, Missing, WorldState
@@ -72,10 +73,14 @@ class WorldWriting:
 class PostgresWorld:
     """A `World`. Reading events has a deadline of 1 s, a commit one of 10 s and 5 ms for each happening, a look back
     one of a minute, taking back one of ten, a fork one of an hour; late is `Unavailable`, and nothing was written.
+
+    Args:
+        accept_at: The confidence from which facts that are stated now are accepted without the DM.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, accept_at: float = AUTO_ACCEPT) -> None:
         self._database = database
+        self._accept_at = accept_at
         self._sql = load_paragraphs("world")
 
     async def commit(
@@ -113,17 +118,24 @@ class PostgresWorld:
             return await world.tables.read()
 
     async def undo(self, campaign: CampaignId, seq: int, cause: Cause) -> WorldEvent:
+        return (await self.undo_all(campaign, [seq], cause))[0]
+
+    async def undo_all(self, campaign: CampaignId, seqs: Sequence[int], cause: Cause) -> list[WorldEvent]:
+        if not seqs:
+            return []
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
             head, undoing = await world.log.head(), await world.log.undoing()
-            if not 1 <= seq <= head.seq:
-                raise NotFound(f"there is no event {seq} in campaign {campaign!r}: its last is {head.seq}")
-            if seq in dropped(undoing):
-                raise NotFound(f"event {seq} of campaign {campaign!r} is undone already")
-            event = WorldEvent(head.seq + 1, cause, Undone(seq))
-            await self._append_undoing(world, event)
-            before, after = rollbacks_in_effect(undoing), rollbacks_in_effect([*undoing, event])
+            events: list[WorldEvent] = []
+            for seq in seqs:
+                if not 1 <= seq <= head.seq:
+                    raise NotFound(f"there is no event {seq} in campaign {campaign!r}: its last is {head.seq}")
+                if seq in dropped([*undoing, *events]):
+                    raise NotFound(f"event {seq} of campaign {campaign!r} is undone already")
+                events.append(WorldEvent(head.seq + 1 + len(events), cause, Undone(seq)))
+            await self._append_undoing(world, events)
+            before, after = rollbacks_in_effect(undoing), rollbacks_in_effect([*undoing, *events])
             await world.talk.settle(before ^ after, in_effect=after)
-        return event
+        return events
 
     async def rollback(self, campaign: CampaignId, session: SessionId, floor: int, cause: Cause) -> WorldEvent | None:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
@@ -137,7 +149,7 @@ class PostgresWorld:
             if not left and not any(stretch.heard for stretch in said):
                 return None
             event = WorldEvent(head.seq + 1, cause, RolledBack(session, floor, tuple(left)))
-            await self._append_undoing(world, event)
+            await self._append_undoing(world, [event])
             await world.talk.strike(event.seq, said)
             await world.talk.settle([event.seq], in_effect=rollbacks_in_effect([*undoing, event]))
         return event
@@ -196,7 +208,8 @@ class PostgresWorld:
     async def _commit_uncollected(
         self, world: _World, happenings: Sequence[Happening], cause: Cause, *, expect: int | None
     ) -> list[WorldEvent]:
-        encoded = await beside(lambda: [encode(happening) for happening in happenings], amount=len(happenings))
+        noted = [_with_threshold(happening, self._accept_at) for happening in happenings]
+        encoded = await beside(lambda: [encode(happening) for happening in noted], amount=len(noted))
         head = await world.log.head()
         if expect is not None and expect != head.seq:
             raise InvalidInput(
@@ -222,9 +235,10 @@ class PostgresWorld:
             n, missing = await beside(partial(_apply_some, state, waiting, len(events)), amount=len(waiting))
             done += n
 
-    async def _append_undoing(self, world: _World, event: WorldEvent) -> None:
-        await world.log.append([encode(event.happening)], event.cause, after=event.seq - 1)
-        await self._project(world, event.seq)
+    async def _append_undoing(self, world: _World, events: Sequence[WorldEvent]) -> None:
+        encoded = [encode(event.happening) for event in events]
+        await world.log.append(encoded, events[0].cause, after=events[0].seq - 1)
+        await self._project(world, events[-1].seq)
 
     async def _project(self, world: _World, seq: int) -> Changes:
         with uncollected(amount=seq):
@@ -267,6 +281,13 @@ class PostgresWorld:
 
 def _commit_ms(amount: int) -> int:
     return _COMMIT_DEADLINE_MS + _PER_HAPPENING_MS * amount
+
+
+def _with_threshold(happening: Happening, accept_at: float) -> Happening:
+    """What is stated is judged by the settings of its time, in every replay too."""
+    if not isinstance(happening, FactStated) or happening.provenance.accept_at == accept_at:
+        return happening
+    return replace(happening, provenance=replace(happening.provenance, accept_at=accept_at))
 
 
 def _apply_some(state: WorldState, events: Sequence[WorldEvent], total: int) -> tuple[int, frozenset[Key]]:

@@ -90,6 +90,7 @@ def provenance_of_row(row: Row) -> Provenance:
         floor=fields["floor"],
         at_ms=fields["at_ms"],
         reason=fields["reason"],
+        accept_at=fields["accept_at"],
     )
 
 
@@ -217,6 +218,7 @@ def _provenance(provenance: Provenance) -> dict[str, object]:
         "floor": provenance.floor,
         "at_ms": provenance.at_ms,
         "reason": provenance.reason,
+        "accept_at": provenance.accept_at,
     }
 
 

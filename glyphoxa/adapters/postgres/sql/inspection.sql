@@ -1,16 +1,7 @@
 -- pending --
--- Facts that wait for the DM's word, the least certain first (R-130, R-160): those below $2 that nobody confirmed, and
--- what is certain enough but rests on one of them, or was refused before.
--- Reads all facts of the campaign, of which a DM is shown a page.
-SELECT *
-  FROM facts
- WHERE campaign_id = $1
-   AND (((provenance ->> 'confidence')::float8 < $2 AND (provenance ->> 'dm_confirmed')::boolean IS NOT TRUE)
-        OR status = 'pending')
- ORDER BY (provenance ->> 'confidence')::float8, seq, fact_id
- LIMIT $3;
-
 -- of_status --
+-- Facts that wait for the DM's word, for one, the least certain first (R-130, R-160). Reads all facts of the campaign,
+-- of which a DM is shown a page.
 SELECT *
   FROM facts
  WHERE campaign_id = $1 AND status = $2
