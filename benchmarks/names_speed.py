@@ -33,7 +33,7 @@ from glyphoxa.domain.campaign import Campaign, Entity, Player, Scene
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.ids import CampaignId, EntityId, PlayerId, SceneId
 from glyphoxa.memory.names_followed import NamesChanged
-from glyphoxa.memory.ports import LearnedNames
+from glyphoxa.memory.ports.names import LearnedNames
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer

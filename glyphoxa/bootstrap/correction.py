@@ -14,7 +14,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import TableEvent, UtteranceRevised
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.llm.structured import StructuredLlm
-from glyphoxa.memory.ports import TranscriptLog
+from glyphoxa.memory.ports.talk import TranscriptLog
 from glyphoxa.memory.recorder import Recorder
 from glyphoxa.memory.reviser import Asking, OnProof, Reviser
 from glyphoxa.npc.actor import GetReady, NpcActor, Revise

@@ -22,7 +22,7 @@ from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.guard import MemoryGuard
-from glyphoxa.memory.ports import TranscriptLog
+from glyphoxa.memory.ports.talk import TranscriptLog
 from glyphoxa.memory.recorder import Recorder
 from glyphoxa.memory.spool import Spool
 from glyphoxa.memory.watch import MemoryWatch

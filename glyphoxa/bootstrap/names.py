@@ -33,7 +33,7 @@ from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.domain.utterance import HeardWord, Utterance
 from glyphoxa.memory.learned_names import LearningFromTalk, NameLearning
 from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed
-from glyphoxa.memory.ports import LearnedNames
+from glyphoxa.memory.ports.names import LearnedNames
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.names.book import NameBook, NamesListener
 from glyphoxa.speech.names.calls import find_calls

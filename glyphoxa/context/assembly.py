@@ -26,7 +26,8 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports import IdentitySnapshot, KnowledgeGraph, PastTalk
+from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph
+from glyphoxa.memory.ports.talk import PastTalk
 
 T = TypeVar("T")
 

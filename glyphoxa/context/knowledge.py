@@ -10,7 +10,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports import Known
+from glyphoxa.memory.ports.graph import Known
 
 _PHRASES: Mapping[str, str] = {
     "KNOWS": "{source} knows {target}",

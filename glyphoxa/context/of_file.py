@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance, Status, Viewer, Visibility, secret_of
-from glyphoxa.memory.ports import IdentitySnapshot, Known
+from glyphoxa.memory.ports.graph import IdentitySnapshot, Known
 
 
 def scoped_entities(campaign: Campaign) -> list[tuple[Entity, Visibility]]:

@@ -19,7 +19,8 @@ from glyphoxa.context.relevance import without_call
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports import KnowledgeGraph, PastTalk
+from glyphoxa.memory.ports.graph import KnowledgeGraph
+from glyphoxa.memory.ports.talk import PastTalk
 from glyphoxa.speech.names.keywords import Spotted
 
 

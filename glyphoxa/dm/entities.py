@@ -15,7 +15,7 @@ from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Provenance, Visibility
-from glyphoxa.memory.ports import World
+from glyphoxa.memory.ports.world import World
 from glyphoxa.memory.world.happenings import (
     AliasAdded,
     AliasRemoved,

@@ -19,7 +19,7 @@ from glyphoxa.domain.knowledge import (
     Fact,
     Visibility,
 )
-from glyphoxa.memory.ports import World
+from glyphoxa.memory.ports.world import World
 from glyphoxa.memory.world.happenings import (
     Cause,
     FactClosed,

@@ -7,7 +7,7 @@ from typing import Final
 
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import Claim, Fact
-from glyphoxa.memory.ports import World
+from glyphoxa.memory.ports.world import World
 from glyphoxa.memory.world.happenings import (
     EntitiesMerged,
     EntityRemoved,

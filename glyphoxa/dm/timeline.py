@@ -12,7 +12,7 @@ from glyphoxa.dm.ports import Review, Session
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.memory.ports import World
+from glyphoxa.memory.ports.world import World
 from glyphoxa.memory.world.happenings import Cause, RolledBack, Undone, WorldEvent
 from glyphoxa.memory.world.replay import difference, dropped, replay
 from glyphoxa.memory.world.state import WorldState

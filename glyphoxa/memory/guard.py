@@ -15,17 +15,16 @@ from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Fact, Viewer
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports import (
+from glyphoxa.memory.ports.graph import (
     KNOWN_THROUGH,
     Direction,
     IdentitySnapshot,
     KnowledgeGraph,
     Known,
-    PastTalk,
     Reached,
-    SessionSummaries,
     Subgraph,
 )
+from glyphoxa.memory.ports.talk import PastTalk, SessionSummaries
 from glyphoxa.memory.watch import MemoryWatch
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from loguru import logger
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.ports import LearnedNames
+from glyphoxa.memory.ports.names import LearnedNames
 from glyphoxa.speech.learning.history import ENOUGH_OF_ORDINARY_WORDS, AlreadyTaken, Happened, LearnedName, Step
 from glyphoxa.speech.learning.spelled_out import SpelledOut
 from glyphoxa.speech.learning.wrong_forms import (

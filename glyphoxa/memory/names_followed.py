@@ -10,7 +10,7 @@ from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.memory.ports import LearnedNames
+from glyphoxa.memory.ports.names import LearnedNames
 from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.names.book import NameBook
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer

@@ -21,7 +21,7 @@ from glyphoxa.domain.errors import GlyphoxaError, Unavailable, Unstorable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.ports import TranscriptLog
+from glyphoxa.memory.ports.talk import TranscriptLog
 from glyphoxa.memory.spool import Cursor, Pending, Spool
 
 Result = TypeVar("Result")

@@ -29,7 +29,7 @@ from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEn
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.utterance import UNSURE, Utterance
 from glyphoxa.llm.structured import StructuredLlm, Unparseable
-from glyphoxa.memory.ports import TranscriptLog
+from glyphoxa.memory.ports.talk import TranscriptLog
 from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.language.spans import Places, applied
 from glyphoxa.speech.names.gazetteer import Gazetteer

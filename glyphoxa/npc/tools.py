@@ -19,7 +19,8 @@ from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.memory.ports import KnowledgeGraph, PastTalk, SessionSummaries
+from glyphoxa.memory.ports.graph import KnowledgeGraph
+from glyphoxa.memory.ports.talk import PastTalk, SessionSummaries
 from glyphoxa.npc.budget import (
     DEFAULT_RULES,
     GET_SESSION_SUMMARY,

@@ -18,7 +18,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.ports import Chunk, ChunkFilter, Filled
+from glyphoxa.memory.ports.chunks import Chunk, ChunkFilter, Filled
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
 from tests.support.embedders import an_embedder, embedder_of_topics
 

@@ -15,7 +15,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
 from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports import GraphRag, Passage
+from glyphoxa.memory.ports.graph import GraphRag, Passage
 from glyphoxa.memory.world.happenings import Cause, EntityAdded, FactStated
 from tests.support.world_tables import a_campaign_row
 

@@ -14,7 +14,7 @@ from glyphoxa.adapters.postgres.past_talk import RecallSettings, name_words
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.memory.ports import Filled
+from glyphoxa.memory.ports.chunks import Filled
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
 from tests.support.embedders import an_embedder, embedder_of_topics
 

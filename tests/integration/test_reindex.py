@@ -24,7 +24,7 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports import Filled
+from glyphoxa.memory.ports.chunks import Filled
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.embedders import an_embedder, embedder_of_topics
 from tests.support.postgres import TestServer, wait_until

@@ -16,7 +16,7 @@ from glyphoxa.adapters.postgres.talk_search import names_in
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import DM, Dm, Viewer
 from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.memory.ports import Found, TalkSearch
+from glyphoxa.memory.ports.talk import Found, TalkSearch
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.postgres import TestServer
 

@@ -14,7 +14,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, Utteranc
 from glyphoxa.domain.knowledge import Fact, Viewer, Visibility
 from glyphoxa.domain.turn import Recalled, TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.ports import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
+from glyphoxa.memory.ports.graph import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
 
 
 class Weather:

@@ -21,7 +21,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.memory.chunking import Piece, chunk_id, pieces_of
 from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports import Filled
+from glyphoxa.memory.ports.chunks import Filled
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.names.keywords import KeywordSpotter
 

@@ -20,7 +20,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, Utte
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.memory.chunking import hash_of
 from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports import EVERYTHING, Chunk, ChunkFilter, Filled
+from glyphoxa.memory.ports.chunks import EVERYTHING, Chunk, ChunkFilter, Filled
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.database import Connection

@@ -12,7 +12,7 @@ from glyphoxa.adapters.postgres.world_rows import fact_of_row, timestamp
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import Fact, Viewer
-from glyphoxa.memory.ports import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
+from glyphoxa.memory.ports.graph import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
 
 _DEADLINE_MS = 1000
 

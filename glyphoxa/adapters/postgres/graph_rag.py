@@ -13,7 +13,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports import Passage
+from glyphoxa.memory.ports.graph import Passage
 
 _DEADLINE_MS = 1000
 

@@ -23,7 +23,7 @@ from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports import Filled
+from glyphoxa.memory.ports.chunks import Filled
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.database import OwnConnection

@@ -14,7 +14,7 @@ from glyphoxa.adapters.postgres.transcript_log import storable, timestamp, utter
 from glyphoxa.adapters.postgres.viewers import viewer_parameter
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.memory.ports import Found
+from glyphoxa.memory.ports.talk import Found
 
 _DEADLINE_MS = 3000
 _LONGEST_QUESTION = 2_000
