@@ -2,7 +2,7 @@
 -- talk; the place of each utterance in its session (`floor`); the language in which its words are found.
 
 -- The text search configuration of a language ("de", "pt-BR"); `simple` for those PostgreSQL has none for.
-CREATE FUNCTION glyphoxa_fts_config(language TEXT) RETURNS REGCONFIG LANGUAGE sql IMMUTABLE AS $$
+CREATE FUNCTION glyphoxa_fts_config(language TEXT) RETURNS REGCONFIG LANGUAGE sql IMMUTABLE STRICT AS $$
     SELECT (CASE lower(split_part(replace(language, '_', '-'), '-', 1))
         WHEN 'ar' THEN 'arabic' WHEN 'da' THEN 'danish' WHEN 'de' THEN 'german' WHEN 'en' THEN 'english'
         WHEN 'es' THEN 'spanish' WHEN 'fi' THEN 'finnish' WHEN 'fr' THEN 'french' WHEN 'hu' THEN 'hungarian'
