@@ -37,9 +37,9 @@ class PostgresGraph:
         known = _known(rows)
         if known is None:
             return None
-        # A secret about itself was read above.
-        read = {fact.id: fact for fact in (*known.attributes, *(fact for fact, _ in known.relations))}
-        secrets = [read.get(row["fact_id"]) or fact_of_row(row) for row in rows if row["part"] == 2]
+        about_itself = (*known.attributes, *(fact for fact, _ in known.relations))
+        secrets = [fact for fact in about_itself if fact.visibility.scope == "secret"]
+        secrets += [fact_of_row(row) for row in rows if row["part"] == 2]
         return IdentitySnapshot(known, tuple(sorted(secrets, key=lambda fact: (fact.seq, fact.id))))
 
     async def visible_subgraph(
@@ -144,7 +144,8 @@ def _facts(rows: Iterable[asyncpg.Record]) -> tuple[Fact, ...]:
 
 
 def _entity(row: asyncpg.Record) -> Entity:
-    return Entity(EntityId(row["id"]), row["type"], row["name"], tuple(row["aliases"]), row["entity_attributes"])
+    attributes = row["entity_attributes"] or {}
+    return Entity(EntityId(row["id"]), row["type"], row["name"], tuple(row["aliases"] or ()), attributes)
 
 
 def _text(given: str) -> str:

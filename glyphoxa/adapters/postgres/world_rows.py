@@ -5,17 +5,34 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, Protocol
+
+from pydantic_core import from_json
 
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, FactId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import PUBLIC, Claim, EndedFact, Fact, Knower, Provenance, Validity, Visibility
+from glyphoxa.domain.knowledge import (
+    ALWAYS,
+    PUBLIC,
+    Claim,
+    EndedFact,
+    Fact,
+    Knower,
+    Origin,
+    Provenance,
+    ScopeName,
+    Validity,
+    Visibility,
+)
 from glyphoxa.memory.world.happenings import Cause
 from glyphoxa.memory.world.state import WorldEntity
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
-_EVER: Final = Validity()
+_SHARED: Final = 2_048
+"""Of what facts have in common, so much is kept: all of one load have one provenance, all of one utterance too."""
 
 
 class Row(Protocol):
@@ -47,14 +64,75 @@ def at_ms(time: datetime) -> int:
 
 
 def fact_of_row(row: Row) -> Fact:
-    """Of the view `facts`."""
-    return _fact(row, row["status"])
+    """Of the view `facts`, or of columns of these names. An NPC's identity has hundreds of them in every turn: a query
+    does better to give NULL for what is empty, and `provenance` and `known_how` as text, which many facts share.
+    """
+    (
+        fact,
+        subject,
+        predicate,
+        entity,
+        value,
+        attributes,
+        provenance,
+        origin,
+        status,
+        scope,
+        known_how,
+        since,
+        until,
+        story_from,
+        story_to,
+        supports,
+        disputes,
+        mentions,
+        doubted,
+        seq,
+    ) = _fact_columns(row)
+    return Fact(
+        fact,
+        Claim.attribute(subject, predicate, value) if entity is None else Claim.relation(subject, predicate, entity),
+        seq,
+        status,
+        _provenance_of_text(provenance, origin) if isinstance(provenance, str) else _provenance_of(provenance, origin),
+        _visibility_of(scope, known_how),
+        _validity(since, until, story_from, story_to),
+        attributes or {},
+        tuple(supports) if supports else (),
+        tuple(disputes) if disputes else (),
+        mentions,
+        doubted,
+    )
+
+
+_fact_columns: Final = itemgetter(
+    "fact_id",
+    "subject_id",
+    "predicate",
+    "object_id",
+    "value",
+    "attributes",
+    "provenance",
+    "origin",
+    "status",
+    "scope",
+    "known_how",
+    "valid_from",
+    "valid_to",
+    "story_from",
+    "story_to",
+    "supports",
+    "disputes",
+    "mentions",
+    "doubted",
+    "seq",
+)
 
 
 def ended_of_row(row: Row) -> EndedFact:
     """Of `fact_history`."""
     by = row["superseded_by"]
-    return EndedFact(_fact(row, row["status"]), row["ended_seq"], row["ended_as"], None if by is None else FactId(by))
+    return EndedFact(fact_of_row(row), row["ended_seq"], row["ended_as"], None if by is None else FactId(by))
 
 
 def entity_of_row(row: Row) -> WorldEntity:
@@ -71,27 +149,12 @@ def entity_of_row(row: Row) -> WorldEntity:
 
 def visibility_of_row(row: Row) -> Visibility:
     """Of any row with `scope` and `known_how`."""
-    if row["scope"] == "public" and not row["known_how"]:
-        return PUBLIC
-    return Visibility(row["scope"], tuple(_knower(each) for each in row["known_how"]))
+    return _visibility_of(row["scope"], row["known_how"])
 
 
 def provenance_of_row(row: Row) -> Provenance:
     """Of any row with `provenance` and `origin`."""
-    fields = row["provenance"]
-    session, utterance = fields["session_id"], fields["utterance_id"]
-    return Provenance(
-        confidence=fields["confidence"],
-        source=fields["source"],
-        dm_confirmed=fields["dm_confirmed"],
-        origin=row["origin"],
-        session_id=None if session is None else SessionId(session),
-        utterance_id=None if utterance is None else UtteranceId(utterance),
-        floor=fields["floor"],
-        at_ms=fields["at_ms"],
-        reason=fields["reason"],
-        accept_at=fields["accept_at"],
-    )
+    return _provenance_of(row["provenance"], row["origin"])
 
 
 def cause_of_row(row: Row) -> Cause:
@@ -106,37 +169,46 @@ def cause_of_row(row: Row) -> Cause:
     )
 
 
-def _fact(row: Row, status: Any) -> Fact:
-    return Fact(
-        id=FactId(row["fact_id"]),
-        claim=_claim(row),
-        seq=row["seq"],
-        status=status,
-        provenance=provenance_of_row(row),
-        visibility=visibility_of_row(row),
-        validity=_validity(row["valid_from"], row["valid_to"], row["story_from"], row["story_to"]),
-        attributes=row["attributes"],
-        # Nearly always none, and a snapshot has hundreds of facts.
-        supports=tuple(row["supports"]) if row["supports"] else (),
-        disputes=tuple(row["disputes"]) if row["disputes"] else (),
-        mentions=row["mentions"],
-        doubted=row["doubted"],
+def _visibility_of(scope: ScopeName, known_how: Sequence[Mapping[str, Any]] | str | None) -> Visibility:
+    if isinstance(known_how, str):
+        return _visibility_of_text(scope, known_how)
+    if scope == "public" and not known_how:
+        return PUBLIC
+    return Visibility(scope, tuple(_knower(each) for each in known_how or ()))
+
+
+@lru_cache(maxsize=_SHARED)
+def _visibility_of_text(scope: ScopeName, known_how: str) -> Visibility:
+    return _visibility_of(scope, from_json(known_how))
+
+
+def _provenance_of(fields: Mapping[str, Any], origin: Origin) -> Provenance:
+    session, utterance = fields["session_id"], fields["utterance_id"]
+    return Provenance(
+        confidence=fields["confidence"],
+        source=fields["source"],
+        dm_confirmed=fields["dm_confirmed"],
+        origin=origin,
+        session_id=None if session is None else SessionId(session),
+        utterance_id=None if utterance is None else UtteranceId(utterance),
+        floor=fields["floor"],
+        at_ms=fields["at_ms"],
+        reason=fields["reason"],
+        accept_at=fields["accept_at"],
     )
+
+
+@lru_cache(maxsize=_SHARED)
+def _provenance_of_text(fields: str, origin: Origin) -> Provenance:
+    return _provenance_of(from_json(fields), origin)
 
 
 def _validity(since: datetime | None, until: datetime | None, story_from: int | None, story_to: int | None) -> Validity:
     if since is None and until is None and story_from is None and story_to is None:
-        return _EVER
+        return ALWAYS
     return Validity(
         None if since is None else at_ms(since), None if until is None else at_ms(until), story_from, story_to
     )
-
-
-def _claim(row: Row) -> Claim:
-    subject, predicate, entity = EntityId(row["subject_id"]), row["predicate"], row["object_id"]
-    if entity is None:
-        return Claim.attribute(subject, predicate, row["value"])
-    return Claim.relation(subject, predicate, EntityId(entity))
 
 
 def _knower(fields: Mapping[str, Any]) -> Knower:

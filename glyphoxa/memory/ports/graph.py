@@ -21,7 +21,8 @@ class Known:
 
     Attributes:
         attributes: Facts whose claim has a value.
-        relations: Facts between it and another entity, with that entity; one that holds both ways is told once.
+        relations: Facts between it and another entity, with that entity, whose attributes may be left out; one that
+            holds both ways is told once.
     """
 
     entity: Entity

@@ -9,31 +9,55 @@ SELECT id, type, name, aliases, attributes AS entity_attributes
  ORDER BY type, name, id;
 
 -- known --
--- Part 0: the entity $3. Part 1: facts about it, each with its other end. Part 2, if $4: the viewer's secrets,
--- whomever they are about. Served by idx_rel_source, idx_rel_target, idx_attribute_facts_entity, and the indexes of
+-- Part 0: the entity $3. Part 1: facts about it, each with its other end, without the attributes of that. Part 2, if $4:
+-- the viewer's secrets about others. Nothing is read that is not needed, since an NPC's identity may be hundreds of
+-- facts: no words, no empty JSON and lists, provenance as text. A relation that holds both ways is found from its own
+-- side. Served by idx_rel_source (or the table's key), idx_rel_target, idx_attribute_facts_entity, and the indexes of
 -- secrets.
 WITH node AS MATERIALIZED (
     SELECT id, type, name, aliases, attributes
       FROM entities
      WHERE campaign_id = $1 AND id = glyphoxa_entity($1, $3) AND glyphoxa_may_know($2, scope, knowers))
-SELECT 0 AS part, f.*, n.id, n.type, n.name, n.aliases, n.attributes AS entity_attributes
-  FROM node n LEFT JOIN facts f ON FALSE
+SELECT 0 AS part, NULL AS fact_id, NULL AS subject_id, NULL AS predicate, NULL AS object_id, NULL::jsonb AS value,
+       NULL::jsonb AS attributes, NULL AS provenance, NULL AS origin, NULL AS status, NULL AS scope, NULL AS known_how,
+       NULL::timestamptz AS valid_from, NULL::timestamptz AS valid_to, NULL::bigint AS story_from,
+       NULL::bigint AS story_to, NULL::text[] AS supports, NULL::text[] AS disputes, NULL::int AS mentions,
+       NULL::boolean AS doubted, NULL::bigint AS seq,
+       n.id, n.type, n.name, n.aliases, n.attributes AS entity_attributes
+  FROM node n
 UNION ALL
-SELECT 1, f.*, o.id, o.type, o.name, o.aliases, o.attributes
-  FROM facts f LEFT JOIN entities o ON o.campaign_id = $1 AND o.id = f.object_id
- WHERE f.campaign_id = $1 AND f.subject_id = (SELECT id FROM node)
-   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
-   AND (f.object_id IS NULL OR glyphoxa_may_know($2, o.scope, o.knowers))
+SELECT 1, r.fact_id, r.source_id, r.rel_type, r.target_id, NULL, nullif(r.attributes, '{}'), r.provenance::text,
+       r.origin, r.status, r.scope, nullif(r.known_how, '[]')::text, r.valid_from, r.valid_to, r.story_from,
+       r.story_to, nullif(r.supports, '{}'), nullif(r.disputes, '{}'), r.mentions, r.doubted, r.seq,
+       o.id, o.type, o.name, nullif(o.aliases, '{}'), NULL
+  FROM relationships r JOIN entities o ON o.campaign_id = $1 AND o.id = r.target_id
+ WHERE r.campaign_id = $1 AND r.source_id = (SELECT id FROM node)
+   AND glyphoxa_may_know($2, r.status, r.scope, r.knowers) AND glyphoxa_may_know($2, o.scope, o.knowers)
 UNION ALL
-SELECT 1, f.*, o.id, o.type, o.name, o.aliases, o.attributes
-  FROM facts f JOIN entities o ON o.campaign_id = $1 AND o.id = f.subject_id
- WHERE f.campaign_id = $1 AND f.object_id = (SELECT id FROM node) AND f.subject_id <> f.object_id
-   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
-   AND glyphoxa_may_know($2, o.scope, o.knowers)
+SELECT 1, r.fact_id, r.source_id, r.rel_type, r.target_id, NULL, nullif(r.attributes, '{}'), r.provenance::text,
+       r.origin, r.status, r.scope, nullif(r.known_how, '[]')::text, r.valid_from, r.valid_to, r.story_from,
+       r.story_to, nullif(r.supports, '{}'), nullif(r.disputes, '{}'), r.mentions, r.doubted, r.seq,
+       o.id, o.type, o.name, nullif(o.aliases, '{}'), NULL
+  FROM relationships r JOIN entities o ON o.campaign_id = $1 AND o.id = r.source_id
+ WHERE r.campaign_id = $1 AND r.target_id = (SELECT id FROM node)
+   AND r.source_id <> r.target_id AND NOT glyphoxa_holds_both_ways(r.rel_type)
+   AND glyphoxa_may_know($2, r.status, r.scope, r.knowers) AND glyphoxa_may_know($2, o.scope, o.knowers)
 UNION ALL
-SELECT 2, f.*, NULL, NULL, NULL, NULL, NULL
-  FROM node CROSS JOIN facts f
+SELECT 1, a.fact_id, a.entity_id, a.attribute, NULL, a.value, nullif(a.attributes, '{}'), a.provenance::text,
+       a.origin, a.status, a.scope, nullif(a.known_how, '[]')::text, a.valid_from, a.valid_to, a.story_from,
+       a.story_to, nullif(a.supports, '{}'), nullif(a.disputes, '{}'), a.mentions, a.doubted, a.seq,
+       NULL, NULL, NULL, NULL, NULL
+  FROM attribute_facts a
+ WHERE a.campaign_id = $1 AND a.entity_id = (SELECT id FROM node)
+   AND glyphoxa_may_know($2, a.status, a.scope, a.knowers)
+UNION ALL
+SELECT 2, f.fact_id, f.subject_id, f.predicate, f.object_id, f.value, nullif(f.attributes, '{}'), f.provenance::text,
+       f.origin, f.status, f.scope, nullif(f.known_how, '[]')::text, f.valid_from, f.valid_to, f.story_from,
+       f.story_to, nullif(f.supports, '{}'), nullif(f.disputes, '{}'), f.mentions, f.doubted, f.seq,
+       NULL, NULL, NULL, NULL, NULL
+  FROM node n CROSS JOIN facts f
  WHERE $4 AND f.campaign_id = $1 AND f.scope = 'secret' AND f.knowers @> ARRAY[$2]
+   AND f.subject_id <> n.id AND f.object_id IS DISTINCT FROM n.id
    AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
    AND (SELECT glyphoxa_may_know($2, s.scope, s.knowers)
           FROM entities s WHERE s.campaign_id = $1 AND s.id = f.subject_id)
