@@ -99,6 +99,12 @@ class Visibility:
         also = {knower.npc for knower in other.knowers}
         return Visibility.of(self.scope, (knower for knower in self.knowers if knower.npc in also))
 
+    def is_within(self, other: Visibility) -> bool:
+        """Whether all who may see this may see the other too."""
+        if self.scope == "public" or other.scope == "public":
+            return other.scope == "public"
+        return self.scope == "hidden" or all(other.is_visible_to(knower.npc) for knower in self.knowers)
+
 
 PUBLIC: Final = Visibility()
 HIDDEN: Final = Visibility("hidden")

@@ -303,6 +303,46 @@ def test_a_secret_is_for_those_the_dm_names_and_hearing_it_makes_nobody_forget_t
     assert table.states(SPY, visibility=PUBLIC).visibility.scope == "secret"
 
 
+def test_what_only_some_were_told_of_a_fact_is_told_to_nobody_who_learns_of_it_otherwise() -> None:
+    knows = Claim.relation(MIRA, "KNOWS", KORVALD)
+    for first, second in (
+        ((PUBLIC, {}), (witnessed_by([GRIM]), {"note": "they are lovers"})),
+        ((witnessed_by([GRIM]), {"note": "they are lovers"}), (PUBLIC, {})),
+        ((secret_of([GRIM]), {"note": "they are lovers"}), (witnessed_by([ELOWEN]), {})),
+    ):
+        table = Table()
+        for visibility, attributes in (first, second):
+            table.states(knows, visibility=visibility, attributes=attributes)
+        fact = table.fact(knows)
+        assert fact.visibility.is_visible_to(ELOWEN)
+        assert fact.attributes == {}
+        table.states(knows, visibility=fact.visibility, attributes={"since": "spring"})
+        assert table.fact(knows).attributes == {"since": "spring"}
+
+
+def test_a_merge_tells_nobody_what_only_some_were_told_of_a_fact() -> None:
+    table = Table()
+    table.states(Claim.relation(KORVALD, "KNOWS", TOWER))
+    table.states(
+        Claim.relation(MIRA, "KNOWS", TOWER), visibility=secret_of([GRIM]), attributes={"note": "she was born there"}
+    )
+    table.happens(EntitiesMerged(KORVALD, MIRA))
+    assert table.fact(Claim.relation(KORVALD, "KNOWS", TOWER)).attributes == {}
+
+
+@pytest.mark.parametrize("before", [PUBLIC, witnessed_by([ELOWEN])])
+@pytest.mark.parametrize("secret", [secret_of([GRIM]), HIDDEN])
+def test_a_rumour_that_waits_becomes_true_only_for_those_whom_the_dm_names(
+    before: Visibility, secret: Visibility
+) -> None:
+    table = Table()
+    table.states(SPY, UNSURE, visibility=before)
+    assert table.status(SPY) == "pending"
+    assert table.states(SPY, DM_SAYS, visibility=secret).status == "accepted"
+    assert not table.fact(SPY).visibility.is_visible_to(ELOWEN)
+    assert table.fact(SPY).visibility.is_visible_to(GRIM) == (secret != HIDDEN)
+
+
 def test_what_is_hidden_is_revealed_to_those_who_are_named_or_to_all() -> None:
     table = Table()
     fact = table.states(SPY, visibility=HIDDEN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from glyphoxa.domain.ids import EntityId, FactId, SpeakerId
 from glyphoxa.domain.knowledge import (
@@ -40,6 +40,8 @@ from glyphoxa.memory.world.standing import Standing, since, until
 from glyphoxa.memory.world.state import WorldEntity, WorldState
 
 _FactChange: TypeAlias = Callable[[Fact], Fact]
+_OPEN: Final = ("public", "witnessed", "told")
+"""What the DM does not guard."""
 
 
 def apply(state: WorldState, event: WorldEvent) -> None:
@@ -343,18 +345,26 @@ def _stated_again(held: Fact, stated: FactStated) -> Fact:
     somebody may have heard it.
     """
     old, new = held.provenance, stated.provenance
-    provenance = new if (new.dm_confirmed, new.confidence) > (old.dm_confirmed, old.confidence) else old
-    if held.visibility.scope in ("witnessed", "told") and stated.visibility.scope == "public":
-        visibility = replace(held.visibility, scope="public")
-    else:
-        visibility = held.visibility.known_to(*stated.visibility.knowers)
+    visibility = _heard_again(held, stated)
+    # What only some were told of it is told to nobody who learns of it otherwise.
+    known = [said.attributes for said in (held, stated) if visibility.is_within(said.visibility)]
     return held.with_(
-        provenance=provenance,
+        provenance=new if (new.dm_confirmed, new.confidence) > (old.dm_confirmed, old.confidence) else old,
         visibility=visibility,
-        attributes={**held.attributes, **stated.attributes},
+        attributes={name: value for attributes in known for name, value in attributes.items()},
         supports=_supports(held, stated),
         mentions=held.mentions + 1,
     )
+
+
+def _heard_again(held: Fact, stated: FactStated) -> Visibility:
+    seen, told = held.visibility, stated.visibility
+    if seen.scope in _OPEN:
+        if told.scope == "public":
+            return replace(seen, scope="public")
+        if told.scope not in _OPEN and held.status != "accepted":
+            return told  # nobody was told it before it became true
+    return seen.known_to(*told.knowers)
 
 
 def _supports(held: Fact, stated: FactStated) -> tuple[FactId, ...]:
