@@ -15,6 +15,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.bootstrap.embedder import embedder_of
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import Settings
+from glyphoxa.dm.campaign_changes import CampaignChanges
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent
@@ -135,8 +136,9 @@ class TableMemory:
                 await self.store.database.open(deadline_ms=OPEN_MS)
             except GlyphoxaError as error:
                 raise Unavailable(str(error)) from None
-            await self.store.campaigns.load(self._campaign)
+            done = await self.store.campaigns.load(self._campaign)
             self._is_stored = True
+        _say_what_changed(self._campaign, done)
 
     async def said_before(self, session: SessionId) -> list[Utterance]:
         """What was said in a session before a restart, oldest first: what the log has, as far as that can be read now,
@@ -149,7 +151,8 @@ class TableMemory:
             logged = await self.store.log.recent(self._campaign.id, session, since_ms=0)
         except GlyphoxaError as error:
             logger.debug("what was said before is not read: {}", error)
-        by_id = {utterance.id: utterance for utterance in (*await self.recorder.unsent(session), *logged)}
+        unsent = await self.recorder.unsent(self._campaign.id, session)
+        by_id = {utterance.id: utterance for utterance in (*unsent, *logged)}
         return sorted(by_id.values(), key=lambda utterance: utterance.at_ms)
 
     async def kept(self, session: SessionId) -> int:
@@ -211,6 +214,20 @@ class TableMemory:
                 "long-term memory is away; the table plays on, and what is said is kept on disk: {}", health.why
             )
         self._tell(MemoryChanged(health, self._now_ms()))
+
+
+def _say_what_changed(campaign: Campaign, done: CampaignChanges) -> None:
+    """Without what the facts say: who is at the table may see the log."""
+    if not done.is_empty:
+        logger.info(
+            "campaign {}: {} added, {} changed, {} removed",
+            campaign.id,
+            len(done.added),
+            len(done.changed),
+            len(done.removed),
+        )
+    for remark in done.discreet_remarks:
+        logger.info("campaign {}: {}", campaign.id, remark)
 
 
 class _AfterItsCampaign:

@@ -131,10 +131,12 @@ class Recorder:
         found = [said for said in self._recent if said.session_id == session and said.at_ms >= since_ms]
         return found[-limit:] if limit > 0 else []
 
-    async def unsent(self, session: SessionId) -> list[Utterance]:
-        """What is on disk of a session and, as far as is known, not in the log; in the order in which it was kept."""
-        waiting = await self._in_thread(lambda: self._spool.pending(self._sent))
-        return [item.utterance for item in waiting if item.utterance.session_id == session]
+    async def unsent(self, campaign: CampaignId, session: SessionId) -> list[Utterance]:
+        """What is on disk of a campaign's session and, as far as is known, not in the log; in the order in which it was
+        kept. The disk may hold talk of other campaigns, whose sessions may have the same name.
+        """
+        waiting = [item.utterance for item in await self._in_thread(lambda: self._spool.pending(self._sent))]
+        return [said for said in waiting if (said.campaign_id, said.session_id) == (campaign, session)]
 
     @property
     def n_waiting(self) -> int:

@@ -12,7 +12,7 @@ import pytest
 from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.domain.ids import SpeakerId, TurnId
+from glyphoxa.domain.ids import CampaignId, SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.recorder import Recorder, pause_ms
@@ -75,6 +75,35 @@ async def test_one_utterance_that_can_never_be_stored_keeps_no_other_out(store: 
         assert await recorder.flush(30_000)
     assert await logged(store) == [f"u{i}" for i in range(6)]
     assert b"300000" in (tmp_path / "spool" / "damaged").read_bytes()
+
+
+@pytest.mark.parametrize("trouble", ["58030", "XX001", "25P03", "55P03", "57P05", "0A000", "P0001"])
+async def test_whatever_ails_the_server_talk_waits_until_it_is_well(store: Store, tmp_path: Path, trouble: str) -> None:
+    """A failing disk, a damaged index, ...: none of it is the fault of what was said."""
+    async with store.database.administer() as connection:
+        await connection.execute(
+            "CREATE FUNCTION ail() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE EXCEPTION 'out of order' USING ERRCODE = '{trouble}'; END $$"
+        )
+        await connection.execute("CREATE TRIGGER ail BEFORE INSERT ON sessions FOR EACH ROW EXECUTE FUNCTION ail()")
+    async with a_recorder(tmp_path / "spool", store.log) as recorder:
+        for said in lines(3):
+            await recorder.keep(said)
+        assert not await recorder.flush(300)
+        assert recorder.is_degraded
+        async with store.database.administer() as connection:
+            await connection.execute("DROP TRIGGER ail ON sessions")
+        assert await recorder.flush(DEADLINE_MS)
+    assert await logged(store) == ["u0", "u1", "u2"]
+    assert not (tmp_path / "spool" / "damaged").exists()
+
+
+async def test_talk_of_another_campaign_in_a_session_of_the_same_name_is_not_heard_here(tmp_path: Path) -> None:
+    theirs = replace(an_utterance("the king is dead", id="u9"), campaign_id=CampaignId("another"))
+    async with a_recorder(tmp_path / "spool", None) as recorder:
+        for said in (*lines(2), theirs):
+            await recorder.keep(said)
+        assert [str(said.id) for said in await recorder.unsent(CAMPAIGN, SESSION)] == ["u0", "u1"]
 
 
 async def test_with_a_full_spool_and_a_database_nothing_is_lost(store: Store, tmp_path: Path) -> None:

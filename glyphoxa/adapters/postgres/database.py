@@ -28,15 +28,14 @@ _AWAY = (
     OSError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.QueryCanceledError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.InsufficientResourcesError,  # disk full, out of memory
-    asyncpg.ReadOnlySQLTransactionError,  # a standby that is not promoted yet
-    asyncpg.DeadlockDetectedError,
-    asyncpg.SerializationError,
+    asyncpg.OperatorInterventionError,  # it shuts down, starts up, or has cancelled the query
+    asyncpg.InsufficientResourcesError,  # disk full, out of memory, too many connections
+    asyncpg.PostgresSystemError,  # its disk fails
+    asyncpg.InternalServerError,  # what is on its disk is damaged
+    asyncpg.InvalidTransactionStateError,  # a standby that is not promoted yet, a transaction it has given up
+    asyncpg.TransactionRollbackError,  # others were in the way
+    asyncpg.ObjectNotInPrerequisiteStateError,
+    asyncpg.InvalidCachedStatementError,  # somebody changed a table
     asyncpg.InternalClientError,
 )
 _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)

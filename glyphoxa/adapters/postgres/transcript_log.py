@@ -127,7 +127,7 @@ class PostgresTranscriptLog:
                 raise
             except _UNSTORABLE as error:
                 raise Unstorable(f"the database cannot hold this: {error}") from None
-            except (asyncpg.SyntaxOrAccessError, asyncpg.RaiseError) as error:
+            except asyncpg.PostgresError as error:
                 raise Unavailable(f"the database does not take what is said: {error}") from None
 
     async def recent(
