@@ -16,8 +16,9 @@ from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.entities import EntityDesk
 from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.timeline import Timeline
-from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.memory.ports.talk import TalkSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Desk:
     cast: Cast
     seen: tuple[SeenEntity, ...]
     inspection: PostgresInspection
+    talk: TalkSearch
     facts: FactDesk
     entities: EntityDesk
     timeline: Timeline
@@ -59,11 +61,25 @@ async def _at_desk(options: argparse.Namespace, act: Act) -> int:
             cast,
             tuple(seen),
             inspection,
+            store.talk_search,
             FactDesk(campaign, world, inspection, cast, _now_ms),
             EntityDesk(campaign, world, inspection, cast, _now_ms),
             Timeline(campaign, world, inspection, _now_ms),
         )
         return await act(desk, options)
+
+
+async def session_of(desk: Desk, wanted: SessionId) -> SessionId:
+    """
+    Raises:
+        NotFound: Nothing was said in such a session.
+    """
+    known = [each.id for each in await desk.inspection.sessions(desk.campaign)]
+    if not known:
+        raise NotFound(f"no session {wanted!r} in campaign {desk.campaign!r}: nothing was said in it yet")
+    if wanted not in known:
+        raise NotFound(f"no session {wanted!r} in campaign {desk.campaign!r}: {did_you_mean(wanted, known)}")
+    return wanted
 
 
 async def goes_on(question: str, *, is_sure: bool) -> bool:

@@ -41,12 +41,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         ("conflicts", _conflicts, "facts that disagree with what is accepted"),
         ("stale", _stale, "facts that rest on what is no longer so"),
     ):
-        _add_limit(action(name, act, text))
+        shown.add_limit(action(name, act, text), _MOST_SHOWN)
     listing = action("list", _list, "what is known, now or at an earlier time, to you or to an NPC")
     listing.add_argument("--about", metavar="NAME", help="only of this entity")
     listing.add_argument("--as", dest="viewer", metavar="NPC", help="only what this NPC knows")
     listing.add_argument("--as-of", metavar="WHEN", help='a session, "2026-11-22 19:30" (UTC) or the event "#120"')
-    _add_limit(listing)
+    shown.add_limit(listing, _MOST_SHOWN)
     action("show", _show, "everything about a fact: from where, who knows it and how, what rests on it", on="ID")
     action("confirm", _confirm, "it is true; what disagrees with it ends", on="ID+")
     action("reject", _reject, "it never was so: it was misunderstood", on="ID+")
@@ -74,15 +74,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     undoing.add_argument("seq", nargs="?", type=int, metavar="SEQ", help="number of an event, as history shows it")
     telling_past = action("history", _history, "what happened, latest first; or everything that happened to a fact")
     telling_past.add_argument("fact", nargs="?", metavar="ID", help="a fact's id, or the beginning of it")
-    _add_limit(telling_past)
+    shown.add_limit(telling_past, _MOST_SHOWN)
     back = action("rollback", _rollback, "back to what was known when that utterance had been said")
     back.add_argument("session", type=SessionId, metavar="SESSION")
     back.add_argument("floor", type=int, metavar="FLOOR", help="number of the last utterance that stays; 0 for none")
     back.add_argument("--yes", action="store_true", help="do not ask")
-
-
-def _add_limit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit", type=shown.count, default=_MOST_SHOWN, metavar="N", help=f"default {_MOST_SHOWN}")
 
 
 def _add_claim(parser: argparse.ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 
 from rich.text import Text
@@ -21,14 +22,18 @@ from glyphoxa.domain.knowledge import EndedFact, Fact, Validity, Viewer
 from glyphoxa.memory.world.state import WorldState
 
 _DIGITS = 8
+_MOST_ROWS = 1_000_000
 
 
-def count(text: str) -> int:
+def add_limit(parser: argparse.ArgumentParser, default: int) -> None:
+    parser.add_argument("--limit", type=_count, default=default, metavar="N", help=f"default {default}")
+
+
+def _count(text: str) -> int:
     """How many to show, as a user types it."""
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_ROWS:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 to {_MOST_ROWS:,}, not {text!r}")
+    return int(text)
 
 
 def short(fact: FactId) -> str:

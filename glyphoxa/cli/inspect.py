@@ -10,8 +10,10 @@ from rich.text import Text
 from glyphoxa.adapters.postgres.inspection import Entry
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli import facts_shown as shown
-from glyphoxa.cli.desk import Act, Desk, run_at_desk
+from glyphoxa.cli.desk import Act, Desk, run_at_desk, session_of
 from glyphoxa.cli.opened import add_campaign_options
+from glyphoxa.cli.said import add_options as add_options_of_said
+from glyphoxa.cli.said import said
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.dm.wording import certainty_in_words, moment, visibility_in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
@@ -36,34 +38,35 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
     action("sessions", _sessions, "how much was said in each session")
     recent = action("recent", _recent, "the last that was said in a session, the latest first")
+    add_options_of_said(action("said", said, "what was said: by words, speaker, session and time"))
     corrected = action("corrections", _corrections, "what was heard and what was made of it, where they differ")
     for parser, limit in ((recent, _RECENT), (corrected, _MOST_SHOWN)):
         parser.add_argument("session", type=SessionId, metavar="SESSION")
-        _add_limit(parser, limit)
+        shown.add_limit(parser, limit)
     action("coverage", _coverage, "how much of each session's talk is within reach of recall by meaning")
     nearest = action("nearest", _nearest, "what was said that is nearest in meaning to a text")
     nearest.add_argument("text", metavar="TEXT")
-    _add_limit(nearest, _NEAREST)
+    shown.add_limit(nearest, _NEAREST)
     entities = action("entities", _entities, "entities by type, with their attributes")
     entities.add_argument("type", nargs="?", metavar="TYPE")
     npc = action("npc", _npc, "what an NPC, or another entity, is related to, how surely, and from where that is known")
     npc.add_argument("name", metavar="NAME")
-    _add_limit(action("pending", _pending, "facts that wait for the DM's word"), _MOST_SHOWN)
+    shown.add_limit(action("pending", _pending, "facts that wait for the DM's word"), _MOST_SHOWN)
     reach = action("reach", _reach, "everything within so many relations of an entity")
     reach.add_argument("name", metavar="NAME")
     reach.add_argument("--depth", type=int, default=3, metavar="N", help="relations between them at most; default 3")
     knows = action("knows", _knows, "everything that an NPC knows")
     knows.add_argument("npc", metavar="NPC")
-    _add_limit(knows, _MOST_SHOWN)
-
-
-def _add_limit(parser: argparse.ArgumentParser, default: int) -> None:
-    parser.add_argument("--limit", type=shown.count, default=default, metavar="N", help=f"default {default}")
+    shown.add_limit(knows, _MOST_SHOWN)
 
 
 async def _sessions(desk: Desk, _options: argparse.Namespace) -> int:
     table = a_table("session", "began", "last said", "utterances", "rolled back")
-    for talk in await desk.inspection.entries_per_session(desk.campaign):
+    sessions = await desk.inspection.entries_per_session(desk.campaign)
+    if not sessions:
+        print("nothing was said yet")
+        return 0
+    for talk in sessions:
         table.add_row(
             Text(talk.id),
             moment(talk.started_ms),
@@ -76,7 +79,7 @@ async def _sessions(desk: Desk, _options: argparse.Namespace) -> int:
 
 
 async def _recent(desk: Desk, options: argparse.Namespace) -> int:
-    session = await _session(desk, options.session)
+    session = await session_of(desk, options.session)
     entries = await desk.inspection.recent(desk.campaign, session, limit=options.limit)
     table = a_table("floor", "when", "who", "said", "")
     for entry in entries:
@@ -88,7 +91,7 @@ async def _recent(desk: Desk, options: argparse.Namespace) -> int:
 
 
 async def _corrections(desk: Desk, options: argparse.Namespace) -> int:
-    session = await _session(desk, options.session)
+    session = await session_of(desk, options.session)
     entries: Sequence[Entry] = await desk.inspection.corrected(desk.campaign, session, limit=options.limit)
     if not entries:
         print("everything is kept as it was heard")
@@ -102,7 +105,11 @@ async def _corrections(desk: Desk, options: argparse.Namespace) -> int:
 
 async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
     table = a_table("session", "utterances", "embedded", "chunks", "coverage")
-    for each in await desk.inspection.coverage(desk.campaign):
+    sessions = await desk.inspection.coverage(desk.campaign)
+    if not sessions:
+        print("nothing was said yet")
+        return 0
+    for each in sessions:
         share = f"{100 * each.n_embedded / each.n_entries:.0f} %" if each.n_entries else ""
         table.add_row(Text(each.session), str(each.n_entries), str(each.n_embedded), str(each.n_chunks), share)
     show(table)
@@ -211,10 +218,3 @@ def _how(fact: Fact, npc: NpcId, desk: Desk) -> str:
         return "public"
     knower = next(each for each in fact.visibility.knowers if each.npc == npc)
     return knower.how if knower.by is None else f"{knower.how} by {desk.cast.person(knower.by)}"
-
-
-async def _session(desk: Desk, wanted: SessionId) -> SessionId:
-    known = [each.id for each in await desk.inspection.sessions(desk.campaign)]
-    if wanted not in known:
-        raise NotFound(f"no session {wanted!r} in campaign {desk.campaign!r}: {did_you_mean(wanted, known)}")
-    return wanted

@@ -67,8 +67,9 @@ async def stored_campaign(store: Store, wanted: CampaignId | None) -> CampaignId
     if wanted is None and len(stored) == 1:
         return stored[0]
     if wanted is None:
-        told = f"say which with --campaign: {', '.join(stored)}" if stored else "load one: glyphoxa campaign load FILE"
-        raise InvalidInput(f"{len(stored)} campaigns are stored; {told}")
+        if not stored:
+            raise InvalidInput("no campaign is stored; load one: glyphoxa campaign load FILE")
+        raise InvalidInput(f"{len(stored)} campaigns are stored; say which with --campaign: {', '.join(stored)}")
     if wanted not in stored:
         raise NotFound(f"no campaign {wanted!r} here: {did_you_mean(wanted, stored)}")
     return wanted

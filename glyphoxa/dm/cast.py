@@ -86,7 +86,7 @@ class Cast:
         return next((each.entity_id for each in self.npcs if each.id == npc and each.entity_id in self.entities), None)
 
     def speaker(self, name: str) -> SpeakerId:
-        """Somebody who may have told something: an NPC, a player or "dm".
+        """Somebody who says things: an NPC, a player or "dm".
 
         Raises:
             NotFound: It is none of them.
@@ -101,7 +101,7 @@ class Cast:
         except NotFound:
             names = [DM_SPEAKER, *(player.name for player in self.players), *(npc.name for npc in self.npcs)]
             raise NotFound(
-                f"{name!r} is nobody who could have told it in campaign {self.campaign!r}: {did_you_mean(name, names)}"
+                f"{name!r} is nobody who speaks in campaign {self.campaign!r}: {did_you_mean(name, names)}"
             ) from None
 
     def called(self, entity: EntityId) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from glyphoxa.dm.past import all_events, events_about
@@ -18,6 +18,7 @@ from glyphoxa.memory.world.replay import difference, dropped, replay
 from glyphoxa.memory.world.state import WorldState
 
 _LOOKED_AT_FIRST: Final = 64
+_DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +145,8 @@ class Timeline:
         at_ms = moment_of(when)
         if at_ms is None:
             raise NotFound(
-                f"{when!r} is no session of campaign {self.campaign!r} and no time such as 2026-11-22 or "
-                f"2026-11-22T19:30; sessions: {did_you_mean(when, sessions)}"
+                f"{when!r} is no time such as 2026-11-22 or 2026-11-22T19:30, no event such as #120, and no session "
+                f"of campaign {self.campaign!r}: {did_you_mean(when, sessions)}"
             )
         return await self.world.as_of(self.campaign, at_ms=at_ms)
 
@@ -197,12 +198,17 @@ def moment_of(when: str) -> int | None:
     """Milliseconds since the Unix epoch of "2026-11-22" (the end of that day) or "2026-11-22 19:30", UTC unless it says
     otherwise; None when it is no time.
     """
+    at_ms = beginning_of(when)
+    is_day = len(when.strip()) <= len("2026-11-22")
+    return at_ms if at_ms is None or not is_day else at_ms + _DAY_MS - 1
+
+
+def beginning_of(when: str) -> int | None:
+    """Likewise, but a day is its beginning."""
     try:
         moment = datetime.fromisoformat(when.strip())
     except ValueError:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    if len(when.strip()) <= len("2026-11-22"):
-        moment += timedelta(days=1) - timedelta(milliseconds=1)
     return round(moment.timestamp() * 1000)

@@ -52,7 +52,7 @@ def did_you_mean(value: str, valid: Iterable[str]) -> str:
     >>> did_you_mean("zzz", ["name", "type"])
     'valid: name, type'
     """
-    known = sorted(valid)
+    known = sorted(set(valid))
     near = get_close_matches(value, known, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]!r}?"

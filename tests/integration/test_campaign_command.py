@@ -135,7 +135,7 @@ async def test_a_table_makes_a_campaign_of_the_name_that_is_given(
     table = tmp_path / "people.csv"
     table.write_text("name;type\nOrla;npc\n")
     assert await load(table, settings_file) == 1
-    assert "0 campaigns are stored" in capsys.readouterr().err
+    assert "no campaign is stored" in capsys.readouterr().err
     assert await load(table, settings_file, "--campaign", "New Town") == 1
     assert "'New Town' is no id of a campaign: lower-case words joined by `-`; 'new-town' would be" in (
         capsys.readouterr().err

@@ -51,7 +51,7 @@ def test_whoever_sits_at_the_table_may_have_told_something() -> None:
     assert cast.speaker("DM") == "dm"
     assert cast.speaker("Bran") == SpeakerId(BRAN)
     assert cast.speaker("the smith") == SpeakerId(SMITH)
-    with pytest.raises(NotFound, match="'Eldrinax' is nobody who could have told it in campaign 'town'"):
+    with pytest.raises(NotFound, match="'Eldrinax' is nobody who speaks in campaign 'town'"):
         cast.speaker("Eldrinax")
 
 
