@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.observability import log
 
 
 def parser() -> argparse.ArgumentParser:
@@ -29,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if free and not getattr(options, "takes_attributes", False):
         root.error(f"unrecognized arguments: {' '.join(free)}")
     options.free = free
+    # A verb answers; how a table is doing is logged by the one that opens it, as its settings want.
+    log.set_up(level="WARNING")
     try:
         return int(options.run(options))
     except GlyphoxaError as error:

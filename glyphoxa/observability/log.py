@@ -34,7 +34,12 @@ def set_up(*, level: str = "INFO", with_content: bool = False) -> None:
     # Warnings of libraries are for who develops this, not for who plays.
     warnings.showwarning = _to_log  # type: ignore[assignment]  # it takes and ignores where to write
     logger.remove()
-    logger.add(sys.stderr, level=level, format=layout, filter=is_shown, backtrace=False, diagnose=False)
+    logger.add(_to_stderr, level=level, format=layout, filter=is_shown, backtrace=False, diagnose=False)
+
+
+def _to_stderr(line: str) -> None:
+    """To what standard error is now: whoever takes it over later takes the logs too."""
+    sys.stderr.write(line)
 
 
 def _to_log(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:

@@ -59,6 +59,60 @@ async def test_the_last_utterances_of_a_session_come_latest_first(settings_file:
     ]
 
 
+async def test_what_was_said_is_found_by_its_words_its_speaker_and_its_time(
+    settings_file: Path, capsys: Capture
+) -> None:
+    """R-056, R-057"""
+    debt = ["2096-10-02 07:08", "s1", "2", "Tamsin", "I heard she owes forty silver."]
+    night = ["2096-10-03 07:08", "s2", "2", "Tamsin", "What a night."]
+
+    async def said(*arguments: object) -> list[list[str]]:
+        return rows(await told(capsys, settings_file, "said", *arguments))
+
+    assert await said("owe") == [debt]
+    assert {row[2] for row in await said("silver", "baker")} == {"2", "3"}
+    assert await said("silver forty", "--all-words") == [debt]
+    assert await said("silver baker", "--all-words") == []
+    assert (await said())[0] == night and len(await said()) == 5
+    latest, more = await said("--session", "s1", "--speaker", "tamsin", "--limit", "1")
+    assert latest[2] == "3" and more == ["the last 1; --limit shows more"]
+    assert await said("--after", "2096-10-03 07:08") == [night]
+    assert [row[2] for row in await said("--after", "2096-10-02", "--before", "2096-10-03")] == ["3", "2", "1"]
+    assert await said("--as", "Elowen") == [] and len(await said("--as", "the smith")) == 5
+    assert await said("--speaker", "Grimjaw") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--session", "s3"), "no session 's3' in campaign 'saltmere': valid: s1, s2"),
+        (("--speaker", "Grimjow"), "'Grimjow' is nobody who speaks in campaign 'saltmere': did you mean 'Grimjaw'?"),
+        (("--as", "Tamsin"), "no NPC 'Tamsin' in campaign 'saltmere'"),
+        (("--after", "yesterday"), "--after 'yesterday' is no time such as 2026-11-22"),
+    ],
+)
+async def test_who_asks_for_what_is_not_there_hears_what_is(
+    settings_file: Path, capsys: Capture, arguments: tuple[str, ...], problem: str
+) -> None:
+    capsys.readouterr()
+    assert await run("inspect", "said", *arguments, "--config", settings_file) == 1
+    assert problem in capsys.readouterr().err
+
+
+async def test_an_empty_log_says_so(tmp_path: Path, dsn: str, capsys: Capture) -> None:
+    settings_file = await a_settings_file(tmp_path, dsn)
+    for action in ("sessions", "coverage", "said"):
+        assert await told(capsys, settings_file, action) == "nothing was said yet\n"
+    assert await told(capsys, settings_file, "said", "silver") == "nothing like that was said\n"
+
+
+async def test_a_database_that_is_new_is_made_without_a_word(tmp_path: Path, empty_dsn: str, capsys: Capture) -> None:
+    settings_file = tmp_path / "settings.yaml"
+    settings_file.write_text(f"memory:\n  postgres_dsn: {empty_dsn}\n")
+    assert await run("campaign", "list", "--config", settings_file) == 0
+    assert capsys.readouterr() == ("no campaign is stored; load one: glyphoxa campaign load FILE\n", "")
+
+
 async def test_what_was_heard_stands_beside_what_is_kept(settings_file: Path, capsys: Capture) -> None:
     """R-155"""
     kept = "Elowen never goes near the water, she fears it."
