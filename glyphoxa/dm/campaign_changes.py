@@ -34,6 +34,7 @@ class CampaignChanges:
         happenings: To be committed, in this order.
         added: What is new, in words for the DM; `changed` and `removed` likewise.
         remarks: Where a decision of the DM stands, or gives way, or waits for another.
+        discreet_remarks: The same without what the facts say, for a log.
     """
 
     happenings: tuple[Happening, ...] = ()
@@ -41,6 +42,7 @@ class CampaignChanges:
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    discreet_remarks: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -79,6 +81,7 @@ def changes(
         tuple(found.changed),
         tuple(found.removed),
         tuple(found.remarks),
+        tuple(found.remarks.values()),
     )
 
 

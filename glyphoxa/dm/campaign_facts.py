@@ -31,14 +31,18 @@ class Findings:
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
-    remarks: dict[str, None] = field(default_factory=dict)
+    remarks: dict[str, str] = field(default_factory=dict)
     names: dict[EntityId, str] = field(default_factory=dict)
     fresh: set[EntityId] = field(default_factory=set)
     gone: set[EntityId] = field(default_factory=set)
 
-    def remark(self, text: str) -> None:
-        """Once, however often it is found."""
-        self.remarks.setdefault(text)
+    def remark(self, text: str, *, discreet: str | None = None) -> None:
+        """Once, however often it is found.
+
+        Args:
+            discreet: The same without what a fact says, if `text` tells that.
+        """
+        self.remarks.setdefault(text, text if discreet is None else discreet)
 
     def left_out(self, entity: EntityId) -> None:
         self.remark(f"{self.name(entity)}: you removed it, so that what the file changed about it is left out")
@@ -108,9 +112,8 @@ class FactComparison:
         if held.claim == claim:
             return True  # the DM was there first
         if held.claim != before.claim:
-            self.found.remark(
-                f"{self._label(claim)}: the file changed it, so that your {self._value(held.claim)} gives way"
-            )
+            text = "the file changed it, so that your {} gives way"
+            self._remark(claim, text.format(self._value(held.claim)), discreet=text.format("decision"))
         self.found.made.append(FactReplaced(held.id, claim, "retcon"))
         already = self.world.of_claim(claim)
         if before.visibility != stated.visibility:
@@ -143,7 +146,7 @@ class FactComparison:
         if is_offer(stated) and held.provenance.dm_confirmed:
             return  # the DM took the offer up
         if held.provenance.origin not in _FROM_FILES:
-            self.found.remark(f"{self._label(claim)}: left the file, and stays: it is known from elsewhere too")
+            self._remark(claim, "left the file, and stays: it is known from elsewhere too")
             return
         self.found.made.append(FactRejected(held.id, "retcon"))
         if not is_offer(stated):
@@ -161,18 +164,19 @@ class FactComparison:
             found.made.append(FactScoped(held.id, stated.visibility))
             found.changed.append(f"{self._label(claim)}: who may know it")
         if guarded and stated.visibility == PUBLIC:
-            found.remark(f"{self._label(claim)}: stays {held.visibility.scope}, as you decided" if held else "")
+            self._remark(claim, f"stays {held.visibility.scope}, as you decided" if held else "")
         if held is not None and not _adds_to(held, stated):
             return
         found.made.append(stated)
         if is_offer(stated):
-            found.remark(f"{self._label(claim)}: waits for your review, because {OFFERED}")
+            self._remark(claim, f"waits for your review, because {OFFERED}")
             return
         for fact in self._in_the_way(claim):
             if fact.claim != claim:
                 waits = rule_of(claim, self.rules) == "one"
                 what = "decide: `glyphoxa facts conflicts`" if waits else "whichever is later holds"
-                found.remark(f"{self._label(claim)}: is {self._value(fact.claim)} in the world; {what}")
+                text = "is {} in the world; " + what
+                self._remark(claim, text.format(self._value(fact.claim)), discreet=text.format("another"))
         if claim.object is not None or claim.subject not in found.fresh or claim.predicate == "secret":
             found.added.append(self._label(claim))
 
@@ -182,7 +186,7 @@ class FactComparison:
             return
         held = self.world.of_claim(claim)
         if held is None:
-            self.found.remark(f"{self._label(claim)}: no longer holds, so that what the file changed there is left out")
+            self._remark(claim, "no longer holds, so that what the file changed there is left out")
             return
         made: list[Happening] = []
         if _words(before) != _words(stated) and _words(held) != _words(stated):
@@ -191,9 +195,7 @@ class FactComparison:
             made.append(replace(stated, visibility=held.visibility))
         if before.visibility != stated.visibility and held.visibility != stated.visibility:
             if held.visibility != before.visibility:
-                self.found.remark(
-                    f"{self._label(claim)}: may be known to whom the file says now, no longer as you decided"
-                )
+                self._remark(claim, "may be known to whom the file says now, no longer as you decided")
             made.append(FactScoped(held.id, stated.visibility))
         self.found.made += made
         if made and not is_offer(stated):
@@ -208,6 +210,11 @@ class FactComparison:
                 self.found.left_out(end)
                 return True
         return False
+
+    def _remark(self, claim: Claim, text: str, *, discreet: str | None = None) -> None:
+        label = self._label(claim)
+        kept = label if claim.object is None else f"{self.found.name(claim.subject)}: {claim.predicate}"
+        self.found.remark(f"{label}: {text}", discreet=f"{kept}: {text if discreet is None else discreet}")
 
     def _label(self, claim: Claim) -> str:
         subject = self.found.name(claim.subject)

@@ -283,6 +283,7 @@ def test_a_value_that_the_dm_edited_stands_until_the_file_changes_that_very_valu
     told = world.load(described("A tired smith."))
     assert world.value(GRIMJAW, "description") == "A tired smith."
     assert told.remarks == ("Grimjaw: description: the file changed it, so that your 'A spy.' gives way",)
+    assert told.discreet_remarks == ("Grimjaw: description: the file changed it, so that your decision gives way",)
 
 
 def test_what_the_dm_made_secret_stays_so(world: World) -> None:
@@ -334,6 +335,7 @@ def test_what_was_also_said_in_play_outlives_the_file(world: World) -> None:
     told = world.load(a_campaign())
     assert world.fact(claim).provenance.origin == "talk"
     assert told.remarks == ("Grimjaw KNOWS Eldrinax: left the file, and stays: it is known from elsewhere too",)
+    assert told.discreet_remarks == ("Grimjaw: KNOWS: left the file, and stays: it is known from elsewhere too",)
 
 
 def test_a_place_that_changes_in_the_file_does_not_undo_where_play_has_led() -> None:
@@ -351,6 +353,7 @@ def test_a_value_of_the_file_that_differs_from_play_is_for_the_dm_to_decide(worl
     told = world.load(with_entity(a_campaign(), GRIMJAW, attributes={"hat": "blue"}))
     assert world.fact(Claim.attribute(GRIMJAW, "hat", "blue")).status == "conflict"
     assert "Grimjaw: hat: is 'red' in the world; decide: `glyphoxa facts conflicts`" in told.remarks
+    assert "Grimjaw: hat: is another in the world; decide: `glyphoxa facts conflicts`" in told.discreet_remarks
 
 
 def test_what_is_widely_known_becomes_secret_when_the_file_says_so(world: World) -> None:
