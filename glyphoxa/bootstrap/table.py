@@ -133,6 +133,7 @@ class LiveTable:
             spotter=self._names,
             present=lambda: {npc: campaign.npc(npc).name for npc in self._scene.npcs},
             known_utterances=self._known_utterances,
+            names={entity.id: entity.name for entity in campaign.entities},
         )
         self._names.subscribe(lambda _: self._prefetch.graph_changed())
         self._context = HotContextAssembly(

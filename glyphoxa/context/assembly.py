@@ -24,7 +24,7 @@ from glyphoxa.context.relevance import bears_on, without_call
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
-from glyphoxa.domain.knowledge import Fact
+from glyphoxa.domain.knowledge import DM, Fact
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph
 from glyphoxa.memory.ports.talk import PastTalk
@@ -168,8 +168,10 @@ class HotContextAssembly:
             return await self._identity_of_file(npc_id)
         entity = self._campaign.npc(npc_id).entity_id
         snapshot = await self._graph.identity_snapshot(self._campaign.id, npc_id, entity)
-        if snapshot is None:  # the campaign is not stored yet
-            return self._identities.get(npc_id) or await self._identity_of_file(npc_id)
+        if snapshot is None:
+            if await self._graph.known(self._campaign.id, DM, entity) is not None:
+                return ()  # it is not for this NPC to know, whatever it or the file knew before
+            return self._identities.get(npc_id) or await self._identity_of_file(npc_id)  # it is not stored yet
         return await self._in_words(npc_id, snapshot)
 
     async def _identity_of_file(self, npc_id: NpcId) -> tuple[str, ...]:

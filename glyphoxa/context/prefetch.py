@@ -16,6 +16,7 @@ from loguru import logger
 
 from glyphoxa.context.knowledge import recalled_of
 from glyphoxa.context.relevance import without_call
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
@@ -36,6 +37,7 @@ class Prefetch:
     Args:
         present: The NPCs in the scene, with their names, asked for at each partial.
         known_utterances: What an NPC's prompt already holds, so that it is not recalled again.
+        names: What the entities of the campaign's file are called there.
         deadline_ms: After this a look-up is given up; well above what a healthy database needs.
     """
 
@@ -48,6 +50,7 @@ class Prefetch:
         spotter: Spotter,
         present: Callable[[], Mapping[NpcId, str]],
         known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
+        names: Mapping[EntityId, str] | None = None,
         deadline_ms: int = 1_000,
         min_words: int = 3,
     ) -> None:
@@ -57,6 +60,7 @@ class Prefetch:
         self.spotter = spotter
         self._present = present
         self._known_utterances = known_utterances
+        self._names = names or {}
         self._deadline_ms = deadline_ms
         self._min_words = min_words
         self._entities: dict[tuple[NpcId, EntityId], tuple[Recalled, ...]] = {}
@@ -140,7 +144,15 @@ class Prefetch:
     async def _fetch_entity(self, npc: NpcId, entity: EntityId) -> None:
         assert self._graph is not None  # noqa: S101 - only started with a graph
         known = await self._graph.known(self._campaign, npc, entity)
+        if known is not None and known.entity.id != entity and not self._is_called(known.entity, entity):
+            known = None
         self._entities[npc, entity] = recalled_of(known, npc) if known is not None else ()
+
+    def _is_called(self, kept: Entity, gone: EntityId) -> bool:
+        """Whether an entity goes by the name of one that was merged into it. Where not everybody may know that name,
+        who hears it is not told whose it is.
+        """
+        return self._names.get(gone) in (kept.name, *kept.aliases)
 
     async def _fetch_talk(self, npc: NpcId, question: str) -> None:
         assert self._talk is not None  # noqa: S101 - only started with memory

@@ -96,6 +96,16 @@ async def test_a_secret_stands_only_in_the_mind_of_who_knows_it(mind: Mind) -> N
     assert not any("false crown" in line for line in (await mind.assembly.gather(INNKEEPER, "")).identity)
 
 
+async def test_who_may_no_longer_know_of_itself_has_nothing_of_it_in_mind(mind: Mind) -> None:
+    """Neither what it knew before nor what the file says: the graph has answered."""
+    assert any("false crown" in line for line in (await mind.assembly.gather(SMITH, "")).identity)
+    own = a_campaign().npc(SMITH).entity_id
+    mind.graph.scoped = [
+        (entity, secret_of([INNKEEPER]) if entity.id == own else visibility) for entity, visibility in mind.graph.scoped
+    ]
+    assert (await mind.assembly.gather(SMITH, "")).identity == ()
+
+
 async def test_what_one_npc_was_told_of_somebody_is_shown_to_no_other(mind: Mind) -> None:
     """R-131: not when it is looked up ahead either, and with the reason why it may be known."""
     mind.graph.of_world.append(told_to(SMITH, "Eldrinax fears the sea."))

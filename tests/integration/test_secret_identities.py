@@ -1,0 +1,48 @@
+"""Who somebody is in secret: what a merge of the two tells nobody, at an open table with the real database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.domain.events import TurnFinished
+from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.memory.world.happenings import Cause, EntitiesMerged
+from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
+from tests.support.patience import DEADLINE_MS
+
+BARON, STRANGER, OLD_MAN = EntityId("baron-aldric"), EntityId("the-hooded-stranger"), EntityId("old-tobin")
+
+
+async def prompt_of(evening: Evening, text: str) -> str:
+    (await evening.ear()).say(text)
+    turns = await evening.until(
+        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
+    )
+    return turns[0].prompt_text
+
+
+async def test_who_hears_the_name_of_a_secret_identity_is_not_told_whose_it_is(
+    tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = write_campaign(
+        tmp_path,
+        others=["Eldrinax"],
+        more=[
+            {"name": "Baron Aldric", "type": "npc", "attributes": {"description": "The ruler of the valley."}},
+            {"name": "The Hooded Stranger", "type": "npc", "known_by": ["Grimjaw"]},
+            {"name": "Old Tobin", "type": "npc"},
+        ],
+    )
+    settings = settings_for(campaign, dsn, tmp_path)
+    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    settings = settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
+    async with an_evening(settings, monkeypatch) as evening:
+        async with open_store(dsn, data_dir=Path("unused")) as store:
+            merges = [EntitiesMerged(BARON, STRANGER), EntitiesMerged(BARON, OLD_MAN)]
+            await store.world.commit(CampaignId("town"), merges, Cause("dm", at_ms=1))
+        assert "Aldric" not in await prompt_of(evening, "Eldrinax, who is The Hooded Stranger?")
+        assert "ruler of the valley" in await prompt_of(evening, "Eldrinax, what of Baron Aldric?")
+        assert "ruler of the valley" in await prompt_of(evening, "Eldrinax, what of Old Tobin?")
