@@ -49,7 +49,7 @@ def run_at_desk(options: argparse.Namespace, act: Act) -> int:
 
 
 async def _at_desk(options: argparse.Namespace, act: Act) -> int:
-    settings = settings_with_memory(options.config, to_hold="facts")
+    settings = settings_with_memory(options.config, to_hold="talk or facts")
     async with opened_store(settings) as store:
         campaign = await stored_campaign(store, options.campaign)
         inspection, world = PostgresInspection(store.database), store.world

@@ -13,6 +13,7 @@ from glyphoxa.cli.desk import Act, Desk, goes_on, run_at_desk
 from glyphoxa.cli.facts import json_or_text
 from glyphoxa.cli.opened import add_campaign_options
 from glyphoxa.cli.tables import a_table, show
+from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.entities import MOST_FACTS
 from glyphoxa.dm.wording import happening_in_words, visibility_in_words
 from glyphoxa.domain.errors import InvalidInput
@@ -168,7 +169,10 @@ async def _remove(desk: Desk, options: argparse.Namespace) -> int:
 
 
 async def _change(desk: Desk, options: argparse.Namespace) -> int:
-    return _said(desk, await desk.entities.change(options.entity, name=options.new_name, type=options.new_type))
+    entity = desk.cast.entity(options.entity)
+    changed, *more = await desk.entities.change(entity.id, name=options.new_name, type=options.new_type)
+    _said(desk, [changed])
+    return _said(desk, more, cast=desk.cast.with_names({entity.id: options.new_name or entity.name}))
 
 
 async def _merge(desk: Desk, options: argparse.Namespace) -> int:
@@ -201,7 +205,7 @@ async def _reveal(desk: Desk, options: argparse.Namespace) -> int:
     return _said(desk, await desk.entities.reveal(options.entity))
 
 
-def _said(desk: Desk, events: Sequence[WorldEvent]) -> int:
+def _said(desk: Desk, events: Sequence[WorldEvent], *, cast: Cast | None = None) -> int:
     for event in events:
-        print(happening_in_words(event.happening, desk.cast, facts={}))
+        print(happening_in_words(event.happening, cast or desk.cast, facts={}))
     return 0

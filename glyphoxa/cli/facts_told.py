@@ -45,7 +45,10 @@ def preview(desk: Desk, found: Preview) -> None:
             print(f"{title}: {desk.facts.words(fact)}")
         if len(facts) > _MOST_IN_PREVIEW:
             print(f"{title}: {len(facts) - _MOST_IN_PREVIEW} more")
-    print(f"{len(found.events)} events are dropped, and of {found.n_utterances} utterances nobody is reminded")
+    if found.events:
+        print(f"events that are dropped: {len(found.events)}")
+    if found.n_utterances:
+        print(f"utterances of which nobody is reminded any more: {found.n_utterances}")
 
 
 def decision(desk: Desk, made: Decision) -> int:

@@ -169,7 +169,7 @@ async def test_a_rollback_is_shown_and_asked_for_before_it_is_done(settings_file
     assert "no longer known: Grimjaw occupation: baker" in asked.out
     assert "no longer known: Elowen LOCATED_AT The Anvil" in asked.out
     assert "known again: Elowen LOCATED_AT The Drowned Lantern" in asked.out
-    assert "2 events are dropped, and of 3 utterances nobody is reminded" in asked.out
+    assert "events that are dropped: 2\nutterances of which nobody is reminded any more: 3\n" in asked.out
     assert "Say --yes to do it without being asked" in asked.err
     assert "baker" in await told(capsys, settings_file, "conflicts")
 
@@ -244,7 +244,7 @@ async def test_a_mistake_is_one_line_that_names_the_thing(
 async def test_without_memory_there_are_no_facts(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "none.yaml").write_text("memory:\n  postgres_dsn: none\n")
     assert await facts(tmp_path / "none.yaml", "pending") == 1
-    assert "there is no long-term memory to hold facts" in capsys.readouterr().err
+    assert "there is no long-term memory to hold talk or facts" in capsys.readouterr().err
 
 
 async def test_a_fact_of_what_was_merged_keeps_its_whole_history(settings_file: Path, capsys: Capture) -> None:
