@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Protocol
@@ -15,7 +15,7 @@ from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.struck_talk import StruckTalk
 from glyphoxa.adapters.postgres.world_log import WorldLog, rollbacks_in_effect
 from glyphoxa.adapters.postgres.world_tables import WorldTables
-from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.memory.world.encoding import encode, event_type
@@ -35,6 +35,10 @@ _REPLAY_DEADLINE_MS: Final = 60_000
 _TAKE_BACK_DEADLINE_MS: Final = 600_000
 """To strike a chunk, or give it back, is to index its vector anew: some milliseconds each."""
 _FORK_DEADLINE_MS: Final = 3_600_000
+_MANY: Final = 50
+"""Happenings for which it is worth while to plan each statement anew, which takes some milliseconds."""
+_WORTH_COUNTING: Final = 1_000
+_COUNT_DEADLINE_MS: Final = 10_000
 _UNSTORABLE: Final = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
 
 
@@ -87,7 +91,9 @@ class PostgresWorld:
         self, campaign: CampaignId, happenings: Sequence[Happening], cause: Cause, *, expect: int | None = None
     ) -> list[WorldEvent]:
         async with self._writing(campaign, deadline_ms=_commit_ms(len(happenings))) as world:
-            return await self._commit(world, happenings, cause, expect=expect)
+            events = await self._commit(world, happenings, cause, expect=expect)
+        await self._count_again(events)
+        return events
 
     @asynccontextmanager
     async def writing(
@@ -105,7 +111,17 @@ class PostgresWorld:
         async with self._in_transaction(campaign, deadline_ms=_commit_ms(amount)) as world:
             await first(world.connection)
             await self._require(world, "lock_campaign")
-            yield WorldWriting(world.connection, world.tables.read, partial(self._commit, world))
+            events: list[WorldEvent] = []
+
+            async def commit(
+                happenings: Sequence[Happening], cause: Cause, *, expect: int | None = None
+            ) -> list[WorldEvent]:
+                made = await self._commit(world, happenings, cause, expect=expect)
+                events.extend(made)
+                return made
+
+            yield WorldWriting(world.connection, world.tables.read, commit)
+        await self._count_again(events)
 
     async def now(self, campaign: CampaignId) -> WorldState:
         """The world as it stands in the tables, with its history.
@@ -208,6 +224,8 @@ class PostgresWorld:
     async def _commit_uncollected(
         self, world: _World, happenings: Sequence[Happening], cause: Cause, *, expect: int | None
     ) -> list[WorldEvent]:
+        if len(happenings) >= _MANY:
+            await world.connection.execute(self._sql["plan_for_many"])
         noted = [_with_threshold(happening, self._accept_at) for happening in happenings]
         encoded = await beside(lambda: [encode(happening) for happening in noted], amount=len(noted))
         head = await world.log.head()
@@ -225,6 +243,16 @@ class PostgresWorld:
         await world.log.append(encoded, cause, after=head.seq)
         await world.tables.write(await beside(state.changes, amount=len(events)))
         return events
+
+    async def _count_again(self, events: Sequence[WorldEvent]) -> None:
+        """After many events at once that made the world twice as large, or more."""
+        if len(events) < _MANY or events[-1].seq < _WORTH_COUNTING:
+            return
+        if (events[0].seq - 1).bit_length() == events[-1].seq.bit_length():
+            return
+        with suppress(Unavailable):  # what was committed is kept all the same
+            async with self._database.administer(deadline_ms=_COUNT_DEADLINE_MS) as connection:
+                await connection.execute(self._sql["count_again"])
 
     async def _apply(self, world: _World, state: WorldState, events: Sequence[WorldEvent]) -> None:
         done, missing = 0, frozenset[Key]()
