@@ -1,14 +1,17 @@
 -- Talk near to a question that speaks of what is in a neighbourhood of the graph: at most $4 relations from $3, along
 -- what $2 (NULL: the DM) may know, and of what it heard. The neighbourhood is found first, level by level (`scope`,
--- served like the walk of `traverse` in graph.sql), then what speaks of it (`spoken`, served by idx_chunks_entity_ids).
---
--- Where that is little, all of it is compared. Of more than `bound` the rest is not even collected: what is nearest in
--- all talk is looked for then, nearest first, until enough of it speaks of the neighbourhood; many do. The bound is
--- where both take as long; it is 0 where rules about rows forbid the index (see 0006_chunks_by_campaign.sql).
+-- served like the walk of `traverse` in graph.sql), then what speaks of it (served by idx_chunks_entity_ids).
 
 -- by_meaning --
--- $5: the embedding, $6: the model that made it, $7: how many. Score is the cosine. Much talk is served by
--- idx_chunks_embedding, which is asked for more than is wanted, because its order is nearly right.
+-- $5: the embedding, $6: the model that made it, $7: how many. Score is the cosine. One way leads to the other:
+-- `little`: so little talk speaks of the neighbourhood that all of it is compared. (Not
+--   where rules about rows forbid the index, see 0006_chunks_by_campaign.sql. A campaign that is small beside the others of
+--   its partition is never searched by the index of vectors, which holds them all.)
+-- `nearest`: the hundred nearest of all talk; many of them speak of a wide neighbourhood. That may be enough.
+-- `much`: how few do, or were heard, tells how much there is in all: of little all is compared, up to where the index
+--   takes as long. (A chunk in question costs 7 µs, one that the index looks at 20 to 40.)
+-- The rest: what is nearest in all talk, on and on until there is enough. Some more than is wanted, because the order
+--   of idx_chunks_embedding is only nearly right.
 WITH RECURSIVE withheld AS MATERIALIZED (
     SELECT coalesce(array_agg(e.id), '{}') AS ids
       FROM entities e
@@ -44,13 +47,18 @@ walk (depth, level, seen) AS (
                    EXCEPT SELECT unnest(w.seen)) AS step (id)) n
      WHERE w.depth < $4 AND n.ids IS NOT NULL),
 scope AS MATERIALIZED (SELECT l.id, w.depth FROM walk w CROSS JOIN LATERAL unnest(w.level) AS l (id)),
-bound AS MATERIALIZED (
-    SELECT m.n AS hits,
-           CASE WHEN (SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.arraycontains'::regproc)
-                THEN m.n ELSE 0 END AS n
-      FROM (SELECT greatest(500, 2.5 * sqrt(coalesce(sum(last_floor), 0)))::int AS n
-              FROM sessions WHERE campaign_id = $1) m),
-spoken AS MATERIALIZED (
+talk AS MATERIALIZED (
+    SELECT t.size,
+           CASE WHEN NOT (SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.arraycontains'::regproc) THEN 0
+                WHEN t.size <= 16 * sqrt(greatest((SELECT p.reltuples FROM pg_class p
+                                                    WHERE p.oid = (SELECT c.tableoid FROM chunks c
+                                                                    WHERE c.campaign_id = $1
+                                                                    ORDER BY c.utterance_id LIMIT 1)), 0))
+                THEN 1000000000
+                ELSE 200
+           END AS little
+      FROM (SELECT coalesce(sum(last_floor), 0) AS size FROM sessions WHERE campaign_id = $1) t),
+little AS MATERIALIZED (
     SELECT c.utterance_id, c.distance
       FROM scope s
      CROSS JOIN LATERAL (
@@ -63,29 +71,81 @@ spoken AS MATERIALIZED (
              FROM chunks k
             WHERE $2::text IS NULL AND k.campaign_id = $1
               AND k.entity_ids @> ARRAY[s.id] AND NOT k.struck AND k.model = $6) c
-     LIMIT (SELECT n FROM bound)),
-few AS MATERIALIZED (SELECT (SELECT count(*) FROM spoken) < (SELECT n FROM bound) AS are_all),
+     LIMIT (SELECT little FROM talk)),
+is_little AS MATERIALIZED (SELECT (SELECT count(*) FROM little) < (SELECT little FROM talk) AS it_is),
+nearest AS MATERIALIZED (
+    SELECT c.utterance_id, c.embedding <=> $5 AS distance, c.was_heard,
+           c.was_heard AND (SELECT bool_or(m.id IN (SELECT id FROM scope)) FROM unnest(c.entity_ids) AS m (id))
+           AS is_in_scope
+      FROM (SELECT c.utterance_id, c.entity_ids, c.embedding, $2::text IS NULL OR $2 = ANY (c.knowers) AS was_heard
+              FROM chunks c
+             WHERE NOT (SELECT it_is FROM is_little) AND c.campaign_id = $1 AND NOT c.struck AND c.model = $6
+             ORDER BY c.embedding::halfvec({{dimensions}}) <=> $5::vector::halfvec({{dimensions}})
+             LIMIT 100) c),
+way AS MATERIALIZED (
+    SELECT CASE WHEN l.it_is OR n.in_scope >= $7 + 5 THEN 'none'
+                WHEN t.little = 0 THEN 'far'
+                WHEN $2::text IS NOT NULL AND n.heard * t.size < 100 * t.much THEN 'heard'
+                WHEN n.in_scope * t.size < 100 * t.much THEN 'spoken'
+                ELSE 'far' END AS goes_by,
+           (2 * t.much)::int AS much
+      FROM is_little l,
+           (SELECT size, little, 6.4 * sqrt(size) AS much FROM talk) t,
+           (SELECT count(*) FILTER (WHERE was_heard) AS heard, count(*) FILTER (WHERE is_in_scope) AS in_scope
+              FROM nearest) n),
+much AS MATERIALIZED (
+    (SELECT k.utterance_id, k.entity_ids, k.embedding <=> $5 AS distance
+       FROM chunks k
+      WHERE (SELECT goes_by = 'heard' FROM way)
+        AND k.campaign_id = $1 AND k.knowers @> ARRAY[$2::text] AND NOT k.struck AND k.model = $6
+      LIMIT (SELECT much FROM way))
+    UNION ALL
+    (SELECT c.utterance_id, ARRAY[c.id], c.distance
+       FROM (SELECT id FROM scope WHERE (SELECT goes_by = 'spoken' FROM way)) s
+      CROSS JOIN LATERAL (
+           SELECT s.id, k.utterance_id, k.embedding <=> $5 AS distance
+             FROM chunks k
+            WHERE $2::text IS NOT NULL AND k.campaign_id = $1
+              AND k.entity_ids @> ARRAY[s.id] AND k.knowers @> ARRAY[$2] AND NOT k.struck AND k.model = $6
+           UNION ALL
+           SELECT s.id, k.utterance_id, k.embedding <=> $5
+             FROM chunks k
+            WHERE $2::text IS NULL AND k.campaign_id = $1
+              AND k.entity_ids @> ARRAY[s.id] AND NOT k.struck AND k.model = $6) c
+      LIMIT (SELECT much FROM way))),
+is_all AS MATERIALIZED (SELECT (SELECT count(*) FROM much) < way.much AND goes_by <> 'far' AS it_is FROM way),
 near AS MATERIALIZED (
-    SELECT utterance_id, distance FROM spoken WHERE (SELECT are_all FROM few)
+    SELECT utterance_id, distance FROM little WHERE (SELECT it_is FROM is_little)
+    UNION ALL
+    SELECT utterance_id, distance FROM nearest WHERE is_in_scope
+    UNION ALL
+    SELECT utterance_id, distance
+      FROM much
+     WHERE (SELECT it_is FROM is_all)
+       AND (SELECT bool_or(m.id IN (SELECT id FROM scope)) FROM unnest(entity_ids) AS m (id))
     UNION ALL
     SELECT a.utterance_id, a.distance
       FROM (SELECT c.utterance_id, c.embedding <=> $5 AS distance
               FROM chunks c
-             WHERE NOT (SELECT are_all FROM few)
+             WHERE NOT (SELECT it_is FROM is_all)
                AND c.campaign_id = $1 AND NOT c.struck AND c.model = $6 AND ($2::text IS NULL OR $2 = ANY (c.knowers))
                AND (SELECT bool_or(m.id IN (SELECT id FROM scope)) FROM unnest(c.entity_ids) AS m (id))
              ORDER BY c.embedding::halfvec({{dimensions}}) <=> $5::vector::halfvec({{dimensions}})
              LIMIT $7 + 5) a),
 best AS MATERIALIZED (
-    SELECT utterance_id, 1 - min(distance) AS score FROM near GROUP BY utterance_id ORDER BY 2 DESC, 1 LIMIT $7)
+    SELECT utterance_id, 1 - min(distance) AS score FROM near GROUP BY utterance_id ORDER BY 2 DESC, 1 LIMIT $7),
+about AS MATERIALIZED (
+    SELECT b.utterance_id, array_agg(DISTINCT s.id) AS entity_ids, min(s.depth) AS depth
+      FROM best b
+      JOIN chunks c ON c.campaign_id = $1 AND c.utterance_id = b.utterance_id
+     CROSS JOIN LATERAL unnest(c.entity_ids) AS m (id)
+      JOIN scope s ON s.id = m.id
+     GROUP BY b.utterance_id)
 SELECT e.utterance_id, e.session_id, e.speaker_id, e.speaker_name, e.text, e.timestamp, b.score::float8,
        m.entity_ids, m.depth
   FROM best b
+  JOIN about m ON m.utterance_id = b.utterance_id
   JOIN session_entries e ON e.campaign_id = $1 AND e.utterance_id = b.utterance_id
- CROSS JOIN LATERAL (
-       SELECT array_agg(DISTINCT s.id) AS entity_ids, min(s.depth) AS depth
-         FROM chunks c JOIN scope s ON s.id = ANY (c.entity_ids)
-        WHERE c.campaign_id = $1 AND c.utterance_id = b.utterance_id) m
  ORDER BY b.score DESC, e.timestamp DESC, e.utterance_id;
 
 -- by_words --
@@ -93,6 +153,7 @@ SELECT e.utterance_id, e.session_id, e.speaker_id, e.speaker_name, e.text, e.tim
 -- $7: how many. What has a word of it is collected first, up to the bound: served by idx_session_entries_fts and
 -- idx_session_entries_names. Of words that are everywhere in a wide neighbourhood not all is ranked, but in any case
 -- what has all of them.
+-- The bound is where words and lists take as long; of lists it is 0 where rules about rows forbid their index.
 WITH RECURSIVE withheld AS MATERIALIZED (
     SELECT coalesce(array_agg(e.id), '{}') AS ids
       FROM entities e
