@@ -7,6 +7,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from loguru import logger
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.ids import CampaignId
@@ -62,3 +63,22 @@ async def test_a_world_lives_and_is_forked_for_an_owner_without_special_rights(o
         await store.world.undo(TOWN, event.seq, DM)
         assert len((await stands_as_replayed(store, OTHER)).facts) == 1
         assert not (await stands_as_replayed(store, TOWN)).facts
+
+
+async def test_an_owner_above_the_rules_about_rows_is_told_of_it(
+    owners_dsn: str, postgres: TestServer, tmp_path: Path
+) -> None:
+    administrator = await asyncpg.connect(postgres.server.dsn("postgres"))
+    told: list[str] = []
+    listening = logger.add(lambda message: told.append(message.record["message"]), level="WARNING")
+    try:
+        for right, n_told in (("BYPASSRLS", 1), ("NOBYPASSRLS", 0)):
+            told.clear()
+            await administrator.execute(f"ALTER ROLE just_a_user {right}")
+            async with open_store(owners_dsn, data_dir=tmp_path) as store:
+                await store.database.open()
+            assert sum("BYPASSRLS" in line for line in told) == n_told
+    finally:
+        logger.remove(listening)
+        await administrator.execute("ALTER ROLE just_a_user NOBYPASSRLS")
+        await administrator.close()

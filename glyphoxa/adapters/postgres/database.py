@@ -227,6 +227,11 @@ class Database:
                 embedding_model=self._embedding_model,
                 any_model=self._any_model,
             )
+            if await connection.fetchval(_IS_ABOVE_RULES):
+                logger.warning(
+                    "memory.postgres_dsn: its user has the right BYPASSRLS, so that only the queries keep campaigns "
+                    "apart, not the database as well: use an ordinary user"
+                )
             # When the model is changed while this process lives, it finds nothing by meaning, but all the rest.
             self._any_model = True
         finally:
@@ -257,6 +262,8 @@ class _OfOneCampaign(asyncpg.Connection):
             self.campaign = campaign
 
 
+# A superuser gives that rank up: see `_init`.
+_IS_ABOVE_RULES = "SELECT rolbypassrls AND NOT rolsuper FROM pg_roles WHERE rolname = current_user"
 _SERVER_SETTINGS = {
     "application_name": "glyphoxa",
     "statement_timeout": str(_STATEMENT_TIMEOUT_MS),
