@@ -67,40 +67,65 @@ SELECT 2, f.fact_id, f.subject_id, f.predicate, f.object_id, f.value, nullif(f.a
 -- visible_subgraph --
 -- What is at most $4 relations away from $3: the first of any type, those beyond of the types $5. Part 0: entities with
 -- their depth. Part 1: relations between them. The walk goes level by level, so that each entity is left once, however
--- many ways lead to it. Served by idx_rel_source and idx_rel_target.
-WITH RECURSIVE walk (depth, level, seen) AS (
-    SELECT 0, ARRAY[e.id], ARRAY[e.id]
+-- many ways lead to it, and is served as that of `traverse` is.
+WITH RECURSIVE withheld AS MATERIALIZED (
+    SELECT coalesce(array_agg(e.id), '{}') AS ids
+      FROM entities e
+     WHERE e.campaign_id = $1 AND e.scope <> 'public' AND NOT glyphoxa_may_know($2, e.scope, e.knowers)),
+walk (depth, level, seen) AS (
+    SELECT 0, ARRAY[e.id], (SELECT ids FROM withheld) || e.id
       FROM entities e
      WHERE e.campaign_id = $1 AND e.id = glyphoxa_entity($1, $3) AND glyphoxa_may_know($2, e.scope, e.knowers)
     UNION ALL
     SELECT w.depth + 1, n.ids, w.seen || n.ids
       FROM walk w
      CROSS JOIN LATERAL (
-           SELECT array_agg(e.id) AS ids
+           SELECT array_agg(step.id) AS ids
              FROM (SELECT r.target_id
                      FROM relationships r
                     WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
-                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
+                      AND (w.depth = 0 OR r.rel_type = ANY ($5))
+                   UNION
+                   SELECT r.target_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
+                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
                       AND (w.depth = 0 OR r.rel_type = ANY ($5))
                    UNION
                    SELECT r.source_id
                      FROM relationships r
                     WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
-                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
                       AND (w.depth = 0 OR r.rel_type = ANY ($5))
-                   EXCEPT SELECT unnest(w.seen)) AS step (id)
-             JOIN entities e ON e.campaign_id = $1 AND e.id = step.id AND glyphoxa_may_know($2, e.scope, e.knowers)) n
+                   UNION
+                   SELECT r.source_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
+                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                      AND (w.depth = 0 OR r.rel_type = ANY ($5))
+                   EXCEPT SELECT unnest(w.seen)) AS step (id)) n
      WHERE w.depth < $4 AND n.ids IS NOT NULL),
 reached AS MATERIALIZED (SELECT w.depth, l.id FROM walk w CROSS JOIN LATERAL unnest(w.level) AS l (id))
-SELECT 0 AS part, f.*, e.id, e.type, e.name, e.aliases, e.attributes AS entity_attributes, r.depth
-  FROM reached r JOIN entities e ON e.campaign_id = $1 AND e.id = r.id LEFT JOIN facts f ON FALSE
+SELECT 0 AS part, NULL AS fact_id, NULL AS subject_id, NULL AS predicate, NULL AS object_id, NULL::jsonb AS value,
+       NULL::jsonb AS attributes, NULL AS provenance, NULL AS origin, NULL AS status, NULL AS scope, NULL AS known_how,
+       NULL::timestamptz AS valid_from, NULL::timestamptz AS valid_to, NULL::bigint AS story_from,
+       NULL::bigint AS story_to, NULL::text[] AS supports, NULL::text[] AS disputes, NULL::int AS mentions,
+       NULL::boolean AS doubted, NULL::bigint AS seq,
+       e.id, e.type, e.name, nullif(e.aliases, '{}') AS aliases, nullif(e.attributes, '{}') AS entity_attributes,
+       r.depth
+  FROM reached r JOIN entities e ON e.campaign_id = $1 AND e.id = r.id
 UNION ALL
-SELECT 1, f.*, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM facts f
- WHERE f.campaign_id = $1
-   AND f.subject_id = ANY ((SELECT array_agg(id) FROM reached)::text[])
-   AND f.object_id IN (SELECT id FROM reached)
-   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers);
+SELECT 1, r.fact_id, r.source_id, r.rel_type, r.target_id, NULL, nullif(r.attributes, '{}'), r.provenance::text,
+       r.origin, r.status, r.scope, nullif(r.known_how, '[]')::text, r.valid_from, r.valid_to, r.story_from,
+       r.story_to, nullif(r.supports, '{}'), nullif(r.disputes, '{}'), r.mentions, r.doubted, r.seq,
+       NULL, NULL, NULL, NULL, NULL, NULL
+  FROM relationships r
+ WHERE r.campaign_id = $1
+   AND r.source_id = ANY ((SELECT array_agg(id) FROM reached)::text[])
+   AND r.target_id IN (SELECT id FROM reached)
+   AND (NOT glyphoxa_holds_both_ways(r.rel_type) OR r.source_id COLLATE "C" <= r.target_id COLLATE "C")
+   AND glyphoxa_may_know($2, r.status, r.scope, r.knowers);
 
 -- traverse --
 -- Everything at most $4 relations away from $3, along relations of the types $6 (NULL: all) in the direction $5,
@@ -155,28 +180,41 @@ SELECT e.id, e.type, e.name, e.aliases, e.attributes AS entity_attributes, w.dep
 -- path --
 -- A shortest chain of relations from $3 to $4, at most $5 long: a row for each relation with the entity it leads to,
 -- in order, and one without a relation for the end (so that no row means no way). The walk finds the levels up to that
--- of the end; the way back picks a relation to the level before. Served by idx_rel_source and idx_rel_target.
+-- of the end; the way back picks a relation to the level before. Served as `traverse` is.
 WITH RECURSIVE ends AS MATERIALIZED (SELECT glyphoxa_entity($1, $3) AS source, glyphoxa_entity($1, $4) AS target),
+withheld AS MATERIALIZED (
+    SELECT coalesce(array_agg(e.id), '{}') AS ids
+      FROM entities e
+     WHERE e.campaign_id = $1 AND e.scope <> 'public' AND NOT glyphoxa_may_know($2, e.scope, e.knowers)),
 walk (depth, level, seen) AS (
-    SELECT 0, ARRAY[e.id], ARRAY[e.id]
+    SELECT 0, ARRAY[e.id], (SELECT ids FROM withheld) || e.id
       FROM entities e
      WHERE e.campaign_id = $1 AND e.id = (SELECT source FROM ends) AND glyphoxa_may_know($2, e.scope, e.knowers)
     UNION ALL
     SELECT w.depth + 1, n.ids, w.seen || n.ids
       FROM walk w
      CROSS JOIN LATERAL (
-           SELECT array_agg(e.id) AS ids
+           SELECT array_agg(step.id) AS ids
              FROM (SELECT r.target_id
                      FROM relationships r
                     WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
-                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
+                   UNION
+                   SELECT r.target_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
+                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
                    UNION
                    SELECT r.source_id
                      FROM relationships r
                     WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
-                      AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
-                   EXCEPT SELECT unnest(w.seen)) AS step (id)
-             JOIN entities e ON e.campaign_id = $1 AND e.id = step.id AND glyphoxa_may_know($2, e.scope, e.knowers)) n
+                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
+                   UNION
+                   SELECT r.source_id
+                     FROM relationships r
+                    WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
+                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+                   EXCEPT SELECT unnest(w.seen)) AS step (id)) n
      WHERE w.depth < $5 AND n.ids IS NOT NULL AND NOT (SELECT target FROM ends) = ANY (w.level)),
 back (depth, id, fact_id, leads_to) AS (
     SELECT w.depth, ends.target, NULL::text, NULL::text FROM walk w, ends WHERE ends.target = ANY (w.level)
