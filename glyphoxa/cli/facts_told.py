@@ -27,7 +27,7 @@ async def events(
         table.add_row(
             str(event.seq),
             moment(event.cause.at_ms),
-            event.cause.by,
+            event.cause.by.replace("_", " "),
             Text(happening_in_words(event.happening, desk.cast, facts=words)),
             Text(shown.place(event.cause.session_id, event.cause.floor)),
             "" if counts else "undone",

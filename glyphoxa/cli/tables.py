@@ -5,9 +5,15 @@ from __future__ import annotations
 import sys
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 _WIDTH_WHEN_PIPED = 10_000
+_READ = ("fact", "said", "what", "relation", "attributes", "related to", "heard", "kept")
+"""Headings of columns that hold sentences."""
+_LEAST_TO_READ = 24
+"""Cells of the terminal; so is the gap between two columns."""
+_GAP = 2
 
 
 def a_table(*headings: str) -> Table:
@@ -19,10 +25,24 @@ def a_table(*headings: str) -> Table:
 
 def show(table: Table) -> None:
     if sys.stdout.isatty():
-        Console().print(table)
+        console = Console()
+        _make_room(table, console)
+        console.print(table)
         return
     console = Console(width=_WIDTH_WHEN_PIPED)
     with console.capture() as written:
         console.print(table)
     for line in written.get().splitlines():
         print(line.rstrip())
+
+
+def _make_room(table: Table, console: Console) -> None:
+    """On a narrow terminal, have what is not read in sentences broken between its words first."""
+    options = console.options.update(width=_WIDTH_WHEN_PIPED)
+    others = [column for column in table.columns if column.header not in _READ]
+    sizes = [[Measurement.get(console, options, cell) for cell in (column.header, *column.cells)] for column in others]
+    taken = sum(max(size.maximum for size in of_column) + _GAP for of_column in sizes)
+    if console.width - taken >= _LEAST_TO_READ:
+        return
+    for column, of_column in zip(others, sizes, strict=True):
+        column.max_width = max(1, *(size.minimum for size in of_column))
