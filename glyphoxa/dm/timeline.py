@@ -189,9 +189,8 @@ def _is_learned_after(event: WorldEvent, session: SessionId, floor: int, later: 
     cause = event.cause
     if cause.by != "talk" or isinstance(event.happening, Undone | RolledBack):
         return False
-    return cause.session_id in later or (
-        cause.session_id == session and cause.floor is not None and cause.floor > floor
-    )
+    # What was learned from a whole session was learned at its end.
+    return cause.session_id in later or (cause.session_id == session and (cause.floor is None or cause.floor > floor))
 
 
 def moment_of(when: str) -> int | None:

@@ -146,6 +146,17 @@ async def test_a_rollback_takes_what_was_learned_later_and_the_talk_and_its_undo
     assert await heard(town) == [*(f"first-{n}" for n in range(1, 5)), *(f"second-{n}" for n in range(1, 4))]
 
 
+async def test_a_rollback_takes_what_was_learned_from_a_whole_session(town: Store) -> None:
+    """Its summary tells of talk that is struck."""
+    await said(town, FIRST, floors=range(1, 4), began_ms=1_000)
+    summary = FactStated(Claim.attribute(MIRA, "summary", "All that was said."))
+    await town.world.commit(TOWN, [CALLED], of_talk(FIRST, 1))
+    await town.world.commit(TOWN, [summary], Cause("talk", 0, FIRST))
+    assert await town.world.rollback(TOWN, FIRST, 2, DM) is not None
+    state = await stands_as_replayed(town, TOWN)
+    assert [fact.claim for fact in state.facts.values()] == [CALLED.claim]
+
+
 async def test_what_is_said_after_a_rollback_stays_and_an_older_rollback_keeps_what_it_took(town: Store) -> None:
     await said(town, FIRST, floors=range(1, 4), began_ms=1_000)
     first = await town.world.rollback(TOWN, FIRST, 2, DM)

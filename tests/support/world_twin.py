@@ -66,7 +66,7 @@ class WorldTwin:
             and event.seq not in dropped(self.log)
             and (
                 event.cause.session_id in later
-                or (event.cause.session_id == session and (event.cause.floor or 0) > floor)
+                or (event.cause.session_id == session and (event.cause.floor is None or event.cause.floor > floor))
             )
         ]
         return self._append(RolledBack(session, floor, tuple(going)), cause) if going else None

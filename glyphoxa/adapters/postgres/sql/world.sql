@@ -142,6 +142,10 @@ SELECT fact_id, ended_seq, ended_as, superseded_by, subject_id, predicate, objec
        nullif(supports, '{}') AS supports, nullif(disputes, '{}') AS disputes, mentions, doubted, seq
   FROM fact_history WHERE campaign_id = $1;
 
+-- all_refused --
+-- Facts that the DM refused once; $2: how such a fact ends.
+SELECT DISTINCT fact_id FROM fact_history WHERE campaign_id = $1 AND ended_as = ANY ($2);
+
 -- put_entities --
 INSERT INTO entities (campaign_id, id, type, name, aliases, origin, scope, knowers, known_how)
     SELECT $1, r.id, r.type, r.name, r.aliases, r.origin, r.scope, r.knowers, r.known_how
@@ -290,11 +294,11 @@ SELECT greatest((SELECT started_at FROM sessions WHERE campaign_id = $1 AND id =
                 (SELECT max(at) FROM world_events WHERE campaign_id = $1 AND session_id = $2));
 
 -- learned_behind --
--- What was learned from talk of the session $2 behind the floor $3, or of the sessions $4. Undoing is nothing learned:
--- somebody decided it. Served by idx_world_events_floor.
+-- What was learned from talk of the session $2 behind the floor $3 or from all of it (a summary), or of the sessions $4.
+-- Undoing is nothing learned: somebody decided it. Served by idx_world_events_floor.
 SELECT seq
   FROM world_events
- WHERE campaign_id = $1 AND by = 'talk' AND ((session_id = $2 AND floor > $3) OR session_id = ANY ($4))
+ WHERE campaign_id = $1 AND by = 'talk' AND ((session_id = $2 AND (floor > $3 OR floor IS NULL)) OR session_id = ANY ($4))
    AND event_type NOT IN ('undone', 'rolled_back')
  ORDER BY seq;
 
