@@ -66,7 +66,7 @@ class WorldWriting:
     """A world that nobody else writes to meanwhile. What is written on the connection is kept with the events, or not.
 
     Attributes:
-        read: The world as it is, before what is committed here.
+        read: The world as it is, before what is committed here, without what ended.
     """
 
     connection: Connection
@@ -120,18 +120,18 @@ class PostgresWorld:
                 events.extend(made)
                 return made
 
-            yield WorldWriting(world.connection, world.tables.read, commit)
+            yield WorldWriting(world.connection, world.tables.read_current, commit)
         await self._count_again(events)
 
     async def now(self, campaign: CampaignId) -> WorldState:
-        """The world as it stands in the tables, with its history.
+        """The world as it stands in the tables, without what ended.
 
         Raises:
             NotFound: There is no such campaign.
         """
         async with self._in_transaction(campaign, deadline_ms=_REPLAY_DEADLINE_MS) as world:
             await self._require(world, "campaign")
-            return await world.tables.read()
+            return await world.tables.read_current()
 
     async def undo(self, campaign: CampaignId, seq: int, cause: Cause) -> WorldEvent:
         return (await self.undo_all(campaign, [seq], cause))[0]

@@ -47,8 +47,19 @@ class WorldTables:
 
     async def read(self) -> WorldState:
         """All of it, as it stands in the tables."""
-        entities, merges, rules, facts, ended = [
-            await self._all(name) for name in ("all_entities", "all_merges", "all_rules", "all_facts", "all_ended")
+        ended = await self._all("all_ended")
+        return await self._read(ended=ended)
+
+    async def read_current(self) -> WorldState:
+        """Likewise without what ended, of which there may be much more: only which facts were refused is known."""
+        refused = await self._fetch("all_refused", sorted(REFUSED))
+        return await self._read(refused=refused)
+
+    async def _read(
+        self, *, ended: Sequence[asyncpg.Record] = (), refused: Sequence[asyncpg.Record] = ()
+    ) -> WorldState:
+        entities, merges, rules, facts = [
+            await self._all(name) for name in ("all_entities", "all_merges", "all_rules", "all_facts")
         ]
 
         def build() -> WorldState:
@@ -59,6 +70,7 @@ class WorldTables:
                 merges={EntityId(row["gone_id"]): EntityId(row["kept_id"]) for row in merges},
                 facts=map(fact_of_row, facts),
                 rules={row["predicate"]: row["rule"] for row in rules},
+                refused=(FactId(row["fact_id"]) for row in refused),
                 ended=map(ended_of_row, ended),
             )
             return state
