@@ -122,6 +122,13 @@ async def test_meaning_is_compared_with_what_speaks_of_the_neighbourhood_and_was
     assert ids(nearest) == ["u4"]
 
 
+async def test_what_was_struck_while_it_was_being_embedded_is_not_found(town: Store) -> None:
+    assert "u1" in ids(await town.graph_rag.query_with_embedding(TOWN, MIRA, towards(1), around=INN))
+    async with town.database.use(TOWN) as connection:
+        await connection.execute("UPDATE session_entries SET struck = TRUE WHERE utterance_id = 'u1'")
+    assert "u1" not in ids(await town.graph_rag.query_with_embedding(TOWN, MIRA, towards(1), around=INN))
+
+
 async def test_an_embedding_of_other_dimensions_is_refused(town: Store) -> None:
     with pytest.raises(InvalidInput, match="of 3 dimensions cannot be asked with"):
         await town.graph_rag.query_with_embedding(TOWN, MIRA, np.ones(3, dtype=np.float32), around=INN)

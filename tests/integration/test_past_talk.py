@@ -162,3 +162,30 @@ async def test_whoever_asks_for_embeddings_meanwhile_waits_and_nothing_is_embedd
         go_on.set()
         assert (await first) + (await second) == Filled(embedded=5)
     assert sorted(embedded) == sorted(f"(1 January 1970) Tamsin: line {n}" for n in range(5))
+
+
+async def test_of_much_talk_a_rare_word_is_found_several_common_ones_too_and_of_one_common_word_the_latest(
+    store: Store,
+) -> None:
+    """Each word of the refrain is in two thirds of 3,000 turns."""
+    await store.log.append(
+        [
+            told("My sister's cask leaks.", id="rare"),
+            told("Spring, rain and harvest!", id="several"),
+            told("O'Brien\\'s cask: it leaks & leaks | leaks.", id="odd"),
+            told("The cask of the sister!", id="not heard", witnesses=frozenset({INNKEEPER})),
+        ]
+    )
+    words = ("spring", "rain", "harvest")
+    for page in range(3):
+        await store.log.append(
+            [
+                told(f"There is {words[n % 3]} and {words[(n + 1) % 3]} again.", id=f"r{n}", at_ms=2_000 + n)
+                for n in range(page * 1_000, page * 1_000 + 1_000)
+            ]
+        )
+    assert await ids(store, "Of the rain, the sister and the cask?", limit=1) == ["rare"]
+    assert (await ids(store, "What of harvest, rain and spring?", limit=1)) == ["several"]
+    assert await ids(store, "And the harvest?", limit=2) == ["r2999", "r2998"]
+    assert (await ids(store, "Rain, and O'Brien\\'s cask & | ! ( : * ?", limit=1)) == ["odd"]
+    assert await ids(store, "And dragons?") == []
