@@ -17,8 +17,9 @@ from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.entities import MOST_FACTS
 from glyphoxa.dm.wording import happening_in_words, visibility_in_words
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.memory.world.happenings import WorldEvent
+from glyphoxa.memory.world.happenings import EntitiesMerged, WorldEvent
 
 _MOST_TOLD = 5
 
@@ -181,7 +182,9 @@ async def _merge(desk: Desk, options: argparse.Namespace) -> int:
 
 async def _split(desk: Desk, options: argparse.Namespace) -> int:
     merge = await desk.entities.split(options.entity)
-    print(f"undone: {happening_in_words(merge.happening, desk.cast, facts={})}")
+    gone = merge.happening.gone if isinstance(merge.happening, EntitiesMerged) else EntityId("")
+    cast = desk.cast.with_names({gone: options.entity})  # which is known here by no other name
+    print(f"undone: {happening_in_words(merge.happening, cast, facts={})}")
     return 0
 
 

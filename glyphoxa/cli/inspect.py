@@ -117,6 +117,8 @@ async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
 
 
 async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
+    if not options.text.strip():
+        raise InvalidInput("say a text to be near to")
     embedder = await load_embedder(desk.settings)
     models = await desk.inspection.models(desk.campaign)
     if embedder.name not in models:

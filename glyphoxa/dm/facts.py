@@ -213,13 +213,14 @@ class FactDesk:
             object: Name of the entity to which the subject is related.
             value: The attribute's value; anything JSON can hold.
             known_by: NPCs who alone know it; nobody named: it is public, unless hidden.
+            is_hidden: Nobody knows it until it is revealed; these NPCs would.
         """
         claim = self._claim(self.cast.entity(subject).id, predicate, object=object, value=value)
         visibility = PUBLIC
-        if is_hidden:
-            visibility = Visibility("hidden")
-        elif known_by:
+        if known_by:
             visibility = secret_among(self._npcs(known_by), PUBLIC, now_ms=self.now_ms())
+        if is_hidden:
+            visibility = Visibility.of("hidden", visibility.knowers)
         return await self._decide([stated_by_dm(claim, visibility, at_ms=self.now_ms())], [], says=claim)
 
     async def _decide(

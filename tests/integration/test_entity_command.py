@@ -87,7 +87,7 @@ async def test_two_that_are_one_are_merged_and_split_again(settings_file: Path, 
     )
     shown = await told(capsys, settings_file, "show", "The Cold Blade")
     assert shown.startswith("Vaelith (item, id vaelith)") and "owner: unknown" in shown and "The Cold Blade" in shown
-    assert "undone: merged" in await told(capsys, settings_file, "split", "The Cold Blade")
+    assert "undone: merged The Cold Blade into" in await told(capsys, settings_file, "split", "The Cold Blade")
     shown = await told(capsys, settings_file, "show", "The Cold Blade")
     assert shown.startswith("The Cold Blade (item, ") and "owner: unknown" in shown
     assert "owner" not in await told(capsys, settings_file, "show", "Vaelith")

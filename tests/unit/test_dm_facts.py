@@ -231,6 +231,8 @@ async def test_a_dm_states_facts_by_hand(table: Table) -> None:
     assert (fact.visibility.scope, [k.npc for k in fact.visibility.knowers]) == ("secret", [INNKEEPER])
     [fact] = (await table.desk.add("Grimjaw", "note", value="x", is_hidden=True)).facts
     assert fact.visibility == Visibility("hidden")
+    [fact] = (await table.desk.add("Grimjaw", "debt", value=5, known_by=["Grimjaw"], is_hidden=True)).facts
+    assert fact.visibility.scope == "hidden" and [knower.npc for knower in fact.visibility.knowers] == [SMITH]
 
 
 async def test_where_somebody_is_now_ends_where_he_was(table: Table) -> None:
