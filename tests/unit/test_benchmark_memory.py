@@ -11,6 +11,7 @@ import pytest
 from benchmarks.memory_figures import Operation, missed, percentiles, summary, timed
 from benchmarks.memory_vectors import Embeddings
 from benchmarks.memory_world import SHARES, InventedCampaign, Size, invented_campaigns
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.memory.world.happenings import Cause, EntityAdded, FactStated, WorldEvent
 from glyphoxa.memory.world.projection import apply
@@ -118,3 +119,11 @@ def test_what_is_missed_is_said_in_a_sentence() -> None:
         "filtered recall: 94.9, target 95",
     ]
     assert missed({}) == []
+
+
+async def test_a_call_that_had_no_answer_in_time_is_counted_as_such() -> None:
+    async def away() -> int:
+        raise Unavailable("not within 1000 ms")
+
+    timings = await timed(Operation("recall", lambda _: away), samples=3, warm_up=2)
+    assert (summary(timings)["calls"], summary(timings)["given_up"]) == (3, 3)
