@@ -146,6 +146,8 @@ SELECT e.utterance_id, e.session_id, e.speaker_id, e.speaker_name, e.text, e.tim
   FROM best b
   JOIN about m ON m.utterance_id = b.utterance_id
   JOIN session_entries e ON e.campaign_id = $1 AND e.utterance_id = b.utterance_id
+ -- A chunk that was being embedded while talk was rolled back does not know of it for a moment.
+ WHERE NOT e.struck
  ORDER BY b.score DESC, e.timestamp DESC, e.utterance_id;
 
 -- by_words --
