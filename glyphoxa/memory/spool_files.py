@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from glyphoxa.domain.errors import Corrupt
 from glyphoxa.domain.utterance import Utterance
@@ -22,7 +24,11 @@ _UTTERANCE = TypeAdapter(Utterance)
 
 
 def record(utterance: Utterance) -> bytes:
-    payload = _UTTERANCE.dump_json(utterance, ensure_ascii=True, exclude={"words"})
+    try:
+        payload = _UTTERANCE.dump_json(utterance, ensure_ascii=True, exclude={"words"})
+    except PydanticSerializationError:  # half a character of two: what a model writes may be cut there
+        fields = _UTTERANCE.dump_python(utterance, exclude={"words"})
+        payload = json.dumps(fields, ensure_ascii=False, default=sorted).encode("utf-8", "replace")
     return b"%08x %08x %s\n" % (len(payload), zlib.crc32(payload), payload)
 
 

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.utterance import HeardWord
+from glyphoxa.domain.ids import NpcId, UtteranceId
+from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.memory import spool_files
 from glyphoxa.memory.spool import Cursor, Spool
 from tests.support.builders import an_utterance
@@ -41,6 +41,24 @@ def test_what_was_appended_is_there_for_the_next_process_as_it_was(tmp_path: Pat
         spool.append(said)
     with Spool(tmp_path) as spool:
         assert [item.utterance for item in spool.pending()] == [said]
+
+
+def test_half_a_character_does_not_keep_the_rest_from_being_kept(tmp_path: Path) -> None:
+    """What a model writes may be cut between the two halves of one."""
+    correction = Correction(start=0, end=3, before="a\ud83d", after="ask", score=0.9, stage="phonetic", reason="")
+    said = replace(
+        an_utterance("ask \ud83d Grimjaw"), corrections=(correction,), witnesses=frozenset({NpcId("b"), NpcId("a")})
+    )
+    with Spool(tmp_path) as spool:
+        spool.append(said)
+    with Spool(tmp_path) as spool:
+        [kept] = [item.utterance for item in spool.pending()]
+    assert kept == replace(
+        said,
+        text="ask ? Grimjaw",
+        raw_text=said.raw_text.replace("\ud83d", "?"),
+        corrections=(replace(correction, before="a?"),),
+    )
 
 
 def test_what_the_recogniser_knew_of_each_word_is_not_written(tmp_path: Path) -> None:
