@@ -39,6 +39,7 @@ from glyphoxa.memory import spool_files
 
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 _SEGMENT_BYTES = 4 * 1024 * 1024
+_DIGITS = "[0-9]" * 10
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -223,8 +224,8 @@ class Spool:
     def _open(self) -> None:
         for left in self._directory.glob("*.new"):
             left.unlink()
-        plain = {int(path.stem): path for path in self._directory.glob("[0-9]*.spool")}
-        shrunk = {int(path.name.partition(".")[0]): path for path in self._directory.glob("[0-9]*.spool.gz")}
+        plain = {int(path.name[:10]): path for path in self._directory.glob(f"{_DIGITS}.spool")}
+        shrunk = {int(path.name[:10]): path for path in self._directory.glob(f"{_DIGITS}.spool.gz")}
         for number in plain.keys() & shrunk.keys():
             shrunk.pop(number).unlink()  # whoever made it died before it took the other's place
         self._acknowledged = self._read_cursor(sorted({**shrunk, **plain}))

@@ -343,6 +343,28 @@ def test_a_rumour_that_waits_becomes_true_only_for_those_whom_the_dm_names(
     assert table.fact(SPY).visibility.is_visible_to(GRIM) == (secret != HIDDEN)
 
 
+def test_a_conclusion_is_known_to_nobody_who_may_not_know_what_it_was_drawn_from() -> None:
+    table = Table()
+    secret = table.states(SPY, visibility=secret_of([GRIM]))
+    drawn = Claim.attribute(MIRA, "trait", "two-faced")
+    fact = table.states(drawn, CONCLUDED, supports=(secret.id,))
+    assert fact.visibility.is_visible_to(GRIM)
+    assert not fact.visibility.is_visible_to(ELOWEN)
+    assert not table.states(drawn, CONCLUDED, supports=(secret.id,)).visibility.is_visible_to(ELOWEN)
+
+
+def test_what_becomes_a_secret_later_is_not_told_by_what_was_concluded_from_it() -> None:
+    table = Table()
+    owner, rich, vain = (Claim.attribute(MIRA, name, "yes") for name in ("owner", "rich", "vain"))
+    table.states(owner)
+    table.states(rich, supports=(owner.fact_id,))
+    table.states(vain, supports=(rich.fact_id,))
+    table.happens(FactScoped(owner.fact_id, secret_of([GRIM])))
+    for claim in (owner, rich, vain):
+        assert table.fact(claim).visibility.is_visible_to(GRIM)
+        assert not table.fact(claim).visibility.is_visible_to(ELOWEN)
+
+
 def test_what_is_hidden_is_revealed_to_those_who_are_named_or_to_all() -> None:
     table = Table()
     fact = table.states(SPY, visibility=HIDDEN)

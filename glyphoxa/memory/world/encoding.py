@@ -18,7 +18,7 @@ from glyphoxa.domain.knowledge import Claim, EndedFact, Fact
 from glyphoxa.memory.world.happenings import Cause, Happening, SlotRule, WorldEvent
 from glyphoxa.memory.world.state import WorldEntity, WorldState
 
-PROJECTION_VERSION: Final = 2
+PROJECTION_VERSION: Final = 3
 """Goes up when the rules of the projection change: states that were kept under others are not used any more."""
 
 _T = TypeVar("_T")

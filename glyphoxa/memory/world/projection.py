@@ -137,6 +137,7 @@ class _Change:
                 self._replace(happening)
             case FactScoped(fact, visibility):
                 self._update(fact, lambda held: held.with_(visibility=visibility))
+                self._guard_what_rests_on(fact, visibility)
             case FactRevealed():
                 self._update(happening.fact, lambda held: held.with_(visibility=self._revealed(held, happening)))
             case FactTold():
@@ -161,6 +162,7 @@ class _Change:
         claim = self._resolved(stated.claim)
         if claim is None:
             return
+        stated = self._guarded(stated)
         held = self._state.of_claim(claim)
         if held is not None:
             self._state.put_fact(_stated_again(held, stated))
@@ -242,6 +244,25 @@ class _Change:
         fact = self._state.fact(fact_id)
         if fact is not None:
             self._state.put_fact(change(fact))
+
+    def _guarded(self, stated: FactStated) -> FactStated:
+        """A conclusion tells of what it was drawn from: only who may know that may know it, unless the DM says so."""
+        visibility = stated.visibility
+        if stated.provenance.origin != "dm":
+            for support in stated.supports:
+                if (on := self._state.fact(support)) is not None:
+                    visibility = visibility.within(on.visibility)
+        return replace(stated, visibility=visibility)
+
+    def _guard_what_rests_on(self, fact_id: FactId, visibility: Visibility) -> None:
+        """What the DM guards is not to be told by what was concluded from it."""
+        waiting = [] if visibility.scope == "public" else [fact_id]
+        while waiting:
+            for resting in self._state.resting_on(waiting.pop()):
+                narrower = resting.visibility.within(visibility)
+                if narrower != resting.visibility:
+                    self._state.put_fact(resting.with_(visibility=narrower))
+                    waiting.append(resting.id)
 
     def _revealed(self, fact: Fact, revealed: FactRevealed) -> Visibility:
         seen = fact.visibility
