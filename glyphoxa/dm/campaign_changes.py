@@ -20,7 +20,8 @@ from glyphoxa.dm.campaign_facts import FactComparison, Findings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.knowledge import Origin
 from glyphoxa.memory.world.happenings import Cause, FactRejected, FactReplaced, FactScoped, Happening, WorldEvent
-from glyphoxa.memory.world.projection import apply, problem_with
+from glyphoxa.memory.world.objections import problem_with
+from glyphoxa.memory.world.projection import apply
 from glyphoxa.memory.world.state import WorldState
 
 _LATER: Final = 2**62

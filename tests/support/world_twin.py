@@ -12,7 +12,8 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status, Viewer
 from glyphoxa.memory.world.happenings import Cause, EntityAdded, FactStated, Happening, RolledBack, Undone, WorldEvent
-from glyphoxa.memory.world.projection import apply, problem_with
+from glyphoxa.memory.world.objections import problem_with
+from glyphoxa.memory.world.projection import apply
 from glyphoxa.memory.world.replay import dropped, replay
 from glyphoxa.memory.world.state import WorldState
 from tests.support.builders import a_campaign

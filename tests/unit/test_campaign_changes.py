@@ -27,7 +27,8 @@ from glyphoxa.memory.world.happenings import (
     Happening,
     WorldEvent,
 )
-from glyphoxa.memory.world.projection import apply, problem_with
+from glyphoxa.memory.world.objections import problem_with
+from glyphoxa.memory.world.projection import apply
 from glyphoxa.memory.world.state import WorldState
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 

@@ -36,7 +36,8 @@ from glyphoxa.memory.world.happenings import (
     Undone,
     WorldEvent,
 )
-from glyphoxa.memory.world.projection import apply, problem_with
+from glyphoxa.memory.world.objections import problem_with
+from glyphoxa.memory.world.projection import apply
 from glyphoxa.memory.world.replay import replay
 from glyphoxa.memory.world.state import WorldState
 

@@ -21,7 +21,8 @@ from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.memory.world.encoding import encode, event_type
 from glyphoxa.memory.world.foresight import asked_by
 from glyphoxa.memory.world.happenings import Cause, FactStated, Happening, RolledBack, Undone, WorldEvent
-from glyphoxa.memory.world.projection import apply, problem_with
+from glyphoxa.memory.world.objections import problem_with
+from glyphoxa.memory.world.projection import apply
 from glyphoxa.memory.world.replay import difference, dropped
 from glyphoxa.memory.world.state import Changes, Key, Missing, WorldState
 
