@@ -198,10 +198,9 @@ def _length(document: Mapping[str, object]) -> int:
 
 def _document(described: Described) -> dict[str, object]:
     document: dict[str, object] = _campaign.dump_python(described.file, mode="json")
-    for secret, dumped in zip(described.file.secrets, document["secrets"], strict=True):  # type: ignore[call-overload] # a list
-        dumped["known_by"] = sorted(
-            secret.known_by
-        )  # a set has no order, and the same file must give the same document
+    for secret, dumped in zip(described.file.secrets, document["secrets"], strict=True):  # type: ignore[call-overload] # they are a list
+        # A set has no order, and the same file must give the same document.
+        dumped["known_by"] = sorted(secret.known_by)
     if described.tables != NO_TABLES:
         document["tables"] = _tables.dump_python(described.tables, mode="json")
     return document
