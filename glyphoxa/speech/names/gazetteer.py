@@ -254,7 +254,7 @@ class Gazetteer:
         for last, name in self.spelled_from(spoken, first):
             if name.kind == "learned" or name.is_shared:
                 continue
-            if not name.is_faint or _is_written_as_a_name(spoken, first, last):
+            if not name.is_faint or is_written_as_a_name(spoken, first, last):
                 longest = Mention(name, first, last, spoken[first].start, spoken[last].end)
         return longest
 
@@ -298,7 +298,7 @@ def _holder(wanted: Sequence[Name]) -> Name:
     return first
 
 
-def _is_written_as_a_name(spoken: Sequence[Word], first: int, last: int) -> bool:
+def is_written_as_a_name(spoken: Sequence[Word], first: int, last: int) -> bool:
     """With a capital that says something: "I fear It" and "Will, come here", but not "Will you come?"."""
     is_followed = last + 1 < len(spoken) and spoken[last + 1].joins
     return spoken[first].is_capital and not (spoken[first].opens and is_followed)
