@@ -1,4 +1,4 @@
-"""Google Gemini's HTTP protocol: `generateContent`, whole or streamed as server-sent events."""
+"""Google Gemini's HTTP protocol: `generateContent`, whole or streamed as server-sent events, and embeddings."""
 
 from __future__ import annotations
 
@@ -10,21 +10,28 @@ from aiohttp import web
 
 from benchmarks.servers.local import LocalServer, hang_up, wait_ms
 from benchmarks.servers.openai import Pace, Reply, tokens
+from benchmarks.servers.vectors import Vectors
+
+_MOST_EMBEDDED = 100
 
 
 class GeminiServer(LocalServer):
-    """Answers with its replies in turn, the last one again and again. `requests` holds (model, body) in order."""
+    """Answers with its replies in turn, the last one again and again. `requests` holds (model, body) in order;
+    `vectors` the bodies of those for embeddings.
+    """
 
     def __init__(
         self,
         replies: Iterable[Reply] = (Reply("Well met."),),
         *,
         pace: Pace = Pace(),  # noqa: B008 - frozen
+        vectors: Vectors | None = None,
         key: str | None = None,
         refuse_with: int | None = None,
     ) -> None:
         super().__init__(key=key, refuse_with=refuse_with)
         self.pace = pace
+        self.vectors = vectors or Vectors()
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self._replies = list(replies)
 
@@ -35,6 +42,8 @@ class GeminiServer(LocalServer):
         if (status := self.refusal(request)) is not None:
             return _refused(status)
         model, _, method = request.match_info["call"].partition(":")
+        if method == "batchEmbedContents":
+            return await self._embed(request)
         reply = self._replies[min(len(self.requests), len(self._replies) - 1)]
         self.requests.append((model, await request.json()))
         await wait_ms(self.pace.ttft_ms)
@@ -59,6 +68,19 @@ class GeminiServer(LocalServer):
         await response.write_eof()
         return response
 
+    async def _embed(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        asked = body["requests"]
+        # One vector for each content, whatever it is made of.
+        texts = [" ".join(part["text"] for part in each["content"]["parts"]) for each in asked]
+        status = 400 if len(asked) > _MOST_EMBEDDED else self.vectors.take(body, texts)
+        if status is not None:
+            return _refused(status)
+        await wait_ms(self.vectors.delay_ms)
+        given = self.vectors.answer(texts, asked[0].get("outputDimensionality") if asked else None)
+        # Python's JSON writes what is not a number as no other would, and reads it again.
+        return web.json_response({"embeddings": [{"values": list(vector)} for vector in given]})
+
 
 def _answer(model: str, parts: list[dict[str, Any]], *, finish: str | None) -> dict[str, Any]:
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
@@ -71,6 +93,7 @@ def _answer(model: str, parts: list[dict[str, Any]], *, finish: str | None) -> d
 def _refused(status: int) -> web.Response:
     # A wrong key is a bad request at this provider.
     code, name, message = {
+        400: (400, "INVALID_ARGUMENT", "This cannot be embedded."),
         401: (400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
         429: (429, "RESOURCE_EXHAUSTED", "Quota exceeded."),
     }.get(status, (status, "INTERNAL", "An internal error has occurred."))

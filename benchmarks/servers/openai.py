@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import json
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 
 from benchmarks.servers.local import LocalServer, hang_up, tone, wait_ms
+from benchmarks.servers.vectors import Vectors
 
 SPEECH_RATE_HZ = 24_000
 
@@ -64,7 +64,7 @@ class Pace:
 class OpenAiServer(LocalServer):
     """Answers with its replies in turn, the last one again and again.
 
-    `completions` and `speeches` hold the bodies of the requests, in order.
+    `completions` and `speeches` hold the bodies of the requests, in order; `vectors` those for embeddings.
     """
 
     def __init__(
@@ -72,11 +72,13 @@ class OpenAiServer(LocalServer):
         replies: Iterable[Reply] | Chooser = (Reply("Well met."),),
         *,
         pace: Pace = Pace(),
+        vectors: Vectors | None = None,
         key: str | None = None,
         refuse_with: int | None = None,
     ) -> None:
         super().__init__(key=key, refuse_with=refuse_with)
         self.pace = pace
+        self.vectors = vectors or Vectors()
         self.completions: list[dict[str, Any]] = []
         self.speeches: list[dict[str, Any]] = []
         self._choose = replies if callable(replies) else _in_turn(list(replies))
@@ -139,11 +141,16 @@ class OpenAiServer(LocalServer):
             return _refused(status)
         body = await request.json()
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        if (status := self.vectors.take(body, texts)) is not None:
+            return _refused(status, is_final=False)
+        await wait_ms(self.vectors.delay_ms)
+        given = self.vectors.answer(texts, body.get("dimensions"))
         as_base64 = body.get("encoding_format") == "base64"
         data = [
-            {"object": "embedding", "index": n, "embedding": _vector(text, body.get("dimensions", 32), as_base64)}
-            for n, text in enumerate(texts)
+            {"object": "embedding", "index": n, "embedding": _written(vector, as_base64)}
+            for n, vector in enumerate(given)
         ]
+        data.reverse()  # their order is in the index, and nowhere else
         usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
         return web.json_response({"object": "list", "data": data, "model": body["model"], "usage": usage})
 
@@ -162,13 +169,15 @@ def _in_turn(replies: list[Reply]) -> Chooser:
     return choose
 
 
-def _refused(status: int) -> web.Response:
+def _refused(status: int, *, is_final: bool = True) -> web.Response:
     message, code = {
+        400: ("This cannot be embedded.", "invalid_value"),
         401: ("Incorrect API key provided.", "invalid_api_key"),
         429: ("Rate limit reached for requests.", "rate_limit_exceeded"),
     }.get(status, ("The server had an error while processing your request.", "server_error"))
     error = {"message": message, "type": code, "param": None, "code": code}
-    return web.json_response({"error": error}, status=status, headers={"x-should-retry": "false"})
+    headers = {"x-should-retry": "false"} if is_final else {"retry-after-ms": "1"}
+    return web.json_response({"error": error}, status=status, headers=headers)
 
 
 def _deltas(reply: Reply) -> list[dict[str, Any]]:
@@ -221,9 +230,6 @@ def _usage(reply: Reply) -> dict[str, int]:
     return {"prompt_tokens": 1, "completion_tokens": n, "total_tokens": n + 1}
 
 
-def _vector(text: str, dimensions: int, as_base64: bool) -> str | list[float]:
-    digest = hashlib.shake_256(text.encode()).digest(dimensions)
-    raw = [byte / 127.5 - 1 for byte in digest]
-    length = sum(value * value for value in raw) ** 0.5
-    unit = array("f", (value / length for value in raw))
-    return base64.b64encode(unit.tobytes()).decode() if as_base64 else list(unit)
+def _written(vector: Sequence[float], as_base64: bool) -> str | list[float]:
+    single = array("f", vector)
+    return base64.b64encode(single.tobytes()).decode() if as_base64 else list(single)

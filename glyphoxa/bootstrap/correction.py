@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import AsyncExitStack
 
 from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.config.provider_keys import key_of
 from glyphoxa.config.settings import CorrectionSettings, Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
@@ -21,13 +22,13 @@ from glyphoxa.npc.actor import GetReady, NpcActor, Revise
 from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.names.gazetteer import Gazetteer
 
+KIND = "correction.llm"
 LOCAL_NAMES = 16
 LOCAL_DEADLINE_MS = 60_000
 CLOUD_DEADLINE_MS = 10_000
 """The local model reads some 50 tokens a second and writes 20; a cloud model that takes so long has a bad day."""
 
 _DEFAULT_MODELS = {"openai": "gpt-4.1-mini", "google": "gemini-3.6-flash", "openai-compatible": "default"}
-_KEYS = {"openai": "OPENAI_API_KEY", "google": "GOOGLE_API_KEY"}
 
 
 def local_slots(settings: Settings, campaign: Campaign) -> int:
@@ -189,23 +190,14 @@ def _model(
     if chosen.name == "google":
         from glyphoxa.adapters.llm.google import GoogleStructuredLlm
 
-        google = GoogleStructuredLlm(model=model, api_key=_key(settings, environ), base_url=chosen.base_url)
+        google = GoogleStructuredLlm(
+            model=model, api_key=key_of(chosen, kind=KIND, environ=environ), base_url=chosen.base_url
+        )
         stack.push_async_callback(google.close)
         return google
     from glyphoxa.adapters.llm.openai import OpenAiStructuredLlm
 
-    key = "none" if chosen.name == "openai-compatible" and chosen.api_key_env is None else _key(settings, environ)
+    key = key_of(chosen, kind=KIND, environ=environ)
     openai = OpenAiStructuredLlm(model=model, api_key=key, base_url=chosen.base_url)
     stack.push_async_callback(openai.close)
     return openai
-
-
-def _key(settings: CorrectionSettings, environ: Mapping[str, str]) -> str:
-    variable = settings.llm.api_key_env or _KEYS[settings.llm.name]
-    key = environ.get(variable, "").strip()
-    if not key:
-        raise InvalidInput(
-            f"correction.llm {settings.llm.name!r} needs a key: environment variable {variable} is not set"
-            " (another variable can be named as correction.llm.api_key_env)"
-        )
-    return key

@@ -12,7 +12,7 @@ from loguru import logger
 
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.bootstrap.embedder import embedder_of
+from glyphoxa.bootstrap.embedder import open_embedder
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_changes import CampaignChanges
@@ -25,6 +25,7 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.guard import MemoryGuard
 from glyphoxa.memory.ports.talk import TranscriptLog
 from glyphoxa.memory.recorder import Recorder
+from glyphoxa.memory.rest import Rest
 from glyphoxa.memory.spool import Spool
 from glyphoxa.memory.watch import MemoryWatch
 
@@ -36,15 +37,20 @@ FLUSH_MS = 5_000
 
 
 async def open_store_for(settings: Settings, local: LocalModels, stack: AsyncExitStack) -> Store | None:
-    """None when the settings want no long-term memory. Nothing is connected yet."""
+    """None when the settings want no long-term memory. No database is connected yet.
+
+    Raises:
+        InvalidInput: As of `open_embedder`, or the database is to hold vectors of other dimensions.
+    """
     if not settings.has_memory:
         return None
+    embedder = await open_embedder(settings, local, stack)
     return await stack.enter_async_context(
         open_store(
             settings.memory.postgres_dsn,
             data_dir=settings.data_directory,
             embedding_dimensions=settings.memory.embedding_dimensions,
-            embedder=embedder_of(local),
+            embedder=embedder,
             auto_accept=settings.memory.auto_accept,
         )
     )
@@ -82,6 +88,8 @@ class TableMemory:
         self._loop = asyncio.get_running_loop()
         self._storing = asyncio.Lock()
         self._is_stored = False
+        self._embedding = Rest(now_ms)
+        self._not_embedded = ""
         self._also: list[Callable[[], Awaitable[None]]] = []
         self._watch = MemoryWatch(ping=self._ping, make_good=self._make_good, changed=self._has_changed, now_ms=now_ms)
         log: TranscriptLog | None = None
@@ -137,6 +145,8 @@ class TableMemory:
             except GlyphoxaError as error:
                 raise Unavailable(str(error)) from None
             done = await self.store.campaigns.load(self._campaign)
+            # The talk of years is read before somebody waits for an answer.
+            await self.store.past_talk.held.refresh(self._campaign.id)
             self._is_stored = True
         _say_what_changed(self._campaign, done)
 
@@ -166,13 +176,24 @@ class TableMemory:
         return len(self.recorder.recent(session, limit=sys.maxsize))
 
     async def embed_what_is_new(self) -> None:
-        """Bring new talk within reach of recall by meaning. What is not embedded now is embedded the next time."""
-        if self.store is None:
+        """Bring new talk within reach of recall by meaning. What is not embedded now is embedded the next time: a model
+        that fails again and again is let be for a while, and what is wrong is told once.
+        """
+        if self.store is None or not self._embedding.may_try():
             return
         try:
             await self.store.chunks.fill_missing(self._campaign.id)
         except GlyphoxaError as error:
-            logger.warning("new talk is not embedded yet: {}", error)
+            self._embedding.failed()
+            if str(error) != self._not_embedded:
+                self._not_embedded = str(error)
+                logger.warning("new talk is not embedded yet: {}", error)
+        except BaseException:
+            self._embedding.failed()  # or nobody would ever try again
+            raise
+        else:
+            self._embedding.succeeded()
+            self._not_embedded = ""
 
     async def flush(self) -> bool:
         """Send what waits. False when the database has not taken everything in time."""

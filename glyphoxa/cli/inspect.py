@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import aclosing
 
 from rich.text import Text
 
@@ -120,11 +121,12 @@ async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
     if not options.text.strip():
         raise InvalidInput("say a text to be near to")
     embedder = await load_embedder(desk.settings)
-    models = await desk.inspection.models(desk.campaign)
-    if embedder.name not in models:
-        others = f"; what there is was embedded by {', '.join(models)}" if models else ""
-        raise InvalidInput(f"nothing in campaign {desk.campaign!r} was embedded by {embedder.name} yet{others}")
-    vectors = await embedder.embed([options.text])
+    async with aclosing(embedder):
+        models = await desk.inspection.models(desk.campaign)
+        if embedder.name not in models:
+            others = f"; what there is was embedded by {', '.join(models)}" if models else ""
+            raise InvalidInput(f"nothing in campaign {desk.campaign!r} was embedded by {embedder.name} yet{others}")
+        vectors = await embedder.embed_questions([options.text])
     if vectors is None:
         raise InvalidInput(f"{embedder.name} cannot embed {options.text!r}")
     found = await desk.inspection.nearest(desk.campaign, vectors[0], model=embedder.name, limit=options.limit)

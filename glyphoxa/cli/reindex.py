@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from contextlib import aclosing
 
 from rich.console import Console
 
@@ -32,13 +33,16 @@ async def _run(options: argparse.Namespace) -> int:
     settings = settings_with_memory(options.config, to_hold="talk")
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     embedder = await fetch_embedder(settings)
-    async with open_store(
-        settings.memory.postgres_dsn,
-        data_dir=settings.data_directory,
-        embedding_dimensions=settings.memory.embedding_dimensions,
-        embedder=embedder,
-        any_model=True,
-    ) as store:
+    async with (
+        aclosing(embedder),
+        open_store(
+            settings.memory.postgres_dsn,
+            data_dir=settings.data_directory,
+            embedding_dimensions=settings.memory.embedding_dimensions,
+            embedder=embedder,
+            any_model=True,
+        ) as store,
+    ):
         done = await reindex(store.database, embedder, campaign=options.campaign, full=options.full, tell=console.print)
     Console(highlight=False, markup=False, soft_wrap=True).print(_summary(done, embedder.name))
     return 0

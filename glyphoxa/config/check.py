@@ -7,7 +7,7 @@ import importlib.util
 import os
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
@@ -59,6 +59,7 @@ PROVIDERS: Mapping[tuple[str, str], Provider] = {
     ("tts", "elevenlabs"): Provider(("pipecat", "websockets"), "voice", "ELEVENLABS_API_KEY"),
     ("embeddings", "minilm"): Provider(("onnxruntime", "tokenizers"), "local", weights=("minilm-l6-v2-int8",)),
     ("embeddings", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
+    ("embeddings", "openai-compatible"): Provider(("openai",), "openai"),
     ("embeddings", "google"): Provider(("google.genai",), "google", "GOOGLE_API_KEY"),
     ("correction.llm", "local"): Provider(("xllamacpp", "openai"), "local"),
     ("correction.llm", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
@@ -69,7 +70,7 @@ PROVIDERS: Mapping[tuple[str, str], Provider] = {
 }
 
 
-class _Choice(Protocol):
+class Choice(Protocol):
     """What all provider sections of the settings have in common."""
 
     @property
@@ -96,7 +97,7 @@ def check(
         has_weights: Whether the named model weights are on this machine.
     """
     found = [_campaign(settings), _memory(settings, has_module or module_is_there)]
-    chosen: Mapping[str, _Choice] = {
+    chosen: Mapping[str, Choice] = {
         "stt": settings.providers.stt,
         "llm": settings.providers.llm,
         "tts": settings.providers.tts,
@@ -110,6 +111,7 @@ def check(
             found.append(Finding("ok", kind, text))
         else:
             found.append(_provider(kind, choice, has_weights, environ, has_module or module_is_there))
+    found = [_with_model(each, settings) if each.subject == "embeddings" else each for each in found]
     host, port = settings.server.host, settings.server.port
     if (is_port_free or port_is_free)(host, port):
         found.append(Finding("ok", "server", f"http://{host}:{port}"))
@@ -140,7 +142,7 @@ def _memory(settings: Settings, has_module: Callable[[str], bool]) -> Finding:
 
 def _provider(
     kind: str,
-    choice: _Choice,
+    choice: Choice,
     has_weights: Callable[[str], bool],
     environ: Mapping[str, str],
     has_module: Callable[[str], bool],
@@ -161,6 +163,15 @@ def _provider(
         return Finding("error", kind, f"{what}: weights are missing: run `glyphoxa models fetch {' '.join(absent)}`")
     place = where or (", on this machine" if needs.weights or needs.extra == "local" else "")
     return Finding("ok", kind, f"{what}{place}{f', key from {key_env}' if key_env else ''}")
+
+
+def _with_model(found: Finding, settings: Settings) -> Finding:
+    """Another embeddings model than the database's means that all talk is embedded anew: here one sees which it is."""
+    chosen = settings.providers.embeddings
+    if found.level != "ok" or chosen.name == "none":
+        return found
+    model = f"model {chosen.model_name}, " if chosen.model is None and chosen.model_name else ""
+    return replace(found, text=f"{found.text}; {model}{settings.memory.embedding_dimensions} dimensions")
 
 
 def module_is_there(name: str) -> bool:

@@ -21,10 +21,16 @@ from glyphoxa.domain.utterance import UNSURE
 SttName = Literal["whisper", "deepgram-nova", "deepgram-flux"]
 LlmName = Literal["qwen-1.5b", "qwen-0.5b", "openai", "openai-compatible", "ollama", "google"]
 TtsName = Literal["hibari", "openai", "deepgram", "cartesia", "elevenlabs"]
-EmbeddingsName = Literal["minilm", "openai", "google", "none"]
+EmbeddingsName = Literal["minilm", "openai", "openai-compatible", "google", "none"]
 SecondLookName = Literal["none", "local", "openai", "openai-compatible", "google"]
 S2sName = Literal["none", "openai-realtime", "gemini-live"]
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
+
+EMBEDDING_MODELS = {"openai": "text-embedding-3-small", "google": "gemini-embedding-2"}
+EMBEDDING_DIMENSIONS = {"openai": 1536, "google": 1536}
+"""By the name of a provider: what is meant when the settings do not say. R-079, R-151; of Gemini's 3,072 dimensions the
+database's index takes no more than 2,000, and the provider recommends 1,536.
+"""
 
 _SYSTEM_DATA = Path("/var/lib/glyphoxa")
 
@@ -58,7 +64,8 @@ class MemorySettings(_Section):
     Attributes:
         postgres_dsn: Left out: an embedded PostgreSQL in `data_dir`. "none": no long-term memory, the voice runs
             all the same. Anything else: the DSN of a server with pgvector.
-        embedding_dimensions: Of the embeddings model. Fixed when the database is made.
+        embedding_dimensions: Of the embeddings model; left out, the usual ones of providers.embeddings. Once the
+            database is made, only `glyphoxa reindex` brings it to others.
         auto_accept: A fact at least so certain is accepted without the DM's word; one below waits for it.
     """
 
@@ -103,12 +110,21 @@ class TtsSettings(_Section):
 
 
 class EmbeddingsSettings(_Section):
-    """How past talk is found by meaning. `minilm` runs here; with `none` words alone decide."""
+    """How past talk is found by meaning. `minilm` runs here; with `none` words alone decide.
+
+    `openai-compatible` is any server that speaks OpenAI's protocol, such as Ollama. It needs a `base_url`, a `model`,
+    and memory.embedding_dimensions.
+    """
 
     name: EmbeddingsName = "minilm"
     model: str | None = None
     base_url: str | None = None
     api_key_env: KeyVariable = None
+
+    @property
+    def model_name(self) -> str:
+        """The one that is meant; "" if none is named, and the provider has no usual one."""
+        return self.model or EMBEDDING_MODELS.get(self.name, "")
 
 
 class S2sSettings(_Section):
@@ -273,6 +289,10 @@ def read_settings(path: Path | None) -> Settings:
     problems = _contradictions(source, settings)
     if problems:
         raise InvalidFile(path, problems)
+    dimensions = EMBEDDING_DIMENSIONS.get(settings.providers.embeddings.name)
+    if dimensions is not None and "embedding_dimensions" not in settings.memory.model_fields_set:
+        memory = settings.memory.model_copy(update={"embedding_dimensions": dimensions})
+        settings = settings.model_copy(update={"memory": memory})
     base = path.absolute().parent
     return settings.model_copy(
         update={
@@ -307,6 +327,7 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
         problems.append(
             source.problem(("correction", "llm", "name"), "openai-compatible needs correction.llm.base_url")
         )
+    problems += _embeddings_contradictions(source, settings)
     if look.name == "local" and not llm.name.startswith("qwen"):
         text = f"local is the model of providers.llm, which is {llm.name}: not one that runs here"
         problems.append(source.problem(("correction", "llm", "name"), text))
@@ -314,3 +335,16 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
         text = "memory.postgres_dsn must begin with postgresql:// (or be none, or be left out for the embedded server)"
         problems.append(source.problem(("memory", "postgres_dsn"), text))
     return problems
+
+
+def _embeddings_contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
+    chosen = settings.providers.embeddings
+    if chosen.name != "openai-compatible":
+        return []
+    needs = {
+        "providers.embeddings.base_url": chosen.base_url,
+        "providers.embeddings.model (vectors of different models are told apart by it)": chosen.model,
+        "memory.embedding_dimensions": "embedding_dimensions" in settings.memory.model_fields_set,
+    }
+    place = ("providers", "embeddings", "name")
+    return [source.problem(place, f"openai-compatible needs {name}") for name, given in needs.items() if not given]

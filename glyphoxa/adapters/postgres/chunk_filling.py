@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 FINISHING_LOCK = 0x676C7971
 """Held shared by who writes chunks, and alone by who puts another table in the place of theirs."""
-_BATCH = 16
 _PAGE = 256
 _SURVEYED_PAGE = 1_000
 MOST_FAILURES = 3
@@ -146,8 +145,9 @@ class ChunkFilling:
         if as_before:
             await self._store(campaign, [], [], as_before, spotter)
             yield Filled(skipped=len(as_before))
-        for at in range(0, len(to_embed), _BATCH):
-            done, failed = await embedded(self._embedder, campaign, to_embed[at : at + _BATCH])
+        size = self._embedder.batch
+        for at in range(0, len(to_embed), size):
+            done, failed = await embedded(self._embedder, campaign, to_embed[at : at + size])
             if done is None:
                 yield None
                 return
