@@ -163,7 +163,6 @@ class QuestionVectors:
     def _done(self, key: bytes, call: _Call) -> None:
         del self._calls[key]
         if call.task.cancelled():
-            self._rest.failed()  # else nobody would ever try again
             return
         found = call.task.result()
         if isinstance(found, LeftOut):

@@ -1,0 +1,370 @@
+"""Vectors of questions: in time or left out, with the reason; once for all who ask; and a dead model costs no turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.memory.embedding import Embedder
+from glyphoxa.memory.question_vectors import LONGEST_MS, MOST_AHEAD, MOST_CHARACTERS, LeftOut, QuestionVectors
+from glyphoxa.memory.rest import MOST_FAILURES, REST_MS, Rest
+from tests.support.virtual_time import run_in_virtual_time
+
+DIMENSIONS = 4
+
+
+def in_virtual_time(story: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    @wraps(story)
+    def run(*arguments: Any, **named: Any) -> None:
+        run_in_virtual_time(story(*arguments, **named))
+
+    return run
+
+
+class Model:
+    """Takes `takes_ms` for each call, then does what `fails_with` says. `asked` holds the texts, in order."""
+
+    def __init__(self, *, takes_ms: int = 0, fails_with: Exception | None = None) -> None:
+        self.takes_ms = takes_ms
+        self.fails_with = fails_with
+        self.gives: Callable[[int], NDArray[float32] | None] | None = None
+        self.asked: list[str] = []
+
+    @property
+    def embedder(self) -> Embedder:
+        return Embedder("twin", DIMENSIONS, self._embed)
+
+    async def _embed(self, texts: list[str]) -> NDArray[float32] | None:
+        self.asked += texts
+        await asyncio.sleep(self.takes_ms / 1_000)
+        if self.fails_with is not None:
+            raise self.fails_with
+        if self.gives is not None:
+            return self.gives(len(texts))
+        rows = np.zeros((len(texts), DIMENSIONS), float32)
+        rows[:, 0] = 1
+        return rows
+
+
+async def reason(vectors: QuestionVectors, question: str = "Who forged it?", *, deadline_ms: int = 40) -> str | None:
+    """None when there was a vector."""
+    found = await vectors.embed_in_time(question, deadline_ms=deadline_ms)
+    return found.reason if isinstance(found, LeftOut) else None
+
+
+async def pass_ms(ms: int) -> None:
+    await asyncio.sleep(ms / 1_000)
+
+
+# -- asked once
+
+
+@in_virtual_time
+async def test_a_question_is_embedded_once_however_often_it_is_asked() -> None:
+    model = Model(takes_ms=10)
+    vectors = QuestionVectors(model.embedder)
+    for question in ("Who forged it?", "Who forged it?", "  Who   forged it?\n"):
+        found = await vectors.embed_in_time(question, deadline_ms=40)
+        assert not isinstance(found, LeftOut)
+        assert found.shape == (DIMENSIONS,)
+    assert model.asked == ["Who forged it?"]
+
+
+@in_virtual_time
+async def test_all_who_hear_a_question_share_one_call() -> None:
+    model = Model(takes_ms=10)
+    vectors = QuestionVectors(model.embedder)
+    assert await asyncio.gather(*(reason(vectors) for _ in range(20))) == [None] * 20
+    assert model.asked == ["Who forged it?"]
+
+
+@in_virtual_time
+async def test_who_stops_waiting_takes_nothing_from_the_others() -> None:
+    model = Model(takes_ms=30)
+    vectors = QuestionVectors(model.embedder)
+    impatient = asyncio.create_task(vectors.embed_in_time("Who?", deadline_ms=40))
+    patient = asyncio.create_task(vectors.embed_in_time("Who?", deadline_ms=40))
+    await pass_ms(10)
+    impatient.cancel()
+    assert not isinstance(await patient, LeftOut)
+    assert len(model.asked) == 1
+
+
+@in_virtual_time
+async def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
+    model = Model()
+    vectors = QuestionVectors(model.embedder, most_remembered=2)
+    for question in ("one", "two", "one", "three", "one", "two"):
+        assert await reason(vectors, question) is None
+    assert model.asked == ["one", "two", "three", "two"]
+
+
+@in_virtual_time
+async def test_nobody_can_change_what_is_remembered_for_the_others() -> None:
+    vectors = QuestionVectors(Model().embedder)
+    found = await vectors.embed_in_time("Who?", deadline_ms=40)
+    assert not isinstance(found, LeftOut)
+    with pytest.raises(ValueError, match="read-only"):
+        found[0] = 2
+
+
+@in_virtual_time
+async def test_a_model_that_tells_questions_from_what_they_find_is_told_that_this_is_one() -> None:
+    asked: list[str] = []
+
+    async def as_question(texts: list[str]) -> NDArray[float32]:
+        asked.extend(texts)
+        return np.full((1, DIMENSIONS), 0.5, float32)
+
+    model = Model()
+    embedder = Embedder("twin", DIMENSIONS, model.embedder.embed, embed_otherwise=as_question)
+    assert await reason(QuestionVectors(embedder)) is None
+    assert (asked, model.asked) == (["Who forged it?"], [])
+
+
+# -- in time, or not at all
+
+
+@in_virtual_time
+async def test_what_comes_late_is_left_out_and_there_for_the_next_turn() -> None:
+    model = Model(takes_ms=100)
+    vectors = QuestionVectors(model.embedder)
+    before = asyncio.get_running_loop().time()
+    found = await vectors.embed_in_time("Who?", deadline_ms=40)
+    assert asyncio.get_running_loop().time() - before == pytest.approx(0.04)
+    assert isinstance(found, LeftOut)
+    assert (found.reason, found.text) == ("late", "the embedding was late: it took more than 40 ms")
+    await pass_ms(60)
+    assert await reason(vectors, "Who?", deadline_ms=0) is None
+    assert len(model.asked) == 1
+
+
+@in_virtual_time
+async def test_what_was_begun_while_somebody_spoke_is_there_in_time() -> None:
+    model = Model(takes_ms=150)
+    vectors = QuestionVectors(model.embedder)
+    vectors.begin("Who forged it?")
+    await pass_ms(120)
+    assert await reason(vectors) is None
+    vectors.begin("Who forged it?")
+    assert len(model.asked) == 1
+
+
+@in_virtual_time
+async def test_of_what_is_about_to_be_asked_only_so_much_is_embedded_at_once_and_a_real_question_always_is() -> None:
+    model = Model(takes_ms=20)
+    vectors = QuestionVectors(model.embedder)
+    for n in range(20):
+        vectors.begin(f"who {n}")
+    assert await reason(vectors, "who forged it") is None
+    assert len(model.asked) == MOST_AHEAD + 1
+
+
+@in_virtual_time
+async def test_without_a_model_or_a_question_there_is_no_vector() -> None:
+    model = Model()
+    assert await reason(QuestionVectors(None)) == "off"
+    vectors = QuestionVectors(model.embedder)
+    for question in ("", "  \n", "\0"):
+        assert await reason(vectors, question) == "empty"
+        vectors.begin(question)
+    assert model.asked == []
+
+
+@in_virtual_time
+async def test_of_a_speech_its_end_is_embedded_in_whole_words() -> None:
+    model = Model()
+    vectors = QuestionVectors(model.embedder)
+    assert await reason(vectors, "blah " * 2_000 + "who forged the crown?") is None
+    [asked] = model.asked
+    assert len(asked) <= MOST_CHARACTERS
+    assert asked.startswith("blah ")
+    assert asked.endswith("who forged the crown?")
+
+
+@given(st.text(max_size=3_000))
+@settings(max_examples=60, derandomize=True, deadline=None)
+def test_whatever_is_asked_has_a_vector_or_a_reason_and_can_be_sent(question: str) -> None:
+    async def story() -> None:
+        model = Model()
+        found = await QuestionVectors(model.embedder).embed_in_time(question, deadline_ms=40)
+        assert isinstance(found, LeftOut) == (not model.asked)
+        for text in model.asked:
+            text.encode()
+            assert 0 < len(text) <= MOST_CHARACTERS
+
+    run_in_virtual_time(story())
+
+
+@in_virtual_time
+async def test_half_a_character_does_not_break_a_turn() -> None:
+    assert await reason(QuestionVectors(Model().embedder), "who \ud800?") is None
+
+
+# -- what a model can do wrong
+
+
+async def _down(vectors: QuestionVectors) -> str:
+    found = await vectors.embed_in_time("Who?", deadline_ms=10_000)
+    assert isinstance(found, LeftOut)
+    return f"{found.reason}: {found.text}"
+
+
+@in_virtual_time
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Unavailable("the provider is away"), "down: the provider is away"),
+        (InvalidInput("the model does not take this"), "unusable: the model does not take this"),
+        (RuntimeError("it broke on: Who?"), "down: the model twin fell (RuntimeError)"),
+        (TimeoutError(), "down: the model twin did not answer within 5000 ms"),
+    ],
+)
+async def test_a_model_that_fails_is_a_reason_and_no_error(error: Exception, told: str) -> None:
+    assert await _down(QuestionVectors(Model(fails_with=error).embedder)) == told
+
+
+def _zeros(n: int, dimensions: int = DIMENSIONS) -> NDArray[float32]:
+    return np.zeros((n, dimensions), float32)
+
+
+@in_virtual_time
+@pytest.mark.parametrize(
+    ("gives", "told"),
+    [
+        (lambda _n: None, "down: the model twin cannot embed now"),
+        (_zeros, "unusable: the vector that the model twin gave points nowhere"),
+        (lambda n: _zeros(n) / np.float32(0), "unusable: the vector that the model twin gave points nowhere"),
+        (lambda n: _zeros(n + 1), "unusable: the model twin gave vectors of shape (2, 4) for one text"),
+        (lambda _n: np.ones(DIMENSIONS, float32), "unusable: the model twin gave vectors of shape (4,) for one text"),
+        (
+            lambda n: np.ones((n, 3), float32),
+            "unusable: memory.embedding_dimensions is 4, but the model twin gave a vector of 3: set it to 3 and run "
+            "`glyphoxa reindex`, or name another model as providers.embeddings.model",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
+async def test_what_is_no_vector_is_left_out_and_not_remembered(gives: Any, told: str) -> None:
+    model = Model()
+    model.gives = gives
+    vectors = QuestionVectors(model.embedder)
+    assert await _down(vectors) == told
+    model.gives = None
+    assert await reason(vectors, "Who?") is None
+
+
+# -- a dead model costs no turn
+
+
+@in_virtual_time
+async def test_a_model_that_is_too_slow_three_times_is_not_waited_for_until_it_had_a_rest() -> None:
+    model = Model(takes_ms=10_000_000)
+    vectors = QuestionVectors(model.embedder)
+    for n in range(MOST_FAILURES):
+        assert await reason(vectors, f"question {n}") == "late"
+    before = asyncio.get_running_loop().time()
+    found = await vectors.embed_in_time("another", deadline_ms=40)
+    assert isinstance(found, LeftOut)
+    assert found == LeftOut("resting", "the embeddings model failed again and again; it is asked again in 10 s")
+    assert asyncio.get_running_loop().time() == before
+    assert len(model.asked) == MOST_FAILURES
+
+    model.takes_ms = 5
+    await pass_ms(REST_MS + LONGEST_MS)
+    assert await reason(vectors, "another") is None
+    assert await reason(vectors, "and another") is None
+
+
+@in_virtual_time
+async def test_after_the_rest_one_call_is_tried_and_everybody_else_goes_without() -> None:
+    model = Model(fails_with=Unavailable("away"))
+    vectors = QuestionVectors(model.embedder)
+    for n in range(MOST_FAILURES):
+        assert await reason(vectors, f"question {n}") == "down"
+    await pass_ms(REST_MS)
+    model.takes_ms = 20
+    found = await asyncio.gather(*(reason(vectors, f"later {n}") for n in range(5)))
+    assert sorted(str(each) for each in found) == ["down", "resting", "resting", "resting", "resting"]
+    assert len(model.asked) == MOST_FAILURES + 1
+    assert await reason(vectors, "at once again") == "resting"
+
+
+@in_virtual_time
+async def test_what_is_remembered_is_there_while_the_model_rests() -> None:
+    model = Model()
+    vectors = QuestionVectors(model.embedder)
+    assert await reason(vectors, "well known") is None
+    model.fails_with = Unavailable("away")
+    for n in range(MOST_FAILURES):
+        await reason(vectors, f"question {n}")
+    assert await reason(vectors, "new") == "resting"
+    assert await reason(vectors, "well known") is None
+
+
+@in_virtual_time
+async def test_one_call_is_one_failure_however_many_waited_for_it() -> None:
+    model = Model(takes_ms=1_000)
+    vectors = QuestionVectors(model.embedder)
+    assert await asyncio.gather(*(reason(vectors) for _ in range(10))) == ["late"] * 10
+    model.takes_ms = 5
+    assert await reason(vectors, "another") is None
+
+
+@in_virtual_time
+async def test_nothing_is_asked_any_more_once_the_session_is_over() -> None:
+    model = Model(takes_ms=1_000)
+    vectors = QuestionVectors(model.embedder)
+    waiting = asyncio.create_task(vectors.embed_in_time("Who?", deadline_ms=40))
+    await pass_ms(1)
+    await vectors.close()
+    found = await waiting
+    assert isinstance(found, LeftOut)
+    assert found.text == "the session is over"
+    assert await reason(vectors, "another") == "down"
+    vectors.begin("a third")
+    assert len(model.asked) == 1
+
+
+def test_failures_that_do_not_follow_one_another_are_no_reason_to_rest() -> None:
+    rest = Rest(lambda: 0)
+    for _ in range(10):
+        for _ in range(MOST_FAILURES - 1):
+            assert rest.may_try()
+            rest.failed()
+        assert rest.may_try()
+        rest.succeeded()
+    assert not rest.is_resting
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 4_000)), max_size=60))
+@settings(max_examples=100, derandomize=True, deadline=None)
+def test_while_it_rests_nothing_is_tried_and_after_each_rest_one_thing_is(story: list[tuple[bool, int]]) -> None:
+    now = 0
+    rest = Rest(lambda: now)
+    row_of_failures, tried_at = 0, -REST_MS
+    for is_well, later_ms in story:
+        now += later_ms
+        if not rest.may_try():
+            assert now - tried_at < REST_MS
+            continue
+        assert row_of_failures < MOST_FAILURES or now - tried_at >= REST_MS
+        assert row_of_failures < MOST_FAILURES or not rest.may_try()
+        tried_at = now
+        if is_well:
+            row_of_failures = 0
+            rest.succeeded()
+        else:
+            row_of_failures += 1
+            rest.failed()
+        assert rest.is_resting == (row_of_failures >= MOST_FAILURES)
