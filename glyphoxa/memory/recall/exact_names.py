@@ -5,9 +5,8 @@ forms, none of them case, accents or spaces. Two things are otherwise than for t
 several, and whoever asks decides which of them count, before anything else is looked at: a name that he may not know
 hides no other and corrects no typo. And no sound is compared: the ear has put names right before.
 
-One typo is a letter too many, too few, another one, or two that changed places (Damerau 1964), in one word of a name
-and behind its first two letters. In a short word, one letter makes another name: there only a doubled letter may be
-written once, or a single one twice. An ordinary word is not a typo, unless it is written as a name.
+One typo is forgiven in one word of a name (`glyphoxa.memory.recall.exact_typos`), not in a word that is right as it
+is: an ordinary word is no typo, unless it is written as a name.
 """
 
 from __future__ import annotations
@@ -15,23 +14,16 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Final
 
-from rapidfuzz.distance import OSA
-
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.memory.recall.exact_typos import Typos, may_bear_a_typo
 from glyphoxa.speech.language.vocabulary import Vocabulary, vocabulary_of
 from glyphoxa.speech.language.words import Word, words
 from glyphoxa.speech.names.gazetteer import is_written_as_a_name
 from glyphoxa.speech.names.naming import Entry, Name, Speech, names_of
 
-SHORTEST_FORGIVEN: Final = 5
-"""Letters of a word in which any typo is forgiven, as it is written and as it should be: "Mara" is not "Marta"."""
-SHORTEST_DOUBLED: Final = 4
-"""The same for a letter that is doubled, or should be: "eror"."""
-SURE_LETTERS: Final = 2
-"""Letters at the beginning of a word that must be right: "mango" is not "Mongo"."""
 _SHORTEST_PLURAL: Final = 4
 _REACH: Final = 8
 """Words between the beginning of a name and a typo in it."""
@@ -78,7 +70,7 @@ class NamesInText:
         self._names: dict[str, tuple[Name, ...]] = {}
         self._bearers: dict[str, dict[str, Name]] = {}
         self._spellings: list[str] = []
-        self._typos = _Typos()
+        self._typos = Typos()
 
     def put(self, bearer: str, names: Sequence[str], kind: str = "") -> None:
         """Know somebody by these names, the own one first, and by no others.
@@ -96,11 +88,11 @@ class NamesInText:
             if name.joined not in self._bearers:
                 insort(self._spellings, name.joined)
             self._bearers.setdefault(name.joined, {})[bearer] = name
-            self._typos.add(name)
+            self._typos.add(_parts(name))
 
     def remove(self, bearer: str) -> None:
         for name in self._names.pop(bearer, ()):
-            self._typos.remove(name)
+            self._typos.remove(_parts(name))
             bearers = self._bearers[name.joined]
             del bearers[bearer]
             if not bearers:
@@ -171,7 +163,7 @@ class NamesInText:
         return [name for name in names if name.kind != "short"] or names
 
     def _may_be_a_typo(self, word: Word, *, is_shouted: bool) -> bool:
-        if len(word.folded) < SHORTEST_DOUBLED or _has_digit(word.folded):
+        if not may_bear_a_typo(word.folded):
             return False
         return (word.is_capital and not word.opens and not is_shouted) or not self._vocabulary.is_ordinary(word.full)
 
@@ -180,63 +172,9 @@ class NamesInText:
         return self._speech.vocabulary
 
 
-class _Typos:
-    """Which words of names may be meant by a misspelt one.
-
-    A word is found by what is left of it without one of its letters, as two words that are one typo apart have such a
-    rest in common (symmetric deletion, W. Garbe, SymSpell, 2012).
-    """
-
-    def __init__(self) -> None:
-        self._uses: dict[str, int] = {}
-        self._by_rest: dict[str, set[str]] = {}
-
-    def add(self, name: Name) -> None:
-        for word in _forgiven(name):
-            self._uses[word] = self._uses.get(word, 0) + 1
-            if self._uses[word] == 1:
-                for rest in _rests(word):
-                    self._by_rest.setdefault(rest, set()).add(word)
-
-    def remove(self, name: Name) -> None:
-        for word in _forgiven(name):
-            self._uses[word] -= 1
-            if not self._uses[word]:
-                del self._uses[word]
-                for rest in _rests(word):
-                    self._by_rest[rest].discard(word)
-                    if not self._by_rest[rest]:
-                        del self._by_rest[rest]
-
-    def meant_by(self, written: str) -> list[str]:
-        """The words one typo away, in order of the alphabet."""
-        near = {word for rest in _rests(written) for word in self._by_rest.get(rest, ())}
-        return sorted(word for word in near if _is_one_typo(written, word))
-
-
-def _forgiven(name: Name) -> set[str]:
-    """Its words that bear a typo, also when all of them are written as one."""
-    return {word for word in (*name.words, name.joined) if len(word) >= SHORTEST_DOUBLED and not _has_digit(word)}
-
-
-def _is_one_typo(written: str, meant: str) -> bool:
-    if OSA.distance(written, meant, score_cutoff=1) != 1:
-        return False
-    return min(len(written), len(meant)) >= SHORTEST_FORGIVEN or _undoubled(written) == _undoubled(meant)
-
-
-def _undoubled(word: str) -> str:
-    return "".join(char for char, _ in groupby(word))
-
-
-def _has_digit(word: str) -> bool:
-    """A number is never one digit off: "chapter7" is not "chapter8"."""
-    return not word.isalpha() and any(char.isdigit() for char in word)
-
-
-def _rests(word: str) -> set[str]:
-    """The word, and what is left of it without one letter that is not among the sure ones."""
-    return {word, *(word[:at] + word[at + 1 :] for at in range(SURE_LETTERS, len(word)))}
+def _parts(name: Name) -> set[str]:
+    """Its words, also all of them written as one."""
+    return {*name.words, name.joined}
 
 
 def _spellings(stem: str, last: Word, vocabulary: Vocabulary) -> Iterator[str]:

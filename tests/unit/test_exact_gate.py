@@ -1,0 +1,300 @@
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glyphoxa.domain.knowledge import Validity
+from glyphoxa.memory.recall.exact import ExactGate, ExactSet, Named, everything
+
+TANKARD = Named("tankard", ("The Rusty Tankard", "the tavern"), "location")
+MAREK = Named("marek", ("Marek",), "npc")
+WIFE = Named("wife", ("Alenka", "Marek's wife"), "npc")
+MARRIED = Named("married", participants=("marek", "wife"))
+GUARD_AT_GATE = Named("gate-guard", ("Hobb",), "npc")
+GUARD_AT_KEEP = Named("keep-guard", ("Hobb",), "npc")
+ELDRINAX = Named("eldrinax", ("Eldrinax the Wise", "K9X"), "npc")
+FEUD = Named("feud", ("the feud",), "event", participants=("marek", "eldrinax"))
+
+WORLD = (TANKARD, MAREK, WIFE, MARRIED, GUARD_AT_GATE, GUARD_AT_KEEP, ELDRINAX, FEUD)
+
+RAMBLING = (
+    "so, you know, we have been walking since the morning and my feet hurt and nobody told us about the rain, and I "
+    "was thinking, before we forget, could you perhaps tell us, if it is no trouble, {} and then we go to bed, because "
+    "tomorrow is a long day and I want to see the market before the others wake up and spend all of our money"
+)
+
+
+def called(
+    question: str,
+    items: tuple[Named, ...] = WORLD,
+    *,
+    may_see: Callable[[Named], bool] = everything,
+    at_ms: int | None = None,
+    limit: int | None = None,
+) -> list[str]:
+    answer = ExactGate(items).ask(question, may_see=may_see, at_ms=at_ms, limit=limit)
+    return [each.item.id for each in answer.called]
+
+
+@pytest.mark.parametrize(
+    ("question", "ids"),
+    [
+        ("Who owns the Rusty Tankard?", ["tankard"]),
+        ("who owns the rusty tankard", ["tankard"]),
+        ("WHO OWNS THE RUSTY TANKARD", ["tankard"]),
+        ("Is that a Rusty Tankard's cup?", ["tankard"]),
+        ("What did Marek drink at the tavern?", ["marek", "tankard"]),
+        ("Have you seen Eldrinax?", ["eldrinax"]),
+        ("Tell me of K9X.", ["eldrinax"]),
+        ("I heard Márek sing.", ["marek"]),
+    ],
+)
+def test_whoever_is_named_is_called_for(question: str, ids: list[str]) -> None:
+    assert called(question) == ids
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "",
+        "   ",
+        "?!",
+        "the of and to",
+        "How are you today?",
+        "I drink from a rusty old cup.",
+        "Mare",
+        "Marekovich is somebody else.",
+        "Was kostet ein Bier, und wer schenkt es aus?",
+        "今日は何を飲みますか",
+    ],
+)
+def test_a_question_without_a_name_calls_for_nothing(question: str) -> None:
+    assert ExactGate(WORLD).ask(question) == ExactSet()
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "ids"),
+    [
+        ("Eldrinaxx", ["eldrinax"]),
+        ("Eldrnax", ["eldrinax"]),
+        ("Eldrimax", ["eldrinax"]),
+        ("Eldirnax", ["eldrinax"]),
+        ("the Rusty Tankrad", ["tankard"]),
+        ("Mareek", ["marek"]),
+        ("Mark", []),  # another name
+        ("Aldrinax", []),  # its beginning is wrong
+        ("Eldrimaxx", []),  # two typos
+        ("K8X", []),
+        ("Hoob", []),
+        ("Hob", []),
+    ],
+)
+def test_one_typo_is_forgiven_where_a_name_is_long_enough(misspelt: str, ids: list[str]) -> None:
+    assert called(f"where may {misspelt} be now") == ids
+
+
+def test_in_a_short_word_only_a_doubled_letter_is_forgiven() -> None:
+    sister = Named("annah", ("Annah",), "npc")
+    assert called("Is Anah here?", (sister,)) == ["annah"]
+    assert called("Is Anna here?", (sister,)) == []
+
+
+def test_an_ordinary_word_is_a_typo_only_where_it_is_written_as_a_name() -> None:
+    pirate = Named("moongoose", ("Moongoose",), "npc")
+    assert called("I saw a mongoose in the yard", (pirate,)) == []
+    assert called("Mongoose meat is tough", (pirate,)) == []
+    assert called("I saw Mongoose in the yard", (pirate,)) == ["moongoose"]
+    assert called("I SAW A MONGOOSE IN THE YARD", (pirate,)) == []
+
+
+def test_a_number_is_never_one_digit_off() -> None:
+    assert called("What is in Vault 14?", (Named("vault", ("Vault 13", "Vault13"), "location"),)) == []
+
+
+def test_one_of_several_is_meant_by_the_plural_and_the_other_way_round() -> None:
+    harpers = Named("harpers", ("the Harpers", "silver messengers"), "faction")
+    ogre = Named("ogre", ("Ogre",), "monster")
+    assert called("How many ogres were there?", (harpers, ogre)) == ["ogre"]
+    assert called("A silver messenger came", (harpers, ogre)) == ["harpers"]
+    assert called("Is Mara there?", (Named("maras", ("Maras",), "npc"),)) == []
+
+
+@pytest.mark.parametrize("place", ["{}", "{} Good night.", "Listen. {}"])
+def test_rambling_changes_nothing(place: str) -> None:
+    question = "who owns the Rusty Tankard, Marek or Eldrinaxx"
+    assert called(place.format(RAMBLING.format(question))) == called(question) == ["tankard", "marek", "eldrinax"]
+
+
+def test_ten_thousand_characters_are_looked_through() -> None:
+    assert called(RAMBLING.format("nothing") * 40 + " Marek " + "x" * 10_000) == ["marek"]
+
+
+def test_all_who_share_a_name_are_called_for() -> None:
+    assert called("Did Hobb let you in?") == ["gate-guard", "keep-guard"]
+    assert called("Did Hobb let you in?", may_see=lambda item: item.id != "gate-guard") == ["keep-guard"]
+
+
+def test_who_has_the_name_goes_before_who_has_it_as_a_part() -> None:
+    smith, lord = Named("smith", ("Thorvald",), "npc"), Named("lord", ("Thorvald Grimsson",), "npc")
+    assert called("Ask Thorvald.", (lord, smith)) == ["smith"]
+    assert called("Ask Thorvald.", (lord,)) == ["lord"]
+    assert called("Ask Thorvald.", (lord, smith), may_see=lambda item: item.id != "smith") == ["lord"]
+
+
+def test_a_name_inside_a_longer_one_is_not_called() -> None:
+    cup = Named("cup", ("Tankard",), "item")
+    assert called("Who owns the Rusty Tankard?", (TANKARD, cup)) == ["tankard"]
+    assert called("Who owns the Rusty Tankard, and whose Tankard is this?", (TANKARD, cup)) == ["tankard", "cup"]
+
+
+def test_a_name_inside_that_of_a_relative_is_called() -> None:
+    assert called("Where is Marek's wife?") == ["wife", "marek"]
+    assert called("Where is Marek's wife?", (MAREK, WIFE)) == ["wife"]
+    assert called("Where is Marek's wife?", may_see=lambda item: item.id != "married") == ["wife"]
+
+
+def test_a_relation_brings_those_who_take_part_in_it() -> None:
+    assert called("What was the feud about?") == ["feud", "marek", "eldrinax"]
+    assert called("What was the feud about?", may_see=lambda item: item.id != "eldrinax") == ["feud", "marek"]
+    assert called("What of Marek?") == ["marek"]
+
+
+def test_who_has_ended_is_not_brought_along() -> None:
+    assert called("the feud", (replace(MAREK, has_ended=True), ELDRINAX, FEUD)) == ["feud", "eldrinax"]
+    assert called("the feud", (FEUD,)) == ["feud"]
+
+
+def test_what_was_superseded_is_not_called_for() -> None:
+    old = Named("old", ("Old Hall",), "location", has_ended=True)
+    assert called("What of the Old Hall?", (old,)) == []
+
+
+def test_what_was_superseded_hides_nothing() -> None:
+    old = Named("old", ("Rusty Tankard Inn",), "location", has_ended=True)
+    assert called("Where is the Rusty Tankard Inn?", (TANKARD, old)) == ["tankard"]
+
+
+def test_what_may_not_be_seen_hides_nothing() -> None:
+    hidden = Named("hidden", ("Marek the Vampire", "Mareek"), "npc")
+    assert called("Who is Marek the Vampire?", (MAREK, hidden), may_see=lambda item: item.id != "hidden") == ["marek"]
+    assert called("Who is Mareek?", (MAREK, hidden), may_see=lambda item: item.id != "hidden") == ["marek"]
+
+
+def test_what_holds_at_a_time_is_called_for_at_that_time() -> None:
+    siege = Named("siege", ("the Siege",), "event", validity=Validity(from_ms=1_000, to_ms=2_000))
+    at = {when: called("Tell me of the Siege", (siege,), at_ms=when) for when in (999, 1_000, 1_999, 2_000)}
+    assert at == {999: [], 1_000: ["siege"], 1_999: ["siege"], 2_000: []}
+    assert called("Tell me of the Siege", (siege,)) == []
+
+
+def test_what_is_pinned_is_told_anyway_and_not_twice() -> None:
+    oath = Named("oath", ("the oath",), is_pinned=True, told_ms=1)
+    truce = Named("truce", ("the truce",), is_pinned=True, told_ms=2)
+    who_did_it = Named("who", ("the murder",), is_pinned=True, is_question=True)
+    gate = ExactGate((oath, truce, who_did_it, MAREK))
+    for question in ("", "the murder", "Did Marek break the oath?"):
+        answer = gate.ask(question)
+        assert answer.pinned == (truce, oath)
+        assert answer.questions == (who_did_it,)
+    assert [each.item for each in gate.ask("Did Marek break the oath?").called] == [MAREK]
+
+
+def test_what_is_pinned_has_its_place_before_what_is_called_for() -> None:
+    items = (*WORLD, Named("oath", is_pinned=True), Named("truce", is_pinned=True))
+    assert called("Marek and Eldrinax", items, limit=3) == ["marek"]
+    assert called("Marek and Eldrinax", items, limit=2) == []
+    assert len(ExactGate(items).ask("Marek", limit=1).pinned) == 1
+    assert ExactGate(items).ask("Marek", limit=0) == ExactSet()
+
+
+def test_what_is_named_has_its_place_before_what_comes_along() -> None:
+    assert called("After the feud, what of the Rusty Tankard?", limit=2) == ["feud", "tankard"]
+
+
+def test_every_answer_says_why() -> None:
+    whys = {each.item.id: each.why for each in ExactGate(WORLD).ask("the feud at the rusty tankrad").called}
+    assert whys == {
+        "feud": "named 'the feud'",
+        "tankard": "'the rusty tankrad' is one letter from 'The Rusty Tankard'",
+        "marek": "takes part in 'the feud'",
+        "eldrinax": "takes part in 'the feud'",
+    }
+
+
+def test_a_name_that_is_also_a_little_word_needs_a_capital() -> None:
+    it = Named("it", ("It",), "monster")
+    assert called("I fear it", (it,)) == []
+    assert called("I fear It", (it,)) == ["it"]
+
+
+def test_a_new_name_counts_at_once_and_an_old_one_no_longer() -> None:
+    gate = ExactGate(WORLD)
+    gate.put(replace(TANKARD, names=("The Gilded Eel",)))
+    assert [each.item.id for each in gate.ask("From the Rusty Tankard to the Gilded Eel").called] == ["tankard"]
+    assert gate.ask("the Rusty Tankard") == ExactSet()
+    gate.remove("tankard")
+    gate.remove("nobody")
+    assert gate.ask("the Gilded Eel") == ExactSet()
+    assert len(gate) == len(WORLD) - 1
+
+
+def test_in_german_names_are_found_too() -> None:
+    gate = ExactGate((Named("krug", ("Der Rostige Krug",), "location"), MAREK), language="de")
+    assert [each.item.id for each in gate.ask("Wem gehört der Rostige Krug, Marek?").called] == ["krug", "marek"]
+
+
+def test_in_a_language_without_a_word_list_names_are_found_too() -> None:
+    gate = ExactGate(WORLD, language="cs")
+    assert [each.item.id for each in gate.ask("Kde je Eldrinaxx a Marek?").called] == ["eldrinax", "marek"]
+
+
+WORDS = ("Marek", "Mareek", "Dorn", "Eldrinax", "Eldrinx", "wife", "the", "tower", "Hobb", "Silver", "Hand", "s")
+NAMES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
+IDS = st.sampled_from(("a", "b", "c", "d", "e", "f", "g"))
+ITEMS = st.lists(
+    st.builds(
+        Named,
+        id=IDS,
+        names=st.lists(NAMES, max_size=2).map(tuple),
+        kind=st.sampled_from(("npc", "location", "event")),
+        participants=st.lists(IDS, max_size=2, unique=True).map(tuple),
+        is_pinned=st.booleans(),
+        is_question=st.booleans(),
+        has_ended=st.booleans(),
+    ),
+    max_size=7,
+    unique_by=lambda item: item.id,
+)
+QUESTIONS = st.lists(st.sampled_from((*WORDS, "Eldrinaxx", "Hands", ",", "Where", "is")), max_size=12).map(" ".join)
+LIMITS = st.none() | st.integers(0, 5)
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(ITEMS, st.frozensets(IDS), QUESTIONS, LIMITS)
+def test_what_may_not_be_seen_changes_nothing(
+    items: list[Named], seen: frozenset[str], question: str, limit: int | None
+) -> None:
+    """Also not what else is found: it is as if it were not there."""
+    answer = ExactGate(items).ask(question, may_see=lambda item: item.id in seen, limit=limit)
+    told = (*answer.pinned, *answer.questions, *(each.item for each in answer.called))
+    assert all(item.id in seen and not item.has_ended for item in told)
+    assert len({item.id for item in told}) == len(told)
+    assert answer == ExactGate(item for item in items if item.id in seen).ask(question, limit=limit)
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(ITEMS, QUESTIONS, st.randoms(use_true_random=False), LIMITS)
+def test_the_order_and_the_history_of_items_change_nothing(
+    items: list[Named], question: str, dice: random.Random, limit: int | None
+) -> None:
+    shuffled = list(items)
+    dice.shuffle(shuffled)
+    gate = ExactGate(replace(item, names=("Marek Dorn",), is_pinned=True) for item in shuffled)
+    gate.put(Named("gone", ("Eldrinax", "Marek"), is_pinned=True))
+    for item in shuffled:
+        gate.put(item)
+    gate.remove("gone")
+    assert gate.ask(question, limit=limit) == ExactGate(items).ask(question, limit=limit)
