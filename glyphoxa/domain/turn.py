@@ -58,6 +58,7 @@ class Recalled:
         reason: Why this NPC may know it: "public", "secret", "told by tamsin", "witnessed in session s1".
         speaker_id: Who said it, for past talk.
         similarity: Cosine of its meaning and the question's, if that was asked in time.
+        signals: What the score is made of: "words", "meaning", "neighbours", "session" and so on, each with its share.
         at_ms: When it was said, for past talk; None when that is not known.
     """
 
@@ -70,6 +71,7 @@ class Recalled:
     at_ms: int | None = None
     speaker_id: SpeakerId | None = None
     similarity: float | None = None
+    signals: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

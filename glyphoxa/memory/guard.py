@@ -1,6 +1,6 @@
 """Memory as a table that is being played may ask it: never in vain for long (R-251, R-252).
 
-Every answer is the database's, or `Unavailable`: at once while it is known to be away, and whoever asks goes on with
+Every answer is the database's, or `Unavailable` (of talk: what is in memory): at once while it is known to be away, and whoever asks goes on with
 what it has. A question that failed or was given up too late has the database looked at.
 """
 
@@ -106,7 +106,23 @@ class MemoryGuard:
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
     ) -> list[Recalled]:
+        if self._watch.is_away:
+            # What is in memory needs no database. The embedder may be a service, and as far away.
+            held = self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit)
+            if held is not None:
+                return held
         return await self._ask(lambda: self._talk.recall(campaign, npc, question, exclude=exclude, limit=limit))
+
+    def remind(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        exclude: Sequence[UtteranceId] = (),
+        limit: int = 5,
+    ) -> list[Recalled] | None:
+        return self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit)
 
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         return await self._ask(lambda: self._summaries.summary(campaign, npc, session))

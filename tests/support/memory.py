@@ -176,6 +176,21 @@ class LogTwin:
         limit: int = 5,
     ) -> list[Recalled]:
         await self.weather.pass_through()
+        return self._found(npc, question, exclude, limit)
+
+    def remind(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        exclude: Sequence[UtteranceId] = (),
+        limit: int = 5,
+    ) -> list[Recalled] | None:
+        """Nothing is in memory."""
+        return None
+
+    def _found(self, npc: NpcId, question: str, exclude: Sequence[UtteranceId], limit: int) -> list[Recalled]:
         asked = set(question.lower().strip("?.").split())
         found = [
             Recalled(

@@ -81,6 +81,17 @@ class Talk:
         self.asked_for.append(npc)
         return list(self.heard[:limit]) if npc == GRIMJAW else []
 
+    def remind(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        exclude: Sequence[UtteranceId] = (),
+        limit: int = 5,
+    ) -> list[Recalled] | None:
+        return None
+
 
 def tools_of(npc: NpcId = GRIMJAW, *, talk: Talk | None = None, tier: BudgetTier = "DEEP") -> MemoryTools:
     return MemoryTools(MemoryOf(SALTMERE, npc, a_graph(), talk or Talk()), tier=tier)

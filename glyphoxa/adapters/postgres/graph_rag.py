@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
-from glyphoxa.adapters.postgres.past_talk import name_words
+from glyphoxa.adapters.postgres.talk_search import name_words
 from glyphoxa.adapters.postgres.viewers import viewer_parameter
 from glyphoxa.adapters.postgres.world_rows import at_ms
 from glyphoxa.domain.errors import InvalidInput

@@ -13,14 +13,15 @@ from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.adapters.postgres.graph import PostgresGraph
 from glyphoxa.adapters.postgres.graph_rag import PostgresGraphRag
-from glyphoxa.adapters.postgres.past_talk import PostgresPastTalk, RecallSettings
 from glyphoxa.adapters.postgres.session_summaries import PostgresSessionSummaries
+from glyphoxa.adapters.postgres.talk_feed import PostgresTalkFeed
 from glyphoxa.adapters.postgres.talk_search import PostgresTalkSearch
 from glyphoxa.adapters.postgres.transcript_log import PostgresTranscriptLog
 from glyphoxa.adapters.postgres.world import PostgresWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.memory.embedding import Embedder
+from glyphoxa.memory.recall.recall import Recall, RecallSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Store:
     log: PostgresTranscriptLog
     talk_search: PostgresTalkSearch
     chunks: PostgresChunkIndex
-    past_talk: PostgresPastTalk
+    past_talk: Recall
     graph: PostgresGraph
     graph_rag: PostgresGraphRag
     world: PostgresWorld
@@ -86,13 +87,15 @@ async def open_store(
     )
     chunks = PostgresChunkIndex(database, embedder=embedder)
     world = PostgresWorld(database, accept_at=auto_accept)
+    feed = PostgresTalkFeed(database, model=None if embedder is None else embedder.name)
+    past_talk = Recall(feed, embedder=embedder, settings=recall)
     try:
         yield Store(
             database,
             PostgresTranscriptLog(database),
             PostgresTalkSearch(database),
             chunks,
-            PostgresPastTalk(database, chunks, embedder=embedder, settings=recall),
+            past_talk,
             PostgresGraph(database),
             PostgresGraphRag(database, model="" if embedder is None else embedder.name),
             world,
@@ -100,6 +103,7 @@ async def open_store(
             PostgresSessionSummaries(database),
         )
     finally:
+        await past_talk.held.close()
         try:
             await database.close()
         finally:

@@ -77,6 +77,7 @@ class StruckTalk:
             in_effect: All rollbacks of the campaign that are not undone.
         """
         if rollbacks:
+            await self._connection.execute(self._sql["lock_talk"], self._campaign)
             await self._connection.execute(
                 self._sql["settle_struck"], self._campaign, sorted(rollbacks), sorted(in_effect)
             )

@@ -26,7 +26,9 @@ async def follow_language(database: Database, campaign: CampaignId) -> int:
         async with database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             if before is None and await connection.fetchval(sql["first_has_language"], campaign):
                 return changed
-            [(n, before)] = await connection.fetch(sql["follow_language"], campaign, before, _BATCH)
+            async with connection.transaction():
+                await connection.execute(sql["lock"], campaign)
+                [(n, before)] = await connection.fetch(sql["follow_language"], campaign, before, _BATCH)
         if before is None:
             return changed
         changed += n

@@ -75,5 +75,11 @@ def names_in(words: str) -> list[str]:
     return [word for word, is_capital in found if is_capital]
 
 
+def name_words(question: str) -> str:
+    """The words that are written like names: capitalised inside a sentence ("Has Will come?" gives "Will")."""
+    found = re.findall(r"(?<=[\w,;:] )[A-Z][\w'’-]+", question)
+    return " ".join(word for word in found if word not in ("I'm", "I'd", "I'll", "I've"))
+
+
 def _found(rows: Sequence[asyncpg.Record]) -> list[Found]:
     return [Found(utterance(row), row["floor"], row["score"]) for row in rows]

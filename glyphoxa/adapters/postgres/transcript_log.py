@@ -81,6 +81,7 @@ class PostgresTranscriptLog:
         if text == was_text:
             return False
         async with self._storing(campaign) as connection:
+            await connection.execute(self._sql["lock"], campaign)
             if not await connection.fetchval(self._sql["revise"], campaign, utterance_id, text, was_text):
                 if await connection.fetchval(self._sql["exists"], campaign, utterance_id):
                     return False

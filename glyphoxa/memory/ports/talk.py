@@ -112,8 +112,25 @@ class PastTalk(Protocol):
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
     ) -> list[Recalled]:
-        """What `npc` heard that bears on `question`, best first. Decided in SQL before LIMIT: an utterance that
-        the NPC did not witness is neither returned nor counted. Empty when nothing bears on it.
+        """What `npc` heard that bears on `question`, by words and by meaning, best first. An utterance that the NPC did
+        not witness is neither returned nor counted, and changes nothing of what is. Empty when nothing bears on it.
+
+        Raises:
+            Unavailable: The campaign's talk is not in memory, and cannot be read in time.
+        """
+        ...
+
+    def remind(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        exclude: Sequence[UtteranceId] = (),
+        limit: int = 5,
+    ) -> list[Recalled] | None:
+        """The same by words alone and from what is in memory now, at once: for every partial transcript, and while the
+        database is away. None: nothing of the campaign is in memory.
         """
         ...
 

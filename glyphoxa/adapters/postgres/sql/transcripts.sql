@@ -43,6 +43,11 @@ INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_cha
       FROM jsonb_to_recordset($2) AS c (utterance_id TEXT, ordinal INT, start_char INT, end_char INT, before TEXT,
                                         after TEXT, score FLOAT8, stage TEXT, reason TEXT);
 
+-- lock --
+-- Before rows of talk are locked for a change, as every change takes this lock after its row: two changes of the same
+-- talk would wait for each other crosswise.
+SELECT glyphoxa_lock_talk($1);
+
 -- revise --
 -- A better text for an utterance, if it still has the text $4. Locks the row until the transaction ends. The
 -- columns of its words follow by themselves.

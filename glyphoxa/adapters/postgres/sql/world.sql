@@ -315,6 +315,10 @@ INSERT INTO struck_talk (campaign_id, seq, session_id, after_floor, last_floor)
     SELECT $1, $2, r.session_id, r.after_floor, r.last_floor
       FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS r (session_id, after_floor, last_floor);
 
+-- lock_talk --
+-- See `lock` of transcripts.sql.
+SELECT glyphoxa_lock_talk($1);
+
 -- settle_struck --
 -- Of all talk that the rollbacks $2 struck: it stays so if one of those that count ($3) struck it.
 WITH settled AS (

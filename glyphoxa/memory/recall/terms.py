@@ -1,0 +1,101 @@
+"""By which words talk is found: stemmed in the campaign's language, and names as they are.
+
+A name stands in the index twice, unstemmed (`=grimjaw`) and as any word: a question that writes it like a name finds
+only the name ("Has Will come?" nothing that somebody will do), one in small letters, as a recogniser may give it, finds
+it as well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import Stemmer
+
+from glyphoxa.speech.language.phonetics import primary_language
+from glyphoxa.speech.language.vocabulary import vocabulary_of
+from glyphoxa.speech.language.words import Word, words
+
+NAME = "="
+MOST_WORDS = 200
+"""Of a question: beyond that it is a speech, and its end is what is asked."""
+_STEMMERS = {
+    "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "fi": "finnish",
+    "fr": "french", "hu": "hungarian", "it": "italian", "nb": "norwegian", "nl": "dutch", "nn": "norwegian",
+    "no": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
+}  # fmt: skip
+_NOUNS_ARE_CAPITAL = frozenset(("de",))
+_CACHE = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is looked for.
+
+    Attributes:
+        words: Terms of the index, each once, with how often it was said.
+        names: Those of `words` that were written like names.
+    """
+
+    words: dict[str, int]
+    names: frozenset[str] = frozenset()
+
+
+class Terms:
+    """The terms of one language.
+
+    Args:
+        language: BCP 47 tag. Without a stemmer for it words are found as they are, without a list of its stop words by
+            how rare they are alone.
+    """
+
+    def __init__(self, language: str) -> None:
+        primary = primary_language(language)
+        self.language = language
+        self._stop = vocabulary_of(language).stop
+        self._capital_says_name = primary not in _NOUNS_ARE_CAPITAL
+        algorithm = _STEMMERS.get(primary)
+        stem = (lambda word: word) if algorithm is None else Stemmer.Stemmer(algorithm).stemWord
+        self._stem = lru_cache(_CACHE)(stem)
+
+    def of_turn(self, speaker: str, text: str) -> Counter[str]:
+        """Of an utterance, its speaker's name among them, each with how often it is said. A capital letter at the
+        beginning of a sentence may be a name's.
+        """
+        terms: Counter[str] = Counter()
+        for word in words(speaker):
+            terms.update(self._of(word, is_name=True))
+        for word in words(text):
+            may_be_name = self._capital_says_name and word.is_capital and word.folded not in _I
+            terms.update(self._of(word, is_name=may_be_name))
+        return terms
+
+    def of_question(self, question: str) -> Asked:
+        """Of a question; the last 200 words of a longer one."""
+        found: Counter[str] = Counter()
+        names = set()
+        for word in words(question)[-MOST_WORDS:]:
+            if self._is_name(word):
+                names.add(NAME + word.folded)
+                found[NAME + word.folded] += 1
+            elif word.folded not in self._stop:
+                found[self._stem(word.folded)] += 1
+        return Asked(dict(found), frozenset(names))
+
+    def stems(self, text: str) -> Iterable[str]:
+        """The stems of the words of a text that are no stop words, in order."""
+        return (self._stem(word.folded) for word in words(text) if word.folded not in self._stop)
+
+    def _of(self, word: Word, *, is_name: bool) -> Iterable[str]:
+        if is_name:
+            yield NAME + word.folded
+        if word.folded not in self._stop:
+            yield self._stem(word.folded)
+
+    def _is_name(self, word: Word) -> bool:
+        return self._capital_says_name and word.is_capital and not word.opens and word.folded not in _I
+
+
+_I = frozenset(("i", "im", "ill", "id", "ive"))
