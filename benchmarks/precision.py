@@ -6,7 +6,7 @@
 (tenurehq/precisionMemBench, MIT, (c) 2026 Jeffrey Flynt). Each turn of a session is a case; what is learned in a turn
 is known from the next one on, in later sessions too. The last line printed is a JSON object: `passed` of `cases`,
 `session_passed` of `session_cases`, `p50_ms` and `p95_ms` of one question, `failures` (ids of cases, a turn as
-"id#turn").
+"id#turn"); what failed is said on standard error.
 
 A case passes when what it names is in its place: `mustInclude` and `shouldInclude` of pinned facts and of relevant
 beliefs in the two together, `mustExclude` in neither, `shouldOnlyInclude` is all that is relevant and not pinned;
@@ -19,73 +19,89 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.memory_words import invented_name
-from benchmarks.names import percentile, read_lines
+from benchmarks.names import percentile
+from benchmarks.precision_cases import BELIEFS, CASES, SESSIONS, Belief, Case, read_beliefs, read_cases
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.memory.recall.exact import ExactGate, ExactSet, Named
 
-FILES: Final = ("beliefs.seed.json", "retrieval.cases.json", "session-retrieval.cases.json")
 _EVERYWHERE: Final = "user:universal"
-_USER: Final = "test-user"
-_MOST_BELIEFS: Final = 20
-_INVENTED: Final = "invented "
 _TIMES: Final = 20
 """Each question is timed so often; one alone is too short for a clock."""
 
-Record = Mapping[str, Any]
-
 
 @dataclass(slots=True)
-class Beliefs:
-    """All that is believed, and the gate that holds it."""
+class Figures:
+    passed: int = 0
+    cases: int = 0
+    session_passed: int = 0
+    session_cases: int = 0
+    times_ms: list[float] = field(default_factory=list)
+    complaints: dict[str, list[str]] = field(default_factory=dict)
+    """What was wrong, by the case."""
 
-    records: dict[str, dict[str, Any]] = field(default_factory=dict)
-    gate: ExactGate = field(default_factory=ExactGate)
+    def count(self, case: Case, complaints: list[str]) -> None:
+        if case.is_session:
+            self.session_cases += 1
+            self.session_passed += not complaints
+        else:
+            self.cases += 1
+            self.passed += not complaints
+        if complaints:
+            self.complaints[case.name] = complaints
 
-    def learn(self, record: Record) -> None:
-        self.records[record["_id"]] = dict(record)
-        self.gate.put(named(record))
 
-    def ask(self, question: str, *, user: str, scopes: Collection[str], limit: int) -> ExactSet:
-        wanted = set(scopes) - {_EVERYWHERE}
+class Memory:
+    """All that is believed, in one gate; who asks sees what is his and counts in his scopes."""
+
+    def __init__(self, beliefs: Iterable[Belief], beside: Iterable[Named] = ()) -> None:
+        self._beliefs: dict[str, Belief] = {}
+        self._gate = ExactGate(beside)
+        for belief in beliefs:
+            self.learn(belief)
+
+    def learn(self, belief: Belief) -> None:
+        self._beliefs[belief.item.id] = belief
+        self._gate.put(belief.item)
+
+    def learn_aliases(self, belief_id: str, aliases: tuple[str, ...]) -> None:
+        """
+        Raises:
+            InvalidInput: There is no such belief.
+        """
+        belief = self._beliefs.get(belief_id)
+        if belief is None:
+            raise InvalidInput(f"{SESSIONS}: gives aliases to {belief_id!r}, which is no belief")
+        self.learn(replace(belief, item=replace(belief.item, names=(*belief.item.names, *aliases))))
+
+    def ask(self, case: Case) -> ExactSet:
+        scopes = case.scopes - {_EVERYWHERE}
 
         def may_see(item: Named) -> bool:
-            if item.id.startswith(_INVENTED):
-                return True
-            record = self.records[item.id]
-            return record["user_id"] == user and not wanted.isdisjoint(record["scope"])
+            belief = self._beliefs.get(item.id)
+            return belief is None or (belief.user == case.user and not scopes.isdisjoint(belief.scopes))
 
-        return self.gate.ask(question, may_see=may_see, limit=limit)
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    passed: int
-    cases: int
-    session_passed: int
-    session_cases: int
-    times_ms: tuple[float, ...]
-    failures: tuple[str, ...]
+        return self._gate.ask(case.question, may_see=may_see, limit=case.limit)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _options().parse_args(argv)
     try:
-        seed, cases, sessions = (read_records(options.directory / name) for name in FILES)
-        figures, complaints = measure(seed, cases, sessions, beside=options.beside)
+        figures = measure(
+            read_beliefs(options.directory), read_cases(options.directory), beside=invented(options.beside)
+        )
     except GlyphoxaError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    for complaint in complaints:
-        print(complaint, file=sys.stderr)
+    for name, complaints in figures.complaints.items():
+        print(f"{name}: {'; '.join(complaints)}", file=sys.stderr)
     print(
         json.dumps(
             {
@@ -96,149 +112,47 @@ def main(argv: Sequence[str] | None = None) -> int:
                 "p50_ms": round(percentile(figures.times_ms, 50), 3),
                 "p95_ms": round(percentile(figures.times_ms, 95), 3),
                 "beside": options.beside,
-                "failures": list(figures.failures),
+                "failures": list(figures.complaints),
             }
         )
     )
     return 0
 
 
-def measure(
-    seed: Iterable[Record], cases: Iterable[Record], sessions: Iterable[Record], *, beside: int = 0
-) -> tuple[Figures, list[str]]:
-    """The figures, and a line for each case that failed.
+def measure(beliefs: Iterable[Belief], cases: Iterable[Case], *, beside: Iterable[Named] = ()) -> Figures:
+    """Ask every question in order; what it teaches is believed from the next one on.
 
     Args:
-        beside: Invented entities that are held beside the beliefs, for the time it takes to ask among many.
-
-    Raises:
-        InvalidInput: A record has not the fields that it needs.
+        beside: Held beside the beliefs, and seen by all: for the time it takes to ask among many.
     """
-    beliefs = Beliefs()
-    complaints: list[str] = []
-    times_ms: list[float] = []
-    failures: list[str] = []
-    passed = [0, 0]
-    counted = [0, 0]
-    place = "beliefs.seed.json"
-    try:
-        for each in _invented(beside):
-            beliefs.gate.put(each)
-        for record in seed:
-            place = f"belief {record.get('_id')!r}"
-            beliefs.learn(record)
-        beliefs.gate.ask("")
-        for is_session, place, case, expected in _questions(cases, sessions, beliefs):
-            given, took_ms = _asked(beliefs, case)
-            times_ms.extend(took_ms)
-            wrong = complaints_about(given, expected)
-            counted[is_session] += 1
-            passed[is_session] += not wrong
-            if wrong:
-                failures.append(place)
-                complaints.append(f"{place}: {'; '.join(wrong)}")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise InvalidInput(f"{place}: not as PrecisionMemBench has it: {reason}") from error
-    return Figures(passed[0], counted[0], passed[1], counted[1], tuple(times_ms), tuple(failures)), complaints
-
-
-def named(belief: Record) -> Named:
-    """What the gate holds of a belief: nothing of its text."""
-    return Named(
-        id=belief["_id"],
-        names=(belief["canonical_name"], *belief["aliases"]),
-        kind=belief["type"],
-        participants=tuple(belief.get("participants") or ()),
-        is_pinned=bool(belief.get("pinned")),
-        is_question=belief["type"] == "open_question",
-        has_ended=belief["epistemic_status"] == "superseded"
-        or belief.get("superseded_by") is not None
-        or belief.get("resolved_at") is not None,
-        told_ms=round(datetime.fromisoformat(belief["last_reinforced_at"]).timestamp() * 1000),
-    )
-
-
-def complaints_about(given: ExactSet, expected: Record) -> list[str]:
-    """What is otherwise than a case expects; nothing when it passes."""
-    pinned = {item.id for item in given.pinned}
-    relevant = {each.item.id for each in given.called}
-    questions = {item.id for item in given.questions}
-    wrong: list[str] = []
-    for part, expects in _parts(expected):
-        shown = questions if part == "openQuestions" else pinned | relevant
-        for rule in ("mustInclude", "shouldInclude"):
-            wrong += [f"{part} {rule}: misses {belief}" for belief in expects.get(rule, ()) if belief not in shown]
-        for rule in ("mustExclude", "mustNotSurface"):
-            wrong += [f"{part} {rule}: has {belief}" for belief in expects.get(rule, ()) if belief in shown]
-        only = expects.get("shouldOnlyInclude")
-        if part == "relevantBeliefs" and only is not None and set(only) != relevant:
-            wrong.append(f"{part} shouldOnlyInclude: {sorted(only)}, given {sorted(relevant)}")
-    return wrong
-
-
-def _parts(expected: Record) -> Iterable[tuple[str, Record]]:
-    """The expectations by part, also those that stand inside another part's."""
-    for part, expects in expected.items():
-        if part in ("pinnedFacts", "relevantBeliefs", "openQuestions", "noiseCheck"):
-            yield part, expects
-            yield from _parts(expects)
-
-
-def _questions(
-    cases: Iterable[Record], sessions: Iterable[Record], beliefs: Beliefs
-) -> Iterable[tuple[bool, str, Record, Record]]:
-    """Whether it is of a session, its name, the question and what is expected; in between, what a turn teaches."""
+    memory = Memory(beliefs, beside)
+    figures = Figures()
     for case in cases:
-        yield False, case["caseId"], case, case["expect"]
-    for session in sessions:
-        for turn in session["turns"]:
-            question = {"query": turn["userMessage"], "scope": turn["scope"], "userId": turn.get("userId", _USER)}
-            yield True, f"{session['caseId']}#{turn['turnIndex']}", question, turn["expect"]
-            if learned := turn.get("createBeliefAtTurn"):
-                beliefs.learn(learned)
-            if changed := turn.get("updateBeliefAtTurn"):
-                before = beliefs.records[changed["beliefId"]]
-                beliefs.learn({**before, "aliases": [*before["aliases"], *changed.get("addAliases", ())]})
+        for _ in range(_TIMES):
+            started = perf_counter_ns()
+            given = memory.ask(case)
+            figures.times_ms.append((perf_counter_ns() - started) / 1e6)
+        figures.count(case, case.complaints(given))
+        for belief in case.taught:
+            memory.learn(belief)
+        for belief_id, aliases in (case.renamed or {}).items():
+            memory.learn_aliases(belief_id, aliases)
+    return figures
 
 
-def _asked(beliefs: Beliefs, case: Record) -> tuple[ExactSet, list[float]]:
-    limit = (case.get("budget") or {}).get("maxBeliefs", _MOST_BELIEFS)
-    user = case.get("userId", _USER)
-    took_ms: list[float] = []
-    for _ in range(_TIMES):
-        started = perf_counter_ns()
-        given = beliefs.ask(case["query"], user=user, scopes=case["scope"], limit=limit)
-        took_ms.append((perf_counter_ns() - started) / 1e6)
-    return given, took_ms
-
-
-def _invented(n: int) -> Iterable[Named]:
+def invented(n: int) -> list[Named]:
+    """Entities with two invented names each, the same for every run."""
     dice = random.Random("beside the beliefs")
-    for number in range(n):
-        kind = dice.choice(ENTITY_TYPES)
-        names = (invented_name(dice, kind), invented_name(dice, kind))
-        yield Named(f"{_INVENTED}{number}", names, kind)
-
-
-def read_records(path: Path) -> list[Record]:
-    """The objects of a JSON file that holds a list of them.
-
-    Raises:
-        InvalidInput: It cannot be read, or holds anything else.
-    """
-    try:
-        records = json.loads("\n".join(read_lines(path)))
-    except json.JSONDecodeError as error:
-        raise InvalidInput(f"{path}, line {error.lineno}: no JSON: {error.msg}") from error
-    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        raise InvalidInput(f"{path}: holds {type(records).__name__}, not a list of JSON objects")
-    return records
+    kinds = [dice.choice(ENTITY_TYPES) for _ in range(n)]
+    return [
+        Named(f"invented {number}", (invented_name(dice, kind), invented_name(dice, kind)), kind)
+        for number, kind in enumerate(kinds)
+    ]
 
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.precision", description=__doc__.splitlines()[0])
-    parser.add_argument("directory", type=Path, metavar="DIR", help=f"holds {', '.join(FILES)}")
+    parser.add_argument("directory", type=Path, metavar="DIR", help=f"holds {BELIEFS}, {CASES}, {SESSIONS}")
     parser.add_argument("--beside", type=int, default=0, metavar="N", help="invented entities beside the beliefs")
     return parser
 
