@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from loguru import logger
 
+from glyphoxa.context.choice import chosen
 from glyphoxa.context.knowledge import fact_sentence, sentences_of, within
 from glyphoxa.context.of_file import ScopedKnowledge
 from glyphoxa.context.ports import HotContext
@@ -44,11 +45,13 @@ class Budgets:
         identity_tokens: Of R-016's 200 to 500 a small local model is given few: they cost it its voice.
         max_facts: Recalled and looked-up sentences together.
         facts_tokens: The same in tokens of 4 characters.
+        max_recalled: Utterances that memory is asked for, from which these are chosen.
     """
 
     identity_tokens: int = 120
     max_facts: int = 3
     facts_tokens: int = 90
+    max_recalled: int = 8
     part_deadline_ms: int = 50
     recall_deadline_ms: int = 50
 
@@ -82,7 +85,7 @@ class HotContextAssembly:
         self._identities: dict[NpcId, tuple[str, ...]] = {}
         self._ends: dict[tuple[NpcId, EntityId], Entity] = {}
         self._scenes: dict[NpcId, str] = {}
-        self._shown: dict[NpcId, list[str]] = {}
+        self._shown: dict[NpcId, tuple[str, ...]] = {}
 
     async def enter(self, scene: Scene) -> None:
         """The table is in this scene now. Reads what its NPCs know of themselves, so that a prompt cache can be primed
@@ -149,17 +152,23 @@ class HotContextAssembly:
         asks_of_the_past = self._prefetch.spotter.spot(question).temporal
         past = [fact for fact in said if bears_on(question, fact, npc=npc, asks_of_the_past=asks_of_the_past)]
         ranked = [*past, *looked_up] if asks_of_the_past else [*looked_up, *past]
-        by_text = {fact.text: fact for fact in ranked}
-        shown = [text for text in self._shown.get(npc, ()) if text in by_text]
-        order = list(dict.fromkeys([*shown, *by_text]))[: self._budgets.max_facts]
-        facts = within(order, tokens=self._budgets.facts_tokens)
+        # What stands in the identity is in the prompt already (R-408, R-409).
+        identity = self._identities.get(npc, ())
+        ranked = [fact for fact in ranked if fact.text not in identity]
+        facts = chosen(
+            ranked,
+            tokens=self._budgets.facts_tokens,
+            most=self._budgets.max_facts,
+            already=self._shown.get(npc, ()),
+        )
+        texts = tuple(fact.text for fact in facts)
         if question:
-            self._shown[npc] = facts
+            self._shown[npc] = texts
         return HotContext(
-            facts=tuple(facts),
-            recalled=tuple(by_text[text] for text in facts),
+            facts=texts,
+            recalled=tuple(facts),
             omitted=omitted,
-            identity=self._identities.get(npc, ()),
+            identity=identity,
             scene=self._scenes.get(npc, ""),
         )
 
@@ -228,7 +237,8 @@ class HotContextAssembly:
             return ()
         asked = without_call(question, self._campaign.npc(npc).name)
         exclude = self._known_utterances(npc)
-        return tuple(await self._talk.recall(self._campaign.id, npc, asked, exclude=exclude))
+        limit = self._budgets.max_recalled
+        return tuple(await self._talk.recall(self._campaign.id, npc, asked, exclude=exclude, limit=limit))
 
     async def _part(self, name: str, part: Awaitable[T], deadline_ms: int, late: list[str]) -> T | None:
         try:

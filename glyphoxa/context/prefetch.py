@@ -39,6 +39,7 @@ class Prefetch:
         known_utterances: What an NPC's prompt already holds, so that it is not recalled again.
         names: What the entities of the campaign's file are called there.
         deadline_ms: After this a look-up is given up; well above what a healthy database needs.
+        max_recalled: Utterances that memory is asked for.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Prefetch:
         names: Mapping[EntityId, str] | None = None,
         deadline_ms: int = 1_000,
         min_words: int = 3,
+        max_recalled: int = 8,
     ) -> None:
         self._campaign = campaign
         self._graph = graph
@@ -63,6 +65,7 @@ class Prefetch:
         self._names = names or {}
         self._deadline_ms = deadline_ms
         self._min_words = min_words
+        self._max_recalled = max_recalled
         self._entities: dict[tuple[NpcId, EntityId], tuple[Recalled, ...]] = {}
         self._recalled: dict[NpcId, tuple[Recalled, ...]] = {}
         self._answered: dict[NpcId, list[str]] = {}
@@ -106,7 +109,9 @@ class Prefetch:
             for look_up in self._talking.pop(player, ()):
                 look_up.cancel()
             for npc, name in present.items():
-                look_up = self._start(partial(self._fetch_talk, npc, without_call(question, name)))
+                asked = without_call(question, name)
+                self._remind(npc, asked)
+                look_up = self._start(partial(self._fetch_talk, npc, asked))
                 self._talking.setdefault(player, []).append(look_up)
 
     def entity(self, npc: NpcId, entity: EntityId) -> tuple[Recalled, ...]:
@@ -154,8 +159,17 @@ class Prefetch:
         """
         return self._names.get(gone) in (kept.name, *kept.aliases)
 
+    def _remind(self, npc: NpcId, question: str) -> None:
+        """By words and at once; what it means to say is asked behind it."""
+        assert self._talk is not None  # noqa: S101 - only called with memory
+        exclude, limit = self._known_utterances(npc), self._max_recalled
+        reminded = self._talk.remind(self._campaign, npc, question, exclude=exclude, limit=limit)
+        if reminded is not None:
+            self._recalled[npc] = tuple(reminded)
+
     async def _fetch_talk(self, npc: NpcId, question: str) -> None:
         assert self._talk is not None  # noqa: S101 - only started with memory
-        recalled = await self._talk.recall(self._campaign, npc, question, exclude=self._known_utterances(npc))
+        exclude, limit = self._known_utterances(npc), self._max_recalled
+        recalled = await self._talk.recall(self._campaign, npc, question, exclude=exclude, limit=limit)
         self._recalled[npc] = tuple(recalled)
         self._answered[npc] = question.casefold().split()

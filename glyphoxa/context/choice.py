@@ -1,0 +1,49 @@
+"""Which of the things an NPC is reminded of get a place in its prompt, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from glyphoxa.context.conversation import CHARS_PER_TOKEN
+from glyphoxa.domain.turn import Recalled
+
+_LEAST_TOKENS = 12
+"""What a line costs at the least: who says it, and the attention of who reads it. A shorter one is worth no more."""
+
+
+def tokens_of(text: str) -> int:
+    """About how many tokens a line takes (R-239)."""
+    return max(1, len(text) // CHARS_PER_TOKEN)
+
+
+def chosen(candidates: Sequence[Recalled], *, tokens: int, most: int, already: Sequence[str] = ()) -> list[Recalled]:
+    """What fits the budget: first what was shown `already` in that order, then greedily what is worth most for its
+    length (the usual approximation of a knapsack: Dantzig, 1957).
+
+    What is chosen stands in the order in which it was said; what has no time (a fact of the world) stands where its
+    kind first stood among the candidates, kind by kind.
+
+    Args:
+        candidates: By their text each once; kinds in the order in which they are to be read.
+        tokens: Of all together.
+        most: Lines.
+        already: Texts of a former choice for the same speech: a prompt cache has read them.
+    """
+    by_text = {one.text: one for one in reversed(candidates)}
+    kept = [by_text[text] for text in dict.fromkeys(already) if text in by_text]
+    left = tokens - sum(tokens_of(one.text) for one in kept)
+    new: list[Recalled] = []
+    rest = [one for one in by_text.values() if one not in kept]
+    position = {one.text: at for at, one in enumerate(candidates)}
+    for one in sorted(rest, key=lambda one: (-_worth_per_token(one), position[one.text])):
+        cost = tokens_of(one.text)
+        if len(kept) + len(new) < most and cost <= left:
+            new.append(one)
+            left -= cost
+    kinds = {source: at for at, source in reversed(list(enumerate(one.source for one in candidates)))}
+    new.sort(key=lambda one: (kinds[one.source], (one.at_ms or 0) if one.source != "entity" else position[one.text]))
+    return [*kept[:most], *new]
+
+
+def _worth_per_token(one: Recalled) -> float:
+    return one.score / max(_LEAST_TOKENS, tokens_of(one.text))
