@@ -1,8 +1,9 @@
 import pytest
 
+from glyphoxa.context.knowledge import recalled_of
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility, secret_of
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility, secret_of, witnessed_by
 from glyphoxa.memory.ports.graph import Known
 from glyphoxa.memory.recall.exact import ExactGate
 from glyphoxa.memory.recall.exact_facts import facts_asked, named_entity, named_relation
@@ -126,3 +127,16 @@ def test_entities_are_called_by_the_gate_and_tied_by_their_facts() -> None:
     assert [each.item.id for each in gate.ask("Is Marek's wife at the tavern?").called] == ["wife", "marek", "tankard"]
     gate.put(named_relation(married.with_(status="stale")))
     assert [each.item.id for each in gate.ask("Is Marek's wife at the tavern?").called] == ["wife", "tankard"]
+
+
+def test_an_npc_is_told_the_answer_and_why_it_may_know_it() -> None:
+    npc = NpcId("barmaid")
+    owner = relation(MAREK, "OWNS", TANKARD, secret_of([npc]))
+    overheard = Fact(owner.id, owner.claim, 1, visibility=witnessed_by([npc]))
+    known = Known(TANKARD, TAVERN.attributes, ((overheard, MAREK),))
+    answer = facts_asked(known, "Who owns the Rusty Tankard?").answer
+    assert answer is not None
+    assert [(told.text, told.reason) for told in recalled_of(answer, npc)] == [
+        ("Marek owns The Rusty Tankard.", "witnessed")
+    ]
+    assert facts_asked(Known(TANKARD, (), ((owner, MAREK),)), "Who owns the Rusty Tankard?").answer is None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, Literal
 
 from glyphoxa.speech.language.phonetics import primary_language
@@ -149,7 +149,7 @@ def _words_said(heard: Sequence[str]) -> int:
     return sum(word != _BREAK for word in heard)
 
 
-@cache
+@lru_cache(4096)
 def _own_words(predicate: str, language: str) -> frozenset[str]:
     """Of SWORN_TO, "sworn"."""
     stop = vocabulary_of(language).stop

@@ -116,7 +116,7 @@ class NamesInText:
         is_shouted = text.isupper()
         for at, word in enumerate(spoken):
             if at not in named and self._may_be_a_typo(word, is_shouted=is_shouted):
-                for meant in self._typos.meant_by(word.folded):
+                for meant in self._meant_by(word):
                     for call in self._calls_over(spoken, text, at, meant, is_wanted):
                         found.setdefault((call.bearer, call.first, call.last), call)
         return sorted(found.values(), key=lambda call: (call.first, -call.last, call.bearer))
@@ -165,11 +165,12 @@ class NamesInText:
     def _may_be_a_typo(self, word: Word, *, is_shouted: bool) -> bool:
         if not may_bear_a_typo(word.folded):
             return False
-        return (word.is_capital and not word.opens and not is_shouted) or not self._vocabulary.is_ordinary(word.full)
+        is_written_as_name = word.is_capital and not word.opens and not is_shouted
+        return is_written_as_name or not self._speech.vocabulary.is_ordinary(word.full)
 
-    @property
-    def _vocabulary(self) -> Vocabulary:
-        return self._speech.vocabulary
+    def _meant_by(self, word: Word) -> list[str]:
+        """Also as a part of a name that has the possessive in it ("Marek's wife")."""
+        return sorted({*self._typos.meant_by(word.folded), *(self._typos.meant_by(word.full) if word.tail else ())})
 
 
 def _parts(name: Name) -> set[str]:
