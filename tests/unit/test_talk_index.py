@@ -1,0 +1,174 @@
+"""Talk held in memory: the same answers however it came to be there, and for each only what it witnessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import DM, Viewer
+from glyphoxa.memory.ports.talk_feed import Meaning, Said
+from glyphoxa.memory.recall.ranking import rank
+from glyphoxa.memory.recall.talk_index import TalkIndex
+from glyphoxa.memory.recall.terms import Terms
+from tests.support.builders import INNKEEPER, SMITH
+
+BOTH = frozenset({SMITH, INNKEEPER})
+WORDS = ["sister", "pirate", "sword", "Will", "rain", "Eldrinax", "the", "harbours"]
+DIMENSIONS = 3
+
+
+def said(n: int, text: str, *, session: str = "s1", floor: int | None = None, **changes: object) -> Said:
+    floor = n + 1 if floor is None else floor
+    whole = Said(
+        mark=n,
+        utterance_id=UtteranceId(f"u{n}"),
+        session_id=SessionId(session),
+        floor=floor,
+        speaker_id=SpeakerId("tamsin"),
+        speaker_name="Tamsin",
+        text=text,
+        at_ms=1_000 * floor + 1_000_000 * int(session[1:]),
+        witnesses=BOTH,
+    )
+    return replace(whole, **changes)  # type: ignore[arg-type] # fields of Said
+
+
+def an_index(talk: Iterable[Said], meanings: Iterable[Meaning] = ()) -> TalkIndex:
+    index = TalkIndex(Terms("en"), dimensions=DIMENSIONS)
+    index.put(talk)
+    index.put_meanings(meanings)
+    return index
+
+
+def towards(*values: float) -> NDArray[float32]:
+    vector = np.array(values, float32)
+    return vector / np.linalg.norm(vector)
+
+
+def answers(
+    index: TalkIndex, viewer: Viewer, question: str, vector: NDArray[float32] | None = None
+) -> list[tuple[str, str, float]]:
+    """Everything in the viewer's mind, in its order, with how much it bears on the question."""
+    seen = index.look(viewer, index.terms.of_question(question), vector)
+    scores = rank(seen).scores if len(seen.columns) else np.zeros(0, float32)
+    found = [index.said(int(row)) for row in seen.columns.rows]
+    return [(one.utterance_id, one.text, float(score)) for one, score in zip(found, scores, strict=True)]
+
+
+def test_words_are_found_in_their_forms_and_names_only_as_they_are() -> None:
+    index = an_index([said(0, "She hunts harbours."), said(1, "I will help."), said(2, "Ask Will, he knows Banks.")])
+    asked = index.terms.of_question
+
+    def places(question: str) -> list[list[int]]:
+        return [match.places.tolist() for match in index.look(DM, asked(question)).matches]
+
+    assert places("the harbour") == [[0]]
+    assert places("has she seen Will?") == [[2]]
+    assert places("banks") == [[2]]
+    assert places("will he?") == []
+
+
+def test_a_name_that_talk_has_only_in_small_letters_is_found_all_the_same() -> None:
+    index = an_index([said(0, "they were at the lgbtq group")])
+    assert [m.places.tolist() for m in index.look(DM, index.terms.of_question("which LGBTQ group")).matches] == [
+        [0],
+        [0],
+    ]
+
+
+def test_who_speaks_is_found_by_name() -> None:
+    index = an_index([said(0, "It rains."), said(1, "It snows.", speaker_name="Joren")])
+    [match] = index.look(DM, index.terms.of_question("What was it that Joren")).matches
+    assert match.places.tolist() == [1]
+
+
+def test_better_words_take_the_place_of_the_old_and_their_meaning_goes_with_them() -> None:
+    index = an_index(
+        [said(0, "I met the linux."), said(1, "It rains.")], [Meaning(UtteranceId("u0"), towards(1, 0, 0)[None])]
+    )
+    index.put([said(0, "I met Eldrinax.", mark=7)])
+    seen = index.look(SMITH, index.terms.of_question("and Eldrinax"), towards(1, 0, 0))
+    assert [match.places.tolist() for match in seen.matches] == [[0]]
+    assert seen.cosines is not None and np.isnan(seen.cosines).all()
+    assert index.look(SMITH, index.terms.of_question("linux")).matches == ()
+    assert (index.unembedded(limit=5), index.mark) == (["u1", "u0"][::-1], 7)
+
+
+def test_what_was_rolled_back_is_gone_until_it_is_taken_up_again() -> None:
+    index = an_index([said(0, "My sister."), said(1, "Rain.")])
+    index.put([said(0, "My sister.", mark=5, struck=True)])
+    assert [text for _, text, _ in answers(index, SMITH, "sister")] == ["Rain."]
+    index.put([said(0, "My sister.", mark=6)])
+    assert [text for _, text, _ in answers(index, SMITH, "sister")] == ["My sister.", "Rain."]
+
+
+def test_the_nearest_piece_speaks_for_a_long_utterance() -> None:
+    pieces = np.stack([towards(0, 1, 0), towards(1, 0, 0)])
+    index = an_index([said(0, "Long."), said(1, "Short.")], [Meaning(UtteranceId("u0"), pieces)])
+    cosines = index.look(SMITH, index.terms.of_question("x"), towards(1, 0, 0)).cosines
+    assert cosines is not None
+    assert cosines[0] == pytest.approx(1.0)
+    assert np.isnan(cosines[1])
+
+
+def test_an_empty_viewer_is_nobody_and_no_dm() -> None:
+    with pytest.raises(ValueError, match="or of an NPC"):
+        an_index([said(0, "x")]).look(NpcId(""), Terms("en").of_question("x"))
+
+
+TALK = st.lists(
+    st.tuples(
+        st.integers(0, 11),  # which utterance: what comes twice is a revision
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
+        st.sampled_from(["s1", "s2", "s3"]),
+        st.sets(st.sampled_from([SMITH, INNKEEPER])),
+        st.booleans(),
+    ),
+    max_size=24,
+)
+Step = tuple[int, list[str], str, set[NpcId], bool]
+
+
+def history(steps: Sequence[Step]) -> list[Said]:
+    """Session and floor of an utterance never change."""
+    sessions: dict[int, str] = {}
+    told = []
+    for mark, (n, words, session, witnesses, struck) in enumerate(steps):
+        session = sessions.setdefault(n, session)
+        told.append(said(n, " ".join(words), session=session, mark=mark, witnesses=frozenset(witnesses), struck=struck))
+    return told
+
+
+def final(told: Iterable[Said]) -> list[Said]:
+    return list({one.utterance_id: one for one in told}.values())
+
+
+@given(TALK, st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
+def test_grown_word_by_word_or_read_after_a_restart_it_answers_the_same(steps: list[Step], asked: list[str]) -> None:
+    told, question = history(steps), " ".join(asked)
+    grown = an_index([])
+    for one in told:
+        grown.put([one])
+        answers(grown, SMITH, question)  # a view is there and has to follow
+    anew = an_index(sorted(final(told), key=lambda one: one.mark))
+    for viewer in (SMITH, INNKEEPER, DM):
+        assert answers(grown, viewer, question) == answers(anew, viewer, question)
+
+
+@given(TALK, st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
+def test_what_an_npc_did_not_witness_changes_nothing_of_what_it_is_reminded_of(
+    steps: list[Step], asked: list[str]
+) -> None:
+    """Not even the weight of a word, the length of a session, or who stands beside whom."""
+    told, question = history(steps), " ".join(asked)
+    everything = an_index(told)
+    its_own = an_index([one for one in final(told) if SMITH in one.witnesses and not one.struck])
+    assert answers(everything, SMITH, question) == answers(its_own, SMITH, question)
