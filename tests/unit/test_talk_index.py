@@ -141,8 +141,8 @@ def history(steps: Sequence[Step]) -> list[Said]:
     """Session and floor of an utterance never change."""
     sessions: dict[int, str] = {}
     told = []
-    for mark, (n, words, session, witnesses, struck) in enumerate(steps):
-        session = sessions.setdefault(n, session)
+    for mark, (n, words, first_session, witnesses, struck) in enumerate(steps):
+        session = sessions.setdefault(n, first_session)
         told.append(said(n, " ".join(words), session=session, mark=mark, witnesses=frozenset(witnesses), struck=struck))
     return told
 
