@@ -74,6 +74,33 @@ def test_values_that_are_wrong_together_are_reported(tmp_path: Path) -> None:
     assert found == "5: local is the model of providers.llm, which is openai: not one that runs here"
 
 
+def test_an_embeddings_model_has_its_usual_dimensions_unless_others_are_set(tmp_path: Path) -> None:
+    """R-079, R-151"""
+    assert read(tmp_path, "").memory.embedding_dimensions == 384
+    assert read(tmp_path, "providers: {embeddings: {name: openai}}").memory.embedding_dimensions == 1536
+    text = "providers: {embeddings: {name: google}}\nmemory: {embedding_dimensions: 768}\n"
+    settings = read(tmp_path, text)
+    assert settings.memory.embedding_dimensions == 768
+    shown = findings(settings, environ={"GOOGLE_API_KEY": "x"})["embeddings"]
+    told = "google, key from GOOGLE_API_KEY; model gemini-embedding-2, 768 dimensions"
+    assert shown == Finding("ok", "embeddings", told)
+    shown = findings(settings, environ={})["embeddings"]
+    assert shown == Finding("error", "embeddings", "google: environment variable GOOGLE_API_KEY is not set")
+
+
+def test_a_server_of_one_s_own_for_embeddings_is_to_be_described(tmp_path: Path) -> None:
+    text = "providers:\n  embeddings:\n    name: openai-compatible\n"
+    assert [found.partition(" needs ")[2].partition(" ")[0] for found in mistakes(tmp_path, text)] == [
+        "providers.embeddings.base_url",
+        "providers.embeddings.model",
+        "memory.embedding_dimensions",
+    ]
+    text += "    base_url: http://127.0.0.1:11434/v1\n    model: nomic-embed-text\n"
+    settings = read(tmp_path, text + "memory: {embedding_dimensions: 768}\n")
+    shown = findings(settings)["embeddings"].text
+    assert shown == "openai-compatible, model nomic-embed-text at 127.0.0.1:11434; 768 dimensions"
+
+
 def test_a_pasted_key_is_refused_and_not_repeated(tmp_path: Path) -> None:
     found = mistakes(tmp_path, "providers:\n  llm: {name: openai, api_key_env: sk-very-secret}\n")
     assert "name of an environment variable" in found[0]

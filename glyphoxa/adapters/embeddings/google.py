@@ -21,6 +21,7 @@ MOST_TEXTS = 100
 """"BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch", says the provider."""
 _TRIES = 3
 _FIRST_PAUSE_S = 0.5
+_JITTER_S = 0.5
 _IDLE_S = 300
 """How long an idle connection is kept; by default it is 15 s, and a table is often quiet for longer."""
 
@@ -42,7 +43,7 @@ class GoogleEmbeddings:
         self._deadline_ms = deadline_ms
         self._prefixes = prefixes_of(model)
         self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(keepalive_timeout=_IDLE_S), trust_env=True)
-        tries = types.HttpRetryOptions(attempts=_TRIES, initial_delay=_FIRST_PAUSE_S)
+        tries = types.HttpRetryOptions(attempts=_TRIES, initial_delay=_FIRST_PAUSE_S, jitter=_JITTER_S)
         self._client = genai.Client(
             api_key=api_key,
             http_options=types.HttpOptions(base_url=base_url, retry_options=tries, aiohttp_client=self._session),

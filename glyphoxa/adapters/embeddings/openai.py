@@ -51,9 +51,10 @@ class OpenAiEmbeddings:
         self._prefixes = prefixes_of(model)
         self._deadline_ms = deadline_ms
         self._asked: dict[str, Any] = {"dimensions": dimensions} if asks_for_dimensions else {}
+        kind: Any = openai.DefaultAsyncHttpxClient
         # httpx, or what has taken its place: whichever this SDK is made of
-        http = importlib.import_module(openai.Timeout.__module__.partition(".")[0])
-        client = openai.DefaultAsyncHttpxClient(limits=http.Limits(keepalive_expiry=_IDLE_S))
+        http = importlib.import_module(kind.__base__.__module__.partition(".")[0])
+        client = kind(limits=http.Limits(keepalive_expiry=_IDLE_S))
         self._client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=_RETRIES, http_client=client)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[float32]:

@@ -1,0 +1,453 @@
+"""Embedding far away: the real client libraries against servers of their protocols, and the real database."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from loguru import logger
+
+from benchmarks.servers.google import GeminiServer
+from benchmarks.servers.openai import OpenAiServer
+from benchmarks.servers.vectors import Vectors, invented
+from glyphoxa.adapters.embeddings.google import GoogleEmbeddings
+from glyphoxa.adapters.embeddings.openai import OpenAiEmbeddings
+from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.bootstrap.embedder import load_embedder, open_embedder
+from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.bootstrap.memory import TableMemory
+from glyphoxa.config.settings import EmbeddingsName, EmbeddingsSettings, MemorySettings, ProvidersSettings, Settings
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.embedding import Embedder, WrongDimensions
+from glyphoxa.memory.ports.chunks import Filled
+from glyphoxa.memory.question_vectors import LeftOut, QuestionVectors
+from glyphoxa.memory.rest import MOST_FAILURES, REST_MS
+from tests.support.builders import CAMPAIGN, SMITH, a_campaign, an_utterance
+from tests.support.patience import DEADLINE_MS
+
+KEY = "secret-1234"
+ENVIRON = {"OPENAI_API_KEY": KEY, "GOOGLE_API_KEY": KEY}
+DIMENSIONS = 384
+PREFIX = "(1 January 1970) Tamsin: "
+
+Server = OpenAiServer | GeminiServer
+
+both = pytest.mark.parametrize("name", ["openai", "google"])
+
+
+def by_topic(text: str, dimensions: int) -> Sequence[float]:
+    """Kin one way, the weather another, everything else nowhere near; not of unit length."""
+    for axis, word in enumerate(("sister", "kin", "rain", "weather")):
+        if word in text.lower():
+            return [3.0 if n == axis // 2 else 0.0 for n in range(dimensions)]
+    return [0.0, 0.0, *invented(text, dimensions - 2)]
+
+
+def chosen(name: EmbeddingsName, server: Server | None, **changes: Any) -> Settings:
+    """Settings that name a provider at a server's address."""
+    address = None if server is None else server.base_url if isinstance(server, OpenAiServer) else server.http_url
+    embeddings = EmbeddingsSettings(**{"name": name, "base_url": address, **changes})
+    return Settings(
+        providers=ProvidersSettings(embeddings=embeddings), memory=MemorySettings(embedding_dimensions=DIMENSIONS)
+    )
+
+
+@asynccontextmanager
+async def provider(
+    name: EmbeddingsName, vectors: Vectors | None = None, *, key: str | None = KEY, **changes: Any
+) -> AsyncIterator[tuple[Embedder, Vectors]]:
+    """An embedder and what its provider answers with."""
+    async with AsyncExitStack() as stack:
+        kind = GeminiServer if name == "google" else OpenAiServer
+        server: Server = await stack.enter_async_context(kind(vectors=vectors or Vectors(by_topic), key=key))
+        embedder = await load_embedder(chosen(name, server, **changes), environ=ENVIRON)
+        stack.push_async_callback(embedder.aclose)
+        yield embedder, server.vectors
+
+
+def texts_of(body: dict[str, Any]) -> list[str]:
+    """Of a request to either."""
+    if "input" in body:
+        return list(body["input"])
+    return [part["text"] for each in body["requests"] for part in each["content"]["parts"]]
+
+
+def said(text: str, *, id: str = "u1") -> Utterance:
+    return replace(an_utterance(text, id=id), at_ms=1_000)
+
+
+# -- as it should be
+
+
+@both
+async def test_talk_is_embedded_once_and_found_by_its_meaning(name: EmbeddingsName, dsn: str, tmp_path: Path) -> None:
+    """R-079, R-421"""
+    async with provider(name) as (embedder, vectors), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+        talk = [("u1", "My sister is a pirate."), ("u2", "Rain again."), ("u3", "A sword is four crowns.")]
+        await store.log.append([said(text, id=utterance) for utterance, text in talk])
+        assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=3)
+        [[first, *others]] = [texts_of(body) for body in vectors.requests]
+        assert first.endswith(PREFIX + "My sister is a pirate.")
+        assert len(others) == 2
+        asked = await QuestionVectors(embedder).embed_in_time("Who is her kin?", deadline_ms=DEADLINE_MS)
+        assert not isinstance(asked, LeftOut)
+        [(chunk, distance), *_] = await store.chunks.search(CAMPAIGN, SMITH, asked)
+        assert chunk.id == "u1"
+        assert distance == pytest.approx(0, abs=1e-6)
+    # Another process, the same talk: whatever it looks at, it has nothing to embed.
+    async with provider(name) as (embedder, vectors), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+        assert await store.chunks.fill_all_missing(CAMPAIGN) == Filled()
+        assert vectors.requests == []
+
+
+@both
+async def test_what_is_said_again_and_again_is_embedded_once(name: EmbeddingsName, dsn: str, tmp_path: Path) -> None:
+    async with provider(name) as (embedder, vectors), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+        await store.log.append([said("Aye.", id=f"u{n}") for n in range(8)] + [said("Nay.", id="u9")])
+        assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=9)
+        [body] = vectors.requests
+        assert [text.rpartition(": ")[2] for text in texts_of(body)] == ["Aye.", "Nay."]
+
+
+@both
+async def test_vectors_are_of_unit_length_and_in_the_order_of_the_texts(name: EmbeddingsName) -> None:
+    async with provider(name) as (embedder, _):
+        rows = await embedder.embed(["rain", "sister", "something else"])
+        assert rows is not None
+        assert rows.dtype == np.float32
+        assert np.linalg.norm(rows, axis=1) == pytest.approx([1, 1, 1], abs=1e-6)
+        assert rows[:2].argmax(axis=1).tolist() == [1, 0]
+        assert (await embedder.embed([])).shape == (0, DIMENSIONS)  # type: ignore[union-attr]
+
+
+@both
+@pytest.mark.parametrize("n", [1, 100, 101, 300])
+async def test_no_request_holds_more_than_the_provider_takes(name: EmbeddingsName, n: int) -> None:
+    async with provider(name, Vectors()) as (embedder, vectors):
+        texts = [f"line {n}" for n in range(n)]
+        rows = await embedder.embed(texts)
+        most = 100 if name == "google" else 128
+        assert embedder.batch == most
+        sizes = [len(texts_of(body)) for body in vectors.requests]
+        assert sizes == [min(most, n - at) for at in range(0, n, most)]
+        assert rows is not None
+        alone = await embedder.embed(texts[-1:])
+        assert alone is not None
+        assert rows[-1] == pytest.approx(alone[0])
+
+
+async def test_openai_is_asked_for_the_dimensions_that_the_database_has() -> None:
+    async with provider("openai", model="text-embedding-3-large") as (embedder, vectors):
+        await embedder.embed(["Aye."])
+        assert embedder.name == "openai/text-embedding-3-large"
+        [body] = vectors.requests
+        assert (body["model"], body["dimensions"], body["input"]) == ("text-embedding-3-large", DIMENSIONS, ["Aye."])
+    vectors = Vectors(unasked=DIMENSIONS)
+    async with provider("openai", vectors, model="text-embedding-ada-002") as (embedder, _):
+        await embedder.embed(["Aye."])
+        assert "dimensions" not in vectors.requests[0]
+
+
+async def test_gemini_is_told_what_is_a_question_each_model_in_its_own_way() -> None:
+    async with provider("google") as (embedder, vectors):
+        await embedder.embed(["Aye.", "Nay."])
+        await embedder.embed_questions(["Who?"])
+        assert embedder.name == "google/gemini-embedding-2"
+        assert [texts_of(body) for body in vectors.requests] == [
+            ["title: none | text: Aye.", "title: none | text: Nay."],
+            ["task: search result | query: Who?"],
+        ]
+        # Two texts are two contents: as parts of one they would have one vector between them.
+        assert [len(body["requests"]) for body in vectors.requests] == [2, 1]
+        assert all("taskType" not in each for body in vectors.requests for each in body["requests"])
+        assert vectors.requests[0]["requests"][0]["outputDimensionality"] == DIMENSIONS
+    async with provider("google", model="gemini-embedding-001") as (embedder, vectors):
+        await embedder.embed(["Aye."])
+        await embedder.embed_questions(["Who?"])
+        asked = [each for body in vectors.requests for each in body["requests"]]
+        assert [each["taskType"] for each in asked] == ["RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"]
+        assert [texts_of(body) for body in vectors.requests] == [["Aye."], ["Who?"]]
+
+
+@pytest.mark.parametrize(
+    ("model", "found", "question"),
+    [
+        ("nomic-embed-text", "search_document: Aye.", "search_query: Who?"),
+        ("intfloat/multilingual-e5-small", "passage: Aye.", "query: Who?"),
+        ("embeddinggemma:300m", "title: none | text: Aye.", "task: search result | query: Who?"),
+        ("multilingual-e5-large-instruct", "Aye.", "Who?"),
+        ("all-minilm", "Aye.", "Who?"),
+    ],
+)
+async def test_any_server_of_openai_s_protocol_will_do_and_needs_no_key(model: str, found: str, question: str) -> None:
+    vectors = Vectors(unasked=DIMENSIONS)
+    async with provider("openai-compatible", vectors, key=None, model=model) as (embedder, _):
+        await embedder.embed(["Aye."])
+        await embedder.embed_questions(["Who?"])
+        assert [texts_of(body) for body in vectors.requests] == [[found], [question]]
+        assert "dimensions" not in vectors.requests[0]
+        assert embedder.name == f"openai-compatible/{model}"
+
+
+@both
+async def test_whatever_text_there_is_can_be_sent(name: EmbeddingsName) -> None:
+    async with provider(name) as (embedder, vectors):
+        rows = await embedder.embed(["", "half a \ud83c character", "x" * 100_000, "🗡" * 5_000, "\0"])
+        assert rows is not None
+        assert np.isfinite(rows).all()
+        assert all(0 < len(text.encode()) <= 8_000 for text in texts_of(vectors.requests[0]))
+
+
+# -- as it may go wrong
+
+
+@both
+async def test_a_provider_that_is_busy_once_is_asked_again(
+    name: EmbeddingsName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glyphoxa.adapters.embeddings.google._FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("glyphoxa.adapters.embeddings.google._JITTER_S", 0.0)
+    for status in (429, 503):
+        async with provider(name, Vectors(by_topic, refusals=[status])) as (embedder, vectors):
+            assert await embedder.embed(["Aye."]) is not None
+            assert len(vectors.requests) == 2
+    async with provider(name, Vectors(by_topic, refusals=[429] * 50)) as (embedder, vectors):
+        with pytest.raises(Unavailable, match="cannot be asked"):
+            await embedder.embed(["Aye."])
+        assert len(vectors.requests) == 3
+
+
+@both
+async def test_a_provider_that_is_down_costs_no_talk(name: EmbeddingsName, dsn: str, tmp_path: Path) -> None:
+    at_nothing = chosen(name, None, base_url="http://127.0.0.1:1/v1")
+    embedder = await load_embedder(at_nothing, environ=ENVIRON)
+    async with open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+        await store.log.append([said("My sister.")])
+        with pytest.raises(Unavailable, match="embeddings model"):
+            await store.chunks.fill_missing(CAMPAIGN)
+        found = await QuestionVectors(embedder).embed_in_time("Who?", deadline_ms=DEADLINE_MS)
+        assert isinstance(found, LeftOut)
+        assert found.reason == "down"
+    await embedder.aclose()
+    async with provider(name) as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+        assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
+
+
+@pytest.mark.parametrize("kind", [OpenAiEmbeddings, GoogleEmbeddings])
+async def test_a_provider_that_is_slow_is_unavailable_after_its_deadline(kind: type[Any]) -> None:
+    server: Server = (GeminiServer if kind is GoogleEmbeddings else OpenAiServer)(vectors=Vectors(delay_ms=600_000))
+    async with server:
+        address = server.base_url if isinstance(server, OpenAiServer) else server.http_url
+        model = kind(model="m", dimensions=4, api_key=KEY, base_url=address, deadline_ms=30)
+        with pytest.raises(Unavailable, match="'m' did not answer within 30 ms"):
+            await model.embed(["Aye."])
+        await model.close()
+
+
+@both
+async def test_a_question_does_not_wait_for_a_slow_provider_and_has_its_vector_the_next_time(
+    name: EmbeddingsName,
+) -> None:
+    async with provider(name, Vectors(by_topic, delay_ms=50)) as (embedder, vectors):
+        questions = QuestionVectors(embedder, longest_ms=DEADLINE_MS)
+        found = await questions.embed_in_time("Who is her kin?", deadline_ms=0)
+        assert isinstance(found, LeftOut)
+        assert found.reason == "late"
+        assert not isinstance(await questions.embed_in_time("Who is her kin?", deadline_ms=DEADLINE_MS), LeftOut)
+        assert len(vectors.requests) == 1
+        await questions.close()
+
+
+@both
+async def test_vectors_of_other_dimensions_reach_nobody_and_are_no_fault_of_the_talk(
+    name: EmbeddingsName, dsn: str, tmp_path: Path
+) -> None:
+    vectors = Vectors(lambda text, _: invented(text, 768))
+    async with provider(name, vectors) as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+        await store.log.append([said("My sister.")])
+        for _ in range(5):
+            with pytest.raises(WrongDimensions, match=r"memory\.embedding_dimensions is 384, .* gave a vector of 768"):
+                await store.chunks.fill_missing(CAMPAIGN)
+        found = await QuestionVectors(embedder).embed_in_time("Who?", deadline_ms=DEADLINE_MS)
+        assert isinstance(found, LeftOut)
+        assert found.reason == "unusable"
+        vectors.of = by_topic
+        assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
+
+
+@both
+async def test_too_few_vectors_belong_to_nobody(name: EmbeddingsName) -> None:
+    async with provider(name, Vectors(by_topic, n_missing=1)) as (embedder, _):
+        with pytest.raises(Unavailable, match="gave 2 vectors for 3 texts"):
+            await embedder.embed(["one", "two", "three"])
+
+
+@both
+async def test_an_answer_without_any_vector_is_the_provider_s_fault(name: EmbeddingsName) -> None:
+    async with provider(name, Vectors(by_topic, n_missing=1)) as (embedder, _):
+        with pytest.raises(Unavailable, match=r"holds no vectors|gave 0 vectors for 1 texts"):
+            await embedder.embed(["one"])
+
+
+@both
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0])
+async def test_a_vector_that_points_nowhere_is_not_stored_and_its_neighbours_are(
+    name: EmbeddingsName, value: float, dsn: str, tmp_path: Path
+) -> None:
+    """R-426"""
+
+    def hollow(text: str, dimensions: int) -> Sequence[float]:
+        return [value] * dimensions if "hollow" in text else by_topic(text, dimensions)
+
+    async with (
+        provider(name, Vectors(hollow)) as (embedder, _),
+        open_store(dsn, data_dir=tmp_path, embedder=embedder) as store,
+    ):
+        await store.log.append([said("hollow", id="u1"), said("My sister.", id="u2")])
+        assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1, failed=1)
+        async with store.database.use(CAMPAIGN) as connection:
+            assert [row["id"] for row in await connection.fetch("SELECT id FROM chunks")] == ["u2"]
+            assert await connection.fetchval("SELECT failures FROM talk_to_embed") == 1
+
+
+@both
+async def test_a_text_that_the_provider_does_not_take_keeps_no_other_out(
+    name: EmbeddingsName, dsn: str, tmp_path: Path
+) -> None:
+    """R-426"""
+    vectors = Vectors(by_topic, refuses=lambda text: "cursed" in text)
+    told: list[str] = []
+    async with provider(name, vectors) as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+        await store.log.append([said("cursed", id="u1"), said("My sister.", id="u2"), said("Rain.", id="u3")])
+        listening = logger.add(lambda message: told.append(str(message)), level="WARNING")
+        try:
+            assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=2, failed=1)
+            assert await store.chunks.fill_missing(CAMPAIGN) == Filled(failed=1)
+        finally:
+            logger.remove(listening)
+    assert sum("u1" in line for line in told) == 2
+    assert not any("cursed" in line for line in told)
+
+
+@both
+async def test_a_setting_that_the_provider_does_not_take_is_no_fault_of_all_the_talk(
+    name: EmbeddingsName, dsn: str, tmp_path: Path
+) -> None:
+    vectors = Vectors(by_topic, refuses=lambda _: True)
+    async with provider(name, vectors) as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+        await store.log.append([said(f"line {n}", id=f"u{n}") for n in range(4)])
+        for _ in range(5):
+            with pytest.raises(Unavailable, match=r"embeds nothing at all: .*This cannot be embedded"):
+                await store.chunks.fill_missing(CAMPAIGN)
+        vectors.refuses = lambda _: False
+        assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=4)
+
+
+@both
+async def test_a_key_that_is_refused_is_said_and_never_shown(name: EmbeddingsName, dsn: str, tmp_path: Path) -> None:
+    async with (
+        provider(name, key="another") as (embedder, _),
+        open_store(dsn, data_dir=tmp_path, embedder=embedder) as store,
+    ):
+        await store.log.append([said("My sister.")])
+        with pytest.raises(Unavailable, match="refuses the key") as refused:
+            await store.chunks.fill_missing(CAMPAIGN)
+    assert KEY not in f"{refused.value} {refused.value.__cause__}"
+
+
+@both
+async def test_a_table_tells_once_that_its_provider_is_away_and_asks_seldom_until_it_is_back(
+    name: EmbeddingsName, dsn: str, tmp_path: Path
+) -> None:
+    vectors, now_ms, told = Vectors(by_topic), 0, list[str]()
+    async with (
+        provider(name, vectors) as (embedder, _),
+        open_store(dsn, data_dir=tmp_path, embedder=embedder) as store,
+    ):
+        table = TableMemory(store, a_campaign(), tmp_path / "spool", tell=lambda _: None, now_ms=lambda: now_ms)
+        await store.log.append([said("My sister.")])
+        vectors.refusals = [403] * 100
+        listening = logger.add(lambda message: told.append(str(message)), level="WARNING")
+        for _ in range(20):
+            await table.embed_what_is_new()
+        logger.remove(listening)
+        assert len(vectors.requests) == MOST_FAILURES
+        assert len(told) == 1
+        assert "refuses the key" in told[0]
+        now_ms, vectors.refusals = REST_MS, []
+        await table.embed_what_is_new()
+        assert await store.chunks.fill_missing(CAMPAIGN) == Filled()
+        assert len(vectors.requests) == MOST_FAILURES + 1
+        await table.close()
+
+
+# -- as the settings want it
+
+
+@both
+async def test_without_its_key_a_provider_is_not_opened(name: EmbeddingsName) -> None:
+    variable = "GOOGLE_API_KEY" if name == "google" else "OPENAI_API_KEY"
+    async with AsyncExitStack() as stack:
+        with pytest.raises(InvalidInput, match=f"providers.embeddings '{name}' needs a key: .* {variable} is not set"):
+            await open_embedder(chosen(name, None), LocalModels(), stack, environ={})
+        with pytest.raises(InvalidInput, match="MY_KEY is not set"):
+            await load_embedder(chosen(name, None, api_key_env="MY_KEY"), environ=ENVIRON)
+
+
+@both
+async def test_a_table_s_embedder_is_warm_when_the_first_question_comes(name: EmbeddingsName) -> None:
+    async with AsyncExitStack() as stack:
+        kind = GeminiServer if name == "google" else OpenAiServer
+        server = await stack.enter_async_context(kind(vectors=Vectors(by_topic), key=KEY))
+        assert isinstance(server, OpenAiServer | GeminiServer)
+        embedder = await open_embedder(chosen(name, server), LocalModels(), stack, environ=ENVIRON)
+        assert embedder is not None
+        assert len(server.vectors.requests) == 1
+
+
+@both
+async def test_a_table_opens_without_its_provider_and_not_with_one_that_cannot_fit(name: EmbeddingsName) -> None:
+    async with AsyncExitStack() as stack:
+        away = chosen(name, None, base_url="http://127.0.0.1:1/v1")
+        assert await open_embedder(away, LocalModels(), stack, environ=ENVIRON) is not None
+        kind = GeminiServer if name == "google" else OpenAiServer
+        server = await stack.enter_async_context(kind(vectors=Vectors(lambda text, _: invented(text, 768)), key=KEY))
+        assert isinstance(server, OpenAiServer | GeminiServer)
+        with pytest.raises(WrongDimensions, match="768"):
+            await open_embedder(chosen(name, server), LocalModels(), stack, environ=ENVIRON)
+
+
+async def test_with_none_nothing_is_embedded_and_a_verb_that_needs_it_says_so() -> None:
+    async with AsyncExitStack() as stack:
+        assert await open_embedder(chosen("none", None), LocalModels(), stack) is None
+    with pytest.raises(InvalidInput, match="there is nothing to embed a text with"):
+        await load_embedder(chosen("none", None))
+
+
+async def test_another_provider_means_that_all_talk_is_embedded_anew(dsn: str, tmp_path: Path) -> None:
+    """R-425"""
+    async with provider("openai") as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+        await store.log.append([said("My sister.")])
+        await store.chunks.fill_missing(CAMPAIGN)
+    async with provider("google") as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+        with pytest.raises(InvalidInput, match=r"openai/text-embedding-3-small.*glyphoxa reindex"):
+            await store.database.open()
+
+
+@both
+async def test_many_who_ask_at_once_and_a_table_that_closes_meanwhile(name: EmbeddingsName) -> None:
+    async with provider(name, Vectors(by_topic, delay_ms=30)) as (embedder, vectors):
+        questions = QuestionVectors(embedder, longest_ms=DEADLINE_MS)
+        found = await asyncio.gather(*(questions.embed_in_time("Who?", deadline_ms=DEADLINE_MS) for _ in range(8)))
+        assert not any(isinstance(each, LeftOut) for each in found)
+        assert len(vectors.requests) == 1
+        questions.begin("Where?")
+        await questions.close()
