@@ -131,8 +131,8 @@ class Reading:
 
     def _put_place(self, place: Place, first: int, last: int) -> None:
         relation, begins = self._relation(first)
-        part = None
-        if relation == "during" and place.kind == "session":
+        part = place.part
+        if relation == "during" and place.kind == "session" and part is None:
             part, begins = self._part(begins)
         self._ask = replace(self._ask, place=replace(place, relation=relation, part=part))
         self._take(begins, last)

@@ -21,6 +21,8 @@ def place_of(kind: str, said: Slots, table: TimeWords) -> Place | None:
     match kind:
         case "back_0" | "back_1" | "back_2":
             return Place("session", back=int(kind[-1]))
+        case "left_off":
+            return Place("session", back=1, part="end")
         case "nth":
             return Place("session", number=number_of(said.get("n") or said.get("o"), table))
         case "ago" if is_session:

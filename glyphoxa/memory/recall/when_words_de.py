@@ -119,6 +119,7 @@ _PHRASES = (
         r"(?:beim |das )?(?:letzte[ns]|vorige[ns]) mal(?= (?:passiert|geschehen|gemacht|getan)(?!\S)|$)"
         r"|letztes mal(?! als)",
     ),
+    ("left_off", "stehengeblieben stehen zuletzt", r"wo (?:waren|sind) wir (?:stehen ?geblieben|zuletzt)"),
     ("latest", "mal zuletzt", r"(?:das |beim |zum )?letzte[nms]? mal|zuletzt"),
     (
         "first",

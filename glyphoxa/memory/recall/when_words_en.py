@@ -76,7 +76,9 @@ _PHRASES = (
     (
         "recap",
         "recap summarize summarise summary catch fill speed off were miss missed story previously",
-        r"recap|summari[sz]e|(?:a |the )?summary|catch (?:me|us) up|fill (?:me|us) in|up to speed"
+        r"recap|summari[sz]e(?= (?:what|the (?:story|session|game|campaign|adventure)|our|last|everything|it all)|$)"
+        r"|summary of (?:the |our |last |this )?(?:session|game|story|campaign|adventure|everything|events)"
+        r"|catch (?:me|us) up|fill (?:me|us) in|up to speed"
         r"|where (?:did we (?:leave|stop)|we left|had we left) off|where were we(?= again| last|$)|what (?:have|did"
         r"|had) (?:i|we) miss(?:ed)?"
         r"|story so far|previously on",
@@ -117,6 +119,11 @@ _PHRASES = (
         r"(?:in|at|from|since) the (?:very )?(?:beginning|start)"
         r"(?: of (?:it all|all this|everything|(?:the|our|this) (?:campaign|story|journey|adventure"
         r"|whole thing)))?(?! of)",
+    ),
+    (
+        "left_off",
+        "off were",
+        r"where (?:did we (?:leave|stop)|we left|had we left|we stopped) off|where were we(?= again| last|$)",
     ),
     ("whole", "far now", r"so far|until now|up to now"),
     # Where in time.
