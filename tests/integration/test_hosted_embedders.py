@@ -31,6 +31,7 @@ from glyphoxa.memory.ports.chunks import Filled
 from glyphoxa.memory.question_vectors import LeftOut, QuestionVectors
 from glyphoxa.memory.rest import MOST_FAILURES, REST_MS
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign, an_utterance
+from tests.support.command_line import a_settings_file, run, two_evenings
 from tests.support.patience import DEADLINE_MS
 
 KEY = "secret-1234"
@@ -451,3 +452,31 @@ async def test_many_who_ask_at_once_and_a_table_that_closes_meanwhile(name: Embe
         assert len(vectors.requests) == 1
         questions.begin("Where?")
         await questions.close()
+
+
+async def test_talk_is_brought_over_to_a_provider_by_command_and_looked_into(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R-424, R-425"""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    settings = await a_settings_file(tmp_path, dsn)
+    await two_evenings(tmp_path, dsn)
+    async with OpenAiServer(vectors=Vectors(by_topic), key=KEY) as server:
+        with settings.open("a") as file:
+            file.write(f"providers:\n  embeddings:\n    name: openai\n    base_url: {server.base_url}\n")
+        capsys.readouterr()
+        assert await run("reindex", "--config", settings) == 0
+        told = capsys.readouterr().out
+        assert (
+            told
+            == "all talk is found by the vectors of openai/text-embedding-3-small now; 5 utterances were embedded\n"
+        )
+        assert {body["dimensions"] for body in server.vectors.requests} == {1536}
+        assert await run("inspect", "nearest", "kin", "--config", settings) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 5 + 1
+        assert texts_of(server.vectors.requests[-1]) == ["kin"]
+        server.vectors.refusals = [401]
+        assert await run("inspect", "nearest", "kin", "--config", settings) == 1
+        assert capsys.readouterr().err == (
+            "glyphoxa: the embeddings model 'text-embedding-3-small' refuses the key (HTTP 401)\n"
+        )
