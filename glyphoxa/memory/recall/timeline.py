@@ -23,6 +23,7 @@ LEAST_TOKENS: Final = 40
 """A session that gets less than that is left out: nothing can be told in it."""
 _TURN_TOKENS: Final = 30
 _IN_SCOPE: Final = 0.5
+_LEAST_FIT: Final = 0.25
 _TRIED: Final = 3
 """Of a stretch, until one is short enough."""
 _ROUNDING: Final = 1e-6
@@ -112,11 +113,14 @@ def timeline_of(
 
 
 def _scope(fit: Fit | None, turns: Turns) -> list[int]:
-    """Sessions of which a turn fits at least half as well as the best one does; all if no time was told."""
+    """Sessions of which a turn fits at least half as well as the best one does; all if no time was told.
+
+    What does not fit by itself is not told as if it did: nothing was said last year in a campaign that began in May.
+    """
     if fit is None:
         return [int(index) for index in np.unique(turns.sessions)]
-    least = _IN_SCOPE * float(fit.scores.max())
-    return [int(index) for index in np.unique(turns.sessions[(fit.scores >= least) & (fit.scores > 0)])]
+    least = max(_LEAST_FIT, _IN_SCOPE * float(fit.scores.max()))
+    return [int(index) for index in np.unique(turns.sessions[fit.scores >= least])]
 
 
 def _chosen(scope: list[int], sessions: Sequence[PastSession], talk: Talk, *, most: int) -> list[int]:

@@ -168,12 +168,16 @@ class Reading:
             end = self._end_of_event(at + 1, is_clause=token not in self.table.needs_article)
             if all(each in self.table.hollow for each in self._tokens[at + 1 : end]):
                 continue
-            if at == 0 and end == len(self._tokens) and token in self.table.asks_alone:
+            if at == 0 and end == len(self._tokens) and token in self.table.asks_alone and self._is_asked:
                 self._ask = replace(self._ask, asks_for_time=True)  # "When Jon has lost his job?"
             else:
                 words = self.question[self.left_out :][self.spoken[at + 1].start : self.spoken[end - 1].end]
                 self._ask = replace(self._ask, anchor=Anchor(words, relation))
             return
+
+    @property
+    def _is_asked(self) -> bool:
+        return self.question.rstrip().endswith("?")
 
     def _may_begin_event(self, at: int) -> bool:
         if at + 1 >= len(self._tokens) or not self.spoken[at + 1].joins:

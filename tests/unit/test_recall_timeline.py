@@ -1,0 +1,283 @@
+"""A campaign of four sessions, ten turns each, a week apart; the fifth is being played on 29 November 2026."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glyphoxa.memory.recall.time_ask import NO_TIME, Anchor, Place, TimeAsk
+from glyphoxa.memory.recall.time_fit import Fit, PastSession, Turns, fit_in_time
+from glyphoxa.memory.recall.timeline import LEAST_TOKENS, Talk, Told, estimated_tokens, timeline_of
+from glyphoxa.memory.recall.when import read_time
+from glyphoxa.memory.recall.when_days import DAY_MS, StoryCalendar, StoryDays
+
+N_TURNS = 10
+MINUTE_MS = 60_000
+FIRST_MS = round(datetime(2026, 11, 1, 19, tzinfo=UTC).timestamp() * 1000)
+NOW = FIRST_MS + 28 * DAY_MS
+SUMMARIES = ("They met.", None, "They fought. They fled.", None)
+CALENDAR = StoryCalendar(today=40)
+
+
+def campaign(summaries: Sequence[str | None] = SUMMARIES) -> list[PastSession]:
+    return [
+        PastSession(
+            nth + 1,
+            FIRST_MS + 7 * nth * DAY_MS,
+            FIRST_MS + 7 * nth * DAY_MS + (N_TURNS - 1) * MINUTE_MS,
+            story=StoryDays(10 * nth, 10 * nth + 9),
+            summary=summary,
+        )
+        for nth, summary in enumerate(summaries)
+    ]
+
+
+SESSIONS = campaign()
+TURNS = Turns(
+    at_ms=np.array([each.first_ms + turn * MINUTE_MS for each in SESSIONS for turn in range(N_TURNS)], np.int64),
+    sessions=np.repeat(np.arange(len(SESSIONS), dtype=np.int32), N_TURNS),
+)
+WORTH = np.zeros(len(TURNS), np.float32)
+TALK = Talk(TURNS, WORTH, lambda place: f"turn {place}")
+
+
+def asked(question: str, *, calendar: StoryCalendar | None = None) -> TimeAsk:
+    return read_time(question, language="en", now_ms=NOW, calendar=calendar)
+
+
+def fit(question: str, *, current: int | None = 5, anchors: Sequence[int] = ()) -> Fit:
+    found = fit_in_time(asked(question), SESSIONS, TURNS, current=current, anchors=anchors)
+    assert found is not None
+    return found
+
+
+def by_session(found: Fit) -> list[float]:
+    """The best of each session."""
+    return [round(float(found.scores[TURNS.sessions == nth].max()), 2) for nth in range(len(SESSIONS))]
+
+
+def test_of_last_session_only_last_session_fits() -> None:
+    found = fit("What did she say last session?")
+    assert by_session(found) == [0, 0, 0, 1]
+    assert found.is_exact
+    assert found.reason == "asked about last session (session 4)"
+
+
+def test_between_sessions_the_latest_is_last_session() -> None:
+    assert by_session(fit("last session", current=None)) == [0, 0, 0, 1]
+
+
+def test_a_session_that_was_not_witnessed_is_not_replaced_by_another() -> None:
+    found = fit_in_time(asked("last session"), SESSIONS[:3], _first_turns(3), current=5)
+    assert found is not None
+    assert found.scores.max() == 0
+    assert found.reason == "asked about last session (session 4)"
+
+
+@pytest.mark.parametrize(
+    ("question", "sessions"),
+    [
+        ("two sessions ago", [0, 0, 1, 0]),
+        ("in session 2", [0, 1, 0, 0]),
+        ("this session", [0, 0, 0, 0]),
+        ("since session 3", [0.25, 0.5, 1, 1]),
+        ("before session 3", [1, 1, 0.5, 0.25]),
+        ("in the beginning", [1, 0.5, 0.25, 0.12]),
+        ("recently", [0.5, 0.71, 1, 1]),
+        ("a while ago", [0.94, 0.88, 0.75, 0.5]),
+        ("so far", [1, 1, 1, 1]),
+    ],
+)
+def test_a_place_in_order_fits_sessions(question: str, sessions: list[float]) -> None:
+    assert by_session(fit(question)) == sessions
+
+
+def test_the_end_of_a_session_fits_better_than_its_beginning() -> None:
+    scores = fit("at the end of last session").scores[-N_TURNS:]
+    assert scores[-1] == scores[-3] == 1
+    assert list(scores) == sorted(scores)
+    assert scores[0] > 0
+
+
+def test_the_first_time_is_early_and_the_last_time_late() -> None:
+    first, last = fit("the first time we met").scores, fit("the last time we met").scores
+    assert (first[0], first[-1], last[0], last[-1]) == (1, 0, 0, 1)
+
+
+def test_a_span_of_time_fits_what_was_said_in_it_and_fades_slower_afterwards() -> None:
+    scores = by_session(fit("on 8 November 2026"))
+    assert scores[1] == 1
+    assert 0 < scores[0] < scores[3] < scores[2] < 1
+
+
+def test_an_open_span_fits_all_that_was_said_since() -> None:
+    assert by_session(fit("since 14 November 2026"))[2:] == [1, 1]
+    assert by_session(fit("before 14 November 2026"))[:2] == [1, 1]
+
+
+def test_what_is_said_beside_an_event_fits_in_the_session_it_was_told_in() -> None:
+    scores = fit("when we met the dragon", anchors=[15]).scores
+    assert scores[15] == 1
+    assert scores[14] == scores[16] > scores[18]
+    assert scores[:10].max() == scores[20:].max() == 0
+
+
+def test_after_an_event_fits_what_was_said_later() -> None:
+    scores = fit("after we left Ironhold", anchors=[15]).scores
+    assert scores[16] > scores[14]
+    assert scores[35] == 0.5 > scores[5]
+
+
+def test_an_event_that_was_not_found_says_nothing() -> None:
+    assert fit_in_time(asked("after we left Ironhold"), SESSIONS, TURNS, current=5) is None
+
+
+def test_all_of_several_times_must_fit() -> None:
+    scores = fit("what did you say last session when we met the dragon", anchors=[35, 5]).scores
+    assert scores[35] == 1
+    assert scores[:30].max() == 0
+
+
+def test_yesterday_may_be_a_day_of_the_story() -> None:
+    ask = asked("What did you do three days ago?", calendar=CALENDAR)
+    found = fit_in_time(ask, SESSIONS, TURNS, current=5)
+    assert found is not None
+    assert by_session(found)[3] == 1  # the story's day 37; no session was three days ago
+
+
+def test_a_question_without_a_time_has_no_fit() -> None:
+    assert fit_in_time(asked("Who is Mira?"), SESSIONS, TURNS, current=5) is None
+
+
+def tell(
+    question: str,
+    *,
+    sessions: Sequence[PastSession] = SESSIONS,
+    talk: Talk = TALK,
+    budget: int = 400,
+    anchors: Sequence[int] = (),
+) -> list[Told]:
+    return timeline_of(asked(question), sessions, talk, current=5, budget_tokens=budget, anchors=anchors)
+
+
+def test_what_happened_so_far_is_told_in_order_by_summaries_and_by_turns_where_none_is_written() -> None:
+    told = tell("What happened so far?")
+    assert [each.number for each in told] == sorted(each.number for each in told)
+    assert [each.text for each in told if each.place is None] == ["They met.", "They fought. They fled."]
+    assert {each.number for each in told if each.place is not None} == {2, 4}
+    assert {each.reason for each in told} == {"asked about so far"}
+
+
+def test_the_turns_that_stand_for_a_session_are_spread_over_it_and_the_best_of_their_stretch() -> None:
+    worth = WORTH.copy()
+    worth[[31, 33, 38]] = 1
+    told = tell("What happened last session?", talk=replace(TALK, worth=worth), budget=60)
+    assert [each.place for each in told] == [31, 38]
+
+
+def test_a_recap_without_a_time_is_one_of_the_last_session() -> None:
+    assert {each.number for each in tell("Give me a recap")} == {4}
+
+
+def test_where_we_left_off_is_the_end_of_the_session_though_a_summary_is_written() -> None:
+    told = tell("Where did we leave off?", sessions=campaign([*SUMMARIES[:3], "They slept."]))
+    assert told
+    assert all(each.place is not None and each.place >= 36 for each in told)
+
+
+def test_what_happened_since_an_event_leaves_out_what_was_before() -> None:
+    told = tell("What happened since we left Ironhold?", anchors=[25])
+    assert {each.number for each in told} == {3, 4}
+
+
+def test_what_is_told_of_the_session_before_last_is_only_its_own() -> None:
+    assert [each.text for each in tell("What happened two sessions ago?")] == ["They fought. They fled."]
+
+
+def test_a_summary_without_room_is_cut_at_a_sentence() -> None:
+    long = "They fought. " + "They fled and they ran and they hid. " * 20
+    (told,) = tell("What happened two sessions ago?", sessions=campaign(["", None, long, None]), budget=50)
+    assert told.n_tokens <= 50
+    assert told.text.startswith("They fought. They fled")
+    assert told.text.endswith("hid.")
+
+
+def test_without_room_for_all_the_sessions_that_matter_most_are_told() -> None:
+    worth = WORTH.copy()
+    worth[5] = 1
+    told = tell("In what order did we visit the towns?", talk=replace(TALK, worth=worth), budget=2 * LEAST_TOKENS)
+    assert {each.number for each in told} == {1, 4}
+
+
+@pytest.mark.parametrize("question", ["Who is Mira?", "When did we meet?", "", "What happened last year?"])
+def test_there_is_no_timeline_of_what_was_not_asked_for_or_never_was(question: str) -> None:
+    assert tell(question) == []
+
+
+def test_there_is_no_timeline_without_talk_or_room() -> None:
+    nothing = Turns(np.zeros(0, np.int64), np.zeros(0, np.int32))
+    empty = Talk(nothing, np.zeros(0, np.float32), str)
+    assert tell("What happened so far?", sessions=[], talk=empty) == []
+    assert tell("What happened so far?", budget=0) == []
+    found = fit_in_time(asked("last session"), [], nothing, current=None)
+    assert found is None or len(found.scores) == 0
+
+
+PLACES = st.builds(
+    Place,
+    st.sampled_from(["session", "first", "latest", "recent", "long_ago", "opening", "whole"]),
+    back=st.none() | st.integers(0, 999),
+    number=st.none() | st.integers(0, 999),
+    relation=st.sampled_from(["during", "before", "after", "since", "until"]),
+    part=st.sampled_from([None, "beginning", "middle", "end"]),
+)
+ANCHORS = st.builds(Anchor, st.just("the fire"), st.sampled_from(["during", "before", "after", "since", "until"]))
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(
+    n=st.integers(0, 4),
+    place=st.none() | PLACES,
+    anchor=st.none() | ANCHORS,
+    question=st.sampled_from(["last week", "in 1999", "since yesterday", "until 2100", "just now", ""]),
+    current=st.none() | st.integers(1, 6),
+    budget=st.integers(0, 500),
+    recap=st.booleans(),
+    data=st.data(),
+)
+def test_every_turn_fits_from_not_at_all_to_wholly_and_no_budget_is_exceeded(
+    n: int,
+    place: Place | None,
+    anchor: Anchor | None,
+    question: str,
+    current: int | None,
+    budget: int,
+    recap: bool,
+    data: st.DataObject,
+) -> None:
+    turns, sessions = _first_turns(n), SESSIONS[:n]
+    anchors = data.draw(st.lists(st.integers(0, len(turns) - 1), max_size=4)) if n else []
+    ask = replace(
+        asked(question, calendar=CALENDAR), place=place, anchor=anchor, asks_for_recap=recap, asks_for_order=not recap
+    )
+    found = fit_in_time(ask, sessions, turns, current=current, anchors=anchors)
+    if found is not None:
+        assert found.scores.shape == (len(turns),)
+        assert found.scores.dtype == np.float32
+        assert ((found.scores >= 0) & (found.scores <= 1)).all()
+    talk = Talk(turns, WORTH[: len(turns)], lambda place: f"turn {place} " * (place + 1))
+    told = timeline_of(ask, sessions, talk, current=current, budget_tokens=budget, anchors=anchors)
+    assert sum(estimated_tokens(each.text) for each in told) <= budget
+    assert [(each.number, each.at_ms) for each in told] == sorted((each.number, each.at_ms) for each in told)
+
+
+def test_nothing_asked_is_nothing_told() -> None:
+    assert timeline_of(NO_TIME, SESSIONS, TALK, current=5, budget_tokens=400) == []
+
+
+def _first_turns(n_sessions: int) -> Turns:
+    return Turns(TURNS.at_ms[: n_sessions * N_TURNS], TURNS.sessions[: n_sessions * N_TURNS])
