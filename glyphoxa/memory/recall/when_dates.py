@@ -125,10 +125,10 @@ def _day(token: str, words: TimeWords) -> int | None:
 
 def _season(at: int, tokens: Sequence[str], words: TimeWords) -> Date | None:
     year, last = _year_after(at, tokens)
-    before = tokens[max(0, at - 2) : at]
-    if year is None and (
-        tokens[at] in words.doubtful or (before[-1:] not in (["in"], ["im"]) and before != ["in", "the"])
-    ):
+    before = tokens[at - 1] if at else ""
+    if before in ("the", "der", "den", "dem", "des"):
+        before = tokens[at - 2] if at > 1 else ""
+    if year is None and (tokens[at] in words.doubtful or before not in words.in_year):
         return None
     return Date(at, last, year, season=words.seasons[tokens[at]])
 

@@ -93,10 +93,10 @@ class Reading:
             first, last = self._word_at(match.start()), self._word_at(match.end() - 1)
             if phrase.kind in _ASKS:
                 self._ask = _ASKS[phrase.kind](self._ask)
-                self._asking.update(range(first, last + 1))
+                self._asking.update(_asking_words(phrase.kind, first, last))
             elif phrase.kind == "recap_of":
                 self._recaps.append((first, last))
-            elif (self._taken | self._asking_for_time).isdisjoint(range(first, last + 1)):
+            elif (self._taken | self._asking).isdisjoint(range(first, last + 1)):
                 self._read_span(phrase.kind, match.groupdict(), first, last)
 
     def _read_span(self, kind: str, said: dict[str, str | None], first: int, last: int) -> None:
@@ -163,7 +163,7 @@ class Reading:
     def _read_event(self) -> None:
         for at, token in enumerate(self._tokens):
             relation = self.table.relations.get(token)
-            if relation is None or at in self._taken or at in self._asking or not self._may_begin_event(at):
+            if relation is None or at in self._taken | self._asking or not self._may_begin_event(at):
                 continue
             end = self._end_of_event(at + 1, is_clause=token not in self.table.needs_article)
             if all(each in self.table.hollow for each in self._tokens[at + 1 : end]):
@@ -183,6 +183,8 @@ class Reading:
         if at + 1 >= len(self._tokens) or not self.spoken[at + 1].joins:
             return False
         token, following = self._tokens[at], self._tokens[at + 1]
+        if token in self.table.dates_only:
+            return False
         if token in self.table.needs_article:
             return following in self.table.articles
         if token in self.table.needs_clause:
@@ -198,6 +200,8 @@ class Reading:
             if is_cut or self._tokens[end] in self.table.stops or end in self._taken:
                 break
             end += 1
+        while end > at + 1 and self._tokens[end - 1] in self.table.hollow:
+            end -= 1
         return end
 
     # -- recaps
@@ -224,10 +228,6 @@ class Reading:
 
     # -- places of words
 
-    @property
-    def _asking_for_time(self) -> set[int]:
-        return self._asking if self._ask.asks_for_time else set()
-
     def _word_at(self, char: int) -> int:
         return bisect_right(self._starts, char) - 1
 
@@ -235,3 +235,16 @@ class Reading:
         self._taken.update(range(first, last + 1))
         span = (self.left_out + self.spoken[first].start, self.left_out + self.spoken[last].end)
         self._ask = replace(self._ask, said=(*self._ask.said, span))
+
+
+def _asking_words(kind: str, first: int, last: int) -> range:
+    """What cannot be read as a time any more: in "how long ago" nothing is long ago, in "adopted more recently" nothing
+    recent. A recap may hold its time: "the story so far".
+    """
+    match kind:
+        case "recap":
+            return range(0)
+        case "order":
+            return range(last, last + 1)
+        case _:
+            return range(first, last + 1)

@@ -183,6 +183,7 @@ GERMAN: Final = TimeWords(
     weekdays=_WEEKDAYS,
     seasons=_SEASONS,
     relations=_RELATIONS,
+    dates_only=set_of("ab"),
     needs_article=set_of("vor nach seit bis ab wahrend"),
     needs_clause=set_of("als"),
     pairs={},

@@ -60,14 +60,15 @@ _PHRASES = (
     (
         "when",
         "what which long when been",
-        r"(?:what|which) (?:day|date|year|month|week|session|night|time)|how long ago|since when|how long (?:has"
+        r"(?:what|which) (?:day|date|year|month|week|session|night)|what time(?= (?:did|was|is|does|do|will)(?!\S)|$)"
+        r"|how long ago|since when|how long (?:has"
         r"|is) it been",
     ),
     ("how_long", "long many", r"how long(?! ago)|how many (?:minutes|hours|days|weeks|tendays|months|years)"),
     ("how_often", "often times frequently regularly", r"how (?:often|many times|frequently|regularly)"),
     (
         "order",
-        "order first next last then earlier later before after timeline sequence chronological chronologically",
+        "order first next last recently then earlier later before after timeline sequence chronological chronologically",
         r"(?:in )?(?:what|which) order|order of events|sequence of events|in order of time|chronological(?:ly)?"
         r"|timeline|before or after|what happened (?:next|then|first|after that|afterwards|before that)"
         r"|(?:what|which|who)(?: \S+){0,6} (?:came|come|happened|happen|was|arrived) (?:first|next)"
@@ -170,8 +171,9 @@ ENGLISH: Final = TimeWords(
     weekdays=_WEEKDAYS,
     seasons=_SEASONS,
     relations=_RELATIONS,
-    needs_article=set_of("by"),
-    needs_clause=set_of(""),
+    dates_only=set_of("by"),
+    needs_article=set_of(),
+    needs_clause=set_of(),
     pairs={("prior", "to"): "before", ("as", "of"): "until", ("up", "to"): "until"},
     articles=set_of("the our your my their his her a an that this"),
     clause_begins=set_of("we you i he she they it the our my your"),
