@@ -8,10 +8,10 @@ Activation" (C-42). One step:
     E' = (1 - a) E' + a E0                                             if there is a teleport probability a
     the `top_k` largest go on
 
-`inflow(i) = in-degree(i) ** -0.55`: what everything leads to says little. `rest(i) = 0.15` for what was among the 15
-largest after an earlier step: it has had its say. What comes out is the largest magnitude that each node ever held,
-the seeds' own energy included. Teleport is applied once, to what has spread; it is what makes it personalised
-(PageRank of the seeds), `top_k` is what keeps it sparse.
+`inflow(i) = in-degree(i) ** -0.55`: what everything leads to says little. `rest(i)` is 0.15 for what was among the 15
+largest after an earlier step: it has had its say. What comes out is the largest magnitude that each node ever held, the
+seeds' own energy included. Teleport is applied once, to what has spread; it is what makes it personalised (PageRank of
+the seeds), `top_k` is what keeps it sparse.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from glyphoxa.memory.recall.best import best
 MOST_ENERGY = 2.0
 LEAST_ENERGY = 0.01
 _IN_DEGREE_EXPONENT = 0.55
-_RESTING = 0.15
 _RESTING_TOP = 15
 
 
@@ -39,6 +38,7 @@ def spread(
     decay: float = 0.6,
     top_k: int = 100,
     teleport: float = 0.0,
+    refractory: float = 0.15,
     fade: NDArray[float64] | None = None,
 ) -> NDArray[float64]:
     """The energy of each node, shape (n,), from -2 to 2; 0 where none came.
@@ -70,7 +70,7 @@ def spread(
             energy[np.abs(energy) < LEAST_ENERGY] = 0.0
         energy = _kept(energy, top_k, ties)
         reached = np.where(np.abs(energy) > np.abs(reached), energy, reached)
-        rest[best(np.abs(energy), most=_RESTING_TOP, ties=ties, among=np.flatnonzero(energy))] = _RESTING
+        rest[best(np.abs(energy), most=_RESTING_TOP, ties=ties, among=np.flatnonzero(energy))] = refractory
     return reached
 
 

@@ -89,7 +89,8 @@ class MemoryGraph:
         self._links = rows(n, self._link_sources, linked)
         order = np.lexsort((self._link_sources, linked))
         self._members = rows(n, linked[order], self._link_sources[order])
-        self._active = self._last_active(nodes.last_active)
+        self.last_active = self._last_active(nodes.last_active)
+        """Shape (n,), the turn in which a node or an entity that it is linked to was last heard of; negative: never."""
         edges = edges or Edges()
         _check_places("an edge", np.concatenate((edges.sources, edges.targets)), n)
         if len(edges.sources) != len(edges.targets) or (
@@ -111,7 +112,7 @@ class MemoryGraph:
 
     @property
     def latest_turn(self) -> int:
-        return max(0, int(self._active.max(initial=0)))
+        return max(0, int(self.last_active.max(initial=0)))
 
     def adjacency(self, *, semantic: bool = True, temporal: bool = True) -> Adjacency:
         return self._layers[semantic, temporal]
@@ -127,18 +128,25 @@ class MemoryGraph:
         Raises:
             InvalidInput: It has another number of dimensions, or a NaN.
         """
+        self.check_vector(vector)
         if self.vectors is None:
             return np.zeros(len(self))
-        if vector.shape != self.vectors.shape[1:]:
+        length = float(np.linalg.norm(vector))
+        if length == 0:
+            return np.zeros(len(self))
+        return (self.vectors @ (vector / length).astype(float32)).astype(float64)
+
+    def check_vector(self, vector: NDArray[np.floating]) -> None:
+        """
+        Raises:
+            InvalidInput: As in `cosines`.
+        """
+        if self.vectors is not None and vector.shape != self.vectors.shape[1:]:
             raise InvalidInput(
                 f"the question's vector has shape {vector.shape}; the graph's have {self.vectors.shape[1]} dimensions"
             )
         if not np.isfinite(vector).all():
             raise InvalidInput("the question's vector has a number that is not finite")
-        length = float(np.linalg.norm(vector))
-        if length == 0:
-            return np.zeros(len(self))
-        return (self.vectors @ (vector / length).astype(float32)).astype(float64)
 
     def lexical(self, tokens: Collection[str]) -> NDArray[float64]:
         """Which share of the tokens each node has, shape (n,)."""
@@ -155,7 +163,7 @@ class MemoryGraph:
         (n,). All of what has never been: it is timeless.
         """
         half_lives = np.array([half_lives_turns.get(name, OTHER_HALF_LIFE_TURNS) for name in self.type_names], float64)
-        distances = np.where(self._active < 0, 0, np.maximum(now - self._active, 0)).astype(float64)
+        distances = np.where(self.last_active < 0, 0, np.maximum(now - self.last_active, 0)).astype(float64)
         return fading(distances, half_lives[self.types])
 
     def touched(self, anchors: Sequence[int]) -> NDArray[bool_]:

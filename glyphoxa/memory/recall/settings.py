@@ -38,11 +38,11 @@ _WHOLE: Final[Mapping[str, tuple[int, int, str]]] = MappingProxyType(
         "visible_recent_messages": (0, 100, ""),
         "exclude_recent_rounds": (0, 1_000, " turns"),
         "llm_rounds": (1, 10, ""),
-        "llm_lines": (1, 500, ""),
+        "llm_lines": (1, 200, ""),
         "llm_deadline_ms": (1, 600_000, " milliseconds"),
     }
 )
-_SHARES: Final = ("diffusion_decay", "teleport_probability", "lexical_share")
+_SHARES: Final = ("diffusion_decay", "teleport_probability", "refractory", "lexical_share")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,8 @@ class GraphRecallSettings:
         rerank_profile: Which connection reranks (R-377).
         vector_top_k: R-378.
         diffusion_steps, diffusion_decay, diffusion_top_k, teleport_probability: R-379 to R-382. Top-K is per step.
+        refractory: What one of the 15 most energetic nodes of a step passes on in those after it. As small as it is,
+            little gets further than one edge unless more than 15 are reached; 1 lets all go on.
         half_lives_turns: By type, for forgetting and recency; `math.inf` never fades.
         fusion: How words and vectors make the base ranking: convex, or by reciprocal rank (C-55).
         lexical_share: Of words in the convex fusion.
@@ -75,6 +77,7 @@ class GraphRecallSettings:
         include_world_info: A language model which recalls is shown the world's lasting notes (R-386).
         llm_rounds: How often it may be asked for one question.
         llm_lines: Memories that it is shown in one round.
+        llm_deadline_ms: For one answer.
     """
 
     vector_prefilter: bool = False
@@ -95,6 +98,7 @@ class GraphRecallSettings:
     diffusion_decay: float = 0.6
     diffusion_top_k: int = 100
     teleport_probability: float = 0.0
+    refractory: float = 0.15
     half_lives_turns: Mapping[str, float] = field(default_factory=lambda: HALF_LIVES_TURNS)
     fusion: Fusion = "convex"
     lexical_share: float = 0.5

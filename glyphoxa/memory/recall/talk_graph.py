@@ -55,6 +55,7 @@ def graph_of_talk(
     *,
     sessions: Sequence[int] | NDArray[int64] | None = None,
     vectors: NDArray[float32] | None = None,
+    edge_type: str = "mentions",
 ) -> TalkGraph:
     """A graph of turns that one viewer may know, in the order in which they were said.
 
@@ -65,6 +66,7 @@ def graph_of_talk(
             said themselves.
         sessions: Of each turn, never decreasing; None: all are one.
         vectors: Of the turns, shape (turns, dimensions).
+        edge_type: From a turn to a name, see `glyphoxa.memory.recall.adjacency.CONDUCTANCE`.
 
     Raises:
         InvalidInput: See `MemoryGraph`.
@@ -90,6 +92,10 @@ def graph_of_talk(
             turns=turns,
             links=[*mentions, *([] for _ in of_name)],
         ),
-        Edges(np.array([turn for turn, _ in pairs], intp), np.array([node for _, node in pairs], intp)),
+        Edges(
+            np.array([turn for turn, _ in pairs], intp),
+            np.array([node for _, node in pairs], intp),
+            [edge_type] * len(pairs),
+        ),
     )
     return TalkGraph(graph, n, of_name)
