@@ -208,6 +208,7 @@ class TableMemory:
 
     async def _make_good(self) -> None:
         await self.store_campaign()
+        self._embedding.succeeded()  # it may have been the database that failed
         for step in self._also:
             await step()
         if self.recorder.is_degraded:

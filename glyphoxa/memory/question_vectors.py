@@ -154,9 +154,11 @@ class QuestionVectors:
             return LeftOut("down", f"the model {embedder.name} did not answer within {self._longest_ms} ms")
         except Unavailable as error:
             return LeftOut("down", str(error))
-        except InvalidInput as error:
+        except WrongDimensions as error:
             return LeftOut("unusable", str(error))
-        except Exception as error:  # a model of any make; its message may quote what was asked
+        except InvalidInput:  # its message may quote what was asked, and this is logged
+            return LeftOut("unusable", f"the model {embedder.name} does not take what was asked")
+        except Exception as error:  # a model of any make, and so is its message
             return LeftOut("down", f"the model {embedder.name} fell ({type(error).__name__})")
         return _checked(vectors, embedder)
 

@@ -225,7 +225,7 @@ async def _down(vectors: QuestionVectors) -> str:
     ("error", "told"),
     [
         (Unavailable("the provider is away"), "down: the provider is away"),
-        (InvalidInput("the model does not take this"), "unusable: the model does not take this"),
+        (InvalidInput("cannot embed: Who?"), "unusable: the model twin does not take what was asked"),
         (RuntimeError("it broke on: Who?"), "down: the model twin fell (RuntimeError)"),
         (TimeoutError(), "down: the model twin did not answer within 5000 ms"),
     ],
