@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -22,12 +22,13 @@ from glyphoxa.context.of_file import ScopedKnowledge
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.relevance import bears_on, without_call
+from glyphoxa.context.told import told_of
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Fact
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph
+from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph, Known
 from glyphoxa.memory.ports.talk import PastTalk
 
 T = TypeVar("T")
@@ -128,11 +129,8 @@ class HotContextAssembly:
     def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
         """See `HotContextSource.gather_nowait`."""
         spotted = self._prefetch.spotter.spot(question).entity_ids
-        looked_up = tuple(
-            told
-            for entity in self._worth_telling(npc, spotted)
-            for told in _most_telling(self._prefetch.entity(npc, entity))
-        )
+        known = {entity: self._prefetch.entity(npc, entity) for entity in self._worth_telling(npc, spotted)}
+        looked_up = self._told(npc, question, known, spotted)
         # While nobody speaks there is no question, and what the last one recalled is no part of the next.
         said = self._prefetch.recalled(npc) if question else ()
         return self._sheet(npc, question, looked_up, said, omitted=())
@@ -223,10 +221,20 @@ class HotContextAssembly:
 
     async def _entities(self, npc: NpcId, question: str) -> tuple[Recalled, ...]:
         spotted = self._prefetch.spotter.spot(question).entity_ids
-        found: list[Recalled] = []
-        for entity in self._worth_telling(npc, spotted):
-            found.extend(_most_telling(await self._prefetch.fetch_entity_now(npc, entity)))
-        return tuple(found)
+        known = {
+            entity: await self._prefetch.fetch_entity_now(npc, entity) for entity in self._worth_telling(npc, spotted)
+        }
+        return self._told(npc, question, known, spotted)
+
+    def _told(
+        self, npc: NpcId, question: str, known: Mapping[EntityId, Known | None], named: Sequence[EntityId]
+    ) -> tuple[Recalled, ...]:
+        return tuple(
+            told
+            for one in known.values()
+            if one is not None
+            for told in told_of(one, question, npc, named=named, language=self._campaign.language)
+        )
 
     def _worth_telling(self, npc: NpcId, entities: Sequence[EntityId]) -> list[EntityId]:
         """An NPC need not be reminded of itself; its identity is in every prompt."""
@@ -253,8 +261,3 @@ class HotContextAssembly:
             logger.exception("hot context without {}", name)
             late.append(f"{name}: {type(error).__name__}")
         return None
-
-
-def _most_telling(known: Sequence[Recalled]) -> list[Recalled]:
-    """What describes an entity best, and of what not everybody knows of it the best."""
-    return [*known[:1], *[one for one in known[1:] if one.reason != "public"][:1]]

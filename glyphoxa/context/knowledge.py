@@ -106,6 +106,7 @@ def recalled_of(known: Known, npc: NpcId) -> tuple[Recalled, ...]:
             utterance_id=sentence.fact.provenance.utterance_id,
             at_ms=sentence.fact.provenance.at_ms,
             reason=why_known(sentence.fact, npc),
+            fact_id=sentence.fact.id,
         )
         for sentence in sentences_of(known)
     )

@@ -14,13 +14,12 @@ from typing import Protocol
 
 from loguru import logger
 
-from glyphoxa.context.knowledge import recalled_of
 from glyphoxa.context.relevance import without_call
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.graph import KnowledgeGraph
+from glyphoxa.memory.ports.graph import KnowledgeGraph, Known
 from glyphoxa.memory.ports.talk import PastTalk
 from glyphoxa.speech.names.keywords import Spotted
 
@@ -66,7 +65,7 @@ class Prefetch:
         self._deadline_ms = deadline_ms
         self._min_words = min_words
         self._max_recalled = max_recalled
-        self._entities: dict[tuple[NpcId, EntityId], tuple[Recalled, ...]] = {}
+        self._entities: dict[tuple[NpcId, EntityId], Known | None] = {}
         self._recalled: dict[NpcId, tuple[Recalled, ...]] = {}
         self._answered: dict[NpcId, list[str]] = {}
         self._asked: dict[PlayerId, str] = {}
@@ -97,7 +96,7 @@ class Prefetch:
         for npc in present if self._graph is not None else ():
             for entity in spotted.entity_ids:
                 if (npc, entity) not in self._entities:
-                    self._entities[npc, entity] = ()
+                    self._entities[npc, entity] = None
                     self._start(partial(self._fetch_entity, npc, entity))
         words = text.split()
         # The last word of a partial is often half a word, unless a sentence ends with it.
@@ -114,17 +113,19 @@ class Prefetch:
                 look_up = self._start(partial(self._fetch_talk, npc, asked))
                 self._talking.setdefault(player, []).append(look_up)
 
-    def entity(self, npc: NpcId, entity: EntityId) -> tuple[Recalled, ...]:
-        """What this NPC knows of an entity, if it has been fetched."""
-        return self._entities.get((npc, entity), ())
+    def entity(self, npc: NpcId, entity: EntityId) -> Known | None:
+        """What this NPC knows of an entity, if it has been fetched: all of it, as what is asked of it is not known
+        before the question ends.
+        """
+        return self._entities.get((npc, entity))
 
     def recalled(self, npc: NpcId) -> tuple[Recalled, ...]:
         """What this NPC was reminded of by the speech so far."""
         return self._recalled.get(npc, ())
 
-    async def fetch_entity_now(self, npc: NpcId, entity: EntityId) -> tuple[Recalled, ...]:
+    async def fetch_entity_now(self, npc: NpcId, entity: EntityId) -> Known | None:
         """The same as `entity`, fetched if need be."""
-        if not self._entities.get((npc, entity)) and self._graph is not None:
+        if self.entity(npc, entity) is None and self._graph is not None:
             await self._fetch_entity(npc, entity)
         return self.entity(npc, entity)
 
@@ -151,7 +152,7 @@ class Prefetch:
         known = await self._graph.known(self._campaign, npc, entity)
         if known is not None and known.entity.id != entity and not self._is_called(known.entity, entity):
             known = None
-        self._entities[npc, entity] = recalled_of(known, npc) if known is not None else ()
+        self._entities[npc, entity] = known
 
     def _is_called(self, kept: Entity, gone: EntityId) -> bool:
         """Whether an entity goes by the name of one that was merged into it. Where not everybody may know that name,

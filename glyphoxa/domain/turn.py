@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.ids import FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 
 
 class Outcome(StrEnum):
@@ -60,6 +60,7 @@ class Recalled:
         similarity: Cosine of its meaning and the question's, if that was asked in time.
         signals: What the score is made of: "words", "meaning", "neighbours", "session" and so on, each with its share.
         at_ms: When it was said, for past talk; None when that is not known.
+        fact_id: What is known, for an entity.
     """
 
     text: str
@@ -72,6 +73,7 @@ class Recalled:
     speaker_id: SpeakerId | None = None
     similarity: float | None = None
     signals: Mapping[str, float] = field(default_factory=dict)
+    fact_id: FactId | None = None
 
 
 @dataclass(frozen=True, slots=True)
