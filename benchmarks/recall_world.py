@@ -1,0 +1,207 @@
+"""A memory that holds the given talk, brought there as a table does it: spool, transcript log, embeddings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final, Literal
+
+from numpy import float32
+from numpy.typing import NDArray
+
+from benchmarks.memory_vectors import Embeddings
+from benchmarks.recall_data import RecallData, campaign_of, utterances_of
+from benchmarks.turn_world import keep_all
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.talk_feed import PostgresTalkFeed
+from glyphoxa.bootstrap.embedder import load_embedder
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.memory.embedding import Embed, Embedder
+from glyphoxa.memory.recall.recall import Recall, RecallSettings
+from glyphoxa.memory.recall.talk_index import TalkIndex
+from glyphoxa.memory.recorder import Recorder
+from glyphoxa.memory.spool import Spool
+
+EmbeddingsKind = Literal["minilm", "invented", "none"]
+_FLUSH_MS: Final = 600_000
+_AT_ONCE: Final = 256
+_PATIENCE_MS: Final = 60_000
+
+
+@dataclass(slots=True)
+class PatientEmbedder:
+    """Questions are waited for, so that a busy machine does not change what is found; those that would have been too
+    late for a turn are counted.
+
+    Attributes:
+        embedder: For a store; None: words alone.
+    """
+
+    embedder: Embedder | None
+    deadline_ms: int
+    n_late: int = 0
+
+    @classmethod
+    def around(cls, embedder: Embedder | None, *, deadline_ms: int) -> PatientEmbedder:
+        patient = cls(None, deadline_ms)
+        if embedder is not None:
+            patient.embedder = replace(
+                embedder,
+                embed=patient._timed(embedder.embed),
+                embed_otherwise=None if embedder.embed_otherwise is None else patient._timed(embedder.embed_otherwise),
+            )
+        return patient
+
+    def _timed(self, embed: Embed) -> Embed:
+        async def timed(texts: list[str]) -> NDArray[float32] | None:
+            began = perf_counter()
+            try:
+                return await embed(texts)
+            finally:
+                self.n_late += len(texts) == 1 and 1_000 * (perf_counter() - began) > self.deadline_ms
+
+        return timed
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTalk:
+    """
+    Attributes:
+        past_talk: The shipped recall, with patience.
+        figures: Of loading.
+    """
+
+    store: Store
+    past_talk: Recall
+    questions: PatientEmbedder
+    data: RecallData
+    figures: dict[str, Any]
+
+    def index(self, campaign: CampaignId) -> TalkIndex:
+        index = self.past_talk.held.index(campaign)
+        if index is None:
+            raise Unavailable(f"the talk of {campaign} was let go from memory")
+        return index
+
+    def recall_with(self, settings: RecallSettings) -> Recall:
+        """Another recall over the same talk. It has embedded nothing yet."""
+        feed = PostgresTalkFeed(self.store.database)
+        other = Recall(feed, embedder=self.questions.embedder, settings=patient(settings))
+        other.held = self.past_talk.held
+        return other
+
+
+def patient(settings: RecallSettings) -> RecallSettings:
+    """The same without hurry."""
+    return replace(settings, deadline_ms=_PATIENCE_MS, embed_deadline_ms=_PATIENCE_MS, refresh_deadline_ms=_PATIENCE_MS)
+
+
+@asynccontextmanager
+async def loaded_talk(
+    data: RecallData,
+    directory: Path,
+    *,
+    embeddings: EmbeddingsKind = "minilm",
+    tell: Callable[[str], None],
+) -> AsyncIterator[LoadedTalk]:
+    """An embedded server in `directory` with all talk in it, and the talk in memory, for the time of the block. A
+    directory that has it already is not filled again.
+
+    Raises:
+        InvalidInput: The directory has other talk.
+        NotFound: The embedder's weights are not here.
+        Unavailable: The database did not take the talk.
+    """
+    shipped = RecallSettings()
+    embedder = await _embedder(embeddings)
+    questions = PatientEmbedder.around(embedder, deadline_ms=shipped.embed_deadline_ms)
+    async with open_store(None, data_dir=directory, embedder=questions.embedder, recall=patient(shipped)) as store:
+        await store.database.open()
+        name = "none" if embedder is None else embedder.name
+        figures = await _load_once(store, data, directory, embeddings=name, tell=tell)
+        questions.n_late = 0
+        yield LoadedTalk(
+            store,
+            store.past_talk,
+            questions,
+            data,
+            {**figures, "embeddings": name},
+        )
+
+
+async def _load_once(
+    store: Store, data: RecallData, directory: Path, *, embeddings: str, tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """As the memory benchmark does it with a directory that is kept."""
+    note = directory / "loaded.json"
+    key = hashlib.sha256(repr((embeddings, sorted(data.turns.items()))).encode()).hexdigest()
+    if not note.exists():
+        figures = await _load(store, data, directory / "spool", tell=tell)
+        note.write_text(json.dumps({"key": key, "figures": figures}))
+        return figures
+    noted = json.loads(note.read_text())
+    if noted["key"] != key:
+        raise InvalidInput(f"{directory} holds other talk: empty it, or name another --data-dir")
+    read_s = await _read(store, data)
+    return {**noted["figures"], "read_s": round(read_s, 2)}
+
+
+async def _load(store: Store, data: RecallData, spool: Path, *, tell: Callable[[str], None]) -> dict[str, Any]:
+    began = perf_counter()
+    for campaign, turns in data.turns.items():
+        await store.campaigns.load(campaign_of(campaign, turns))
+    recorder = Recorder(Spool(spool), store.log)
+    began_talk = perf_counter()
+    try:
+        for turns in data.turns.values():
+            await keep_all(recorder.keep, utterances_of(turns))
+        if not await recorder.flush(_FLUSH_MS):
+            raise Unavailable("the talk could not be written to the database")
+    finally:
+        await recorder.close()
+    talk_s = perf_counter() - began_talk
+    tell(f"{data.n_turns} turns are in the log, in {talk_s:.1f} s")
+    embed_s = await _embed(store, data, tell=tell)
+    read_s = await _read(store, data)
+    return {
+        "turns": data.n_turns,
+        "load_s": round(perf_counter() - began, 2),
+        "talk_s": round(talk_s, 2),
+        "embed_s": round(embed_s, 2),
+        "read_s": round(read_s, 2),
+    }
+
+
+async def _read(store: Store, data: RecallData) -> float:
+    began = perf_counter()
+    for campaign in data.turns:
+        await store.past_talk.held.refresh(campaign)
+    return perf_counter() - began
+
+
+async def _embed(store: Store, data: RecallData, *, tell: Callable[[str], None]) -> float:
+    began, n_done = perf_counter(), 0
+    for campaign in data.turns:
+        while n := (await store.chunks.fill_missing(campaign, limit=_AT_ONCE)).embedded:
+            n_done += n
+            if n_done % (4 * _AT_ONCE) < n:
+                tell(f"{n_done} of {data.n_turns} turns are embedded, {perf_counter() - began:.0f} s")
+        await store.chunks.fill_missing(campaign)
+    return perf_counter() - began
+
+
+async def _embedder(kind: EmbeddingsKind) -> Embedder | None:
+    match kind:
+        case "none":
+            return None
+        case "invented":
+            return Embeddings.load("invented", seed=7).embedder
+        case "minilm":
+            return await load_embedder(Settings())
