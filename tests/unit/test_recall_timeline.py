@@ -179,6 +179,20 @@ def test_the_turns_that_stand_for_a_session_are_spread_over_it_and_the_best_of_t
     assert [each.place for each in told] == [31, 38]
 
 
+def test_a_long_turn_leaves_room_for_the_others_of_its_session() -> None:
+    talk = replace(
+        TALK, text_of=lambda place: f"Turn {place}. " + "And so it went on and on and on. " * 9 * (place == 31)
+    )
+    told = tell("What happened last session?", talk=talk, budget=70)
+    assert len(told) == 2
+    worth = WORTH.copy()
+    worth[31] = 1
+    told = tell("What happened last session?", talk=replace(talk, worth=worth), budget=70)
+    assert [each.place for each in told] == [31, 35]
+    assert told[0].text.startswith("Turn 31. And so it went on")
+    assert told[0].n_tokens <= 35
+
+
 def test_a_recap_without_a_time_is_one_of_the_last_session() -> None:
     assert {each.number for each in tell("Give me a recap")} == {4}
 

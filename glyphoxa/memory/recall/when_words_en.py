@@ -68,7 +68,8 @@ _PHRASES = (
     ("how_often", "often times frequently regularly", r"how (?:often|many times|frequently|regularly)"),
     (
         "order",
-        "order first next last recently then earlier later before after timeline sequence chronological chronologically",
+        "order first next last recently then earlier later before after timeline sequence chronological "
+        "chronologically",
         r"(?:in )?(?:what|which) order|order of events|sequence of events|in order of time|chronological(?:ly)?"
         r"|timeline|before or after|what happened (?:next|then|first|after that|afterwards|before that)"
         r"|(?:what|which|who)(?: \S+){0,6} (?:came|come|happened|happen|was|arrived) (?:first|next)"
