@@ -155,9 +155,10 @@ class Recorder:
             await self._drain_for_ever()
 
     async def flush(self, deadline_ms: int) -> bool:
-        """Bring everything into the log now, and wait for what depends on it. False when that did not work in time;
-        what the log does not have is still in the spool.
+        """Bring everything into the log now, and wait for what depends on it. False when the log did not take it in
+        time; what it does not have is still in the spool. What depends on it may take longer, and is no loss.
         """
+        is_logged = False
         try:
             async with asyncio.timeout(deadline_ms / 1000):
                 while True:
@@ -167,10 +168,11 @@ class Recorder:
                         self._failed(error)
                         await asyncio.sleep(_FLUSH_PAUSE_MS / 1000)
                     else:
+                        is_logged = True
                         await self._announce()
                         return True
         except TimeoutError:
-            return False
+            return is_logged
 
     async def close(self) -> None:
         """Close the spool after what is being written to it. Nothing can be kept afterwards."""

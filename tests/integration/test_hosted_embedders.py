@@ -22,7 +22,7 @@ from glyphoxa.adapters.embeddings.openai import OpenAiEmbeddings
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap.embedder import load_embedder, open_embedder
 from glyphoxa.bootstrap.local_models import LocalModels
-from glyphoxa.bootstrap.memory import TableMemory
+from glyphoxa.bootstrap.memory import TableMemory, open_store_for
 from glyphoxa.config.settings import EmbeddingsName, EmbeddingsSettings, MemorySettings, ProvidersSettings, Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.utterance import Utterance
@@ -424,6 +424,22 @@ async def test_a_table_opens_without_its_provider_and_not_with_one_that_cannot_f
         assert isinstance(server, OpenAiServer | GeminiServer)
         with pytest.raises(WrongDimensions, match="768"):
             await open_embedder(chosen(name, server), LocalModels(), stack, environ=ENVIRON)
+
+
+async def test_memory_is_opened_with_the_provider_that_the_settings_name(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_API_KEY", KEY)
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(GeminiServer(vectors=Vectors(by_topic), key=KEY))
+        settings = chosen("google", server).model_copy(update={"data_dir": tmp_path})
+        memory = settings.memory.model_copy(update={"postgres_dsn": dsn})
+        store = await open_store_for(settings.model_copy(update={"memory": memory}), LocalModels(), stack)
+        assert store is not None
+        await store.log.append([said("My sister.")])
+        assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
+        async with store.database.use(CAMPAIGN) as connection:
+            assert await connection.fetchval("SELECT model FROM chunks") == "google/gemini-embedding-2"
 
 
 async def test_with_none_nothing_is_embedded_and_a_verb_that_needs_it_says_so() -> None:

@@ -232,6 +232,7 @@ async def test_a_slow_embedder_does_not_hold_up_the_log(store: Store, tmp_path: 
     for said in lines(3):
         await recorder.keep(said)
         assert await recorder.wait_until_logged(said.id)
+    assert await recorder.flush(1_000)
     may_end.set()
     assert await recorder.flush(DEADLINE_MS)
     assert await logged(store) == ["u0", "u1", "u2"]
