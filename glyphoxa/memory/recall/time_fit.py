@@ -7,7 +7,7 @@ conversations of LoCoMo half of this added to the fused score raises R@10 of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +22,7 @@ from glyphoxa.memory.recall.when_words import Part, Relation
 _TOLD_LATER: Final = 6.0
 """How much slower it fades after a span than before it."""
 _STORY_FADES_DAYS: Final = 3.0
+_FAR: Final = 50.0
 _OUTSIDE_PART: Final = 0.3
 _NEAR_EVENT: Final = 10.0
 """Turns after which something said beside an event is still about it, more likely than not."""
@@ -62,6 +63,11 @@ class Turns:
     def __len__(self) -> int:
         return len(self.at_ms)
 
+    def of_session(self, index: int) -> slice:
+        """The turns of one of the sessions."""
+        first, end = np.searchsorted(self.sessions, (index, index + 1))
+        return slice(int(first), int(end))
+
 
 @dataclass(frozen=True, slots=True)
 class Fit:
@@ -93,7 +99,7 @@ def fit_in_time(
         current: Number of the session that is played; None between sessions: then the last one is "last session".
         anchors: Turns that tell of the event in `ask.anchor`, the likeliest first.
     """
-    fits: list[NDArray[float64]] = []
+    fits: list[NDArray[float32]] = []
     resolved = ""
     if ask.window is not None or ask.story is not None:
         fits.append(_in_span(ask, sessions, turns))
@@ -106,7 +112,7 @@ def fit_in_time(
     if not fits:
         return None
     is_exact = ask.place is not None and ask.place.is_exact
-    return Fit(np.minimum.reduce(fits).astype(float32), is_exact, f"asked about {ask.words}{resolved}")
+    return Fit(np.minimum.reduce(fits), is_exact, f"asked about {ask.words}{resolved}")
 
 
 def session_number(place: Place, sessions: Sequence[PastSession], current: int | None) -> int:
@@ -120,22 +126,30 @@ def _present(sessions: Sequence[PastSession], current: int | None) -> int:
     return max((session.number for session in sessions), default=0) + 1 if current is None else current
 
 
-def _in_span(ask: TimeAsk, sessions: Sequence[PastSession], turns: Turns) -> NDArray[float64]:
-    scores = np.zeros(len(turns))
+def _in_span(ask: TimeAsk, sessions: Sequence[PastSession], turns: Turns) -> NDArray[float32]:
+    scores = np.zeros(len(turns), float32)
     if ask.window is not None:
         scores = _in_window(ask.window, turns.at_ms)
     if ask.story is not None and len(sessions):
-        of_sessions = np.array([_in_story(ask.story, session.story) for session in sessions])
+        of_sessions = np.array([_in_story(ask.story, session.story) for session in sessions], float32)
         scores = np.maximum(scores, of_sessions[turns.sessions])
     return scores
 
 
-def _in_window(window: Window, at_ms: NDArray[int64]) -> NDArray[float64]:
-    scores = np.ones(len(at_ms))
+def _in_window(window: Window, at_ms: NDArray[int64]) -> NDArray[float32]:
+    scores = np.ones(len(at_ms), float32)
     if window.from_ms is not None:
-        scores *= np.exp(-np.maximum(window.from_ms - at_ms, 0) / window.fades_ms)
+        scores *= _faded((window.from_ms - at_ms) / window.fades_ms)
     if window.until_ms is not None:
-        scores *= np.exp(-np.maximum(at_ms - window.until_ms + 1, 0) / (_TOLD_LATER * window.fades_ms))
+        scores *= _faded((at_ms - window.until_ms + 1) / (_TOLD_LATER * window.fades_ms))
+    return scores
+
+
+def _faded(distance: NDArray[float64]) -> NDArray[float32]:
+    """1 up to 0, then falling by e for each 1. What is far is the same as what is further: numbers that are almost zero
+    take ten times as long.
+    """
+    scores: NDArray[float32] = np.exp(-np.clip(distance.astype(float32), 0.0, _FAR))
     return scores
 
 
@@ -149,14 +163,18 @@ def _in_story(asked: StoryDays, session: StoryDays | None) -> float:
     return float(np.exp(-early / _STORY_FADES_DAYS - late / (_TOLD_LATER * _STORY_FADES_DAYS)))
 
 
-def _at_place(place: Place, sessions: Sequence[PastSession], turns: Turns, current: int | None) -> NDArray[float64]:
+def _at_place(place: Place, sessions: Sequence[PastSession], turns: Turns, current: int | None) -> NDArray[float32]:
     numbers = np.array([session.number for session in sessions], float64)
     ago = np.maximum(_present(sessions, current) - numbers, 0.0)
     match place.kind:
         case "session":
             target = session_number(place, sessions, current)
-            scores: NDArray[float64] = _by_relation(numbers - target, place.relation)
-            return scores[turns.sessions] * _in_part(place.part, turns)
+            scores = _by_relation(numbers - target, place.relation)
+            if place.part is not None and place.is_exact:
+                of_turns: NDArray[float32] = scores.astype(float32)[turns.sessions]
+                meant = np.flatnonzero(of_turns)
+                of_turns[meant] = _in_part(place.part, len(meant))
+                return of_turns
         case "recent":
             reach = place.back or _RECENT_SESSIONS
             scores = np.exp2(-np.maximum(ago - reach, 0.0) / reach)
@@ -165,12 +183,13 @@ def _at_place(place: Place, sessions: Sequence[PastSession], turns: Turns, curre
         case "opening":
             scores = np.exp2(-(numbers - numbers.min()))
         case "first":
-            return np.linspace(1.0, 0.0, len(turns))
+            return np.linspace(1.0, 0.0, len(turns), dtype=float32)
         case "latest":
-            return np.linspace(0.0, 1.0, len(turns))
+            return np.linspace(0.0, 1.0, len(turns), dtype=float32)
         case "whole":
-            return np.ones(len(turns))
-    return scores[turns.sessions]
+            return np.ones(len(turns), float32)
+    found: NDArray[float32] = scores.astype(float32)[turns.sessions]
+    return found
 
 
 def _by_relation(later: NDArray[float64], relation: Relation) -> NDArray[float64]:
@@ -190,15 +209,10 @@ def _by_relation(later: NDArray[float64], relation: Relation) -> NDArray[float64
     return scores
 
 
-def _in_part(part: Part | None, turns: Turns) -> NDArray[float64]:
-    """1 in that third of each session, fading to the other end."""
-    n = len(turns)
-    if part is None or not n:
-        return np.ones(n)
-    starts = np.flatnonzero(np.r_[True, np.diff(turns.sessions) > 0])
-    lengths = np.diff(np.r_[starts, n])
-    at = (np.arange(n) - np.repeat(starts, lengths)) / np.maximum(np.repeat(lengths, lengths) - 1, 1)
-    outside: NDArray[float64]
+def _in_part(part: Part, n: int) -> NDArray[float32]:
+    """1 in that third of the session, fading to its other end; shape (n,)."""
+    at = np.linspace(0.0, 1.0, n, dtype=float32)
+    outside: NDArray[float32]
     match part:
         case "beginning":
             outside = np.maximum(at - 1 / 3, 0.0) * 1.5
@@ -206,39 +220,30 @@ def _in_part(part: Part | None, turns: Turns) -> NDArray[float64]:
             outside = np.maximum(2 / 3 - at, 0.0) * 1.5
         case "middle":
             outside = np.maximum(np.abs(at - 0.5) - 1 / 6, 0.0) * 3
-    scores: NDArray[float64] = 1.0 - (1.0 - _OUTSIDE_PART) * outside
+    scores: NDArray[float32] = 1.0 - (1.0 - _OUTSIDE_PART) * outside
     return scores
 
 
-def _beside_event(anchor: Anchor, turns: Turns, anchors: Sequence[int]) -> NDArray[float64]:
+def _beside_event(anchor: Anchor, turns: Turns, anchors: Sequence[int]) -> NDArray[float32]:
     """The best of what fits one of the turns that tell of it."""
-    scores = np.zeros(len(turns))
-    places = np.arange(len(turns), dtype=float64)
+    scores = np.zeros(len(turns), float32)
+    later, earlier = _BESIDE.get(anchor.relation, 0.0), _BESIDE.get(_REVERSED[anchor.relation], 0.0)
     for at in anchors[:_MOST_ANCHORS]:
-        later = places - at
-        near = np.exp(-np.abs(later) / np.where(_is_asked_side(later, anchor.relation), _NEAR_EVENT, _BESIDE_EVENT))
-        near[turns.sessions != turns.sessions[at]] = 0.0
-        match anchor.relation:
-            case "after":
-                near = np.where(later >= 0, np.maximum(near, 0.5), near)
-            case "before":
-                near = np.where(later <= 0, np.maximum(near, 0.5), near)
-            case "since":
-                near = np.where(later >= 0, 1.0, near)
-            case "until":
-                near = np.where(later <= 0, 1.0, near)
-            case "during":
-                pass
-        scores = np.maximum(scores, near)
+        np.maximum(scores[at:], later, out=scores[at:])
+        np.maximum(scores[: at + 1], earlier, out=scores[: at + 1])
+        of_session = turns.of_session(int(turns.sessions[at]))
+        distance = np.arange(of_session.start, of_session.stop) - float(at)
+        is_near = _faded(np.abs(distance) / np.where(distance * (later - earlier) < 0, _BESIDE_EVENT, _NEAR_EVENT))
+        np.maximum(scores[of_session], is_near, out=scores[of_session])
     return scores
 
 
-def _is_asked_side(later: NDArray[float64], relation: Relation) -> NDArray[np.bool_]:
-    match relation:
-        case "after" | "since":
-            side: NDArray[np.bool_] = later >= 0
-        case "before" | "until":
-            side = later <= 0
-        case "during":
-            side = np.ones(len(later), np.bool_)
-    return side
+_BESIDE: Final[Mapping[Relation, float]] = {"after": 0.5, "since": 1.0}
+"""How well all fits that comes after an event."""
+_REVERSED: Final[Mapping[Relation, Relation]] = {
+    "after": "before",
+    "since": "until",
+    "before": "after",
+    "until": "since",
+    "during": "during",
+}

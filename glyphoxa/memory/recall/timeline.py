@@ -118,15 +118,16 @@ def _scope(fit: Fit | None, turns: Turns) -> list[int]:
 
     What does not fit by itself is not told as if it did: nothing was said last year in a campaign that began in May.
     """
-    if fit is None:
-        return [int(index) for index in np.unique(turns.sessions)]
-    least = max(_LEAST_FIT, _IN_SCOPE * float(fit.scores.max()))
-    return [int(index) for index in np.unique(turns.sessions[fit.scores >= least])]
+    there = turns.sessions
+    if fit is not None:
+        there = there[fit.scores >= max(_LEAST_FIT, _IN_SCOPE * float(fit.scores.max()))]
+    return [int(index) for index in there[np.r_[True, np.diff(there) > 0]]] if len(there) else []
 
 
 def _chosen(scope: list[int], sessions: Sequence[PastSession], talk: Talk, *, most: int) -> list[int]:
     if len(scope) > most:
-        best = {index: float(talk.worth[talk.turns.sessions == index].max()) for index in scope}
+        starts = np.flatnonzero(np.r_[True, np.diff(talk.turns.sessions) > 0])
+        best = dict(zip(talk.turns.sessions[starts].tolist(), np.maximum.reduceat(talk.worth, starts), strict=True))
         scope = sorted(scope, key=lambda index: (best[index], sessions[index].number))[len(scope) - most :]
     return sorted(scope, key=lambda index: sessions[index].number)
 
@@ -148,7 +149,8 @@ def _cut(text: str, share: int, talk: Talk) -> str:
 
 
 def _meant(index: int, fit: Fit | None, turns: Turns, *, part: bool) -> NDArray[int64]:
-    places = np.flatnonzero(turns.sessions == index)
+    of_session = turns.of_session(index)
+    places = np.arange(of_session.start, of_session.stop)
     if fit is None:
         return places
     scores = fit.scores[places]
