@@ -190,4 +190,4 @@ async def test_an_answer_that_repeats_no_word_of_its_question_comes_with_it(stor
     await store.log.append(
         [told("Where did your sister sail?", id="u1"), told("To Port Brine.", id="u2"), told("It rains.", id="u9")]
     )
-    assert (await ids(store, "Which harbour is your sister's?"))[:2] == ["u1", "u2"]
+    assert (await ids(store, "Which harbour is your sister's?"))[:2] == ["u2", "u1"]

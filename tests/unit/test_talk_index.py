@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.memory.ports.talk_feed import Meaning, Said
+from glyphoxa.memory.recall.asked import read_question
 from glyphoxa.memory.recall.ranking import rank
 from glyphoxa.memory.recall.talk_index import TalkIndex
 from glyphoxa.memory.recall.terms import Terms
@@ -57,8 +58,9 @@ def answers(
     index: TalkIndex, viewer: Viewer, question: str, vector: NDArray[float32] | None = None
 ) -> list[tuple[str, str, float]]:
     """Everything in the viewer's mind, in its order, with how much it bears on the question."""
-    seen = index.look(viewer, index.terms.of_question(question), vector)
-    scores = rank(seen).scores if len(seen.columns) else np.zeros(0, float32)
+    asked = read_question(question, terms=index.terms, speakers=index.speakers(viewer), now_ms=0)
+    seen = index.look(viewer, asked.terms, vector)
+    scores = rank(asked, seen).scores
     found = [index.said(int(row)) for row in seen.columns.rows]
     return [(one.utterance_id, one.text, float(score)) for one, score in zip(found, scores, strict=True)]
 

@@ -88,7 +88,8 @@ async def open_store(
     chunks = PostgresChunkIndex(database, embedder=embedder)
     world = PostgresWorld(database, accept_at=auto_accept)
     feed = PostgresTalkFeed(database, model=None if embedder is None else embedder.name)
-    past_talk = Recall(feed, embedder=embedder, settings=recall)
+    summaries = PostgresSessionSummaries(database)
+    past_talk = Recall(feed, embedder=embedder, summaries=summaries, settings=recall)
     try:
         yield Store(
             database,
@@ -100,10 +101,10 @@ async def open_store(
             PostgresGraphRag(database, model="" if embedder is None else embedder.name),
             world,
             PostgresCampaigns(database, world),
-            PostgresSessionSummaries(database),
+            summaries,
         )
     finally:
-        await past_talk.held.close()
+        await past_talk.close()
         try:
             await database.close()
         finally:

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from loguru import logger
-from numpy import float32
+from numpy import bool_, float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports.talk_feed import TalkFeed
+from glyphoxa.memory.ports.talk import SessionSummaries
+from glyphoxa.memory.ports.talk_feed import Said, TalkFeed
+from glyphoxa.memory.question_vectors import LeftOut, QuestionVectors
+from glyphoxa.memory.recall.asked import Question, read_question
 from glyphoxa.memory.recall.held import Bounds, HeldTalk
 from glyphoxa.memory.recall.ranking import DEFAULT, Ranking, Weights, rank
+from glyphoxa.memory.recall.recap import asks_for_recap, recap, sessions_in_question, without_repeats
 from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
-from glyphoxa.memory.recall.terms import NAME, Asked
+from glyphoxa.memory.recall.time_fit import Fit
+from glyphoxa.memory.recall.times import fit_of
 
-_IN_A_THREAD = 5_000
+_IN_A_THREAD = 3_000
 """Turns from which a ranking takes longer than going to a thread and back."""
-_REMEMBERED_QUESTIONS = 64
+_REMEMBERED_ANSWERS = 64
+_FITS = 0.5
+"""A turn that fits the time of the question so well is told with that reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,7 @@ class RecallSettings:
         deadline_ms: For reading a campaign's talk into memory when that was not done before.
         embed_deadline_ms: For the question's embedding; when it is late, words alone decide.
         refresh_deadline_ms: For what has changed in the log; what is not there yet is not recalled yet.
+        summaries_deadline_ms: For the summaries of the sessions of which a recap is asked for.
         min_cosine: With no word in common, less similar than this is not about the question.
         weights: Of the ranking.
     """
@@ -41,8 +50,21 @@ class RecallSettings:
     deadline_ms: int = 1_000
     embed_deadline_ms: int = 40
     refresh_deadline_ms: int = 20
+    summaries_deadline_ms: int = 20
     min_cosine: float = 0.25
     weights: Weights = DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class Reminded:
+    """
+    Attributes:
+        items: Best first.
+        left_out: What had no say in it, each with the reason: "meaning: the embedding was late".
+    """
+
+    items: tuple[Recalled, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 class Recall:
@@ -51,6 +73,8 @@ class Recall:
     Args:
         feed: Where talk is read.
         embedder: How questions are embedded; None for words alone.
+        summaries: Told where a recap is asked for; None for none.
+        now_ms: Milliseconds since the Unix epoch; "last week" counts from it.
     """
 
     def __init__(
@@ -58,13 +82,17 @@ class Recall:
         feed: TalkFeed,
         *,
         embedder: Embedder | None = None,
+        summaries: SessionSummaries | None = None,
         settings: RecallSettings | None = None,
         bounds: Bounds | None = None,
+        now_ms: Callable[[], int] | None = None,
     ) -> None:
         self.held = HeldTalk(feed, dimensions=embedder.dimensions if embedder is not None else 1, bounds=bounds)
-        self._embedder = embedder
+        self.vectors = QuestionVectors(embedder)
+        self._summaries = summaries
         self._settings = settings or RecallSettings()
-        self._embedded: dict[str, NDArray[float32]] = {}
+        self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
+        self._answers: OrderedDict[_Key, tuple[int, Reminded]] = OrderedDict()
 
     async def recall(
         self,
@@ -76,13 +104,7 @@ class Recall:
         limit: int = 5,
     ) -> list[Recalled]:
         """See `PastTalk.recall`."""
-        asked = question.strip()
-        if not asked or limit <= 0:
-            return []
-        index, vector = await asyncio.gather(self._up_to_date(campaign), self._embed(asked))
-        if len(index) > _IN_A_THREAD:
-            return await asyncio.to_thread(self._ranked, index, npc, asked, vector, exclude, limit)
-        return self._ranked(index, npc, asked, vector, exclude, limit)
+        return list((await self.reminded(campaign, npc, question, exclude=exclude, limit=limit)).items)
 
     def remind(
         self,
@@ -95,14 +117,85 @@ class Recall:
     ) -> list[Recalled] | None:
         """See `PastTalk.remind`."""
         index = self.held.index(campaign)
-        asked = question.strip()
         if index is None:
             return None
-        if not asked or limit <= 0:
+        asked = self._read(index, npc, question)
+        if asked is None or limit <= 0:
             return []
-        return self._ranked(index, npc, asked, None, exclude, limit)
+        return self._ranked(index, npc, asked, None, exclude).items(limit)
 
-    async def _up_to_date(self, campaign: CampaignId) -> TalkIndex:
+    async def reminded(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        exclude: Sequence[UtteranceId] = (),
+        limit: int = 5,
+        by_words: bool = False,
+    ) -> Reminded:
+        """As `recall`, with what had no say in it. The same question on the same floor gets the same answer (R-400).
+
+        Args:
+            by_words: Without what the question means.
+
+        Raises:
+            Unavailable: As `PastTalk.recall`.
+        """
+        left_out: list[str] = []
+        held = self.held.index(campaign)
+        if held is None or self._read(held, npc, question) is None:
+            index = await self._up_to_date(campaign, left_out)
+            vector: NDArray[float32] | LeftOut | None = None
+        else:
+            index, vector = await asyncio.gather(
+                self._up_to_date(campaign, left_out), self._embed(held, npc, question, by_words=by_words)
+            )
+        asked = self._read(index, npc, question)
+        if asked is None or limit <= 0:
+            return Reminded(left_out=("everything: nothing was asked",))
+        if vector is None and not by_words:
+            vector = await self._embed(index, npc, question, by_words=False)
+        if isinstance(vector, LeftOut):
+            left_out.append(f"meaning: {vector.text}")
+            vector = None
+        key = (campaign, npc, asked.text, frozenset(exclude), limit, vector is None)
+        known = self._answers.get(key)
+        if known is not None and known[0] == index.changes:
+            return known[1]
+        if len(index) > _IN_A_THREAD:
+            ranked = await asyncio.to_thread(self._ranked, index, npc, asked, vector, exclude)
+        else:
+            ranked = self._ranked(index, npc, asked, vector, exclude)
+        items = ranked.items(limit)
+        if asks_for_recap(asked):
+            items = await self._with_recap(ranked, campaign, npc, items, limit, left_out)
+        answer = Reminded(tuple(items), tuple(left_out))
+        self._answers[key] = (index.changes, answer)
+        while len(self._answers) > _REMEMBERED_ANSWERS:
+            self._answers.popitem(last=False)
+        return answer
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        await self.vectors.close()
+        await self.held.close()
+
+    def _read(self, index: TalkIndex, viewer: Viewer, question: str) -> Question | None:
+        """None if nothing is asked."""
+        if not question.strip():
+            return None
+        return read_question(question, terms=index.terms, speakers=index.speakers(viewer), now_ms=self._now_ms())
+
+    async def _embed(
+        self, index: TalkIndex, viewer: Viewer, question: str, *, by_words: bool
+    ) -> NDArray[float32] | LeftOut | None:
+        asked = self._read(index, viewer, question)
+        if by_words or asked is None:
+            return None
+        return await self.vectors.embed_in_time(asked.meaning, deadline_ms=self._settings.embed_deadline_ms)
+
+    async def _up_to_date(self, campaign: CampaignId, left_out: list[str]) -> TalkIndex:
         held = self.held.index(campaign)
         deadline_ms = self._settings.deadline_ms if held is None else self._settings.refresh_deadline_ms
         try:
@@ -111,58 +204,69 @@ class Recall:
         except (TimeoutError, GlyphoxaError) as error:
             if held is None:
                 raise Unavailable(f"the talk of {campaign} is not in memory: {error or 'it is being read'}") from None
-            logger.debug("recall goes without the latest talk: {}", error or "late")
+            left_out.append(f"the latest talk: {error or f'it took more than {deadline_ms} ms'}")
             return held
-
-    async def _embed(self, question: str) -> NDArray[float32] | None:
-        if self._embedder is None:
-            return None
-        if question in self._embedded:
-            return self._embedded[question]
-        try:
-            async with asyncio.timeout(self._settings.embed_deadline_ms / 1000):
-                vectors = await self._embedder.embed([question])
-        except TimeoutError:
-            logger.debug("the question's embedding was late: words alone decide")
-            return None
-        except Unavailable as error:
-            logger.warning("no embedding, words alone decide: {}", error)
-            return None
-        if vectors is None:
-            return None
-        # Every NPC that hears a question asks with the same words.
-        while len(self._embedded) >= _REMEMBERED_QUESTIONS:
-            del self._embedded[next(iter(self._embedded))]
-        self._embedded[question] = vectors[0]
-        return self._embedded[question]
 
     def _ranked(
         self,
         index: TalkIndex,
         viewer: Viewer,
-        question: str,
+        asked: Question,
         vector: NDArray[float32] | None,
-        exclude: Sequence[UtteranceId],
-        limit: int,
-    ) -> list[Recalled]:
-        asked = index.terms.of_question(question)
-        seen = index.look(viewer, asked, vector)
-        bears = _with_neighbours(self._is_about_it(seen), seen)
-        if not bears.any():
-            return []
-        ranking = rank(seen, speakers=_speakers(index, asked), weights=self._settings.weights)
-        scores = np.where(bears, ranking.scores, np.float32(0.0))
-        scores[index.places_of(viewer, exclude)] = 0.0
-        best = _best(scores, limit + 1)
-        said_now = question.casefold()
-        found = [at for at in best if index.said(int(seen.columns.rows[at])).text.casefold() != said_now][:limit]
-        return [_recalled(index, seen, ranking, at, viewer, top=float(scores[best[0]])) for at in found]
+        exclude: Collection[UtteranceId],
+    ) -> _Ranked:
+        seen = index.look(viewer, asked.terms, vector)
+        fit = fit_of(asked, index, viewer, seen, now_ms=self._now_ms())
+        heard = index.speakers(viewer)
+        ranking = rank(
+            asked,
+            seen,
+            speakers=frozenset(heard[name] for name in asked.speakers),
+            time=None if fit is None else fit.scores,
+            weights=self._settings.weights,
+        )
+        may_be_told = np.ones(len(seen), bool_)
+        may_be_told[index.places_of(viewer, exclude)] = False
+        return _Ranked(index, viewer, asked, seen, ranking, fit, self._is_about_it(seen), may_be_told)
 
-    def _is_about_it(self, seen: Seen) -> NDArray[np.bool_]:
+    async def _with_recap(
+        self,
+        ranked: _Ranked,
+        campaign: CampaignId,
+        npc: NpcId,
+        items: list[Recalled],
+        limit: int,
+        left_out: list[str],
+    ) -> list[Recalled]:
+        """What happened comes first; what is like the question fills up."""
+        summaries: dict[SessionId, str] = {}
+        if self._summaries is not None:
+            try:
+                async with asyncio.timeout(self._settings.summaries_deadline_ms / 1000):
+                    for session in sessions_in_question(ranked.index, ranked.seen, ranked.fit):
+                        summary = await self._summaries.summary(campaign, npc, session)
+                        if summary is not None:
+                            summaries[session] = summary
+            except (TimeoutError, GlyphoxaError) as error:
+                left_out.append(f"summaries: {error or 'they took too long'}")
+        happened = recap(
+            ranked.question,
+            ranked.index,
+            ranked.viewer,
+            ranked.seen,
+            ranked.ranking.scores,
+            summaries,
+            told=lambda at: ranked.recalled(at) if ranked.may_be_told[at] else None,
+            lines=limit,
+            now_ms=self._now_ms(),
+        )
+        return without_repeats([*happened, *items])[:limit]
+
+    def _is_about_it(self, seen: Seen) -> NDArray[bool_]:
         """Whether a turn shares a word with the question, or is near to it in meaning. A session that is spoken of in
         the question makes its turns likelier, none of them relevant.
         """
-        found = np.zeros(len(seen.columns), np.bool_)
+        found = np.zeros(len(seen), bool_)
         for match in seen.matches:
             found[match.places] = True
         if seen.cosines is not None:
@@ -170,7 +274,64 @@ class Recall:
         return found
 
 
-def _with_neighbours(found: NDArray[np.bool_], seen: Seen) -> NDArray[np.bool_]:
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A view in the light of a question.
+
+    Attributes:
+        is_about_it: Turns that have something of the question themselves.
+        may_be_told: Turns that are not in the prompt already.
+    """
+
+    index: TalkIndex
+    viewer: Viewer
+    question: Question
+    seen: Seen
+    ranking: Ranking
+    fit: Fit | None
+    is_about_it: NDArray[bool_]
+    may_be_told: NDArray[bool_]
+
+    def items(self, limit: int) -> list[Recalled]:
+        """The best that are about it, or beside what is."""
+        scores = self.ranking.scores
+        among = _with_neighbours(self.is_about_it, self.seen) & self.may_be_told
+        # The question itself may be in the log already, under an id that the caller does not know.
+        said_now = self.question.text.casefold()
+        found = [at for at in _best(scores, among, limit + 1) if self._said(at).text.casefold() != said_now][:limit]
+        if not found:
+            return []
+        least, best = float(scores.min()), float(scores[found[0]])
+        return [self.recalled(at, score=_relative(float(scores[at]), least, best)) for at in found]
+
+    def recalled(self, at: int, *, score: float = 1.0) -> Recalled:
+        said = self._said(at)
+        cosines = self.seen.cosines
+        reason = f"witnessed in session {said.session_id}"
+        if self.fit is not None and self.fit.scores[at] >= _FITS:
+            reason = f"{reason}; {self.fit.reason}"
+        shares = self.ranking.shares.items()
+        return Recalled(
+            text=f"{'You' if str(said.speaker_id) == self.viewer else said.speaker_name} said: {said.text}",
+            source="said",
+            score=score,
+            session_id=said.session_id,
+            utterance_id=said.utterance_id,
+            reason=reason,
+            at_ms=said.at_ms,
+            speaker_id=said.speaker_id,
+            similarity=None if cosines is None or np.isnan(cosines[at]) else float(cosines[at]),
+            signals={name: round(float(values[at]), 4) for name, values in shares if values[at]},
+        )
+
+    def _said(self, at: int) -> Said:
+        return self.index.said(int(self.seen.columns.rows[at]))
+
+
+_Key = tuple[CampaignId, NpcId, str, frozenset[UtteranceId], int, bool]
+
+
+def _with_neighbours(found: NDArray[bool_], seen: Seen) -> NDArray[bool_]:
     """An answer need not repeat the words of its question: it follows within two turns."""
     widened = found.copy()
     for distance in (1, 2):
@@ -180,33 +341,17 @@ def _with_neighbours(found: NDArray[np.bool_], seen: Seen) -> NDArray[np.bool_]:
     return widened
 
 
-def _speakers(index: TalkIndex, asked: Asked) -> frozenset[int]:
-    numbers = (index.speaker_number(name.removeprefix(NAME)) for name in asked.names)
-    return frozenset(number for number in numbers if number is not None)
-
-
-def _best(scores: NDArray[float32], limit: int) -> list[int]:
-    """The places of the highest scores above 0, the later first among equals."""
-    n = min(limit, len(scores))
+def _best(scores: NDArray[float32], among: NDArray[bool_], limit: int) -> list[int]:
+    """The places of the highest scores, the later first among equals."""
+    places = np.flatnonzero(among)
+    n = min(limit, len(places))
     if n <= 0:
         return []
-    candidates = np.flatnonzero(scores >= np.partition(scores, -n)[-n])
+    values = scores[places]
+    candidates = places[values >= np.partition(values, -n)[-n]]
     order = np.lexsort((-candidates, -scores[candidates]))
-    return [int(at) for at in candidates[order][:n] if scores[at] > 0]
+    return [int(at) for at in candidates[order][:n]]
 
 
-def _recalled(index: TalkIndex, seen: Seen, ranking: Ranking, at: int, viewer: Viewer, *, top: float) -> Recalled:
-    said = index.said(int(seen.columns.rows[at]))
-    similarity = None if seen.cosines is None or np.isnan(seen.cosines[at]) else float(seen.cosines[at])
-    return Recalled(
-        text=f"{'You' if str(said.speaker_id) == viewer else said.speaker_name} said: {said.text}",
-        source="said",
-        score=float(ranking.scores[at]) / top if top > 0 else 0.0,
-        session_id=said.session_id,
-        utterance_id=said.utterance_id,
-        reason=f"witnessed in session {said.session_id}",
-        at_ms=said.at_ms,
-        speaker_id=said.speaker_id,
-        similarity=similarity,
-        signals={name: round(float(values[at]), 4) for name, values in ranking.signals.items()},
-    )
+def _relative(score: float, least: float, best: float) -> float:
+    return (score - least) / (best - least) if best > least else 1.0

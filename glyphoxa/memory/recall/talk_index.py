@@ -13,13 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy import float32, int32
+from numpy import float32, int32, uint8
 from numpy.typing import NDArray
 
-from glyphoxa.domain.ids import UtteranceId
+from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Dm, Viewer
 from glyphoxa.memory.ports.talk_feed import Meaning, Said
 from glyphoxa.memory.recall.terms import NAME, Asked, Terms
+from glyphoxa.memory.recall.traits import traits_of
 from glyphoxa.memory.recall.view import NOWHERE, Columns, Place, View
 
 _MOST_VIEWS = 16
@@ -48,14 +49,19 @@ class Seen:
     """A view as it was at one moment, with what it takes to rank it.
 
     Attributes:
+        traits: Of each turn, see `Trait`; shape (n,).
         cosines: Of each turn's meaning and the question's, shape (n,), NaN where a turn has none yet; None when the
             question has none.
     """
 
     columns: Columns
     mean_length: float
+    traits: NDArray[uint8]
     matches: tuple[Match, ...]
     cosines: NDArray[float32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.columns)
 
 
 class TalkIndex:
@@ -69,11 +75,15 @@ class TalkIndex:
         self.terms = terms
         self.mark = -1
         """Of the latest change that is in here."""
+        self.changes = 0
+        """Counted up with whatever may change an answer."""
         self._lock = threading.RLock()
         self._said: list[Said] = []
         self._lengths = array("i")
+        self._traits = array("B")
         self._row_of: dict[UtteranceId, int] = {}
         self._speakers: dict[str, int] = {}
+        self._sessions: dict[SessionId, int] = {}
         self._postings: dict[str, tuple[array[int], array[int]]] = {}
         self._views: OrderedDict[str | None, View] = OrderedDict()
         self._stale: set[str | None] = set()
@@ -116,6 +126,7 @@ class TalkIndex:
             for meaning in meanings:
                 row = self._unembedded.pop(meaning.utterance_id, None)
                 if row is not None:
+                    self.changes += 1
                     self._put_vectors(row, meaning.vectors)
 
     def unembedded(self, *, limit: int) -> list[UtteranceId]:
@@ -136,9 +147,19 @@ class TalkIndex:
             there: NDArray[int32] = places[places != NOWHERE]
             return there
 
-    def speaker_number(self, name: str) -> int | None:
-        """Of a speaker's name, in any case."""
-        return self._speakers.get(name.casefold())
+    def session_numbers(self) -> dict[SessionId, int]:
+        """The campaign's sessions by when they began, from 1, also those the viewer was not at: "the last session" is
+        the table's.
+        """
+        with self._lock:
+            ordered = sorted(self._sessions, key=lambda session: (self._sessions[session], session))
+        return {session: number for number, session in enumerate(ordered, start=1)}
+
+    def speakers(self, viewer: Viewer) -> dict[str, int]:
+        """The names of those whom the viewer has heard, with their numbers."""
+        with self._lock:
+            heard = set(np.unique(self._view(viewer).columns().speakers).tolist())
+            return {name: number for name, number in self._speakers.items() if number in heard}
 
     def look(self, viewer: Viewer, asked: Asked, vector: NDArray[float32] | None = None) -> Seen:
         """What a ranking needs for one question in the name of a viewer.
@@ -152,13 +173,14 @@ class TalkIndex:
             matches = tuple(
                 match for term, times in asked.words.items() if (match := self._match(view, term, times)) is not None
             )
+            traits = np.array(self._traits, uint8)[columns.rows]
             mean_length = view.total_length / len(view) if len(view) else 0.0
             n_vectors, vectors, owners = self._n_vectors, self._vectors, self._owners
             places = view.places(owners[:n_vectors]) if vector is not None and n_vectors else np.zeros(0, int32)
         cosines = None
         if vector is not None:
             cosines = _cosines(vectors[:n_vectors], vector, places, len(columns))
-        return Seen(columns, mean_length, matches, cosines)
+        return Seen(columns, mean_length, traits, matches, cosines)
 
     def vectors_at(self, columns: Columns, places: Sequence[int]) -> NDArray[float32]:
         """The first vector of each of those turns, shape (len(places), dimensions); zeros where there is none."""
@@ -179,6 +201,7 @@ class TalkIndex:
 
     def _put(self, said: Said, terms: dict[str, int]) -> None:
         self.mark = max(self.mark, said.mark)
+        self.changes += 1
         before = self._row_of.get(said.utterance_id)
         if before is not None:
             old = self._said[before]
@@ -195,8 +218,12 @@ class TalkIndex:
         self._said.append(said)
         self._row_of[said.utterance_id] = row
         self._lengths.append(sum(terms.values()))
+        self._traits.append(traits_of(said.text, language=self.terms.language))
         self._unembedded[said.utterance_id] = row
-        self._speakers.setdefault(said.speaker_name.casefold(), len(self._speakers))
+        self._speakers.setdefault(said.speaker_name, len(self._speakers))
+        if not said.struck:
+            first = self._sessions.get(said.session_id, said.at_ms)
+            self._sessions[said.session_id] = min(first, said.at_ms)
         for term, count in terms.items():
             posting = self._postings.get(term)
             if posting is None:
@@ -245,7 +272,7 @@ class TalkIndex:
         return view
 
     def _place(self, row: int, said: Said) -> Place:
-        speaker = self._speakers[said.speaker_name.casefold()]
+        speaker = self._speakers[said.speaker_name]
         return Place(row, said.session_id, said.floor, said.at_ms, self._lengths[row], speaker)
 
     def _match(self, view: View, term: str, times: int) -> Match | None:

@@ -1,0 +1,75 @@
+"""A question as memory reads it: its words, whom it names, what it says of time, and how its meaning is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from glyphoxa.memory.recall.terms import NAME, Asked, Terms
+from glyphoxa.memory.recall.time_ask import TimeAsk
+from glyphoxa.memory.recall.when import read_time
+from glyphoxa.speech.language.phonetics import primary_language
+from glyphoxa.speech.language.words import words
+
+MOST_CHARACTERS = 2_000
+"""Of a question; the end of a longer one is what is asked."""
+_SELF = {"en": ("I", "my"), "de": ("ich", "mein")}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """
+    Attributes:
+        text: As it was asked, its end if it is very long.
+        terms: What is looked for among words; the names of speakers are not among them, see `speakers`.
+        speakers: Names of those who were heard speaking and whom the question names.
+        meaning: What is embedded. Who tells of themselves says "I": "When did I go to the fair?" is nearer to "I went
+            to the fair" than the same with a name. On five conversations of LoCoMo this raises R@10 of meaning alone
+            from 44.5 to 62.4.
+        time: What it says of time.
+    """
+
+    text: str
+    terms: Asked
+    speakers: frozenset[str]
+    meaning: str
+    time: TimeAsk
+
+
+def read_question(text: str, *, terms: Terms, speakers: Collection[str], now_ms: int) -> Question:
+    """
+    Args:
+        speakers: Names of those whom the one who remembers has heard.
+        now_ms: Milliseconds since the Unix epoch.
+    """
+    text = " ".join(text[-MOST_CHARACTERS:].split())
+    asked = terms.of_question(text)
+    named: set[str] = set()
+    meaning = text
+    for name in sorted(speakers, key=len, reverse=True):
+        if re.search(rf"\b{re.escape(name)}\b", meaning):
+            named.add(name)
+            meaning = _as_self(meaning, name, terms.language)
+    spoken = {NAME + word.folded for name in named for word in words(name)}
+    return Question(
+        text,
+        Asked({term: times for term, times in asked.words.items() if term not in spoken}, asked.names - spoken),
+        frozenset(named),
+        meaning,
+        read_time(text, language=terms.language, now_ms=now_ms),
+    )
+
+
+def _as_self(text: str, name: str, language: str) -> str:
+    """With "I" and "my" in place of a name; the name itself in a language whose words for them are not known here. A
+    name is written with a capital letter: somebody may be called Will.
+    """
+    if not name.strip() or name not in text:
+        return text
+    own = _SELF.get(primary_language(language))
+    if own is None:
+        return text
+    escaped = re.escape(name)
+    text = re.sub(rf"\b{escaped}['’]s\b", own[1], text)
+    return re.sub(rf"\b{escaped}\b", own[0], text)

@@ -1,0 +1,70 @@
+"""When it was that a question asks about, over the talk that one remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.knowledge import Viewer
+from glyphoxa.memory.recall.asked import Question
+from glyphoxa.memory.recall.signals import by_words
+from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
+from glyphoxa.memory.recall.time_fit import Fit, PastSession, Turns, fit_in_time
+
+_STILL_PLAYED_MS = 6 * 3_600_000
+"""A session in which something was said so recently goes on: "last session" is the one before it."""
+_MOST_ANCHORS = 3
+_SURE = 0.6
+"""Of the best by words: a turn that is nearly as good may tell of the event as well."""
+
+
+def turns_of(seen: Seen) -> Turns:
+    return Turns(seen.columns.at_ms, seen.columns.sessions)
+
+
+def sessions_of(index: TalkIndex, seen: Seen, summaries: Mapping[SessionId, str] | None = None) -> list[PastSession]:
+    """The sessions of a view in its order.
+
+    Args:
+        summaries: As the viewer may know them.
+    """
+    numbers = index.session_numbers()
+    columns = seen.columns
+    ends = [*(columns.starts[1:] - 1).tolist(), len(columns) - 1] if len(columns) else []
+    found = []
+    for start, end in zip(columns.starts.tolist(), ends, strict=True):
+        session = index.said(int(columns.rows[start])).session_id
+        summary = (summaries or {}).get(session)
+        at_ms = columns.at_ms[start : end + 1]
+        found.append(PastSession(numbers[session], int(at_ms.min()), int(at_ms.max()), summary=summary))
+    return found
+
+
+def current_session(sessions: list[PastSession], *, now_ms: int) -> int | None:
+    """The number of the session that is being played; None between sessions."""
+    last = max(sessions, key=lambda session: session.number, default=None)
+    if last is None or now_ms - last.last_ms > _STILL_PLAYED_MS:
+        return None
+    return last.number
+
+
+def fit_of(question: Question, index: TalkIndex, viewer: Viewer, seen: Seen, *, now_ms: int) -> Fit | None:
+    """How well each turn fits the time that is asked about; None if the question tells none."""
+    if not question.time.tells_a_time or not len(seen):
+        return None
+    sessions = sessions_of(index, seen)
+    current = current_session(sessions, now_ms=now_ms)
+    anchors = anchors_of(question, index, viewer)
+    return fit_in_time(question.time, sessions, turns_of(seen), current=current, anchors=anchors)
+
+
+def anchors_of(question: Question, index: TalkIndex, viewer: Viewer) -> list[int]:
+    """Turns that tell of the event by which the question tells its time, the likeliest first."""
+    anchor = question.time.anchor
+    if anchor is None:
+        return []
+    scores, _ = by_words(index.look(viewer, index.terms.of_question(anchor.words)))
+    best = np.argsort(-scores, kind="stable")[:_MOST_ANCHORS]
+    return [int(at) for at in best if scores[at] > _SURE * scores[best[0]]]
