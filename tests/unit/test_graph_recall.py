@@ -149,10 +149,10 @@ def test_whom_one_often_meets_together_comes_along() -> None:
         links=[[], [], [], [0, 1], [0, 1], [0, 2]],
     )
     question = GraphQuestion(tokens=["quarrel"], anchors=[0])
-    found = {hit.id: hit for hit in recall(MemoryGraph(nodes), question, only("hybrid_score")).hits}
+    found = {hit.id: hit for hit in recall(MemoryGraph(nodes), question, only("hybrid_score", "co_occurrence")).hits}
     assert found["a"].why["co_occurrence"] == pytest.approx(0.1 * np.log(3))
     assert found["c"].why["co_occurrence"] == pytest.approx(0.1 * np.log(2))
-    without = recall(MemoryGraph(nodes), question, only("hybrid_score", co_occurrence=False))
+    without = recall(MemoryGraph(nodes), question, only("hybrid_score"))
     assert all("co_occurrence" not in hit.why for hit in without.hits)
 
 

@@ -103,7 +103,7 @@ def test_no_language_model_recalls_while_somebody_waits_for_an_answer(method: Re
 
 
 def test_a_method_needs_what_it_asks() -> None:
-    with pytest.raises(InvalidInput, match="hybrid_rerank, but recall.rerank_profile is not set"):
+    with pytest.raises(InvalidInput, match="hybrid_rerank, but"):
         check_method(RecallMethod.HYBRID_RERANK, path=RecallPath.VOICE)
     with pytest.raises(InvalidInput, match="llm, but there is no language model"):
         check_method(RecallMethod.LLM, path=BACKGROUND)

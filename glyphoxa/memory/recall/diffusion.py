@@ -16,6 +16,8 @@ the seeds), `top_k` is what keeps it sparse.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy import float64, intp
 from numpy.typing import NDArray
@@ -29,6 +31,19 @@ _IN_DEGREE_EXPONENT = 0.55
 _RESTING_TOP = 15
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Energy:
+    """The largest magnitude that each node held, shape (n,), from -2 to 2; 0 where none came.
+
+    Attributes:
+        held: What a seed began with is part of it.
+        received: Of what came along edges (or by teleport) alone.
+    """
+
+    held: NDArray[float64]
+    received: NDArray[float64]
+
+
 def spread(
     seeds: NDArray[float64],
     adjacency: Adjacency,
@@ -40,16 +55,15 @@ def spread(
     teleport: float = 0.0,
     refractory: float = 0.15,
     fade: NDArray[float64] | None = None,
-) -> NDArray[float64]:
-    """The energy of each node, shape (n,), from -2 to 2; 0 where none came.
-
+) -> Energy:
+    """
     Args:
         seeds: Shape (n,): energy to begin with.
         ties: Shape (n,): which of two that hold as much comes first; a number that no other has.
         fade: Shape (n,): what is left of energy that comes to a node, 0 to 1; None: all of it.
     """
     start = _kept(np.clip(seeds, -MOST_ENERGY, MOST_ENERGY), top_k, ties)
-    energy, reached = start, start.copy()
+    energy, received = start, np.zeros_like(start)
     rest = np.ones(len(seeds))
     inflow = np.maximum(adjacency.in_degrees, 1) ** -_IN_DEGREE_EXPONENT
     for _ in range(steps):
@@ -69,9 +83,9 @@ def spread(
             energy = (1 - teleport) * energy + teleport * start
             energy[np.abs(energy) < LEAST_ENERGY] = 0.0
         energy = _kept(energy, top_k, ties)
-        reached = np.where(np.abs(energy) > np.abs(reached), energy, reached)
+        received = _larger(received, energy)
         rest[best(np.abs(energy), most=_RESTING_TOP, ties=ties, among=np.flatnonzero(energy))] = refractory
-    return reached
+    return Energy(_larger(start, received), received)
 
 
 def fading(distances: NDArray[float64], half_lives: NDArray[float64]) -> NDArray[float64]:
@@ -83,6 +97,10 @@ def fading(distances: NDArray[float64], half_lives: NDArray[float64]) -> NDArray
     """
     left: NDArray[float64] = np.exp2(-distances / half_lives)
     return left
+
+
+def _larger(one: NDArray[float64], other: NDArray[float64]) -> NDArray[float64]:
+    return np.where(np.abs(other) > np.abs(one), other, one)
 
 
 def _kept(energy: NDArray[float64], top_k: int, ties: NDArray[intp]) -> NDArray[float64]:

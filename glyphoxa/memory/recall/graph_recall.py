@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.memory.recall.base_ranking import base_scores, lexical_scores, spread_out, vector_scores
 from glyphoxa.memory.recall.best import best
-from glyphoxa.memory.recall.diffusion import MOST_ENERGY, spread
+from glyphoxa.memory.recall.diffusion import MOST_ENERGY, Energy, spread
 from glyphoxa.memory.recall.diversity import capped_per_type, diverse
 from glyphoxa.memory.recall.graph_question import GraphQuestion, Hit, Recollection
 from glyphoxa.memory.recall.hybrid_score import OTHER, WEIGHTS, Signals, SignalWeights, hybrid_scores
@@ -77,11 +77,13 @@ class _Recall:
             return Recollection(())
         vector, lexical = vector_scores(graph, self.question, settings), lexical_scores(graph, self.question)
         base = base_scores(graph, self.question, settings, vector=vector, lexical=lexical)
-        energy = self._energy(base, vector) if settings.diffusion else np.zeros(len(graph))
-        candidates = self._candidates(vector, lexical, base, energy)
+        energy = (
+            self._energy(base, vector) if settings.diffusion else Energy(np.zeros(len(graph)), np.zeros(len(graph)))
+        )
+        candidates = self._candidates(vector, lexical, base, energy.held)
         scores = np.zeros(len(graph))
         if settings.hybrid_score:
-            scores[candidates] = self._hybrid(candidates, vector, lexical, energy)
+            scores[candidates] = self._hybrid(candidates, vector, lexical, energy.held)
         else:
             scores[candidates] = self._plain(candidates, base, energy)
         pool = self._pool(scores, candidates)
@@ -103,14 +105,14 @@ class _Recall:
     def fade(self) -> NDArray[float64]:
         return self.graph.fade(self.settings.half_lives_turns, now=self.now)
 
-    def _energy(self, base: NDArray[float64], vector: NDArray[float64]) -> NDArray[float64]:
+    def _energy(self, base: NDArray[float64], vector: NDArray[float64]) -> Energy:
         settings, ties = self.settings, self.graph.ties
         seeds = np.zeros(len(self.graph))
         source = vector if settings.vector_prefilter and vector.any() else base
         nearest = best(source, most=settings.vector_top_k, ties=ties, among=np.flatnonzero(source))
         seeds[nearest] = source[nearest]
         seeds[list(self.question.anchors)] = ANCHOR_ENERGY
-        self.parts["energy"] = energy = spread(
+        energy = spread(
             seeds,
             self.graph.adjacency(semantic=settings.semantic_edges, temporal=settings.temporal_edges),
             ties=ties,
@@ -121,6 +123,7 @@ class _Recall:
             refractory=settings.refractory,
             fade=self.fade if settings.forgetting else None,
         )
+        self.parts["energy"] = energy.held
         return energy
 
     def _candidates(self, *signals: NDArray[float64]) -> NDArray[intp]:
@@ -154,10 +157,14 @@ class _Recall:
         total: NDArray[float64] = np.sum(list(parts.values()), axis=0)
         return total
 
-    def _plain(self, at: NDArray[intp], base: NDArray[float64], energy: NDArray[float64]) -> NDArray[float64]:
-        """Energy counts as much as it does in the hybrid score."""
+    def _plain(self, at: NDArray[intp], base: NDArray[float64], energy: Energy) -> NDArray[float64]:
+        """What came along edges counts as much as energy does in the hybrid score. What seeds of the base began with
+        does not: it is of the base already, and would keep all that was reached behind them.
+        """
+        came = energy.received.copy()
+        came[list(self.question.anchors)] = energy.held[list(self.question.anchors)]
         of_type = np.array([self.weights.get(name, OTHER).diffusion for name in self.graph.type_names])
-        share = of_type[self.graph.types[at]] * energy[at] / MOST_ENERGY
+        share = of_type[self.graph.types[at]] * came[at] / MOST_ENERGY
         self._note("base", at, base[at])
         self._note("diffusion", at, share)
         return base[at] + share

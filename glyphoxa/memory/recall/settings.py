@@ -16,14 +16,17 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean
 
 Fusion = Literal["convex", "ranks"]
 
-STAGES: Final = ("vector_prefilter", "diffusion", "hybrid_score", "topics", "residual", "diversity", "per_type_cap")
+STAGES: Final = (
+    *("vector_prefilter", "diffusion", "hybrid_score", "co_occurrence"),
+    *("topics", "residual", "diversity", "per_type_cap"),
+)
 """Switches in the order of the pipeline. `rerank` is one as well; it is not part of the pure pipeline."""
 
 HALF_LIVES_TURNS: Final[Mapping[str, float]] = MappingProxyType(
     {"event": 50.0, "character_sheet": 200.0, "location_state": 100.0, "rule_constraint": inf}
 )
 OTHER_HALF_LIFE_TURNS: Final = 50.0
-_PARTS: Final = ("semantic_edges", "temporal_edges", "forgetting", "co_occurrence", "rerank", "include_world_info")
+_PARTS: Final = ("semantic_edges", "temporal_edges", "forgetting", "rerank", "include_world_info")
 
 _WHOLE: Final[Mapping[str, tuple[int, int, str]]] = MappingProxyType(
     {
@@ -55,7 +58,8 @@ class GraphRecallSettings:
         semantic_edges, temporal_edges: The two layers of edges (R-390).
         forgetting: Energy fades with the turns since anything was heard of a node's entities.
         hybrid_score: One score of all signals (R-392); off: the base ranking, to which energy is added.
-        co_occurrence: Part of the hybrid score: entities often met together with one that is asked about.
+        co_occurrence: Part of the hybrid score, and nothing without it: entities often met together with one that is
+            asked about.
         topics: NMF rebalancing (R-395).
         residual: FISTA residual discovery (R-396).
         diversity: DPP (R-397).
@@ -86,7 +90,7 @@ class GraphRecallSettings:
     temporal_edges: bool = True
     forgetting: bool = True
     hybrid_score: bool = False
-    co_occurrence: bool = True
+    co_occurrence: bool = False
     topics: bool = False
     residual: bool = False
     diversity: bool = False
