@@ -142,6 +142,13 @@ def test_all_of_several_times_must_fit() -> None:
     assert scores[:30].max() == 0
 
 
+def test_an_event_counts_less_for_a_ranking_than_a_date() -> None:
+    found = fit("what did you say on 22 November 2026 after we left Ironhold", anchors=[15])
+    assert found.prior[35] == 1
+    assert 0 < found.prior[16] < 0.6
+    assert fit("after we left Ironhold", anchors=[15]).prior.max() <= 0.1
+
+
 def test_yesterday_may_be_a_day_of_the_story() -> None:
     ask = asked("What did you do three days ago?", calendar=CALENDAR)
     found = fit_in_time(ask, SESSIONS, TURNS, current=5)
@@ -282,7 +289,9 @@ def test_every_turn_fits_from_not_at_all_to_wholly_and_no_budget_is_exceeded(
     if found is not None:
         assert found.scores.shape == (len(turns),)
         assert found.scores.dtype == np.float32
-        assert ((found.scores >= 0) & (found.scores <= 1)).all()
+        assert found.prior.shape == (len(turns),)
+        assert found.prior.dtype == np.float32
+        assert ((found.scores >= 0) & (found.scores <= 1) & (found.prior >= 0) & (found.prior <= 1)).all()
     talk = Talk(turns, WORTH[: len(turns)], lambda place: f"turn {place} " * (place + 1))
     told = timeline_of(ask, sessions, talk, current=current, budget_tokens=budget, anchors=anchors)
     assert sum(estimated_tokens(each.text) for each in told) <= budget
