@@ -20,7 +20,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
-from benchmarks.recall_arms import FULL, LEXICAL, Ask, arms_of, chosen
+from benchmarks.recall_arms import FULL, LEXICAL, arms_of, chosen
+from benchmarks.recall_asking import Ask
 from benchmarks.recall_data import Question, RecallData, read_data
 from benchmarks.recall_figures import Answer, as_line, compared, figures, missed, times
 from benchmarks.recall_world import LoadedTalk, loaded_talk

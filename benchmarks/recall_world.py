@@ -42,11 +42,13 @@ class PatientEmbedder:
 
     Attributes:
         embedder: For a store; None: words alone.
+        last: The vector of the last question.
     """
 
     embedder: Embedder | None
     deadline_ms: int
     n_late: int = 0
+    last: NDArray[float32] | None = None
 
     @classmethod
     def around(cls, embedder: Embedder | None, *, deadline_ms: int) -> PatientEmbedder:
@@ -62,10 +64,11 @@ class PatientEmbedder:
     def _timed(self, embed: Embed) -> Embed:
         async def timed(texts: list[str]) -> NDArray[float32] | None:
             began = perf_counter()
-            try:
-                return await embed(texts)
-            finally:
-                self.n_late += len(texts) == 1 and 1_000 * (perf_counter() - began) > self.deadline_ms
+            vectors = await embed(texts)
+            if len(texts) == 1:
+                self.n_late += 1_000 * (perf_counter() - began) > self.deadline_ms
+                self.last = None if vectors is None else vectors[0]
+            return vectors
 
         return timed
 
