@@ -370,11 +370,20 @@ def test_the_diverse_set_is_the_one_that_determinants_choose(seed: int, m: int) 
         assert math.prod(added[:taken]) == pytest.approx(volume, rel=1e-6, abs=1e-12)
 
 
+def test_the_more_relevance_counts_the_more_it_takes_to_be_let_before_what_is_better() -> None:
+    vectors = np.array([[1.0, 0], [0.8, 0.6], [0, 1.0]])
+    qualities = np.array([1.0, 0.9, 0.6])
+    assert diverse(qualities, vectors, target=3)[0].tolist() == [0, 2, 1]
+    order, added = diverse(qualities, vectors, target=2, relevance=8)
+    assert order.tolist() == [0, 1]
+    assert added.tolist() == pytest.approx([1.0, 0.9**16 * 0.36])
+
+
 def test_what_says_the_same_comes_last() -> None:
     vectors = np.array([[1.0, 0], [1.0, 0], [0, 1.0]])
     order, added = diverse(np.array([1.0, 0.9, 0.5]), vectors, target=3)
     assert order.tolist() == [0, 2, 1]
-    assert added.tolist() == [1.0, 0.25, 0.0]
+    assert added.tolist() == pytest.approx([1.0, 0.25, 0.0])
 
 
 def test_without_meanings_the_best_stay_first() -> None:

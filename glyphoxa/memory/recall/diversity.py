@@ -14,38 +14,44 @@ from numpy import float64, intp
 from numpy.typing import NDArray
 
 _SAME = 1e-9
-"""Less than this left of a candidate: it says what has been said."""
-_DIGITS = 12
+"""A smaller share of a candidate left: it says what has been said."""
+_LEAST = 1e-9
+_DIGITS = 9
 
 
 def diverse(
-    qualities: NDArray[float64], vectors: NDArray[np.floating], *, target: int
+    qualities: NDArray[float64], vectors: NDArray[np.floating], *, target: int, relevance: int = 1
 ) -> tuple[NDArray[intp], NDArray[float64]]:
     """Places of `target` candidates in the order in which they are taken, and what each added when it was taken
     (its conditional variance). When nothing is left that adds anything, the best of the others follow, adding 0.
 
     Args:
-        qualities: Shape (m,), best first; at most 0 counts as next to nothing.
+        qualities: Shape (m,), 0 to 1, best first; 0 counts as next to nothing.
         vectors: Shape (m, dimensions), of unit length; zeros are like nothing else.
+        relevance: The power to which qualities are taken; the trade-off between relevance and diversity.
     """
     m = len(qualities)
     target = min(target, m)
-    quality = np.maximum(qualities, _SAME)
+    # The kernel's variance of a candidate is its quality squared times what is left of its direction; kept apart, in
+    # logarithms, small qualities do no harm to the sums.
+    quality = 2 * relevance * np.log(np.maximum(qualities, _LEAST))
     units = np.asarray(vectors, float64)
-    kernel = quality[:, None] * (units @ units.T) * quality
-    np.fill_diagonal(kernel, quality**2)
-    left = quality**2
+    alike = units @ units.T
+    np.fill_diagonal(alike, 1.0)
     rows = np.zeros((target, m))
+    left = np.ones(m)
+    is_free = np.ones(m, bool)
     taken: list[int] = []
     added: list[float] = []
-    is_free = np.ones(m, bool)
     while len(taken) < target:
-        place = int(np.argmax(np.where(is_free, np.round(left, _DIGITS), -1.0)))
-        if left[place] < _SAME:
+        adds = is_free & (left > _SAME)
+        if not adds.any():
             break
+        gain = np.where(adds, quality + np.log(np.maximum(left, _SAME)), -np.inf)
+        place = int(np.argmax(np.round(gain, _DIGITS)))
         step = len(taken)
-        row = (kernel[place] - rows[:step, place] @ rows[:step]) / np.sqrt(left[place])
-        added.append(float(left[place]))
+        row = (alike[place] - rows[:step, place] @ rows[:step]) / np.sqrt(left[place])
+        added.append(float(np.exp(gain[place])))
         taken.append(place)
         is_free[place] = False
         rows[step] = row

@@ -209,7 +209,12 @@ class _Recall:
         if not len(pool):
             return pool
         target = len(pool) if self.settings.per_type_cap else self.settings.max_results
-        order, added = diverse(spread_out(scores[pool]), self.graph.vectors[pool], target=target)
+        order, added = diverse(
+            spread_out(scores[pool]),
+            self.graph.vectors[pool],
+            target=target,
+            relevance=self.settings.diversity_relevance,
+        )
         self._note("novelty", pool[order], added)
         return pool[order]
 

@@ -34,6 +34,7 @@ _WHOLE: Final[Mapping[str, tuple[int, int, str]]] = MappingProxyType(
         "diffusion_steps": (1, 10, ""),
         "diffusion_top_k": (1, 10_000, ""),
         "pool_factor": (1, 20, ""),
+        "diversity_relevance": (1, 32, ""),
         "cap_of_type": (1, 200, ""),
         "max_results": (1, 200, ""),
         "max_query_chars": (1, 10_000, " characters"),
@@ -74,6 +75,10 @@ class GraphRecallSettings:
         fusion: How words and vectors make the base ranking: convex, or by reciprocal rank (C-55).
         lexical_share: Of words in the convex fusion.
         pool_factor: The stages after scoring work on this many times `max_results`.
+        diversity_relevance: The power of the score that is a candidate's quality in the diverse set. At 1, the
+            document's, being unlike the others counts for much; the higher, the more it takes to be let before better
+            ones.
+        cap_of_type: See `per_type_cap`.
         max_results: At most.
         max_query_chars: Of what a reranker or a language model is asked; the end of a longer question is kept.
         visible_recent_messages: That a language model which recalls is shown (R-384).
@@ -107,6 +112,7 @@ class GraphRecallSettings:
     fusion: Fusion = "convex"
     lexical_share: float = 0.5
     pool_factor: int = 3
+    diversity_relevance: int = 1
     cap_of_type: int = 3
     max_results: int = 15
     max_query_chars: int = 800
