@@ -41,7 +41,7 @@ BY_WORDS: Final[Mapping[str, float]] = {
     "share_after2": 0.56,
     "share_answers": 2.32,
     "share_session": 1.28,
-    "time": 2.0,
+    "time": 4.0,
 }
 BY_WORDS_AND_MEANING: Final[Mapping[str, float]] = {
     "words": 1.57,
@@ -64,7 +64,7 @@ BY_WORDS_AND_MEANING: Final[Mapping[str, float]] = {
     "meaning_after2": 0.36,
     "meaning_answers": 1.54,
     "meaning_session": 1.26,
-    "time": 2.0,
+    "time": 4.0,
 }
 
 
@@ -120,7 +120,7 @@ def rank(
     """
     Args:
         speakers: The numbers of those whom the question names.
-        time: How well each turn fits the time that the question tells, 0 to 1; None if it tells none.
+        time: How much the time that the question tells speaks for each turn, 0 to 1; None if it tells none.
     """
     signals = signals_of(question, seen, speakers)
     if time is not None:

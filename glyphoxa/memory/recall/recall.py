@@ -222,7 +222,7 @@ class Recall:
             asked,
             seen,
             speakers=frozenset(heard[name] for name in asked.speakers),
-            time=None if fit is None else fit.scores,
+            time=None if fit is None else fit.prior,
             weights=self._settings.weights,
         )
         may_be_told = np.ones(len(seen), bool_)
