@@ -1,7 +1,8 @@
 """Memory as a table that is being played may ask it: never in vain for long (R-251, R-252).
 
-Every answer is the database's, or `Unavailable` (of talk: what is in memory): at once while it is known to be away, and whoever asks goes on with
-what it has. A question that failed or was given up too late has the database looked at.
+Every answer is the database's, or `Unavailable`: at once while it is known to be away, and whoever asks goes on with
+what it has. Of talk that is what is in memory. A question that failed or was given up too late has the database looked
+at.
 """
 
 from __future__ import annotations
@@ -105,13 +106,16 @@ class MemoryGuard:
         *,
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
+        patient: bool = False,
     ) -> list[Recalled]:
         if self._watch.is_away:
             # What is in memory needs no database. The embedder may be a service, and as far away.
             held = self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit)
             if held is not None:
                 return held
-        return await self._ask(lambda: self._talk.recall(campaign, npc, question, exclude=exclude, limit=limit))
+        return await self._ask(
+            lambda: self._talk.recall(campaign, npc, question, exclude=exclude, limit=limit, patient=patient)
+        )
 
     def remind(
         self,

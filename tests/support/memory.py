@@ -174,6 +174,7 @@ class LogTwin:
         *,
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
+        patient: bool = False,
     ) -> list[Recalled]:
         await self.weather.pass_through()
         return self._found(npc, question, exclude, limit)

@@ -77,6 +77,7 @@ class Talk:
         *,
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
+        patient: bool = False,
     ) -> list[Recalled]:
         self.asked_for.append(npc)
         return list(self.heard[:limit]) if npc == GRIMJAW else []

@@ -111,9 +111,14 @@ class PastTalk(Protocol):
         *,
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
+        patient: bool = False,
     ) -> list[Recalled]:
         """What `npc` heard that bears on `question`, by words and by meaning, best first. An utterance that the NPC did
         not witness is neither returned nor counted, and changes nothing of what is. Empty when nothing bears on it.
+
+        Args:
+            patient: Nobody waits for the answer: a model that is far away may take its time to read the question.
+                Whoever asks the same again in a hurry has that ready.
 
         Raises:
             Unavailable: The campaign's talk is not in memory, and cannot be read in time.

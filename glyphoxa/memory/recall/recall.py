@@ -41,6 +41,7 @@ class RecallSettings:
     Attributes:
         deadline_ms: For reading a campaign's talk into memory when that was not done before.
         embed_deadline_ms: For the question's embedding; when it is late, words alone decide.
+        patient_embed_deadline_ms: The same where nobody waits.
         refresh_deadline_ms: For what has changed in the log; what is not there yet is not recalled yet.
         summaries_deadline_ms: For the summaries of the sessions of which a recap is asked for.
         min_cosine: With no word in common, less similar than this is not about the question.
@@ -49,6 +50,7 @@ class RecallSettings:
 
     deadline_ms: int = 1_000
     embed_deadline_ms: int = 40
+    patient_embed_deadline_ms: int = 900
     refresh_deadline_ms: int = 20
     summaries_deadline_ms: int = 20
     min_cosine: float = 0.25
@@ -102,9 +104,11 @@ class Recall:
         *,
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
+        patient: bool = False,
     ) -> list[Recalled]:
         """See `PastTalk.recall`."""
-        return list((await self.reminded(campaign, npc, question, exclude=exclude, limit=limit)).items)
+        found = await self.reminded(campaign, npc, question, exclude=exclude, limit=limit, patient=patient)
+        return list(found.items)
 
     def remind(
         self,
@@ -133,6 +137,7 @@ class Recall:
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
         by_words: bool = False,
+        patient: bool = False,
     ) -> Reminded:
         """As `recall`, with what had no say in it. The same question on the same floor gets the same answer (R-400).
 
@@ -143,19 +148,22 @@ class Recall:
             Unavailable: As `PastTalk.recall`.
         """
         left_out: list[str] = []
+        embed_ms = self._settings.patient_embed_deadline_ms if patient else self._settings.embed_deadline_ms
+        if by_words:
+            embed_ms = 0
         held = self.held.index(campaign)
         if held is None or self._read(held, npc, question) is None:
             index = await self._up_to_date(campaign, left_out)
             vector: NDArray[float32] | LeftOut | None = None
         else:
             index, vector = await asyncio.gather(
-                self._up_to_date(campaign, left_out), self._embed(held, npc, question, by_words=by_words)
+                self._up_to_date(campaign, left_out), self._embed(held, npc, question, embed_ms)
             )
         asked = self._read(index, npc, question)
         if asked is None or limit <= 0:
             return Reminded(left_out=("everything: nothing was asked",))
         if vector is None and not by_words:
-            vector = await self._embed(index, npc, question, by_words=False)
+            vector = await self._embed(index, npc, question, embed_ms)
         if isinstance(vector, LeftOut):
             left_out.append(f"meaning: {vector.text}")
             vector = None
@@ -188,12 +196,12 @@ class Recall:
         return read_question(question, terms=index.terms, speakers=index.speakers(viewer), now_ms=self._now_ms())
 
     async def _embed(
-        self, index: TalkIndex, viewer: Viewer, question: str, *, by_words: bool
+        self, index: TalkIndex, viewer: Viewer, question: str, deadline_ms: int
     ) -> NDArray[float32] | LeftOut | None:
         asked = self._read(index, viewer, question)
-        if by_words or asked is None:
+        if asked is None or not deadline_ms:
             return None
-        return await self.vectors.embed_in_time(asked.meaning, deadline_ms=self._settings.embed_deadline_ms)
+        return await self.vectors.embed_in_time(asked.meaning, deadline_ms=deadline_ms)
 
     async def _up_to_date(self, campaign: CampaignId, left_out: list[str]) -> TalkIndex:
         held = self.held.index(campaign)

@@ -88,7 +88,8 @@ def _of_whole_sessions(seen: Seen) -> Signal:
 
 
 def _has(seen: Seen, trait: Trait) -> Signal:
-    return ((seen.traits & trait) != 0).astype(float32)
+    found: Signal = ((seen.traits & trait) != 0).astype(float32)
+    return found
 
 
 def _above_average(cosines: Signal) -> Signal:
