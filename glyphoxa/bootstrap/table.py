@@ -24,7 +24,8 @@ from glyphoxa.bootstrap.names import TableNames
 from glyphoxa.bootstrap.seats import LiveSeat
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.assembly import Budgets, HotContextAssembly
+from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
@@ -126,6 +127,12 @@ class LiveTable:
         self._second_look: SecondLook | None = None
         self._host: Host = engines.find_host()()
         self._supervisor = Supervisor(on_fall=self._on_fall, on_given_up=self._on_given_up)
+        budgets = Budgets(
+            facts_tokens=settings.context.facts_tokens,
+            max_facts=settings.context.max_facts,
+            part_deadline_ms=settings.context.part_deadline_ms,
+            recall_deadline_ms=settings.context.recall_deadline_ms,
+        )
         self._prefetch = Prefetch(
             campaign.id,
             graph=self._guard,
@@ -134,6 +141,7 @@ class LiveTable:
             present=lambda: {npc: campaign.npc(npc).name for npc in self._scene.npcs},
             known_utterances=self._known_utterances,
             names={entity.id: entity.name for entity in campaign.entities},
+            max_recalled=budgets.max_recalled,
         )
         self._names.subscribe(lambda _: self._prefetch.graph_changed())
         self._context = HotContextAssembly(
@@ -142,11 +150,8 @@ class LiveTable:
             talk=self._guard,
             prefetch=self._prefetch,
             known_utterances=self._known_utterances,
-            budgets=Budgets(
-                max_facts=settings.context.max_facts,
-                part_deadline_ms=settings.context.part_deadline_ms,
-                recall_deadline_ms=settings.context.recall_deadline_ms,
-            ),
+            holds_words=lambda npc, words: self._npcs[npc].conversation.holds(words),
+            budgets=budgets,
         )
         self._scribe = Scribe(campaign.id, keeper=self._recorder, turns=self._recorder, tell=self._tell, now_ms=now_ms)
         self._npcs = {

@@ -206,13 +206,16 @@ class ContextSettings(_Section):
     Attributes:
         part_deadline_ms: For identity, scene and talk each; a late part is left out.
         recall_deadline_ms: For recall of past talk.
-        max_facts: Small models attend to few.
+        facts_tokens: Of what an NPC is reminded of, tokens of 4 characters each. Small models attend to little; a large
+            one makes use of 1,500.
+        max_facts: Sentences of it; left out, one for each 30 tokens.
         history_tokens: Of recent talk.
     """
 
     part_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
     recall_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
-    max_facts: Annotated[int, Field(ge=0, le=50)] = 3
+    facts_tokens: Annotated[int, Field(ge=0, le=20_000)] = 90
+    max_facts: Annotated[int, Field(ge=0, le=500)] | None = None
     history_tokens: Annotated[int, Field(ge=0, le=100_000)] = 500
 
 

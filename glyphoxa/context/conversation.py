@@ -72,6 +72,12 @@ class Conversation:
         """What the next prompt already holds and recall need not bring again."""
         return [utterance_id for utterance_id, _ in self._lines]
 
+    def holds(self, words: str) -> bool:
+        """Whether somebody says just this in it."""
+        wanted = words.casefold()
+        lines = (message.content.casefold() for _, message in self._lines)
+        return any(line == wanted or line.endswith(f": {wanted}") for line in lines)
+
     def prompt(
         self,
         question: str,

@@ -7,6 +7,8 @@ question, and every sentence costs time before the first word.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 from glyphoxa.domain.ids import NpcId, SpeakerId
 from glyphoxa.domain.turn import Recalled
@@ -25,6 +27,54 @@ NEAR = 0.45
 """Cosine from which MiniLM's sentences are about the same thing without sharing a word."""
 RELATED = 0.25
 """Cosine below which a shared word is chance. True hits are often as low (0.25 to 0.45)."""
+TIGHT_TOKENS = 120
+"""A budget that is meant for a small model. Up to it, leaving out whatever is not near by itself finds more evidence,
+as the few places are left to what is (48.5 against 46.2 % of LoCoMo's questions in 90 tokens). Above it, it costs: 61
+against 62 % in 150 tokens, 72 against 78 in 300, 81 against 94 in 1,500.
+"""
+_ANSWERS_WITHIN_MS = 15_000
+
+
+def worth_telling(
+    question: str, said: Sequence[Recalled], *, npc: NpcId, tokens: int, asks_of_the_past: bool = False
+) -> list[Recalled]:
+    """What of past talk may stand in a prompt, in the order of `said`.
+
+    In a tight budget only what bears on the question by itself, and an answer together with the question that it
+    answers: "To the fen" shares no word with anything. In a larger one the ranking is right more often than such a
+    test, which then only decides whether there is anything to be told at all: who asks for the salt is not told of old
+    times (R-006).
+
+    Args:
+        said: Best first.
+        tokens: Of the budget.
+    """
+    near = [one for one in said if bears_on(question, one, npc=npc, asks_of_the_past=asks_of_the_past)]
+    if tokens > TIGHT_TOKENS:
+        return list(said) if near else []
+    if asks_of_the_past:  # questions stand for themselves then
+        return near
+    told = (one if one in near else _with_its_question(one, said, question, npc) for one in said)
+    return [one for one in told if one is not None]
+
+
+def _with_its_question(answer: Recalled, said: Sequence[Recalled], question: str, npc: NpcId) -> Recalled | None:
+    """The line and the one it answers as one, if that bears on the question."""
+    if answer.text.rstrip().endswith("?") or not telling_words(answer.text.partition(": ")[2]):
+        return None
+    asked = [
+        one
+        for one in said
+        if one.text.rstrip().endswith("?")
+        and one.session_id == answer.session_id
+        and one.speaker_id != answer.speaker_id
+        and 0 < (answer.at_ms or 0) - (one.at_ms or 0) <= _ANSWERS_WITHIN_MS
+        and bears_on(question, one, npc=npc, asks_of_the_past=True)
+    ]
+    if not asked:
+        return None
+    last = max(asked, key=lambda one: one.at_ms or 0)
+    return replace(answer, text=f"{last.text} {answer.text}", score=max(last.score, answer.score))
 
 
 def bears_on(question: str, recalled: Recalled, *, npc: NpcId, asks_of_the_past: bool = False) -> bool:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.context.assembly import Budgets, HotContextAssembly
+from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.of_file import ScopedKnowledge
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.ids import EntityId, NpcId, SpeakerId
@@ -214,7 +215,7 @@ async def test_facts_shown_on_a_partial_stay_in_front_for_the_prompt_cache(mind:
     primed = mind.assembly.gather_nowait(SMITH, "Has Eldrinax ever")
     final = await mind.assembly.gather(SMITH, "Has Eldrinax ever paid my brother?")
     assert final.facts[: len(primed.facts)] == primed.facts
-    assert len(final.facts) <= Budgets().max_facts
+    assert len(final.facts) <= Budgets().most_facts
 
 
 async def test_the_prompt_cache_is_primed_with_the_words_of_the_answer(mind: Mind) -> None:

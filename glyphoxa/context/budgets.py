@@ -1,0 +1,36 @@
+"""How much of each part goes into a prompt, and how long it may take to gather."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_TOKENS_A_LINE = 30
+"""Of talk at a table, with who says it."""
+_SHORTEST_LINE = 12
+_LEAST_RECALLED = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """
+    Attributes:
+        identity_tokens: Of R-016's 200 to 500 a small local model is given few: they cost it its voice.
+        facts_tokens: Of recalled and looked-up sentences together, tokens of 4 characters. A small model has use for
+            few; what a large one is given nearly covers what is found at all (94 % of LoCoMo's questions in 1,500).
+        max_facts: The same in lines; None: as many as usually fit.
+    """
+
+    identity_tokens: int = 120
+    facts_tokens: int = 90
+    max_facts: int | None = None
+    part_deadline_ms: int = 50
+    recall_deadline_ms: int = 50
+
+    @property
+    def most_facts(self) -> int:
+        return self.facts_tokens // _TOKENS_A_LINE if self.max_facts is None else self.max_facts
+
+    @property
+    def max_recalled(self) -> int:
+        """Utterances that memory is asked for, from which these are chosen."""
+        return max(_LEAST_RECALLED, self.facts_tokens // _SHORTEST_LINE)

@@ -1,0 +1,112 @@
+"""What an NPC knows of itself, in words: it stands in every prompt of it (R-014, R-134)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glyphoxa.context.knowledge import fact_sentence, sentences_of, within
+from glyphoxa.context.of_file import ScopedKnowledge
+from glyphoxa.domain.campaign import Campaign, Entity
+from glyphoxa.domain.ids import EntityId, FactId, NpcId
+from glyphoxa.domain.knowledge import DM, Fact
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """
+    Attributes:
+        facts: What the lines say.
+    """
+
+    lines: tuple[str, ...] = ()
+    facts: frozenset[FactId] = frozenset()
+
+    def tells(self, one: Recalled) -> bool:
+        """Whether it stands in the prompt already: nothing is told as identity and recalled as well (R-408, R-409)."""
+        return one.fact_id in self.facts or one.text in self.lines
+
+
+NOTHING_KNOWN = Identity()
+
+
+class Identities:
+    """Of a campaign's NPCs, each as it was read last.
+
+    Args:
+        graph: None without long-term memory: the campaign's file tells.
+        tokens: Of one identity, its secrets not counted.
+    """
+
+    def __init__(self, campaign: Campaign, graph: KnowledgeGraph | None, *, tokens: int) -> None:
+        self._campaign = campaign
+        self._graph = graph
+        self._tokens = tokens
+        self._of_file = ScopedKnowledge.of_file(campaign)
+        self._last: dict[NpcId, Identity] = {}
+        self._ends: dict[tuple[NpcId, EntityId], Entity] = {}
+
+    def last(self, npc: NpcId) -> Identity:
+        """As it was read last."""
+        return self._last.get(npc, NOTHING_KNOWN)
+
+    def new_scene(self) -> None:
+        """Names of others may have changed."""
+        self._ends.clear()
+
+    async def read(self, npc: NpcId) -> None:
+        """
+        Raises:
+            GlyphoxaError: It cannot be read now; the last one stays.
+        """
+        if self._graph is None:
+            await self.read_file(npc)
+            return
+        entity = self._campaign.npc(npc).entity_id
+        snapshot = await self._graph.identity_snapshot(self._campaign.id, npc, entity)
+        if snapshot is not None:
+            self._last[npc] = await self._in_words(npc, snapshot)
+        elif await self._graph.known(self._campaign.id, DM, entity) is not None:
+            self._last[npc] = NOTHING_KNOWN  # it is not for this NPC to know, whatever it or the file knew before
+        else:
+            await self.read_file(npc)  # it is not stored yet
+
+    async def read_file(self, npc: NpcId) -> None:
+        """As far as the campaign's file lets it know, unless something was read before."""
+        if npc in self._last:
+            return
+        snapshot = self._of_file.identity(npc, self._campaign.npc(npc).entity_id)
+        self._last[npc] = await self._in_words(npc, snapshot) if snapshot is not None else NOTHING_KNOWN
+
+    async def _in_words(self, npc: NpcId, snapshot: IdentitySnapshot) -> Identity:
+        known = snapshot.known
+        sentences = sentences_of(known)
+        lines = within([sentence.text for sentence in sentences], tokens=self._tokens)
+        facts = {sentence.fact.id for sentence in sentences[: len(lines)]}
+        ends = {known.entity.id: known.entity, **{other.id: other for _, other in known.relations}}
+        for fact in snapshot.secrets:
+            secret = await self._secret(npc, fact, ends)
+            if secret:
+                lines.append(f"You keep secret: {secret}")
+                facts.add(fact.id)
+        return Identity(tuple(dict.fromkeys(lines)), frozenset(facts))
+
+    async def _secret(self, npc: NpcId, fact: Fact, ends: dict[EntityId, Entity]) -> str:
+        claim = fact.claim
+        if claim.predicate == "secret" and isinstance(claim.content, str):
+            return claim.content  # a sentence of its own
+        subject = await self._end(npc, claim.subject, ends)
+        other = await self._end(npc, claim.object, ends) if claim.object is not None else None
+        if subject is None or (claim.object is not None and other is None):
+            return ""
+        return fact_sentence(fact, subject, other)
+
+    async def _end(self, npc: NpcId, entity: EntityId, ends: dict[EntityId, Entity]) -> Entity | None:
+        """An entity that a secret speaks of: asked for once, as it is only for its name."""
+        found = ends.get(entity) or self._ends.get((npc, entity)) or self._of_file.entity(npc, entity)
+        if found is None and self._graph is not None:
+            known = await self._graph.known(self._campaign.id, npc, entity)
+            if known is not None:
+                found = self._ends[npc, entity] = known.entity
+        return found
