@@ -78,7 +78,7 @@ async def measure(
         late: dict[str, int] = {}
         for name in dict.fromkeys((FULL, LEXICAL, *wanted)):
             talk.questions.n_late = 0
-            answers[name] = await ask_all(there_are[name](), asked.questions)
+            answers[name] = await ask_all(talk, there_are[name](), asked.questions)
             late[name] = talk.questions.n_late
             tell(f"{name}: {_short(figures(answers[name]))}")
         of_arm = {name: arm_figures(answers[name], answers[FULL]) for name in wanted}
@@ -97,13 +97,14 @@ async def measure(
         }
 
 
-async def ask_all(ask: Ask, questions: Sequence[Question]) -> list[Answer]:
+async def ask_all(talk: LoadedTalk, ask: Ask, questions: Sequence[Question]) -> list[Answer]:
     """One after the other. The first of each campaign is preceded by others that are not counted: they do what is done
     once.
     """
     answers: list[Answer] = []
     warm: set[str] = set()
     for question in questions:
+        talk.ask_of(question.campaign)
         if question.campaign not in warm:
             warm.add(question.campaign)
             for text in _WARM_UP:

@@ -1,6 +1,6 @@
 """The ways in which the same questions are asked: the ladder of baselines, what is shipped, and that without a stage.
 
-What is switched off is taken from the weights themselves, so that a stage that is new is measured without a word here.
+What can be switched off is what the ranking says: a stage that is new is measured without a word here.
 """
 
 from __future__ import annotations
@@ -23,15 +23,11 @@ from benchmarks.recall_asking import (
 from benchmarks.recall_graph_arms import graph_arms
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.memory.recall.ranking import Weights
+from glyphoxa.memory.recall.ranking import STAGES
 from glyphoxa.memory.recall.recall import RecallSettings
 
 FULL: Final = "full"
 LEXICAL: Final = "lexical"
-_NO_STAGE: Final = frozenset(("k1", "b", "lexical"))
-"""Weights that are no stage's: without them nothing is left to measure."""
-_TOGETHER: Final = {"neighbours": ("near", "next_to_near")}
-"""Weights that are one stage's."""
 
 
 def arms_of(talk: LoadedTalk) -> dict[str, Callable[[], Ask]]:
@@ -66,33 +62,13 @@ def chosen(names: Sequence[str], there_are: Mapping[str, Any]) -> list[str]:
 
 
 def without_a_stage(shipped: RecallSettings) -> dict[str, RecallSettings]:
-    """What is shipped with one stage switched off: a switch turned, or a weight of nothing."""
-    found: dict[str, RecallSettings] = {}
-    for switch in _switches_on(shipped):
-        off: dict[str, Any] = {switch: False}
-        found[_name(switch)] = replace(shipped, **off)
-    for stage, changes in stages_of(shipped.weights).items():
-        found[_name(stage)] = replace(shipped, weights=replace(shipped.weights, **changes))
+    """What is shipped with one stage switched off: signals of the ranking left out, or a switch turned."""
+    found = {_name(stage): replace(shipped, weights=shipped.weights.without(stage)) for stage in STAGES}
+    for field in fields(shipped):
+        if getattr(shipped, field.name) is True:
+            off: dict[str, Any] = {field.name: False}
+            found[_name(field.name)] = replace(shipped, **off)
     return found
-
-
-def stages_of(weights: Weights) -> dict[str, dict[str, Any]]:
-    """By stage, the changes to the weights that switch it off; what is off has none."""
-    single = [field.name for field in fields(weights) if field.name not in _NO_STAGE]
-    for together in _TOGETHER.values():
-        single = [name for name in single if name not in together]
-    stages = {**_TOGETHER, **{name: (name,) for name in single}}
-    off: dict[str, dict[str, Any]] = {}
-    for stage, names in stages.items():
-        values = {name: getattr(weights, name, None) for name in names}
-        changes = {name: type(value)(0) for name, value in values.items() if isinstance(value, bool | int | float)}
-        if any(values[name] for name in changes):
-            off[stage] = changes
-    return off
-
-
-def _switches_on(settings: RecallSettings) -> list[str]:
-    return [field.name for field in fields(settings) if getattr(settings, field.name) is True]
 
 
 def _name(stage: str) -> str:

@@ -54,9 +54,10 @@ def graph_arms(talk: LoadedTalk) -> dict[str, Callable[[], Ask]]:
 
 def _asking(talk: LoadedTalk, graphs: _Graphs, settings: GraphRecallSettings) -> Ask:
     shipped: Recall = talk.recall_with(RecallSettings())
+    vectors: dict[str, NDArray[float32]] = {}  # what was asked before is not embedded again
 
     async def ask(question: Question) -> list[str]:
-        talk.questions.last = None
+        talk.questions.take_last()
         found = await shipped.recall(question.campaign, WITNESS, question.text, limit=_BASE)
         nodes = graphs.of(question.campaign)
         base = np.zeros(len(nodes.of_talk.graph))
@@ -65,7 +66,9 @@ def _asking(talk: LoadedTalk, graphs: _Graphs, settings: GraphRecallSettings) ->
                 base[nodes.places[one.utterance_id]] = one.score
         if not base.any():
             return []
-        asked = graphs.question(question, base, talk.questions.last)
+        if (vector := talk.questions.take_last()) is not None:
+            vectors[question.text] = vector
+        asked = graphs.question(question, base, vectors.get(question.text))
         hits = recall(nodes.of_talk.graph, asked, settings).hits
         return [turn_id(question.campaign, hit.id) for hit in hits[:DEPTH]]
 

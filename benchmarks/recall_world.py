@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, Literal
@@ -33,6 +33,8 @@ EmbeddingsKind = Literal["minilm", "invented", "none"]
 _FLUSH_MS: Final = 600_000
 _AT_ONCE: Final = 256
 _PATIENCE_MS: Final = 60_000
+LATER_MS: Final = 7 * 24 * 3_600_000
+"""A table meets again a week later."""
 
 
 @dataclass(slots=True)
@@ -42,13 +44,12 @@ class PatientEmbedder:
 
     Attributes:
         embedder: For a store; None: words alone.
-        last: The vector of the last question.
     """
 
     embedder: Embedder | None
     deadline_ms: int
     n_late: int = 0
-    last: NDArray[float32] | None = None
+    _last: NDArray[float32] | None = None
 
     @classmethod
     def around(cls, embedder: Embedder | None, *, deadline_ms: int) -> PatientEmbedder:
@@ -61,23 +62,34 @@ class PatientEmbedder:
             )
         return patient
 
+    def take_last(self) -> NDArray[float32] | None:
+        """The vector of the last question; None if none was embedded since this was asked."""
+        last, self._last = self._last, None
+        return last
+
     def _timed(self, embed: Embed) -> Embed:
         async def timed(texts: list[str]) -> NDArray[float32] | None:
             began = perf_counter()
             vectors = await embed(texts)
             if len(texts) == 1:
                 self.n_late += 1_000 * (perf_counter() - began) > self.deadline_ms
-                self.last = None if vectors is None else vectors[0]
+                self._last = None if vectors is None else vectors[0]
             return vectors
 
         return timed
+
+
+@dataclass(slots=True)
+class Clock:
+    now_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedTalk:
     """
     Attributes:
-        past_talk: The shipped recall, with patience.
+        past_talk: The store's own recall, which holds the talk.
+        clock: What time it is when a question is asked.
         figures: Of loading.
     """
 
@@ -85,6 +97,7 @@ class LoadedTalk:
     past_talk: Recall
     questions: PatientEmbedder
     data: RecallData
+    clock: Clock
     figures: dict[str, Any]
 
     def index(self, campaign: CampaignId) -> TalkIndex:
@@ -94,16 +107,28 @@ class LoadedTalk:
         return index
 
     def recall_with(self, settings: RecallSettings) -> Recall:
-        """Another recall over the same talk. It has embedded nothing yet."""
-        feed = PostgresTalkFeed(self.store.database)
-        other = Recall(feed, embedder=self.questions.embedder, settings=patient(settings))
+        """Another recall over the same talk, asked a week after the last of it. It remembers no question."""
+        other = Recall(
+            PostgresTalkFeed(self.store.database),
+            embedder=self.questions.embedder,
+            summaries=self.store.summaries,
+            settings=patient(settings),
+            now_ms=lambda: self.clock.now_ms,
+        )
         other.held = self.past_talk.held
         return other
+
+    def ask_of(self, campaign: CampaignId) -> None:
+        """The next questions are asked of this campaign."""
+        self.clock.now_ms = self.data.turns[campaign][-1].at_ms + LATER_MS
 
 
 def patient(settings: RecallSettings) -> RecallSettings:
     """The same without hurry."""
-    return replace(settings, deadline_ms=_PATIENCE_MS, embed_deadline_ms=_PATIENCE_MS, refresh_deadline_ms=_PATIENCE_MS)
+    deadlines: dict[str, Any] = {
+        field.name: _PATIENCE_MS for field in fields(settings) if field.name.endswith("deadline_ms")
+    }
+    return replace(settings, **deadlines)
 
 
 @asynccontextmanager
@@ -135,6 +160,7 @@ async def loaded_talk(
             store.past_talk,
             questions,
             data,
+            Clock(),
             {**figures, "embeddings": name},
         )
 

@@ -1,0 +1,221 @@
+"""Whether the weights of the ranking are learnt from what they are measured on: one campaign left out at a time.
+
+    python -m benchmarks.recall_tune DIR [--limit N]
+
+For each campaign in DIR the weights are learnt anew from all others, and its questions are ranked by those, through the
+shipped recall. The last line printed is a JSON object: figures of the left-out campaigns (`held_out`) beside those of
+the shipped weights (`shipped`), with and without meaning, and how much the learnt weights differ.
+
+Learnt as the shipped ones were: a listwise softmax (Cao et al., 2007) over the turns of a campaign, half of the squared
+weights as its price. It is convex in the weights, and there are twenty of them: Newton's method is there in ten steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy import float32, float64
+from numpy.typing import NDArray
+
+from benchmarks.recall import ask_all, data_options, tell
+from benchmarks.recall_asking import embedded, shipped_recall, shipped_reminder
+from benchmarks.recall_data import WITNESS, Question, RecallData, read_data, turn_id
+from benchmarks.recall_figures import Answer, compared, quality
+from benchmarks.recall_world import LoadedTalk, loaded_talk
+from benchmarks.turn import STOPPED, stoppable
+from benchmarks.turn_world import a_directory
+from glyphoxa.adapters.local import native_env
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.memory.recall.asked import read_question
+from glyphoxa.memory.recall.ranking import DEFAULT, Weights, rank
+from glyphoxa.memory.recall.recall import RecallSettings
+from glyphoxa.memory.recall.times import fit_of
+from glyphoxa.observability import log
+
+_PRICE: Final = 1.0
+"""Of the squared weights, in questions."""
+_STEPS: Final = 30
+_CLOSE: Final = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question with what speaks for each turn.
+
+    Attributes:
+        signals: Shape (turns, signals).
+        evidence: Places of turns.
+    """
+
+    signals: NDArray[float32]
+    evidence: NDArray[np.intp]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = data_options("recall_tune", "Weights learnt without what they are measured on.").parse_args(argv)
+    native_env.prepare()
+    log.set_up(level="WARNING")
+    try:
+        data = read_data(options.directory)
+        if len(data.turns) < 2:
+            raise InvalidInput(f"{options.directory} has one campaign; to leave one out there must be two or more")
+        with a_directory() as directory:
+            measured = asyncio.run(stoppable(measure(data, options.data_dir or directory, options)))
+    except GlyphoxaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return STOPPED
+    print(json.dumps(measured))
+    return 0
+
+
+async def measure(data: RecallData, directory: Path, options: argparse.Namespace) -> dict[str, Any]:
+    asked = data.first(options.limit)
+    async with loaded_talk(data, directory, embeddings=options.embeddings, tell=tell) as talk:
+        gc.collect()
+        gc.freeze()
+        names = {"lexical": tuple(DEFAULT.by_words)}
+        if talk.questions.embedder is not None:
+            names["hybrid"] = tuple(DEFAULT.by_words_and_meaning)
+        figures: dict[str, Any] = {"questions": len(asked.questions), **talk.figures}
+        for kind, signals in names.items():
+            tell(f"{kind}: signals of {len(asked.questions)} questions")
+            examples = await examples_of(talk, asked.questions, signals, with_meaning=kind == "hybrid")
+            learnt = left_out_weights(examples)
+            figures[kind] = await _measured(talk, asked.questions, learnt, signals, kind)
+            tell(f"{kind}: held out {figures[kind]['held_out']}, shipped {figures[kind]['shipped']}")
+        return figures
+
+
+async def examples_of(
+    talk: LoadedTalk, questions: Sequence[Question], names: Sequence[str], *, with_meaning: bool
+) -> dict[CampaignId, list[Example]]:
+    """What the shipped ranking sees of each question."""
+    every = dict.fromkeys(names, 1.0)
+    found: dict[CampaignId, list[Example]] = {}
+    for question in questions:
+        talk.ask_of(question.campaign)
+        index = talk.index(question.campaign)
+        heard, now_ms = index.speakers(WITNESS), talk.clock.now_ms
+        asked = read_question(question.text, terms=index.terms, speakers=heard, now_ms=now_ms)
+        vector = await embedded(talk, asked.meaning) if with_meaning else None
+        seen = index.look(WITNESS, asked.terms, vector)
+        fit = fit_of(asked, index, WITNESS, seen, now_ms=now_ms)
+        shares = rank(
+            asked,
+            seen,
+            speakers=frozenset(heard[name] for name in asked.speakers),
+            time=None if fit is None else fit.scores,
+            weights=Weights(every, every),
+        ).shares
+        nothing = np.zeros(len(seen.columns), float32)
+        signals = np.stack([shares.get(name, nothing) for name in names], axis=1)
+        evidence = set(question.evidence)
+        places = [
+            at
+            for at, row in enumerate(seen.columns.rows)
+            if turn_id(question.campaign, index.said(int(row)).utterance_id) in evidence
+        ]
+        found.setdefault(question.campaign, []).append(Example(signals, np.array(places, np.intp)))
+    return found
+
+
+def left_out_weights(examples: Mapping[CampaignId, Sequence[Example]]) -> dict[CampaignId, NDArray[float64]]:
+    """For each campaign what is learnt from all others."""
+    return {
+        left_out: learnt([one for campaign, some in examples.items() if campaign != left_out for one in some])
+        for left_out in examples
+    }
+
+
+def learnt(examples: Sequence[Example], *, price: float = _PRICE) -> NDArray[float64]:
+    """Weights under which the evidence has the largest share of exp(score), in the mean of its logarithm."""
+    usable = [one for one in examples if len(one.evidence)]
+    if not usable:
+        return np.zeros(0)
+    weights = np.zeros(usable[0].signals.shape[1])
+    value, slope, bend = _loss(usable, weights, price)
+    for _ in range(_STEPS):
+        step = np.linalg.solve(bend, slope)
+        size = 1.0
+        while (found := _loss(usable, weights - size * step, price))[0] > value and size > _CLOSE:
+            size /= 2
+        weights = weights - size * step
+        gained, (value, slope, bend) = value - found[0], found
+        if gained < _CLOSE * len(usable):
+            break
+    return weights
+
+
+def _loss(
+    examples: Sequence[Example], weights: NDArray[float64], price: float
+) -> tuple[float, NDArray[float64], NDArray[float64]]:
+    """With its first and second derivative."""
+    n = len(weights)
+    value, slope, bend = price * float(weights @ weights), 2 * price * weights, 2 * price * np.eye(n)
+    for one in examples:
+        scores = one.signals @ weights.astype(float32)
+        shares = np.exp(scores - scores.max())
+        total = float(shares.sum())
+        shares /= total
+        mean = shares @ one.signals
+        value -= float(scores[one.evidence].mean()) - float(scores.max()) - float(np.log(total))
+        slope = slope + mean - one.signals[one.evidence].mean(axis=0)
+        bend += (one.signals * shares[:, None]).T @ one.signals - np.outer(mean, mean)
+    return value, slope, bend
+
+
+async def _measured(
+    talk: LoadedTalk,
+    questions: Sequence[Question],
+    weights: Mapping[CampaignId, NDArray[float64]],
+    names: Sequence[str],
+    kind: str,
+) -> dict[str, Any]:
+    held_out: list[Answer] = []
+    in_order: list[Question] = []
+    for campaign, values in weights.items():
+        table = dict(zip(names, map(float, values), strict=True))
+        own = [question for question in questions if question.campaign == campaign]
+        in_order += own
+        held_out += await _asked(talk, own, Weights(table, table), kind)
+    shipped = await _asked(talk, in_order, DEFAULT, kind)
+    spread = np.std(list(weights.values()), axis=0)
+    mean = np.mean(list(weights.values()), axis=0)
+    return {
+        "held_out": quality(held_out),
+        "shipped": quality(shipped),
+        "held_out_vs_shipped": compared(held_out, shipped),
+        "campaigns": {
+            campaign: {
+                "held_out": quality([answer for answer in held_out if answer.question.campaign == campaign]),
+                "shipped": quality([answer for answer in shipped if answer.question.campaign == campaign]),
+            }
+            for campaign in weights
+        },
+        "weights": {
+            name: {"mean": round(float(m), 2), "sd": round(float(s), 2)}
+            for name, m, s in zip(names, mean, spread, strict=True)
+        },
+    }
+
+
+async def _asked(talk: LoadedTalk, questions: Sequence[Question], weights: Weights, kind: str) -> list[Answer]:
+    recall = talk.recall_with(RecallSettings(weights=weights))
+    ask = shipped_recall(recall) if kind == "hybrid" else shipped_reminder(recall)
+    return await ask_all(talk, ask, questions)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
