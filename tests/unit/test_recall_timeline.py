@@ -215,6 +215,10 @@ def test_what_happened_since_an_event_leaves_out_what_was_before() -> None:
     assert {each.number for each in told} == {3, 4}
 
 
+def test_what_happened_since_an_event_that_nobody_spoke_of_is_not_told() -> None:
+    assert tell("What happened since we left Ironhold?") == []
+
+
 def test_what_is_told_of_the_session_before_last_is_only_its_own() -> None:
     assert [each.text for each in tell("What happened two sessions ago?")] == ["They fought. They fled."]
 

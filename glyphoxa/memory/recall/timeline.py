@@ -96,6 +96,8 @@ def timeline_of(
     if not (ask.asks_for_order or ask.tells_a_time):
         ask = replace(ask, place=_LAST_SESSION, words="what happened")
     fit = fit_in_time(ask, sessions, talk.turns, current=current, anchors=anchors)
+    if fit is None and not ask.asks_for_order:
+        return []  # what happened since something of which nobody spoke
     chosen = _chosen(_scope(fit, talk.turns), sessions, talk, most=budget_tokens // LEAST_TOKENS)
     reason = "asked about the order of things" if fit is None else fit.reason
     # Of a part of a session its summary does not tell.

@@ -78,7 +78,7 @@ class Reading:
         for date in dates_in(self.spoken, self.table):
             window = date.window(self.days)
             if window is not None and self._ask.window is None:
-                self._put_window(window, date.first, date.last)
+                self._put_window(window, date.first, date.last, is_date=True)
 
     def _read_story(self) -> None:
         found = None if self.calendar is None else story_days_in(self.spoken, self.table, self.calendar)
@@ -112,8 +112,10 @@ class Reading:
         if self.calendar is not None and self.calendar.today is not None and self._ask.story is None:
             self._ask = replace(self._ask, story=story_of(window, self.calendar.today, self.days))
 
-    def _put_window(self, window: Window, first: int, last: int) -> Window:
+    def _put_window(self, window: Window, first: int, last: int, *, is_date: bool = False) -> Window:
         relation, begins = self._relation(first)
+        if not is_date and self._tokens[begins] in self.table.dates_only:
+            relation, begins = "during", first  # "Did he come by last night?"
         amount = None
         if relation in ("before", "after"):
             amount = self.table.amount.search(self._before(begins))
@@ -186,7 +188,7 @@ class Reading:
         if token in self.table.dates_only:
             return False
         if token in self.table.needs_article:
-            return following in self.table.articles
+            return following in self.table.articles or following in self.table.clause_begins
         if token in self.table.needs_clause:
             # "Größer als der König" compares.
             return following in self.table.clause_begins and (at == 0 or not self._tokens[at - 1].endswith("er"))

@@ -25,6 +25,8 @@ def place_of(kind: str, said: Slots, table: TimeWords) -> Place | None:
             return Place("session", back=1, part="end")
         case "nth":
             return Place("session", number=number_of(said.get("n") or said.get("o"), table))
+        case "ago" if is_session and said["n"] in table.vague:
+            return Place("long_ago")
         case "ago" if is_session:
             return Place("session", back=number_of(said["n"], table))
         case "last" | "this" if is_session:
@@ -56,21 +58,21 @@ def window_of(kind: str, said: Slots, table: TimeWords, days: Days) -> Window | 
         case "season":
             return days.season(table.seasons[said["s"] or ""], None)
         case "ago" | "within" if unit is not None:
-            return _ago(kind, number_of(said["n"], table), unit, days)
+            return _ago(kind, number_of(said["n"], table), unit, days, is_vague=said["n"] in table.vague)
         case "last" | "this" if unit is not None:
             return _of_unit(unit, int(kind == "last"), days)
         case _:
             return None
 
 
-def _ago(kind: str, number: int, unit: float, days: Days) -> Window:
+def _ago(kind: str, number: int, unit: float, days: Days, *, is_vague: bool) -> Window:
     length = _LONGEST.get(unit, unit)
     if kind == "within":
         return days.since(number * length)
     if unit == WEEKEND:
         return days.weekend(number)
     # "Two weeks ago" is seldom counted in days; "three days ago" is.
-    return days.about(number * length, within=max(length / 2, number * length / 6))
+    return days.about(number * length, within=max(length / 2, number * length / (2 if is_vague else 6)))
 
 
 def _of_unit(unit: float, ago: int, days: Days) -> Window | None:

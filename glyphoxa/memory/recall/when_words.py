@@ -43,7 +43,8 @@ class TimeWords:
         units: To days, or one of the units that are none.
         seasons: To the number of their first month.
         relations: Words that stand before a moment, or before an event.
-        dates_only: Of the relations those that stand before no event.
+        vague: Amounts that are no numbers.
+        dates_only: Of the relations those that stand before dates alone, and before no event.
         needs_article: Of the relations those that may as well be of place: an event follows them with an article.
         needs_clause: Those that begin a clause, and so stand before a pronoun or an article.
         pairs: Two words that are one relation, to the one that stands for it ("prior to").
@@ -69,6 +70,7 @@ class TimeWords:
     weekdays: Mapping[str, int]
     seasons: Mapping[str, int]
     relations: Mapping[str, Relation]
+    vague: frozenset[str]
     dates_only: frozenset[str]
     needs_article: frozenset[str]
     needs_clause: frozenset[str]

@@ -94,8 +94,9 @@ _PHRASES = (
     ),
     (
         "back_0",
-        "diese dieser heutigen heutige diesem",
-        rf"(?:in )?(?:diese[rm]?|der heutigen|am heutigen) (?:{_SESSION})",
+        "diese dieser heutigen heutige diesem anfang beginn ende",
+        rf"(?:in )?(?:diese[rm]?|der heutigen|am heutigen) (?:{_SESSION})"
+        rf"|(?:(?<=anfang )|(?<=beginn )|(?<=ende ))der (?:{_SESSION})",
     ),
     (
         "back_2",
@@ -124,7 +125,8 @@ _PHRASES = (
     (
         "first",
         "ersten erste erstes zuerst ursprunglich anfangs allerersten",
-        r"(?:das |beim |zum |unser )?(?:aller)?erste[nms]? (?:mal|treffen|begegnung)|ursprunglich|anfangs",
+        r"(?:das |beim |zum |unser )?(?:aller)?erste[nms]? (?:mal|treffen|begegnung)|das erste was|ursprunglich"
+        r"|anfangs",
     ),
     (
         "opening",
@@ -183,6 +185,7 @@ GERMAN: Final = TimeWords(
     weekdays=_WEEKDAYS,
     seasons=_SEASONS,
     relations=_RELATIONS,
+    vague=frozenset(("ein paar", "paar", "einigen", "einige", "mehreren", "wenigen", "vielen")),
     dates_only=set_of("ab"),
     needs_article=set_of("vor nach seit bis ab wahrend"),
     needs_clause=set_of("als"),
@@ -193,7 +196,9 @@ GERMAN: Final = TimeWords(
     ),
     clause_begins=set_of("wir ihr du ich er sie es der die das unser unsere mein meine man"),
     asks_alone=set_of(""),
-    stops=set_of("was wer wen wem wo wie warum wieso weshalb welche welcher welches welchen wohin woher"),
+    stops=set_of(
+        "sag sage erzahl erzahle was wer wen wem wo wie warum wieso weshalb welche welcher welches welchen wohin woher"
+    ),
     hollow=set_of(
         "wir ihr du ich er sie es der die das dem den des ein eine einem einer einen unser unsere unserem",
         "mir dir mich dich uns euch ihm ihn allem alle ist war waren sind sein haben habt hatten hat und",

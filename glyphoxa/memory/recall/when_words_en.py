@@ -78,7 +78,8 @@ _PHRASES = (
     (
         "recap",
         "recap summarize summarise summary catch fill speed off were miss missed story previously",
-        r"recap|summari[sz]e(?= (?:what|the (?:story|session|game|campaign|adventure)|our|last|everything|it all)|$)"
+        r"recap|summari[sz]e(?= (?:what (?:happened|has happened|we did|we have done)|the (?:story|session|game"
+        r"|campaign|adventure)|our|last|everything|it all)|$)"
         r"|summary of (?:the |our |last |this )?(?:session|game|story|campaign|adventure|everything|events)"
         r"|catch (?:me|us) up|fill (?:me|us) in|up to speed"
         r"|where (?:did we (?:leave|stop)|we left|had we left) off|where were we(?= again| last|$)|what (?:have|did"
@@ -90,14 +91,16 @@ _PHRASES = (
         "recap_of",
         "happened went did have were been",
         r"what (?:all |else )?(?:has |have |had )?(?:happened|went on|been going on|was going on)"
+        r"|everything (?:that )?happened"
         rf"|what (?:all )?(?:did|have|had) (?:{_WE})(?: all)? (?:do|done|been doing|been up to|get up to)"
         rf"|what (?:was|were) (?:{_WE}) (?:doing|up to)|what (?:{_WE})(?: all)? did",
     ),
     # Where in the order of sessions.
     (
         "back_0",
-        "this tonights todays earlier",
-        r"(?:earlier )?this (?:session|game|episode)|to(?:night|day)s (?:session|game)",
+        "this tonights todays earlier start beginning end",
+        r"(?:earlier )?this (?:session|game|episode)|to(?:night|day)s (?:session|game)"
+        r"|(?:(?<=start of )|(?<=beginning of )|(?<=end of ))the session",
     ),
     ("back_0", "earlier", r"earlier (?:today|tonight|this evening|on today)"),
     (
@@ -113,7 +116,8 @@ _PHRASES = (
     (
         "first",
         "first originally initially",
-        rf"(?:the |my |our |your |his |her |their )?(?:very )?first time|first (?:{_SAW})|originally|initially",
+        rf"(?:the |my |our |your |his |her |their )?(?:very )?first (?:time|thing)|first (?:{_SAW})|originally"
+        rf"|initially",
     ),
     (
         "opening",
@@ -145,7 +149,7 @@ _PHRASES = (
         "ago back past",
         r"(?:a )?(?:(?:long|good|little) )?(?:while|time) (?:ago|back)|(?:long|ages) ago|back then",
     ),
-    ("ago", "ago", r"(?:(?:about|around|almost|nearly|over) )?(?:a )?{n} {u} ago"),
+    ("ago", "ago back", r"(?:(?:about|around|almost|nearly|over) )?(?:a )?{n} {u} (?:ago|back)"),
     ("long_ago", "past days ago once", r"in the past|in those days|(?:years|months|weeks) ago|once upon a time"),
     ("within", "last past", r"(?:the |these |our )?(?:last|past) (?:a )?{n} {u}"),
     ("recent", "recently lately other late", r"recently|lately|the other (?:day|night|evening|week)|of late"),
@@ -172,6 +176,7 @@ ENGLISH: Final = TimeWords(
     weekdays=_WEEKDAYS,
     seasons=_SEASONS,
     relations=_RELATIONS,
+    vague=frozenset(("couple", "couple of", "few", "several", "some", "many")),
     dates_only=set_of("by"),
     needs_article=set_of(),
     needs_clause=set_of(),
