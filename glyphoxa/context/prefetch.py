@@ -171,6 +171,6 @@ class Prefetch:
     async def _fetch_talk(self, npc: NpcId, question: str) -> None:
         assert self._talk is not None  # noqa: S101 - only started with memory
         exclude, limit = self._known_utterances(npc), self._max_recalled
-        recalled = await self._talk.recall(self._campaign, npc, question, exclude=exclude, limit=limit)
+        recalled = await self._talk.recall(self._campaign, npc, question, exclude=exclude, limit=limit, patient=True)
         self._recalled[npc] = tuple(recalled)
         self._answered[npc] = question.casefold().split()
