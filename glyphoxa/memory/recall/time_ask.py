@@ -54,6 +54,7 @@ class TimeAsk:
         story: Days of the story.
         asks_for_time: A time is the answer: "when did ...".
         asks_for_recap: What happened in a span is asked for, not one thing in it.
+        words: The times as they were said, for a reason that somebody reads.
         said: Where the times stand in the question: beginning and one past the end, in order. An anchor is not among
             them, for its words are looked for like others.
     """
