@@ -112,6 +112,13 @@ def test_energy_reaches_what_no_word_and_no_meaning_does() -> None:
     assert found.hits[1].why["energy"] == pytest.approx(0.63 * 0.6 * 0.5)
 
 
+def test_what_a_seed_began_with_is_not_counted_twice() -> None:
+    first, second = recall(feast(), GraphQuestion(tokens=["cook"]), only("diffusion")).hits
+    assert first.score == 1.0
+    assert first.why == {"base": 1.0, "energy": 1.0}
+    assert second.score == second.why["diffusion"] == pytest.approx(0.3 * 0.189 / 2)
+
+
 def test_a_name_in_the_question_is_a_seed() -> None:
     found = recall(feast(), GraphQuestion(anchors=[0]), only("diffusion", forgetting=False))
     assert found.hits[0].why["energy"] == 2.0
