@@ -18,6 +18,8 @@ from glyphoxa.memory.recall.time_fit import Fit
 from glyphoxa.memory.recall.timeline import Talk, timeline_of
 from glyphoxa.memory.recall.times import anchors_of, current_session, sessions_of, turns_of
 
+RECAP = "recap"
+"""The signal of a turn that is told because it happened then, like the question or not."""
 MOST_SESSIONS = 8
 """Whose summaries are read for one question."""
 _TOKENS_PER_LINE = 40
@@ -94,4 +96,9 @@ def without_repeats(items: Sequence[Recalled]) -> list[Recalled]:
 
 
 def _because(recalled: Recalled, reason: str) -> Recalled:
-    return replace(recalled, score=1.0, reason=f"witnessed in session {recalled.session_id}; {reason}")
+    return replace(
+        recalled,
+        score=1.0,
+        reason=f"witnessed in session {recalled.session_id}; {reason}",
+        signals={**recalled.signals, RECAP: 1.0},
+    )
