@@ -24,6 +24,7 @@ from glyphoxa.memory.recall.asked import Question, read_question
 from glyphoxa.memory.recall.held import Bounds, HeldTalk
 from glyphoxa.memory.recall.ranking import DEFAULT, Ranking, Weights, rank
 from glyphoxa.memory.recall.recap import asks_for_recap, recap, sessions_in_question, without_repeats
+from glyphoxa.memory.recall.several import POOL, apart, wants_several
 from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
 from glyphoxa.memory.recall.time_fit import Fit
 from glyphoxa.memory.recall.times import fit_of
@@ -223,6 +224,7 @@ class Recall:
         vector: NDArray[float32] | None,
         exclude: Collection[UtteranceId],
     ) -> _Ranked:
+        weights = self._settings.weights
         seen = index.look(viewer, asked.terms, vector)
         fit = fit_of(asked, index, viewer, seen, now_ms=self._now_ms())
         heard = index.speakers(viewer)
@@ -231,11 +233,11 @@ class Recall:
             seen,
             speakers=frozenset(heard[name] for name in asked.speakers),
             time=None if fit is None else fit.prior,
-            weights=self._settings.weights,
+            weights=weights,
         )
         may_be_told = np.ones(len(seen), bool_)
         may_be_told[index.places_of(viewer, exclude)] = False
-        return _Ranked(index, viewer, asked, seen, ranking, fit, self._is_about_it(seen), may_be_told)
+        return _Ranked(index, viewer, asked, seen, ranking, fit, self._is_about_it(seen), may_be_told, weights.apart)
 
     async def _with_recap(
         self,
@@ -289,6 +291,7 @@ class _Ranked:
     Attributes:
         is_about_it: Turns that have something of the question themselves.
         may_be_told: Turns that are not in the prompt already.
+        apart: See `Weights`.
     """
 
     index: TalkIndex
@@ -299,6 +302,7 @@ class _Ranked:
     fit: Fit | None
     is_about_it: NDArray[bool_]
     may_be_told: NDArray[bool_]
+    apart: float
 
     def items(self, limit: int) -> list[Recalled]:
         """The best that are about it, or beside what is."""
@@ -306,11 +310,14 @@ class _Ranked:
         among = _with_neighbours(self.is_about_it, self.seen) & self.may_be_told
         # The question itself may be in the log already, under an id that the caller does not know.
         said_now = self.question.text.casefold()
-        found = [at for at in _best(scores, among, limit + 1) if self._said(at).text.casefold() != said_now][:limit]
+        best = _best(scores, among, max(limit, POOL) + 1)
+        if self.apart and wants_several(self.question.text, language=self.index.terms.language):
+            best = apart(best, scores, self.seen.columns.sessions, cost=self.apart)
+        found = [at for at in best[: limit + 1] if self._said(at).text.casefold() != said_now][:limit]
         if not found:
             return []
-        least, best = float(scores.min()), float(scores[found[0]])
-        return [self.recalled(at, score=_relative(float(scores[at]), least, best)) for at in found]
+        least, most = float(scores.min()), float(scores[found].max())
+        return [self.recalled(at, score=_relative(float(scores[at]), least, most)) for at in found]
 
     def recalled(self, at: int, *, score: float = 1.0) -> Recalled:
         said = self._said(at)

@@ -1,90 +1,145 @@
-"""What speaks for a turn, each thing by itself: arrays of one number a turn, most of them from 0 to 1.
+"""What speaks for a turn, each thing by itself: arrays of one number a turn.
 
 By words, by meaning, and by the structure of talk: an answer stands beside its question, what is spoken of fills a
-session, and who is asked about has mostly told it themselves. All is counted in the view of the one who remembers.
+scene, and who is asked about has mostly told it themselves. All is counted in the view of the one who remembers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-from numpy import float32
+from numpy import float32, int64
 from numpy.typing import NDArray
 
 from glyphoxa.memory.recall.asked import Question
-from glyphoxa.memory.recall.talk_index import Seen
+from glyphoxa.memory.recall.talk_index import Match, Seen
 from glyphoxa.memory.recall.traits import Trait
 
 Signal = NDArray[float32]
-_K1 = 0.9
-_SESSION_K1, _SESSION_B = 1.2, 0.75
+_K1, _B = 0.9, 0.2
+"""Of BM25. Utterances are short, and a longer one tells more: length counts little."""
+_SCENE_K1, _SCENE_B = 1.2, 0.75
+SCENE_TURNS = 60
+"""A session is cut into stretches of equal length, at most so long, which stand for its scenes."""
+_SCALE = 20.0
+"""Of summed rarities: what four or five telling words weigh. A question of many words is not scaled down to one of few:
+the more it says, the surer is a turn that has it all."""
+_LED_UP_TURNS = 2
+_LEAST_TURNS, _LEAST_SCENES = 300, 10
+"""As rare as in so much talk is a word in less: on the first evening every word would be common."""
 _TINY = 1e-6
 
 
 def signals_of(question: Question, seen: Seen, speakers: frozenset[int]) -> dict[str, Signal]:
     """Every signal by its name, each float32 of shape (n,).
 
-    `words` (BM25), `share` (how much of what the question says stands in the turn, by rarity) and, if the question has
-    a vector, `meaning`; `..._before`, `_before2`, `_after`, `_after2`: the same of the turns beside it in its session,
-    `..._answers`: of the question that it follows, `..._session`: the best of its session. `session`: the whole session
-    as one text; `speaker`: it was said by somebody whom the question names; `asks`: it is a question itself;
-    `tells_time`, `tells_number`: it says when or how many where that is asked.
+    - `words`: BM25.
+    - `led_up`: how much of the question is said in the turn and the two before it together, by rarity.
+    - `scene`: BM25 of the stretch of talk that it is in.
+    - `speaker`: it was said by somebody whom the question names.
+    - `asks`: it is a question itself. `answers`: `words` of the question that it follows.
+    - `tells_time`, `tells_number`: it tells when or how many, where that is asked.
+
+    If the question has a vector also `meaning`, from 0 for the average turn to 1 for the nearest; `meaning_before` and
+    `meaning_after`, that of the turn two before and of the next; `meaning_near`, the best of those at most eight away;
+    and `meaning_answers`, that of the question that it follows.
 
     Args:
         speakers: Numbers of those whom the question names.
     """
-    n = len(seen.columns)
-    found: dict[str, Signal] = {}
-    found["words"], found["share"] = by_words(seen)
-    found["session"] = _of_whole_sessions(seen)
-    found["speaker"] = np.isin(seen.columns.speakers, list(speakers)).astype(float32)
+    words = by_words(seen) / np.float32(_SCALE)
     asks = _has(seen, Trait.ASKS)
-    found["asks"] = asks
-    zeros = np.zeros(n, float32)
+    follows = _shifted(asks, 1, seen)
+    nothing = np.zeros(len(seen), float32)
     time = question.time
-    found["tells_time"] = _has(seen, Trait.TELLS_TIME) if time.asks_for_time or time.asks_how_long else zeros
-    counts = time.asks_how_often or time.asks_how_long
-    found["tells_number"] = _has(seen, Trait.TELLS_NUMBER) if counts else zeros
-    spread = ["share"]
+    asks_when = time.asks_for_time or time.asks_how_long
+    asks_how_many = time.asks_how_often or time.asks_how_long
+    found = {
+        "words": words,
+        "led_up": _led_up(seen) / np.float32(_SCALE),
+        "scene": _of_scenes(seen) / np.float32(_SCALE),
+        "speaker": np.isin(seen.columns.speakers, list(speakers)).astype(float32),
+        "asks": asks,
+        "answers": follows * _shifted(words, 1, seen),
+        "tells_time": _has(seen, Trait.TELLS_TIME) if asks_when else nothing,
+        "tells_number": _has(seen, Trait.TELLS_NUMBER) if asks_how_many else nothing,
+    }
     if seen.cosines is not None:
-        found["meaning"] = _above_average(seen.cosines)
-        spread.append("meaning")
-    for name in spread:
-        found |= _beside(name, found[name], asks, seen)
+        meaning = _above_average(seen.cosines)
+        found |= {
+            "meaning": meaning,
+            "meaning_before": _shifted(meaning, 2, seen),
+            "meaning_after": _shifted(meaning, -1, seen),
+            "meaning_answers": follows * _shifted(meaning, 1, seen),
+            "meaning_near": _best_near(meaning, seen),
+        }
     return found
 
 
-def by_words(seen: Seen) -> tuple[Signal, Signal]:
-    """BM25 as a share of the best (without regard to length: an utterance is short, and a long one tells more; k1 0.9),
-    and the share of the question's weight that is met.
-    """
-    n = len(seen.columns)
-    scores, met = np.zeros(n, float32), np.zeros(n, float32)
-    whole = 0.0
+def by_words(seen: Seen) -> Signal:
+    """BM25 (Robertson & Zaragoza, 2009) with frequencies and lengths of the view."""
+    scores = np.zeros(len(seen), float32)
+    norm = _K1 * (1 - _B + _B * seen.columns.lengths / max(seen.mean_length, 1.0))
     for match in seen.matches:
-        df = len(match.places)
-        idf = np.log1p((n - df + 0.5) / (df + 0.5))
-        whole += idf
-        scores[match.places] += idf * match.counts * (_K1 + 1) / (match.counts + _K1)
-        met[match.places] += idf
-    return _of_best(scores), met / max(whole, _TINY)
+        rarity = _rarity(match, len(seen))
+        scores[match.places] += rarity * match.counts * (_K1 + 1) / (match.counts + norm[match.places])
+    return scores
 
 
-def _of_whole_sessions(seen: Seen) -> Signal:
+def _rarity(match: Match, n: int) -> float:
+    return _idf(len(match.places), max(n, _LEAST_TURNS))
+
+
+def _idf(df: int, n: int) -> float:
+    return float(np.log1p((n - df + 0.5) / (df + 0.5)))
+
+
+def _led_up(seen: Seen) -> Signal:
+    """The summed rarity of the terms that stand, once or often, in a turn or the two before it in its session."""
+    n = len(seen)
+    steps = np.zeros(n + 1)
     sessions, starts = seen.columns.sessions, seen.columns.starts
-    n = len(starts)
+    last = (np.append(starts[1:], n) - 1)[sessions]
+    for match in seen.matches:
+        rarity = _rarity(match, n)
+        places = np.sort(match.places).astype(int64)
+        ends = np.minimum(places + _LED_UP_TURNS, last[places])
+        begins = places.copy()
+        # Where two of them reach, the term counts once.
+        begins[1:] = np.maximum(places[1:], ends[:-1] + 1)
+        counts = begins <= ends
+        np.add.at(steps, begins[counts], rarity)
+        np.add.at(steps, ends[counts] + 1, -rarity)
+    return np.cumsum(steps[:n]).astype(float32)
+
+
+def _of_scenes(seen: Seen) -> Signal:
+    """BM25 of the scene that a turn is in."""
+    n = len(seen)
     if not n:
         return np.zeros(0, float32)
-    lengths = np.add.reduceat(seen.columns.lengths, starts)
-    norm = _SESSION_K1 * (1 - _SESSION_B + _SESSION_B * lengths / max(float(lengths.mean()), 1.0))
-    scores = np.zeros(n)
+    scenes = _scenes(seen)
+    n_scenes = int(scenes[-1]) + 1
+    lengths = np.bincount(scenes, weights=seen.columns.lengths, minlength=n_scenes)
+    norm = _SCENE_K1 * (1 - _SCENE_B + _SCENE_B * lengths / max(float(lengths.mean()), 1.0))
+    scores = np.zeros(n_scenes)
     for match in seen.matches:
-        counts = np.bincount(sessions[match.places], weights=match.counts, minlength=n)
-        df = np.count_nonzero(counts)
-        scores += np.log1p((n - df + 0.5) / (df + 0.5)) * counts * (_SESSION_K1 + 1) / (counts + norm)
-    found: Signal = _of_best(scores.astype(float32))[sessions]
+        counts = np.bincount(scenes[match.places], weights=match.counts, minlength=n_scenes)
+        idf = _idf(int(np.count_nonzero(counts)), max(n_scenes, _LEAST_SCENES))
+        scores += idf * counts * (_SCENE_K1 + 1) / (counts + norm)
+    found: Signal = scores.astype(float32)[scenes]
     return found
+
+
+def _scenes(seen: Seen) -> NDArray[int64]:
+    """The number of the scene of each turn."""
+    starts = seen.columns.starts
+    lengths = np.diff(np.append(starts, len(seen)))
+    parts = -(-lengths // SCENE_TURNS)
+    first_scene = np.cumsum(parts) - parts
+    sessions = seen.columns.sessions
+    within = np.arange(len(seen)) - starts[sessions]
+    scenes: NDArray[int64] = first_scene[sessions] + within * parts[sessions] // lengths[sessions]
+    return scenes
 
 
 def _has(seen: Seen, trait: Trait) -> Signal:
@@ -102,27 +157,22 @@ def _above_average(cosines: Signal) -> Signal:
     return spread
 
 
-def _of_best(scores: Signal) -> Signal:
-    best = np.float32(scores.max(initial=0.0))
-    spread: Signal = scores / best if best > 0 else scores
-    return spread
-
-
-def _beside(name: str, values: Signal, asks: Signal, seen: Seen) -> Mapping[str, Signal]:
+def _shifted(values: Signal, by: int, seen: Seen) -> Signal:
+    """The value of the turn that is so many before (behind, if negative) in the same session; 0 if there is none."""
+    found = np.zeros_like(values)
     sessions = seen.columns.sessions
-    found: dict[str, Signal] = {}
-    for distance, suffix in ((1, ""), (2, "2")):
-        before, after = np.zeros_like(values), np.zeros_like(values)
-        same = sessions[distance:] == sessions[:-distance]
-        before[distance:] = values[:-distance] * same
-        after[:-distance] = values[distance:] * same
-        found |= {f"{name}_before{suffix}": before, f"{name}_after{suffix}": after}
-    previous_asks = np.zeros_like(asks)
-    previous_asks[1:] = asks[:-1]
-    found[f"{name}_answers"] = previous_asks * found[f"{name}_before"]
-    if len(values):
-        best: Signal = np.maximum.reduceat(values, seen.columns.starts)
-        found[f"{name}_session"] = best[sessions]
+    if by > 0:
+        found[by:] = values[:-by] * (sessions[by:] == sessions[:-by])
     else:
-        found[f"{name}_session"] = values
+        found[:by] = values[-by:] * (sessions[-by:] == sessions[:by])
     return found
+
+
+def _best_near(values: Signal, seen: Seen) -> Signal:
+    """The best of the turns that are at most eight away in the same session."""
+    before, after = values, values
+    # 1 + 2 + 4 + 1 steps reach eight: four passes instead of eight.
+    for step in (1, 2, 4, 1):
+        before = np.maximum(before, _shifted(before, step, seen))
+        after = np.maximum(after, _shifted(after, -step, seen))
+    return np.maximum(before, after)

@@ -65,6 +65,6 @@ def anchors_of(question: Question, index: TalkIndex, viewer: Viewer) -> list[int
     anchor = question.time.anchor
     if anchor is None:
         return []
-    scores, _ = by_words(index.look(viewer, index.terms.of_question(anchor.words)))
+    scores = by_words(index.look(viewer, index.terms.of_question(anchor.words)))
     best = np.argsort(-scores, kind="stable")[:_MOST_ANCHORS]
     return [int(at) for at in best if scores[at] > _SURE * scores[best[0]]]
