@@ -1,0 +1,156 @@
+"""The recall benchmarks run whole on a small table's talk, on a database of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.support.patience import DEADLINE_S
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = {"questions", "r5", "r10", "r20", "mrr", "hit10"}
+TIMES = {"p50_ms", "p95_ms"}
+ARMS = {"and", "or", "bm25", "dense", "rrf", "convex", "full", "lexical", "no-neighbours", "no-speaker", "+dpp"}
+TALK = {
+    "fen": (
+        ("Merle", "The ferryman wants three silver for the crossing."),
+        ("Tamsin", "Three? Last spring my brother paid one."),
+        ("Merle", "He says the water is high and the rope is old."),
+        ("Tamsin", "I dreamt of a drowned bell last night."),
+        ("Merle", "There is a bell under the fen, my grandmother told me so."),
+        ("Tamsin", "Did she say who sank it?"),
+        ("Merle", "The monks did, when the plague came."),
+        ("Tamsin", "Then we should leave it where it is."),
+        ("Merle", "My lantern has gone out again."),
+        ("Tamsin", "Take mine, I can see in the dark."),
+        ("Merle", "Is that a heron or a man?"),
+        ("Tamsin", "It is old Wystan, the eel catcher."),
+        ("Merle", "He owes me a knife with a bone handle."),
+        ("Tamsin", "Ask him about the path to the chapel then."),
+        ("Merle", "He says it is gone since the flood."),
+    ),
+    "mine": (
+        ("Piers", "Captain Orla has closed the lower gallery."),
+        ("Agnes", "Because of the gas?"),
+        ("Piers", "Because of the knocking. Nobody works there now."),
+        ("Agnes", "My uncle heard it before he vanished."),
+        ("Piers", "When was that?"),
+        ("Agnes", "Two winters ago, on the night of the first snow."),
+        ("Piers", "I have his helmet here, it hung at the shaft."),
+        ("Agnes", "There is a mark on it, a hand with six fingers."),
+        ("Piers", "I saw the same mark on the seal of the guild."),
+        ("Agnes", "Then the guild knows what is down there."),
+        ("Piers", "Brother Hew keeps the guild's books."),
+        ("Agnes", "He drinks at the Green Kettle every evening."),
+        ("Piers", "I will buy him a beer and ask."),
+        ("Agnes", "Do not tell him about the helmet."),
+        ("Piers", "I would sooner tell the rats."),
+    ),
+}
+QUESTIONS = (
+    ("fen", "Who sank the bell?", "single-hop", ["fen:6"]),
+    ("fen", "How much does the ferryman want for the crossing?", "single-hop", ["fen:0"]),
+    ("fen", "What does Wystan owe Merle?", "multi-hop", ["fen:11; fen:12"]),
+    ("mine", "When did the uncle of Agnes vanish?", "temporal", ["mine:5", "mine:3"]),
+    ("mine", "Where is the mark with six fingers?", "multi-hop", ["mine:7", "mine:8"]),
+    ("mine", "Who keeps the books of the guild?", "single-hop", ["mine:10"]),
+    ("mine", "What is the moon made of?", "single-hop", ["mine:99"]),
+)
+
+
+def small_data(directory: Path) -> Path:
+    data = directory / "data"
+    data.mkdir()
+    turns = [
+        {"campaign": name, "session": f"s0{n // 8}", "turn": n % 8, "id": f"{name}:{n}", "speaker": speaker}
+        | {"text": text, "at": None if name == "mine" else f"2024-03-0{1 + n // 8}T19:{n:02d}:00Z"}
+        for name, said in TALK.items()
+        for n, (speaker, text) in enumerate(said)
+    ]
+    questions = [
+        {"id": f"q{n}", "campaign": name, "question": text, "category": category, "evidence": evidence}
+        for n, (name, text, category, evidence) in enumerate(QUESTIONS)
+    ]
+    for file, lines in (("turns", turns), ("questions", questions)):
+        (data / f"{file}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return data
+
+
+def run(module: str, *options: str | Path, temporary: Path, embeddings: str = "invented") -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{module}", *map(str, options), "--embeddings", embeddings],
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=4 * DEADLINE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def test_every_arm_answers_every_question(reachable_dir: Path) -> None:
+    data = small_data(reachable_dir)
+    lines, misses = data / "lines.jsonl", data / "misses.json"
+    figures = run(
+        *("recall", data, "--arm", "all", "--per-question", lines, "--misses", misses), temporary=reachable_dir
+    )
+    assert {*FIGURES, *TIMES, "lexical_p50_ms", "lexical_p95_ms", "load_s", "arms", "by_category"} <= set(figures)
+    assert (figures["questions"], figures["turns"]) == (6, 30)
+    assert (figures["without_evidence"], figures["evidence_dropped"]) == (1, 1)
+    assert set(figures["by_category"]) == {"single-hop", "multi-hop", "temporal"}
+    assert set(figures["arms"]) >= ARMS
+    for name, arm in figures["arms"].items():
+        assert {*FIGURES, *TIMES, "by_category", "vs_full"} <= set(arm), name
+        assert 0 <= arm["r5"] <= arm["r10"] <= arm["r20"] <= 100, name
+    assert figures["arms"]["full"]["vs_full"] == {"diff": 0, "low": 0, "high": 0}
+    assert figures["arms"]["bm25"]["hit10"] > 60 and figures["hit10"] > 60
+    written = [json.loads(line) for line in lines.read_text("utf-8").splitlines()]
+    assert len(written) == 6 * len(figures["arms"])
+    assert next(line["evidence"] for line in written if line["id"] == "q2") == ["fen:11", "fen:12"]
+    assert set(json.loads(misses.read_text("utf-8"))) == set(figures["by_category"])
+    assert {path.name for path in reachable_dir.iterdir()} == {"data"}
+
+
+def test_without_an_arm_only_what_is_shipped_is_measured_and_talk_that_is_kept_is_loaded_once(
+    reachable_dir: Path,
+) -> None:
+    data, kept = small_data(reachable_dir), reachable_dir / "kept"
+    kept.mkdir(mode=0o711)
+    first = run("recall", data, "--limit", "3", "--data-dir", kept, temporary=reachable_dir)
+    assert (first["questions"], first["arms"]) == (3, {})
+    again = run("recall", data, "--data-dir", kept, temporary=reachable_dir)
+    assert (again["questions"], again["load_s"]) == (6, first["load_s"])
+    learnt = run("recall_tune", data, "--data-dir", kept, temporary=reachable_dir)
+    for kind in ("lexical", "hybrid"):
+        assert set(learnt[kind]["campaigns"]) == {"fen", "mine"}
+        assert learnt[kind]["held_out"]["questions"] == learnt[kind]["shipped"]["questions"] == 6
+        assert learnt[kind]["weights"]
+
+
+def test_what_is_spoken_is_fetched_ahead_and_the_rejected_ways_stand_beside_it(reachable_dir: Path) -> None:
+    data = small_data(reachable_dir)
+    # What is near only in spelling is not about the question: words alone decide.
+    figures = run("prefetch", data, "--budget-tokens", "300", temporary=reachable_dir, embeddings="none")
+    assert {"coverage", "coverage_before_final", "tokens_mean", "partial_p50_ms", "partial_p99_ms"} <= set(figures)
+    assert set(figures["by_category"]) == {"single-hop", "multi-hop", "temporal"}
+    assert 0 < figures["coverage_before_final"] <= 100 and figures["coverage"] > 60
+    assert 0 < figures["tokens_mean"] <= figures["tokens_max"] <= 300
+    assert (figures["modes"]["tools_only"]["extra_trips"], figures["modes"]["prewoven"]["extra_trips"]) == (1, 0)
+    assert figures["modes"]["tools_only"]["coverage_before_tools"] == 0
+    assert {"coverage", "tokens_mean", "small_talk_tokens_mean"} <= set(figures["modes"]["prewoven"])
+
+
+def test_recall_of_much_talk_is_timed(reachable_dir: Path) -> None:
+    figures = run("recall_speed", "--turns", "500", "1000", "--questions", "20", temporary=reachable_dir)
+    for size in ("500", "1000"):
+        measured = figures["turns"][size]
+        for kind in ("lexical", "hybrid", "embedding"):
+            assert 0 < measured[kind]["p50_ms"] <= measured[kind]["p95_ms"] <= measured[kind]["p99_ms"]
+        assert measured["talk_mb"] > 0 and measured["questions"] == 20
