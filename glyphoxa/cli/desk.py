@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from glyphoxa.adapters.postgres.inspection import PostgresInspection, SeenEntity
+from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.cli.opened import opened_store, settings_with_memory, stored_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.cast import Cast
@@ -18,7 +19,9 @@ from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.memory.ports.graph import KnowledgeGraph
 from glyphoxa.memory.ports.talk import TalkSearch
+from glyphoxa.memory.recall.recall import Recall
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class Desk:
 
     Attributes:
         seen: Its entities with who may know of them.
+        past_talk: By words alone, unless it was opened with a model.
     """
 
     campaign: CampaignId
@@ -38,6 +42,9 @@ class Desk:
     facts: FactDesk
     entities: EntityDesk
     timeline: Timeline
+    language: str
+    graph: KnowledgeGraph
+    past_talk: Recall
 
 
 Act = Callable[[Desk, argparse.Namespace], Awaitable[int]]
@@ -51,22 +58,34 @@ def run_at_desk(options: argparse.Namespace, act: Act) -> int:
 async def _at_desk(options: argparse.Namespace, act: Act) -> int:
     settings = settings_with_memory(options.config, to_hold="talk or facts")
     async with opened_store(settings) as store:
-        campaign = await stored_campaign(store, options.campaign)
-        inspection, world = PostgresInspection(store.database), store.world
-        seen = await inspection.entities(campaign)
-        cast = Cast.of(await store.campaigns.get(campaign), (each.entity for each in seen))
-        desk = Desk(
-            campaign,
-            settings,
-            cast,
-            tuple(seen),
-            inspection,
-            store.talk_search,
-            FactDesk(campaign, world, inspection, cast, _now_ms),
-            EntityDesk(campaign, world, inspection, cast, _now_ms),
-            Timeline(campaign, world, inspection, _now_ms),
-        )
-        return await act(desk, options)
+        return await act(await desk_at(store, settings, options.campaign), options)
+
+
+async def desk_at(store: Store, settings: Settings, wanted: CampaignId | None) -> Desk:
+    """A desk in an open store.
+
+    Raises:
+        GlyphoxaError: As `stored_campaign`.
+    """
+    campaign = await stored_campaign(store, wanted)
+    inspection, world = PostgresInspection(store.database), store.world
+    seen = await inspection.entities(campaign)
+    stored = await store.campaigns.get(campaign)
+    cast = Cast.of(stored, (each.entity for each in seen))
+    return Desk(
+        campaign,
+        settings,
+        cast,
+        tuple(seen),
+        inspection,
+        store.talk_search,
+        FactDesk(campaign, world, inspection, cast, _now_ms),
+        EntityDesk(campaign, world, inspection, cast, _now_ms),
+        Timeline(campaign, world, inspection, _now_ms),
+        stored.language,
+        store.graph,
+        store.past_talk,
+    )
 
 
 async def session_of(desk: Desk, wanted: SessionId) -> SessionId:

@@ -124,7 +124,7 @@ async def everything_about(desk: Desk, found: Fact | EndedFact) -> None:
     if provenance.reason:
         print(f"  because {provenance.reason}")
     await _say_where(desk, fact)
-    if validity := _validity(fact.validity):
+    if validity := validity_in_words(fact.validity):
         print(f"  holds {validity}")
     for key, value in fact.attributes.items():
         print(f"  {key}: {value}")
@@ -170,7 +170,8 @@ def _times(n: int) -> str:
     return "once" if n == 1 else f"{n} times"
 
 
-def _validity(validity: Validity) -> str:
+def validity_in_words(validity: Validity) -> str:
+    """Such as: since 2026-11-22 19:30; empty for what always holds."""
     parts = []
     if validity.from_ms is not None:
         parts.append(f"since {moment(validity.from_ms)}")

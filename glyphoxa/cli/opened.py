@@ -12,6 +12,7 @@ from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.memory.embedding import Embedder
+from glyphoxa.memory.recall.recall import RecallSettings
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +40,9 @@ def settings_with_memory(config: Path | None, *, to_hold: str) -> Settings:
 
 
 @asynccontextmanager
-async def opened_store(settings: Settings, *, embedder: Embedder | None = None) -> AsyncIterator[Store]:
+async def opened_store(
+    settings: Settings, *, embedder: Embedder | None = None, recall: RecallSettings | None = None
+) -> AsyncIterator[Store]:
     """Memory, connected and migrated, for the time of the block.
 
     Raises:
@@ -50,6 +53,7 @@ async def opened_store(settings: Settings, *, embedder: Embedder | None = None) 
         data_dir=settings.data_directory,
         embedding_dimensions=settings.memory.embedding_dimensions,
         embedder=embedder,
+        recall=recall,
         auto_accept=settings.memory.auto_accept,
     ) as store:
         await store.database.open()

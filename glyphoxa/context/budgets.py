@@ -16,7 +16,7 @@ class Budgets:
     Attributes:
         identity_tokens: Of R-016's 200 to 500 a small local model is given few: they cost it its voice.
         facts_tokens: Of recalled and looked-up sentences together, tokens of 4 characters. A small model has use for
-            few; what a large one is given nearly covers what is found at all (93 % of LoCoMo's questions in 1,500).
+            few; what a large one is given nearly covers what is found at all (94 % of LoCoMo's questions in 1,500).
         max_facts: The same in lines; None: as many as usually fit.
     """
 

@@ -1,0 +1,55 @@
+"""What an NPC is reminded of, as `glyphoxa recall` shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from glyphoxa.cli.facts_shown import validity_in_words
+from glyphoxa.cli.tables import a_table, show
+from glyphoxa.dm.wording import moment
+from glyphoxa.domain.knowledge import Validity
+from glyphoxa.domain.turn import Recalled
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """
+    Attributes:
+        path: By what it was found: "named 'the smith', asks for OWNS".
+        told: Whether it would get a place in a prompt, in words.
+    """
+
+    recalled: Recalled
+    path: str
+    validity: Validity | None = None
+    told: str = ""
+
+
+def listing(found: Sequence[Shown], *, explain: bool) -> None:
+    """A row each, in the order in which they are given."""
+    more = ("score", "cosine", "found by", "known because", "holds") if explain else ()
+    table = a_table("rank", "what", "session", "when", *more, "in the prompt")
+    for rank, one in enumerate(found, start=1):
+        recalled = one.recalled
+        when = "" if recalled.session_id is None else moment(recalled.at_ms)
+        row: list[Text | str] = [str(rank), Text(recalled.text), Text(recalled.session_id or ""), when]
+        if explain:
+            row += [
+                f"{recalled.score:.2f}",
+                "" if recalled.similarity is None else f"{recalled.similarity:.3f}",
+                Text(one.path),
+                Text(recalled.reason),
+                "" if one.validity is None else validity_in_words(one.validity) or "always",
+            ]
+        row.append(one.told if explain else one.told.partition(":")[0])
+        table.add_row(*row)
+    show(table)
+
+
+def signals_in_words(signals: Mapping[str, float]) -> str:
+    """What the ranking says for and against, the most first: "meaning 1.94, words 1.57, asks -1.09"."""
+    order = sorted(signals.items(), key=lambda each: (-abs(each[1]), each[0]))
+    return ", ".join(f"{name.replace('_', ' ')} {share:.2f}" for name, share in order if round(share, 2))
