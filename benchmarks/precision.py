@@ -30,7 +30,7 @@ from benchmarks.names import percentile
 from benchmarks.precision_cases import BELIEFS, CASES, SESSIONS, Belief, Case, read_beliefs, read_cases
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
-from glyphoxa.memory.recall.exact import ExactGate, ExactSet, Named
+from glyphoxa.memory.recall.exact.gate import ExactGate, ExactSet, Named
 
 _EVERYWHERE: Final = "user:universal"
 _TIMES: Final = 20

@@ -19,11 +19,11 @@ from benchmarks.recall_data import WITNESS, Question, turn_id
 from benchmarks.recall_figures import DEPTH
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.domain.ids import CampaignId, UtteranceId
-from glyphoxa.memory.recall.graph_question import GraphQuestion
-from glyphoxa.memory.recall.graph_recall import recall
+from glyphoxa.memory.recall.graph.question import GraphQuestion
+from glyphoxa.memory.recall.graph.recall import recall
+from glyphoxa.memory.recall.graph.settings import STAGES, GraphRecallSettings
+from glyphoxa.memory.recall.graph.talk_graph import TalkGraph, graph_of_talk
 from glyphoxa.memory.recall.recall import Recall, RecallSettings
-from glyphoxa.memory.recall.settings import STAGES, GraphRecallSettings
-from glyphoxa.memory.recall.talk_graph import TalkGraph, graph_of_talk
 from glyphoxa.speech.language.words import words
 
 _SHORT: Final = {

@@ -1,10 +1,11 @@
 """Whether the weights of the ranking are learnt from what they are measured on: one campaign left out at a time.
 
-    python -m benchmarks.recall_tune DIR [--limit N]
+    python -m benchmarks.recall_tune DIR [--also DIR] [--also-weight 0.3] [--limit N]
 
-For each campaign in DIR the weights are learnt anew from all others, and its questions are ranked by those, through the
-shipped recall. The last line printed is a JSON object: figures of the left-out campaigns (`held_out`) beside those of
-the shipped weights (`shipped`), with and without meaning, and how much the learnt weights differ.
+For each campaign in DIR the weights are learnt anew from all others (and from those of `--also`, which are not
+measured), and its questions are ranked by those, through the shipped recall. The last line printed is a JSON object:
+figures of the left-out campaigns (`held_out`) beside those of the shipped weights (`shipped`), with and without
+meaning, and how much the learnt weights differ.
 
 Learnt as the shipped ones were: a listwise softmax (Cao et al., 2007) over the turns of a campaign, half of the squared
 weights as its price. It is convex in the weights, and there are twenty of them: Newton's method is there in ten steps.
@@ -18,7 +19,7 @@ import gc
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,7 +40,7 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.memory.recall.asked import read_question
 from glyphoxa.memory.recall.ranking import DEFAULT, Weights, rank
 from glyphoxa.memory.recall.recall import RecallSettings
-from glyphoxa.memory.recall.times import fit_of
+from glyphoxa.memory.recall.when.in_view import fit_of
 from glyphoxa.observability import log
 
 _PRICE: Final = 1.0
@@ -55,14 +56,16 @@ class Example:
     Attributes:
         signals: Shape (turns, signals).
         evidence: Places of turns.
+        weight: What it counts, against 1 of others.
     """
 
     signals: NDArray[float32]
     evidence: NDArray[np.intp]
+    weight: float = 1.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = data_options("recall_tune", "Weights learnt without what they are measured on.").parse_args(argv)
+    options = _options().parse_args(argv)
     native_env.prepare()
     log.set_up(level="WARNING")
     try:
@@ -70,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if len(data.turns) < 2:
             raise InvalidInput(f"{options.directory} has one campaign; to leave one out there must be two or more")
         with a_directory() as directory:
-            measured = asyncio.run(stoppable(measure(data, options.data_dir or directory, options)))
+            where = options.data_dir or directory / "talk"
+            measured = asyncio.run(stoppable(measure(data, where, directory / "also", options)))
     except GlyphoxaError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -80,22 +84,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-async def measure(data: RecallData, directory: Path, options: argparse.Namespace) -> dict[str, Any]:
+async def measure(data: RecallData, directory: Path, also: Path, options: argparse.Namespace) -> dict[str, Any]:
     asked = data.first(options.limit)
+    others = await _of_others(also, options)
     async with loaded_talk(data, directory, embeddings=options.embeddings, tell=tell) as talk:
         gc.collect()
         gc.freeze()
-        names = {"lexical": tuple(DEFAULT.by_words)}
-        if talk.questions.embedder is not None:
-            names["hybrid"] = tuple(DEFAULT.by_words_and_meaning)
         figures: dict[str, Any] = {"questions": len(asked.questions), **talk.figures}
-        for kind, signals in names.items():
+        for kind, names in _signals(talk).items():
             tell(f"{kind}: signals of {len(asked.questions)} questions")
-            examples = await examples_of(talk, asked.questions, signals, with_meaning=kind == "hybrid")
-            learnt = left_out_weights(examples)
-            figures[kind] = await _measured(talk, asked.questions, learnt, signals, kind)
+            examples = await examples_of(talk, asked.questions, names, with_meaning=kind == "hybrid")
+            weights = left_out_weights(examples, others.get(kind, ()))
+            figures[kind] = await _measured(talk, asked.questions, weights, names, kind)
             tell(f"{kind}: held out {figures[kind]['held_out']}, shipped {figures[kind]['shipped']}")
         return figures
+
+
+async def _of_others(directory: Path, options: argparse.Namespace) -> dict[str, list[Example]]:
+    """Examples that are always learnt from."""
+    if options.also is None:
+        return {}
+    found: dict[str, list[Example]] = {}
+    data = read_data(options.also)
+    where = options.also_data_dir or directory
+    async with loaded_talk(data, where, embeddings=options.embeddings, tell=tell) as talk:
+        for kind, names in _signals(talk).items():
+            some = await examples_of(talk, data.questions, names, with_meaning=kind == "hybrid")
+            found[kind] = [replace(one, weight=options.also_weight) for every in some.values() for one in every]
+    return found
+
+
+def _signals(talk: LoadedTalk) -> dict[str, tuple[str, ...]]:
+    """By which the shipped ranking ranks."""
+    if talk.questions.embedder is None:
+        return {"lexical": tuple(DEFAULT.by_words)}
+    return {"lexical": tuple(DEFAULT.by_words), "hybrid": tuple(DEFAULT.by_words_and_meaning)}
 
 
 async def examples_of(
@@ -116,7 +139,7 @@ async def examples_of(
             asked,
             seen,
             speakers=frozenset(heard[name] for name in asked.speakers),
-            time=None if fit is None else fit.scores,
+            time=None if fit is None else fit.prior,
             weights=Weights(every, every),
         ).shares
         nothing = np.zeros(len(seen.columns), float32)
@@ -131,10 +154,14 @@ async def examples_of(
     return found
 
 
-def left_out_weights(examples: Mapping[CampaignId, Sequence[Example]]) -> dict[CampaignId, NDArray[float64]]:
+def left_out_weights(
+    examples: Mapping[CampaignId, Sequence[Example]], others: Sequence[Example] = ()
+) -> dict[CampaignId, NDArray[float64]]:
     """For each campaign what is learnt from all others."""
     return {
-        left_out: learnt([one for campaign, some in examples.items() if campaign != left_out for one in some])
+        left_out: learnt(
+            [*(one for campaign in examples if campaign != left_out for one in examples[campaign]), *others]
+        )
         for left_out in examples
     }
 
@@ -170,9 +197,9 @@ def _loss(
         total = float(shares.sum())
         shares /= total
         mean = shares @ one.signals
-        value -= float(scores[one.evidence].mean()) - float(scores.max()) - float(np.log(total))
-        slope = slope + mean - one.signals[one.evidence].mean(axis=0)
-        bend += (one.signals * shares[:, None]).T @ one.signals - np.outer(mean, mean)
+        value -= one.weight * (float(scores[one.evidence].mean()) - float(scores.max()) - float(np.log(total)))
+        slope = slope + one.weight * (mean - one.signals[one.evidence].mean(axis=0))
+        bend += one.weight * ((one.signals * shares[:, None]).T @ one.signals - np.outer(mean, mean))
     return value, slope, bend
 
 
@@ -189,7 +216,7 @@ async def _measured(
         table = dict(zip(names, map(float, values), strict=True))
         own = [question for question in questions if question.campaign == campaign]
         in_order += own
-        held_out += await _asked(talk, own, Weights(table, table), kind)
+        held_out += await _asked(talk, own, replace(DEFAULT, by_words=table, by_words_and_meaning=table), kind)
     shipped = await _asked(talk, in_order, DEFAULT, kind)
     spread = np.std(list(weights.values()), axis=0)
     mean = np.mean(list(weights.values()), axis=0)
@@ -215,6 +242,14 @@ async def _asked(talk: LoadedTalk, questions: Sequence[Question], weights: Weigh
     recall = talk.recall_with(RecallSettings(weights=weights))
     ask = shipped_recall(recall) if kind == "hybrid" else shipped_reminder(recall)
     return await ask_all(talk, ask, questions)
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = data_options("recall_tune", "Weights learnt without what they are measured on.")
+    parser.add_argument("--also", type=Path, metavar="DIR", help="other talk, that is only learnt from")
+    parser.add_argument("--also-weight", type=float, default=0.3, help="of each of its questions")
+    parser.add_argument("--also-data-dir", type=Path, help="as --data-dir, for that")
+    return parser
 
 
 if __name__ == "__main__":

@@ -147,6 +147,7 @@ async def loaded_talk(
         NotFound: The embedder's weights are not here.
         Unavailable: The database did not take the talk.
     """
+    directory.mkdir(mode=0o711, parents=True, exist_ok=True)
     shipped = RecallSettings()
     embedder = await _embedder(embeddings)
     questions = PatientEmbedder.around(embedder, deadline_ms=shipped.embed_deadline_ms)

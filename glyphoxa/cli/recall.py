@@ -27,7 +27,7 @@ from glyphoxa.domain.ids import FactId, NpcId
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.embedding import Embedder
 from glyphoxa.memory.recall.asked import MOST_CHARACTERS
-from glyphoxa.memory.recall.exact_facts import facts_asked
+from glyphoxa.memory.recall.exact.facts import facts_asked
 from glyphoxa.memory.recall.recall import RecallSettings, Reminded
 from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa.speech.names.keywords import KeywordSpotter

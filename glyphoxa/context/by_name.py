@@ -9,8 +9,8 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.memory.ports.graph import KnowledgeGraph, Known
-from glyphoxa.memory.recall.exact import ExactGate
-from glyphoxa.memory.recall.exact_facts import named_entity, named_relation
+from glyphoxa.memory.recall.exact.facts import named_entity, named_relation
+from glyphoxa.memory.recall.exact.gate import ExactGate
 
 
 @dataclass(frozen=True, slots=True)

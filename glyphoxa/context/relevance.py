@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from glyphoxa.domain.ids import NpcId, SpeakerId
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.recall.ranking import BY_WORDS
-from glyphoxa.memory.recall.recap import RECAP
+from glyphoxa.memory.recall.when.recap import RECAP
 
 VAGUE = frozenset(
     {"about", "anything", "away", "come", "dear", "else", "evening", "everything", "friend", "give", "good", "hello"}

@@ -12,7 +12,7 @@ from glyphoxa.context.knowledge import recalled_of
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.graph import Known
-from glyphoxa.memory.recall.exact_facts import facts_asked
+from glyphoxa.memory.recall.exact.facts import facts_asked
 
 _BESIDE = 0.5
 """What describes an entity, against what is asked of it."""

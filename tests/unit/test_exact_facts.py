@@ -5,8 +5,8 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility, secret_of, witnessed_by
 from glyphoxa.memory.ports.graph import Known
-from glyphoxa.memory.recall.exact import ExactGate
-from glyphoxa.memory.recall.exact_facts import facts_asked, named_entity, named_relation
+from glyphoxa.memory.recall.exact.facts import facts_asked, named_entity, named_relation
+from glyphoxa.memory.recall.exact.gate import ExactGate
 
 TANKARD = Entity(EntityId("tankard"), "location", "The Rusty Tankard", ("the tavern",))
 MAREK = Entity(EntityId("marek"), "npc", "Marek", ("the smith",))

@@ -10,11 +10,11 @@ from numpy import float32, intp
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.memory.recall.graph_question import GraphQuestion, Recollection
-from glyphoxa.memory.recall.graph_recall import recall
-from glyphoxa.memory.recall.memory_graph import Edges, MemoryGraph, Nodes
-from glyphoxa.memory.recall.settings import STAGES, GraphRecallSettings
-from glyphoxa.memory.recall.talk_graph import TalkGraph, graph_of_talk
+from glyphoxa.memory.recall.graph.memory_graph import Edges, MemoryGraph, Nodes
+from glyphoxa.memory.recall.graph.question import GraphQuestion, Recollection
+from glyphoxa.memory.recall.graph.recall import recall
+from glyphoxa.memory.recall.graph.settings import STAGES, GraphRecallSettings
+from glyphoxa.memory.recall.graph.talk_graph import TalkGraph, graph_of_talk
 
 OFF = GraphRecallSettings()
 ALL = GraphRecallSettings.documented()

@@ -14,13 +14,13 @@ from numpy import intp
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.llm.structured import JsonSchema, Unparseable
-from glyphoxa.memory.recall.choosing import Asked, Choice, LlmNodeChooser, choice_in, prompt, schema
-from glyphoxa.memory.recall.graph_question import GraphQuestion, Hit, Recollection
-from glyphoxa.memory.recall.memory_graph import Edges, MemoryGraph, Nodes
-from glyphoxa.memory.recall.methods import Exploration, GraphRecall, RecallMethod, RecallPath, check_method
-from glyphoxa.memory.recall.reranking import reranked
-from glyphoxa.memory.recall.settings import GraphRecallSettings
-from glyphoxa.memory.recall.talk_graph import graph_of_talk
+from glyphoxa.memory.recall.graph.choosing import Asked, Choice, LlmNodeChooser, choice_in, prompt, schema
+from glyphoxa.memory.recall.graph.memory_graph import Edges, MemoryGraph, Nodes
+from glyphoxa.memory.recall.graph.methods import Exploration, GraphRecall, RecallMethod, RecallPath, check_method
+from glyphoxa.memory.recall.graph.question import GraphQuestion, Hit, Recollection
+from glyphoxa.memory.recall.graph.reranking import reranked
+from glyphoxa.memory.recall.graph.settings import GraphRecallSettings
+from glyphoxa.memory.recall.graph.talk_graph import graph_of_talk
 
 TEXTS = ("Mira gave a feast.", "The duke died at the feast.", "Rain fell.", "A dragon was seen.")
 

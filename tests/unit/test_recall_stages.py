@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.memory.fusion import fuse_ranks
-from glyphoxa.memory.recall.adjacency import Adjacency, both, semantic_layer, temporal_layer
-from glyphoxa.memory.recall.best import best
-from glyphoxa.memory.recall.diffusion import fading, spread
-from glyphoxa.memory.recall.diversity import capped_per_type, diverse
-from glyphoxa.memory.recall.hybrid_score import Signals, hybrid_scores
-from glyphoxa.memory.recall.residual import ITERATIONS, LAMBDA, residual_of
-from glyphoxa.memory.recall.settings import STAGES, GraphRecallSettings
-from glyphoxa.memory.recall.topics import factorised, topic_boosts
+from glyphoxa.memory.recall.graph.adjacency import Adjacency, both, semantic_layer, temporal_layer
+from glyphoxa.memory.recall.graph.best import best
+from glyphoxa.memory.recall.graph.diffusion import fading, spread
+from glyphoxa.memory.recall.graph.diversity import capped_per_type, diverse
+from glyphoxa.memory.recall.graph.hybrid_score import Signals, hybrid_scores
+from glyphoxa.memory.recall.graph.residual import ITERATIONS, LAMBDA, residual_of
+from glyphoxa.memory.recall.graph.settings import STAGES, GraphRecallSettings
+from glyphoxa.memory.recall.graph.topics import factorised, topic_boosts
 
 Edge = tuple[int, int, str]
 KINDS = ("involved_in", "updates", "related", "mentions", "contradicts", "owes")

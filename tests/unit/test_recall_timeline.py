@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.memory.recall.time_ask import NO_TIME, Anchor, Place, TimeAsk
-from glyphoxa.memory.recall.time_fit import Fit, PastSession, Turns, fit_in_time
-from glyphoxa.memory.recall.timeline import LEAST_TOKENS, Talk, Told, estimated_tokens, timeline_of
-from glyphoxa.memory.recall.when import read_time
-from glyphoxa.memory.recall.when_days import DAY_MS, StoryCalendar, StoryDays
+from glyphoxa.memory.recall.when.ask import NO_TIME, Anchor, Place, TimeAsk
+from glyphoxa.memory.recall.when.days import DAY_MS, StoryCalendar, StoryDays
+from glyphoxa.memory.recall.when.fit import Fit, PastSession, Turns, fit_in_time
+from glyphoxa.memory.recall.when.reader import read_time
+from glyphoxa.memory.recall.when.timeline import LEAST_TOKENS, Talk, Told, estimated_tokens, timeline_of
 
 N_TURNS = 10
 MINUTE_MS = 60_000

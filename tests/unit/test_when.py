@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.memory.recall.time_ask import NO_TIME, Anchor, Place, TimeAsk
-from glyphoxa.memory.recall.when import MOST_CHARACTERS, read_time, tells_time
-from glyphoxa.memory.recall.when_days import DAY_MS, StoryCalendar, StoryDays
-from glyphoxa.memory.recall.when_words import TimeWords
-from glyphoxa.memory.recall.when_words_de import GERMAN
-from glyphoxa.memory.recall.when_words_en import ENGLISH
+from glyphoxa.memory.recall.when.ask import NO_TIME, Anchor, Place, TimeAsk
+from glyphoxa.memory.recall.when.days import DAY_MS, StoryCalendar, StoryDays
+from glyphoxa.memory.recall.when.reader import MOST_CHARACTERS, read_time, tells_time
+from glyphoxa.memory.recall.when.words import TimeWords
+from glyphoxa.memory.recall.when.words_de import GERMAN
+from glyphoxa.memory.recall.when.words_en import ENGLISH
 from glyphoxa.speech.language.words import fold
 
 

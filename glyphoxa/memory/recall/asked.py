@@ -7,8 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from glyphoxa.memory.recall.terms import NAME, Asked, Terms
-from glyphoxa.memory.recall.time_ask import TimeAsk
-from glyphoxa.memory.recall.when import read_time
+from glyphoxa.memory.recall.when.ask import TimeAsk
+from glyphoxa.memory.recall.when.reader import read_time
 from glyphoxa.speech.language.phonetics import primary_language
 from glyphoxa.speech.language.words import words
 

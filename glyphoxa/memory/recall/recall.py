@@ -23,11 +23,11 @@ from glyphoxa.memory.question_vectors import LeftOut, QuestionVectors
 from glyphoxa.memory.recall.asked import Question, read_question
 from glyphoxa.memory.recall.held import Bounds, HeldTalk
 from glyphoxa.memory.recall.ranking import DEFAULT, Ranking, Weights, rank
-from glyphoxa.memory.recall.recap import asks_for_recap, recap, sessions_in_question, without_repeats
 from glyphoxa.memory.recall.several import POOL, apart, wants_several
 from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
-from glyphoxa.memory.recall.time_fit import Fit
-from glyphoxa.memory.recall.times import fit_of
+from glyphoxa.memory.recall.when.fit import Fit
+from glyphoxa.memory.recall.when.in_view import fit_of
+from glyphoxa.memory.recall.when.recap import asks_for_recap, recap, sessions_in_question, without_repeats
 
 _IN_A_THREAD = 3_000
 """Turns from which a ranking takes longer than going to a thread and back."""

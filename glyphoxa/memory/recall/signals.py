@@ -20,7 +20,7 @@ _K1, _B = 0.9, 0.2
 _SCENE_K1, _SCENE_B = 1.2, 0.75
 SCENE_TURNS = 60
 """A session is cut into stretches of equal length, at most so long, which stand for its scenes."""
-_SCALE = 20.0
+SCALE = 20.0
 """Of summed rarities: what four or five telling words weigh. A question of many words is not scaled down to one of few:
 the more it says, the surer is a turn that has it all."""
 _LED_UP_TURNS = 2
@@ -46,7 +46,7 @@ def signals_of(question: Question, seen: Seen, speakers: frozenset[int]) -> dict
     Args:
         speakers: Numbers of those whom the question names.
     """
-    words = by_words(seen) / np.float32(_SCALE)
+    words = by_words(seen) / np.float32(SCALE)
     asks = _has(seen, Trait.ASKS)
     follows = _shifted(asks, 1, seen)
     nothing = np.zeros(len(seen), float32)
@@ -55,8 +55,8 @@ def signals_of(question: Question, seen: Seen, speakers: frozenset[int]) -> dict
     asks_how_many = time.asks_how_often or time.asks_how_long
     found = {
         "words": words,
-        "led_up": _led_up(seen) / np.float32(_SCALE),
-        "scene": _of_scenes(seen) / np.float32(_SCALE),
+        "led_up": _led_up(seen) / np.float32(SCALE),
+        "scene": _of_scenes(seen) / np.float32(SCALE),
         "speaker": np.isin(seen.columns.speakers, list(speakers)).astype(float32),
         "asks": asks,
         "answers": follows * _shifted(words, 1, seen),
@@ -80,12 +80,12 @@ def by_words(seen: Seen) -> Signal:
     scores = np.zeros(len(seen), float32)
     norm = _K1 * (1 - _B + _B * seen.columns.lengths / max(seen.mean_length, 1.0))
     for match in seen.matches:
-        rarity = _rarity(match, len(seen))
-        scores[match.places] += rarity * match.counts * (_K1 + 1) / (match.counts + norm[match.places])
+        weight = rarity(match, len(seen))
+        scores[match.places] += weight * match.counts * (_K1 + 1) / (match.counts + norm[match.places])
     return scores
 
 
-def _rarity(match: Match, n: int) -> float:
+def rarity(match: Match, n: int) -> float:
     return _idf(len(match.places), max(n, _LEAST_TURNS))
 
 
@@ -100,15 +100,15 @@ def _led_up(seen: Seen) -> Signal:
     sessions, starts = seen.columns.sessions, seen.columns.starts
     last = (np.append(starts[1:], n) - 1)[sessions]
     for match in seen.matches:
-        rarity = _rarity(match, n)
+        weight = rarity(match, n)
         places = np.sort(match.places).astype(int64)
         ends = np.minimum(places + _LED_UP_TURNS, last[places])
         begins = places.copy()
         # Where two of them reach, the term counts once.
         begins[1:] = np.maximum(places[1:], ends[:-1] + 1)
         counts = begins <= ends
-        np.add.at(steps, begins[counts], rarity)
-        np.add.at(steps, ends[counts] + 1, -rarity)
+        np.add.at(steps, begins[counts], weight)
+        np.add.at(steps, ends[counts] + 1, -weight)
     return np.cumsum(steps[:n]).astype(float32)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import IntFlag
 
-from glyphoxa.memory.recall.when import tells_time
+from glyphoxa.memory.recall.when.reader import tells_time
 
 _ASKS = re.compile(r"[?？][\s\"'”’»)\]]*$")
 _DIGITS = re.compile(r"\d")

@@ -14,9 +14,9 @@ from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.recall.asked import Question
 from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
-from glyphoxa.memory.recall.time_fit import Fit
-from glyphoxa.memory.recall.timeline import Talk, timeline_of
-from glyphoxa.memory.recall.times import anchors_of, current_session, sessions_of, turns_of
+from glyphoxa.memory.recall.when.fit import Fit
+from glyphoxa.memory.recall.when.in_view import anchors_of, current_session, sessions_of, turns_of
+from glyphoxa.memory.recall.when.timeline import Talk, timeline_of
 
 RECAP = "recap"
 """The signal of a turn that is told because it happened then, like the question or not."""

@@ -3,7 +3,7 @@
 Similarity always finds something, and so brings what nobody asked for. Here the rules are those of names. What a
 question calls for is
 
-    whatever is named in it, in whole words, one typo forgiven   (`glyphoxa.memory.recall.exact_names`)
+    whatever is named in it, in whole words, one typo forgiven   (`glyphoxa.memory.recall.exact.names`)
     and, with a relation, whoever takes part in it
 
 as far as the one who asks may see it and it still holds: what was superseded or resolved, what he may not know and
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from glyphoxa.domain.knowledge import ALWAYS, Validity
-from glyphoxa.memory.recall.exact_names import Call, NamesInText
+from glyphoxa.memory.recall.exact.names import Call, NamesInText
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from glyphoxa.memory.recall.time_ask import NO_TIME, TimeAsk
-from glyphoxa.memory.recall.when_days import Days, StoryCalendar
-from glyphoxa.memory.recall.when_reading import Reading
-from glyphoxa.memory.recall.when_words import TimeWords
-from glyphoxa.memory.recall.when_words_de import GERMAN
-from glyphoxa.memory.recall.when_words_en import ENGLISH
+from glyphoxa.memory.recall.when.ask import NO_TIME, TimeAsk
+from glyphoxa.memory.recall.when.days import Days, StoryCalendar
+from glyphoxa.memory.recall.when.reading import Reading
+from glyphoxa.memory.recall.when.words import TimeWords
+from glyphoxa.memory.recall.when.words_de import GERMAN
+from glyphoxa.memory.recall.when.words_en import ENGLISH
 from glyphoxa.speech.language.phonetics import primary_language
 from glyphoxa.speech.language.words import words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from glyphoxa.memory.recall.when_words import (
+from glyphoxa.memory.recall.when.words import (
     NIGHT,
     SESSION,
     WEEKEND,

@@ -16,8 +16,8 @@ import numpy as np
 from numpy import float32, int64
 from numpy.typing import NDArray
 
-from glyphoxa.memory.recall.time_ask import Place, TimeAsk
-from glyphoxa.memory.recall.time_fit import Fit, PastSession, Turns, fit_in_time
+from glyphoxa.memory.recall.when.ask import Place, TimeAsk
+from glyphoxa.memory.recall.when.fit import Fit, PastSession, Turns, fit_in_time
 
 LEAST_TOKENS: Final = 40
 """A session that gets less than that is left out: nothing can be told in it."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy import float64, intp
 from numpy.typing import NDArray
 
-from glyphoxa.memory.recall.diffusion import MOST_ENERGY
+from glyphoxa.memory.recall.graph.diffusion import MOST_ENERGY
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Signals:
 
     Attributes:
         vector: Cosine, at least 0.
-        energy: See `glyphoxa.memory.recall.diffusion.spread`.
+        energy: See `glyphoxa.memory.recall.graph.diffusion.spread`.
         lexical: Share of the question's words that the node has.
         anchor: 1 for what the question names and what is linked to it, else 0.
-        recency: 0 to 1, see `glyphoxa.memory.recall.diffusion.fading`.
+        recency: 0 to 1, see `glyphoxa.memory.recall.graph.diffusion.fading`.
         co_occurrence: Sum over pairs of an entity that is asked about and another that the node is, or is linked to:
             .1 ln(1 + how many nodes both are linked to). Added as it is; the document sets no bound.
     """

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from glyphoxa.memory.recall.when_days import Days, StoryCalendar, StoryDays, Window
-from glyphoxa.memory.recall.when_words import TimeWords
+from glyphoxa.memory.recall.when.days import Days, StoryCalendar, StoryDays, Window
+from glyphoxa.memory.recall.when.words import TimeWords
 from glyphoxa.speech.language.words import Word, fold
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 2199

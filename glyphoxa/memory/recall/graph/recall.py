@@ -5,7 +5,7 @@
 
 With every stage off what comes out is the base ranking. Pure and deterministic: no model is asked, and where a node is
 stored changes nothing (R-376). Reranking and the methods that ask a language model are in
-`glyphoxa.memory.recall.methods`.
+`glyphoxa.memory.recall.graph.methods`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy as np
 from numpy import bool_, float32, float64, intp
 from numpy.typing import NDArray
 
-from glyphoxa.memory.recall.base_ranking import base_scores, lexical_scores, spread_out, vector_scores
-from glyphoxa.memory.recall.best import best
-from glyphoxa.memory.recall.diffusion import MOST_ENERGY, Energy, spread
-from glyphoxa.memory.recall.diversity import capped_per_type, diverse
-from glyphoxa.memory.recall.graph_question import GraphQuestion, Hit, Recollection
-from glyphoxa.memory.recall.hybrid_score import OTHER, WEIGHTS, Signals, SignalWeights, hybrid_scores
-from glyphoxa.memory.recall.memory_graph import MemoryGraph
-from glyphoxa.memory.recall.residual import residual_of
-from glyphoxa.memory.recall.settings import GraphRecallSettings
-from glyphoxa.memory.recall.topics import topic_boosts
+from glyphoxa.memory.recall.graph.base_ranking import base_scores, lexical_scores, spread_out, vector_scores
+from glyphoxa.memory.recall.graph.best import best
+from glyphoxa.memory.recall.graph.diffusion import MOST_ENERGY, Energy, spread
+from glyphoxa.memory.recall.graph.diversity import capped_per_type, diverse
+from glyphoxa.memory.recall.graph.hybrid_score import OTHER, WEIGHTS, Signals, SignalWeights, hybrid_scores
+from glyphoxa.memory.recall.graph.memory_graph import MemoryGraph
+from glyphoxa.memory.recall.graph.question import GraphQuestion, Hit, Recollection
+from glyphoxa.memory.recall.graph.residual import residual_of
+from glyphoxa.memory.recall.graph.settings import GraphRecallSettings
+from glyphoxa.memory.recall.graph.topics import topic_boosts
 
 ANCHOR_ENERGY = 2.0
 """Of what the question names (memory graph document)."""

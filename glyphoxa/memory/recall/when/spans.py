@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from glyphoxa.memory.recall.time_ask import Place
-from glyphoxa.memory.recall.when_days import DAY_MS, Days, StoryDays, Window
-from glyphoxa.memory.recall.when_words import NIGHT, SESSION, WEEKEND, Part, Relation, TimeWords
+from glyphoxa.memory.recall.when.ask import Place
+from glyphoxa.memory.recall.when.days import DAY_MS, Days, StoryDays, Window
+from glyphoxa.memory.recall.when.words import NIGHT, SESSION, WEEKEND, Part, Relation, TimeWords
 
 Slots = Mapping[str, str | None]
 """What stood in the slots of a phrase."""

@@ -15,9 +15,9 @@ import numpy as np
 from numpy import float32, float64, int32, int64
 from numpy.typing import NDArray
 
-from glyphoxa.memory.recall.time_ask import Anchor, Place, PlaceKind, TimeAsk
-from glyphoxa.memory.recall.when_days import StoryDays, Window
-from glyphoxa.memory.recall.when_words import Part, Relation
+from glyphoxa.memory.recall.when.ask import Anchor, Place, PlaceKind, TimeAsk
+from glyphoxa.memory.recall.when.days import StoryDays, Window
+from glyphoxa.memory.recall.when.words import Part, Relation
 
 _TOLD_LATER: Final = 6.0
 """How much slower it fades after a span than before it."""

@@ -23,7 +23,7 @@ SESSION, WEEKEND, NIGHT = 0.0, -1.0, -2.0
 class Phrase:
     """
     Attributes:
-        kind: What it says; `glyphoxa.memory.recall.when` knows them.
+        kind: What it says; `glyphoxa.memory.recall.when.reader` knows them.
         begins: One of these words must be there: most phrases need not be looked for.
     """
 

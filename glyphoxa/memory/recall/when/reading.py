@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final
 
-from glyphoxa.memory.recall.time_ask import NO_TIME, Anchor, Place, TimeAsk
-from glyphoxa.memory.recall.when_dates import dates_in, story_days_in
-from glyphoxa.memory.recall.when_days import Days, StoryCalendar, Window
-from glyphoxa.memory.recall.when_spans import beside, part_of, place_of, related, story_of, story_related, window_of
-from glyphoxa.memory.recall.when_words import Part, Phrase, Relation, TimeWords
+from glyphoxa.memory.recall.when.ask import NO_TIME, Anchor, Place, TimeAsk
+from glyphoxa.memory.recall.when.dates import dates_in, story_days_in
+from glyphoxa.memory.recall.when.days import Days, StoryCalendar, Window
+from glyphoxa.memory.recall.when.spans import beside, part_of, place_of, related, story_of, story_related, window_of
+from glyphoxa.memory.recall.when.words import Part, Phrase, Relation, TimeWords
 from glyphoxa.speech.language.words import Word
 
 _MOST_EVENT_WORDS: Final = 12

@@ -16,7 +16,7 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.memory.recall.graph_question import Hit, Recollection
+from glyphoxa.memory.recall.graph.question import Hit, Recollection
 
 _ALGORITHM = 0.4
 _RERANKER = 0.6

@@ -5,7 +5,7 @@ forms, none of them case, accents or spaces. Two things are otherwise than for t
 several, and whoever asks decides which of them count, before anything else is looked at: a name that he may not know
 hides no other and corrects no typo. And no sound is compared: the ear has put names right before.
 
-One typo is forgiven in one word of a name (`glyphoxa.memory.recall.exact_typos`), not in a word that is right as it
+One typo is forgiven in one word of a name (`glyphoxa.memory.recall.exact.typos`), not in a word that is right as it
 is: an ordinary word is no typo, unless it is written as a name.
 """
 
@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Final
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.memory.recall.exact_typos import Typos, may_bear_a_typo
+from glyphoxa.memory.recall.exact.typos import Typos, may_bear_a_typo
 from glyphoxa.speech.language.vocabulary import Vocabulary, vocabulary_of
 from glyphoxa.speech.language.words import Word, words
 from glyphoxa.speech.names.gazetteer import is_written_as_a_name

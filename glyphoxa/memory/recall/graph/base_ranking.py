@@ -7,10 +7,10 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from glyphoxa.memory.fusion import fuse_ranks
-from glyphoxa.memory.recall.best import best
-from glyphoxa.memory.recall.graph_question import GraphQuestion
-from glyphoxa.memory.recall.memory_graph import MemoryGraph
-from glyphoxa.memory.recall.settings import GraphRecallSettings
+from glyphoxa.memory.recall.graph.best import best
+from glyphoxa.memory.recall.graph.memory_graph import MemoryGraph
+from glyphoxa.memory.recall.graph.question import GraphQuestion
+from glyphoxa.memory.recall.graph.settings import GraphRecallSettings
 
 _FUSED_RANKS = 100
 

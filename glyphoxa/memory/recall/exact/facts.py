@@ -15,8 +15,8 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.memory.ports.graph import Known
-from glyphoxa.memory.recall.exact import Named
-from glyphoxa.memory.recall.exact_asked import AskedFor, asked_for
+from glyphoxa.memory.recall.exact.asked import AskedFor, asked_for
+from glyphoxa.memory.recall.exact.gate import Named
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy import bool_, float32, int64, intp
 from numpy.typing import NDArray
 
-from glyphoxa.memory.recall.memory_graph import Edges, MemoryGraph, Nodes
+from glyphoxa.memory.recall.graph.memory_graph import Edges, MemoryGraph, Nodes
 from glyphoxa.speech.language.words import words
 
 _SHORTEST_NAME = 2
@@ -66,7 +66,7 @@ def graph_of_talk(
             said themselves.
         sessions: Of each turn, never decreasing; None: all are one.
         vectors: Of the turns, shape (turns, dimensions).
-        edge_type: From a turn to a name, see `glyphoxa.memory.recall.adjacency.CONDUCTANCE`.
+        edge_type: From a turn to a name, see `glyphoxa.memory.recall.graph.adjacency.CONDUCTANCE`.
 
     Raises:
         InvalidInput: See `MemoryGraph`.

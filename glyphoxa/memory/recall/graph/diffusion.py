@@ -22,8 +22,8 @@ import numpy as np
 from numpy import float64, intp
 from numpy.typing import NDArray
 
-from glyphoxa.memory.recall.adjacency import Adjacency
-from glyphoxa.memory.recall.best import best
+from glyphoxa.memory.recall.graph.adjacency import Adjacency
+from glyphoxa.memory.recall.graph.best import best
 
 MOST_ENERGY = 2.0
 LEAST_ENERGY = 0.01

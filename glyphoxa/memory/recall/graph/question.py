@@ -10,7 +10,7 @@ from numpy import bool_, float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.memory.recall.memory_graph import MemoryGraph
+from glyphoxa.memory.recall.graph.memory_graph import MemoryGraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)

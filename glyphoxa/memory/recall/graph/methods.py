@@ -20,13 +20,13 @@ from numpy import bool_, float64
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
-from glyphoxa.memory.recall.best import best
-from glyphoxa.memory.recall.choosing import Asked, Choice, NodeChooser
-from glyphoxa.memory.recall.graph_question import GraphQuestion, Hit, Recollection
-from glyphoxa.memory.recall.graph_recall import recall
-from glyphoxa.memory.recall.memory_graph import MemoryGraph
-from glyphoxa.memory.recall.reranking import Reranker, reranked
-from glyphoxa.memory.recall.settings import GraphRecallSettings
+from glyphoxa.memory.recall.graph.best import best
+from glyphoxa.memory.recall.graph.choosing import Asked, Choice, NodeChooser
+from glyphoxa.memory.recall.graph.memory_graph import MemoryGraph
+from glyphoxa.memory.recall.graph.question import GraphQuestion, Hit, Recollection
+from glyphoxa.memory.recall.graph.recall import recall
+from glyphoxa.memory.recall.graph.reranking import Reranker, reranked
+from glyphoxa.memory.recall.graph.settings import GraphRecallSettings
 
 
 class RecallMethod(StrEnum):
@@ -148,7 +148,7 @@ class GraphRecall:
             recent: What was said before, oldest first.
 
         Raises:
-            InvalidInput: See `check_method` and `glyphoxa.memory.recall.graph_recall.recall`.
+            InvalidInput: See `check_method` and `glyphoxa.memory.recall.graph.recall.recall`.
         """
         if method is RecallMethod.HYBRID and self.settings.rerank:
             method = RecallMethod.HYBRID_RERANK

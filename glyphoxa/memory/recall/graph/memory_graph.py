@@ -14,9 +14,9 @@ from numpy import bool_, float32, float64, int64, intp
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.memory.recall.adjacency import Adjacency, both, rows, semantic_layer, temporal_layer
-from glyphoxa.memory.recall.diffusion import fading
-from glyphoxa.memory.recall.settings import OTHER_HALF_LIFE_TURNS
+from glyphoxa.memory.recall.graph.adjacency import Adjacency, both, rows, semantic_layer, temporal_layer
+from glyphoxa.memory.recall.graph.diffusion import fading
+from glyphoxa.memory.recall.graph.settings import OTHER_HALF_LIFE_TURNS
 
 _UNIT = 1e-3
 _CO_OCCURRENCE = 0.1
@@ -57,7 +57,7 @@ class Edges:
     """
     Attributes:
         sources, targets: Places of nodes.
-        types: Of each edge, see `glyphoxa.memory.recall.adjacency.CONDUCTANCE`; None: all are "mentions".
+        types: Of each edge, see `glyphoxa.memory.recall.graph.adjacency.CONDUCTANCE`; None: all are "mentions".
     """
 
     sources: NDArray[intp] = field(default_factory=_no_edges)
@@ -175,7 +175,7 @@ class MemoryGraph:
         return found
 
     def co_occurrence(self, anchors: Sequence[int]) -> NDArray[float64]:
-        """See `glyphoxa.memory.recall.hybrid_score.Signals.co_occurrence`, shape (n,). Of the first 50 anchors."""
+        """See `glyphoxa.memory.recall.graph.hybrid_score.Signals.co_occurrence`, shape (n,). Of the first 50 anchors."""
         met = np.zeros(len(self))
         for anchor in list(dict.fromkeys(anchors))[:_MOST_ANCHORS]:
             links, _ = self._links.edges_of(self._linked_to(anchor))

@@ -11,7 +11,7 @@ from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.memory.recall.asked import Question
 from glyphoxa.memory.recall.signals import by_words
 from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
-from glyphoxa.memory.recall.time_fit import Fit, PastSession, Turns, fit_in_time
+from glyphoxa.memory.recall.when.fit import Fit, PastSession, Turns, fit_in_time
 
 _STILL_PLAYED_MS = 6 * 3_600_000
 """A session in which something was said so recently goes on: "last session" is the one before it."""
