@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks.prefetch_modes import Injected, Modes, summary
 from benchmarks.recall import data_options, positive, tell
 from benchmarks.recall_data import WITNESS, Question, RecallData, campaign_of, read_data, turn_id
-from benchmarks.recall_world import LoadedTalk, loaded_talk
+from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
 from benchmarks.turn import STOPPED, stoppable
 from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         data = read_data(options.directory)
         with a_directory() as directory:
-            measured = asyncio.run(stoppable(measure(data, options.data_dir or directory, options)))
+            measured = asyncio.run(stoppable(measure(data, place_for(options.data_dir, directory), options)))
     except GlyphoxaError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

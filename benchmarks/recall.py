@@ -24,7 +24,7 @@ from benchmarks.recall_arms import FULL, LEXICAL, arms_of, chosen
 from benchmarks.recall_asking import Ask
 from benchmarks.recall_data import Question, RecallData, read_data
 from benchmarks.recall_figures import Answer, as_line, compared, figures, missed, times
-from benchmarks.recall_world import LoadedTalk, loaded_talk
+from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
 from benchmarks.turn import STOPPED, stoppable
 from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         data = read_data(options.directory)
         with a_directory() as directory:
-            where = options.data_dir or directory
+            where = place_for(options.data_dir, directory)
             answers, measured = asyncio.run(stoppable(measure(data, where, options)))
         if options.per_question is not None:
             _write_lines(options.per_question, answers)

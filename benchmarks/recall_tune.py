@@ -31,7 +31,7 @@ from benchmarks.recall import ask_all, data_options, tell
 from benchmarks.recall_asking import embedded, shipped_recall, shipped_reminder
 from benchmarks.recall_data import WITNESS, Question, RecallData, read_data, turn_id
 from benchmarks.recall_figures import Answer, compared, quality
-from benchmarks.recall_world import LoadedTalk, loaded_talk
+from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
 from benchmarks.turn import STOPPED, stoppable
 from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
@@ -73,8 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if len(data.turns) < 2:
             raise InvalidInput(f"{options.directory} has one campaign; to leave one out there must be two or more")
         with a_directory() as directory:
-            where = options.data_dir or directory / "talk"
-            measured = asyncio.run(stoppable(measure(data, where, directory / "also", options)))
+            where = place_for(options.data_dir, directory / "talk")
+            also = place_for(options.also_data_dir, directory / "also")
+            measured = asyncio.run(stoppable(measure(data, where, also, options)))
     except GlyphoxaError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -106,8 +107,7 @@ async def _of_others(directory: Path, options: argparse.Namespace) -> dict[str, 
         return {}
     found: dict[str, list[Example]] = {}
     data = read_data(options.also)
-    where = options.also_data_dir or directory
-    async with loaded_talk(data, where, embeddings=options.embeddings, tell=tell) as talk:
+    async with loaded_talk(data, directory, embeddings=options.embeddings, tell=tell) as talk:
         for kind, names in _signals(talk).items():
             some = await examples_of(talk, data.questions, names, with_meaning=kind == "hybrid")
             found[kind] = [replace(one, weight=options.also_weight) for every in some.values() for one in every]

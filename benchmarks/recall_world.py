@@ -131,6 +131,13 @@ def patient(settings: RecallSettings) -> RecallSettings:
     return replace(settings, **deadlines)
 
 
+def place_for(kept: Path | None, temporary: Path) -> Path:
+    """Where talk is loaded. The database's account must be able to pass through it."""
+    place = kept or temporary
+    place.mkdir(mode=0o711, parents=True, exist_ok=True)
+    return place
+
+
 @asynccontextmanager
 async def loaded_talk(
     data: RecallData,
@@ -147,7 +154,6 @@ async def loaded_talk(
         NotFound: The embedder's weights are not here.
         Unavailable: The database did not take the talk.
     """
-    directory.mkdir(mode=0o711, parents=True, exist_ok=True)
     shipped = RecallSettings()
     embedder = await _embedder(embeddings)
     questions = PatientEmbedder.around(embedder, deadline_ms=shipped.embed_deadline_ms)
