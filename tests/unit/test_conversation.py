@@ -27,6 +27,16 @@ def test_a_prompt_is_persona_examples_talk_and_the_question() -> None:
     ]
 
 
+def test_it_is_known_which_words_a_prompt_holds_already() -> None:
+    conversation = Conversation(GRIMJAW)
+    conversation.hear(an_utterance("An ale, please.", id="u1"), to="Mirelle")
+    conversation.spoke(an_utterance("No sparks in here.", id="u2", speaker="Grimjaw", npc=SMITH))
+    assert conversation.holds("an ale, please.")
+    assert conversation.holds("No sparks in here.")
+    assert not conversation.holds("here.")
+    assert not conversation.holds("Mind the sparks.")
+
+
 def test_the_question_does_not_stand_twice_in_its_own_prompt() -> None:
     conversation = Conversation(GRIMJAW)
     question = an_utterance("How is my blade?")

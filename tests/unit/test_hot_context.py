@@ -16,8 +16,8 @@ from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.of_file import ScopedKnowledge
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.domain.ids import EntityId, NpcId, SpeakerId
-from glyphoxa.domain.knowledge import Claim, Fact, Knower, Visibility, secret_of
+from glyphoxa.domain.ids import EntityId, NpcId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Knower, Visibility, secret_of
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.names.keywords import KeywordSpotter
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SMITH, TAMSIN, a_campaign, an_utterance
@@ -31,6 +31,11 @@ def told_to(npc: NpcId, what: str) -> Fact:
     )
 
 
+def owns(owner: str, owned: str, visibility: Visibility = PUBLIC) -> Fact:
+    claim = Claim.relation(EntityId(owner), "OWNS", EntityId(owned))
+    return Fact(claim.fact_id, claim, seq=9, visibility=visibility)
+
+
 ELDRINAX = EntityId("e-eldrinax")
 BROTHER = an_utterance("My brother Joren was lost in the fen.", id="told")
 
@@ -42,7 +47,8 @@ class Mind:
         campaign = a_campaign()
         self.graph, self.log = GraphTwin.of(campaign), LogTwin()
         names = [Entry(e.name, e.id, e.type, e.aliases) for e in campaign.entities]
-        self.in_prompt: dict[NpcId, list[str]] = {}
+        self.in_prompt: dict[NpcId, list[UtteranceId]] = {}
+        self.words_in_prompt: dict[NpcId, list[str]] = {}
         self.prefetch = Prefetch(
             CAMPAIGN,
             graph=self.graph,
@@ -56,7 +62,8 @@ class Mind:
             graph=self.graph,
             talk=self.log,
             prefetch=self.prefetch,
-            known_utterances=lambda _: (),
+            known_utterances=lambda npc: self.in_prompt.get(npc, []),
+            holds_words=lambda npc, words: words in self.words_in_prompt.get(npc, []),
             budgets=Budgets(part_deadline_ms=20, recall_deadline_ms=20),
         )
 
@@ -84,6 +91,61 @@ async def test_identity_scene_and_what_is_asked_about_are_there(mind: Mind) -> N
     assert hot.scene == "night, the forge."
     assert hot.facts == ("Eldrinax is an old wizard.",)
     assert hot.omitted == ()
+
+
+async def test_who_asks_for_an_owner_is_told_the_owner_and_nothing_else(mind: Mind) -> None:
+    """R-136: by name, not by likeness; the partial transcript brings it as well."""
+    mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax"))
+    question = "Who owns Eldrinax?"
+    await mind.partial("Who owns Eldrinax")
+    assert mind.assembly.gather_nowait(SMITH, question).facts == ("Mirelle owns Eldrinax.",)
+    assert (await mind.assembly.gather(SMITH, question)).facts == ("Mirelle owns Eldrinax.",)
+
+
+async def test_who_asks_for_more_is_told_what_describes_it_too(mind: Mind) -> None:
+    mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax"))
+    question = "Who owns Eldrinax, and what else is there that I should know before I go up to his tower tonight?"
+    facts = (await mind.assembly.gather(SMITH, question)).facts
+    assert facts == ("Mirelle owns Eldrinax.", "Eldrinax is an old wizard.")
+
+
+async def test_what_is_asked_while_it_is_spoken_is_decided_by_the_whole_question(mind: Mind) -> None:
+    mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax"))
+    await mind.partial("What do you know of Eldrinax")
+    mind.graph.weather.away = True
+    assert "Mirelle owns Eldrinax." not in mind.assembly.gather_nowait(SMITH, "What do you know of Eldrinax").facts
+    hot = await mind.assembly.gather(SMITH, "What do you know of Eldrinax, and who owns him?")
+    assert hot.facts[-1] == "Mirelle owns Eldrinax."
+
+
+async def test_an_owner_whom_an_npc_may_not_know_is_not_told_it(mind: Mind) -> None:
+    told = Visibility.of("told", [Knower(INNKEEPER, "told", SpeakerId("bran"))])
+    mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax", told))
+    question = "Who owns Eldrinax?"
+    assert (await mind.assembly.gather(SMITH, question)).facts == ("Eldrinax is an old wizard.",)
+
+
+async def test_what_an_npc_knows_of_itself_is_not_recalled_as_well(mind: Mind) -> None:
+    """R-408, R-409."""
+    hot = await mind.assembly.gather(SMITH, "Who knows Mirelle?")
+    assert "Mirelle knows Grimjaw." in hot.identity
+    assert hot.facts == ()
+    other = await mind.assembly.gather(SMITH, "What of Mirelle?")
+    assert other.facts == ("Mirelle keeps the inn.",)
+
+
+async def test_what_is_in_the_talk_of_the_prompt_is_not_recalled_again(mind: Mind) -> None:
+    """R-385: neither the utterance nor the same words of another evening."""
+    asked = "Do you remember my brother Joren?"
+    await mind.partial(asked)
+    mind.in_prompt[SMITH] = [BROTHER.id]
+    mind.log.weather.late = True
+    assert (await mind.assembly.gather(SMITH, asked)).recalled == ()
+    mind.in_prompt.clear()
+    mind.words_in_prompt[SMITH] = [BROTHER.text]
+    assert (await mind.assembly.gather(SMITH, asked)).recalled == ()
+    mind.words_in_prompt.clear()
+    assert [fact.utterance_id for fact in (await mind.assembly.gather(SMITH, asked)).recalled] == ["told"]
 
 
 async def test_an_npc_recalls_only_what_it_witnessed(mind: Mind) -> None:
@@ -258,7 +320,13 @@ SPEECHES = st.lists(
     st.tuples(
         st.lists(VISIBILITIES, min_size=4, max_size=4),
         VISIBILITIES,
-        st.lists(st.tuples(st.sampled_from(["partial", "ready", "asked"]), st.sampled_from([SMITH, INNKEEPER]))),
+        st.lists(
+            st.tuples(
+                st.sampled_from(["partial", "ready", "asked"]),
+                st.sampled_from([SMITH, INNKEEPER]),
+                st.sampled_from([0, 1]),
+            )
+        ),
     ),
     max_size=4,
 )
@@ -266,10 +334,10 @@ SPEECHES = st.lists(
 
 @given(SPEECHES)
 def test_whatever_is_looked_up_for_whom_nobody_has_in_mind_what_is_not_for_it(
-    speeches: list[tuple[list[Visibility], Visibility, list[tuple[str, NpcId]]]],
+    speeches: list[tuple[list[Visibility], Visibility, list[tuple[str, NpcId, int]]]],
 ) -> None:
     """R-131: what may be known changes from speech to speech, and no look-up is seen by another NPC."""
-    question = "What do you know of Eldrinax?"
+    questions = ("What do you know of Eldrinax?", "Who fears token3 or has a rumour of Eldrinax?")
     claims = [
         *(Claim.attribute(ELDRINAX, "rumour", f"Eldrinax lost his token{n}.") for n in range(2)),
         Claim.attribute(EntityId("e-grimjaw"), "rumour", "Grimjaw has a token2."),
@@ -288,7 +356,8 @@ def test_whatever_is_looked_up_for_whom_nobody_has_in_mind_what_is_not_for_it(
             await mind.assembly.enter(a_campaign().scene(FORGE))
             mind.prefetch.forget(TAMSIN)
             mind.assembly.new_speech()
-            for step, npc in steps:
+            for step, npc, which in steps:
+                question = questions[which]
                 if step == "partial":
                     await mind.partial(question)
                     continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.context.relevance import bears_on, without_call
+from glyphoxa.context.relevance import bears_on, without_call, worth_telling
 from glyphoxa.domain.ids import SpeakerId
 from glyphoxa.domain.turn import Recalled
 from tests.support.builders import SMITH
@@ -52,3 +52,48 @@ def test_an_npcs_own_words_must_really_be_about_it() -> None:
 def test_the_name_that_is_called_is_no_part_of_the_question() -> None:
     assert without_call("Grimjaw, do you know Mirelle?", "Grimjaw") == "do you know Mirelle?"
     assert without_call("How is my blade, Grimjaw?", "Grimjaw") == "How is my blade,"
+
+
+QUESTION = "Where was my brother Joren lost?"
+ASKED = Recalled("Tamsin said: Do you remember where my brother was lost?", "said", 0.8, speaker_id=SpeakerId("tamsin"))
+ANSWER = Recalled("Bran said: In the fen.", "said", 0.9, speaker_id=SpeakerId("bran"), signals={"answers": 2.0})
+FAR = Recalled("Bran said: The lantern was lost at the mill.", "said", 0.3, speaker_id=SpeakerId("bran"))
+HERS = Recalled("Tamsin said: " + BROTHER, "said", 1.0, speaker_id=SpeakerId("tamsin"))
+CHATTER = Recalled("Bran said: The harvest festival begins tomorrow.", "said", 0.6, speaker_id=SpeakerId("bran"))
+SMALL, LARGE = 90, 1_500
+
+
+def test_an_answer_that_shares_no_word_with_the_question_is_told_with_what_it_stands_beside() -> None:
+    assert worth_telling(QUESTION, [HERS, ANSWER], npc=SMITH, tokens=SMALL) == [HERS, ANSWER]
+
+
+def test_what_only_happens_to_rank_first_is_not_told() -> None:
+    """Something always does. (R-006)"""
+    for tokens in (SMALL, LARGE):
+        assert worth_telling("Pass the salt, please.", [HERS, ANSWER, CHATTER], npc=SMITH, tokens=tokens) == []
+
+
+def test_what_bears_on_the_question_is_told_even_if_something_else_ranks_before_it() -> None:
+    first = Recalled("Bran said: The harvest festival begins tomorrow.", "said", 1.0, speaker_id=SpeakerId("bran"))
+    assert worth_telling(QUESTION, [first, FAR], npc=SMITH, tokens=SMALL) == [FAR]
+
+
+def test_a_small_budget_is_left_to_the_best_and_a_large_one_is_filled_by_the_ranking() -> None:
+    found = [HERS, ANSWER, ASKED, CHATTER, FAR]
+    assert worth_telling(QUESTION, found, npc=SMITH, tokens=SMALL) == [HERS, ANSWER]
+    assert worth_telling(QUESTION, found, npc=SMITH, tokens=LARGE) == [HERS, ANSWER, ASKED, CHATTER]
+
+
+def test_a_small_model_is_not_reminded_of_its_own_ignorance() -> None:
+    own = Recalled("You said: I never heard of that.", "said", 0.9, speaker_id=SpeakerId(SMITH))
+    assert worth_telling(QUESTION, [HERS, own], npc=SMITH, tokens=SMALL) == [HERS]
+
+
+def test_what_happened_last_time_is_told_without_a_word_in_common() -> None:
+    summary = Recalled("They crossed the fen by night.", "summary", 1.0)
+    happened = Recalled("Bran said: The mill is on fire!", "said", 1.0, signals={"recap": 1.0})
+    then = Recalled("Bran said: The miller bought seven lanterns.", "said", 0.9, signals={"time": 6.0})
+    found = [summary, happened, then]
+    asked = "What happened last session?"
+    assert worth_telling(asked, found, npc=SMITH, tokens=SMALL, asks_of_the_past=True) == found
+    assert worth_telling("Good evening.", [then], npc=SMITH, tokens=SMALL) == []
