@@ -46,12 +46,14 @@ def read_question(text: str, *, terms: Terms, speakers: Collection[str], now_ms:
     text = " ".join(text[-MOST_CHARACTERS:].split())
     asked = terms.of_question(text)
     named: set[str] = set()
+    spoken: set[str] = set()
     meaning = text
     for name in sorted(speakers, key=len, reverse=True):
-        if re.search(rf"\b{re.escape(name)}\b", meaning):
-            named.add(name)
-            meaning = _as_self(meaning, name, terms.language)
-    spoken = {NAME + word.folded for name in named for word in words(name)}
+        for called in _ways_to_call(name, terms):
+            if re.search(rf"\b{re.escape(called)}\b", text):
+                named.add(name)
+                spoken |= {NAME + word.folded for word in words(called)} | set(terms.stems(called))
+                meaning = _as_self(meaning, called, terms.language)
     return Question(
         text,
         Asked({term: times for term, times in asked.words.items() if term not in spoken}, asked.names - spoken),
@@ -59,6 +61,13 @@ def read_question(text: str, *, terms: Terms, speakers: Collection[str], now_ms:
         meaning,
         read_time(text, language=terms.language, now_ms=now_ms),
     )
+
+
+def _ways_to_call(name: str, terms: Terms) -> list[str]:
+    """Somebody's whole name, and the first part of it: unless that is a little word, as in "The Ferryman"."""
+    first = name.partition(" ")[0]
+    ways = [name] if first == name or not any(terms.stems(first)) else [name, first]
+    return [way for way in ways if len(way) > 1]
 
 
 def _as_self(text: str, name: str, language: str) -> str:

@@ -23,6 +23,7 @@ from glyphoxa.memory.question_vectors import LeftOut, QuestionVectors
 from glyphoxa.memory.recall.asked import Question, read_question
 from glyphoxa.memory.recall.held import Bounds, HeldTalk
 from glyphoxa.memory.recall.ranking import DEFAULT, Ranking, Weights, rank
+from glyphoxa.memory.recall.second_hop import second_hop
 from glyphoxa.memory.recall.several import POOL, apart, wants_several
 from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
 from glyphoxa.memory.recall.when.fit import Fit
@@ -233,6 +234,7 @@ class Recall:
             seen,
             speakers=frozenset(heard[name] for name in asked.speakers),
             time=None if fit is None else fit.prior,
+            second_hop=second_hop(index, viewer, asked.terms, seen) if weights.has_second_hop else None,
             weights=weights,
         )
         may_be_told = np.ones(len(seen), bool_)

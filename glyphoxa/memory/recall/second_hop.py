@@ -1,7 +1,7 @@
 """The second hop: what the best turns name leads to turns that share no word with the question.
 
-"Where does Tamsin's brother live?": one turn says that Joren is her brother, another where Joren lives. What leads there
-are rare words, names most of all: those of the first hits that only few other turns have.
+"Where does Tamsin's brother live?": one turn says that Joren is her brother, another where Joren lives. What leads
+there are rare words, names most of all: those of the first hits that only few other turns have.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class MemoryGraph:
         return found
 
     def co_occurrence(self, anchors: Sequence[int]) -> NDArray[float64]:
-        """See `glyphoxa.memory.recall.graph.hybrid_score.Signals.co_occurrence`, shape (n,). Of the first 50 anchors."""
+        """Shape (n,), of the first 50 anchors; see `glyphoxa.memory.recall.graph.hybrid_score.Signals`."""
         met = np.zeros(len(self))
         for anchor in list(dict.fromkeys(anchors))[:_MOST_ANCHORS]:
             links, _ = self._links.edges_of(self._linked_to(anchor))
