@@ -346,7 +346,7 @@ class LiveTable:
     async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
         tools = None
         if self._guard is not None:
-            memory = MemoryOf(self.campaign.id, npc.id, self._guard, self._guard, self._guard)
+            memory = MemoryOf(self.campaign.id, npc.id, self._guard, self._guard, self._guard, self.campaign.language)
             tools = MemoryTools(memory, tier=npc.budget_tier)
         order = MouthOrder(
             npc=npc,

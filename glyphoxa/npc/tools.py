@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 from loguru import logger
 
@@ -21,6 +22,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.memory.ports.graph import KnowledgeGraph
 from glyphoxa.memory.ports.talk import PastTalk, SessionSummaries
+from glyphoxa.memory.recall.exact.asked import asked_for
 from glyphoxa.npc.budget import (
     DEFAULT_RULES,
     GET_SESSION_SUMMARY,
@@ -30,6 +32,9 @@ from glyphoxa.npc.budget import (
     TierRule,
 )
 from glyphoxa.npc.tool_answers import MOST_FOUND, Found, best_match, described, fact_found, found, nothing, when
+
+_LOOKED_AT: Final = 50
+"""Facts from which those that a query asks for are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +107,18 @@ SPECS: Mapping[str, ToolSpec] = {
 
 @dataclass(frozen=True, slots=True)
 class MemoryOf:
-    """Memory, asked in the name of one NPC."""
+    """Memory, asked in the name of one NPC.
+
+    Attributes:
+        language: Of the campaign.
+    """
 
     campaign: CampaignId
     npc: NpcId
     graph: KnowledgeGraph
     talk: PastTalk
     summaries: SessionSummaries | None = None
+    language: str = "en"
 
 
 class MemoryTools:
@@ -203,9 +213,9 @@ class MemoryTools:
             words=query,
             after_ms=after_ms,
             before_ms=before_ms,
-            limit=MOST_FOUND // 2,
+            limit=_LOOKED_AT,
         )
-        answers = await self._in_words(facts)
+        answers = await self._in_words(self._asked_first(query, facts)[: MOST_FOUND // 2])
         timed = after_ms is not None or before_ms is not None
         recalled = await self._memory.talk.recall(self._memory.campaign, self._memory.npc, query, limit=MOST_FOUND)
         for one in recalled:
@@ -213,6 +223,12 @@ class MemoryTools:
             if within or not timed:
                 answers.append({"said": one.text, "session": one.session_id, "when": when(one.at_ms)})
         return found(answers)
+
+    def _asked_first(self, query: str, facts: Sequence[Fact]) -> list[Fact]:
+        """Those of the kind that is asked for ("who owns": OWNS) before those that share its words."""
+        predicates = {fact.claim.predicate for fact in facts}
+        asked = asked_for(query, names=(), predicates=predicates, language=self._memory.language)
+        return sorted(facts, key=lambda fact: asked.side_of(fact.claim.predicate) is None)
 
     async def _in_words(self, facts: Sequence[Fact]) -> list[object]:
         if not facts:

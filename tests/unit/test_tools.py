@@ -146,6 +146,13 @@ async def test_facts_are_what_is_held_and_what_was_said_about_it() -> None:
     assert said["said"] == OCTOBER.text
 
 
+async def test_the_kind_of_fact_that_is_asked_for_comes_first() -> None:
+    answer = await tools_of().call("memory_search_facts", {"query": "On whose side is Grimjaw?"})
+    first, *others = answer["found"]  # type: ignore[misc]
+    assert first["fact"] == "Grimjaw belongs to Wardens of the Tide."
+    assert others
+
+
 async def test_a_time_filter_keeps_only_what_is_known_to_lie_inside_it() -> None:
     """R-030."""
     answer = await tools_of(talk=Talk((OCTOBER, NOVEMBER, TIMELESS))).call(
