@@ -35,6 +35,7 @@ _SHORT: Final = {
     "diversity": "dpp",
     "per_type_cap": "cap",
 }
+_LEAST: Final = 1e-6
 _BASE: Final = 400
 """So many of the shipped ranking are its say; the others have none."""
 
@@ -61,9 +62,12 @@ def _asking(talk: LoadedTalk, graphs: _Graphs, settings: GraphRecallSettings) ->
         found = await shipped.recall(question.campaign, WITNESS, question.text, limit=_BASE)
         nodes = graphs.of(question.campaign)
         base = np.zeros(len(nodes.of_talk.graph))
+        level = 1.0
         for one in found:
             if one.utterance_id in nodes.places:
-                base[nodes.places[one.utterance_id]] = one.score
+                # What is shipped may put a lower score first; its order is what the stages start from.
+                level = max(_LEAST, min(one.score, level - _LEAST))
+                base[nodes.places[one.utterance_id]] = level
         if not base.any():
             return []
         if (vector := talk.questions.take_last()) is not None:
