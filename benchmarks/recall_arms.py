@@ -28,6 +28,8 @@ from glyphoxa.memory.recall.recall import RecallSettings
 
 FULL: Final = "full"
 LEXICAL: Final = "lexical"
+_HOP: Final = 1.0
+"""As much as any signal of the ranking."""
 
 
 def arms_of(talk: LoadedTalk) -> dict[str, Callable[[], Ask]]:
@@ -45,6 +47,9 @@ def arms_of(talk: LoadedTalk) -> dict[str, Callable[[], Ask]]:
     }
     for name, settings in without_a_stage(shipped).items():
         made[name] = lambda settings=settings: shipped_recall(talk.recall_with(settings))  # type: ignore[misc]
+    if not shipped.weights.has_second_hop:
+        hop = replace(shipped, weights=shipped.weights.with_second_hop(_HOP))
+        made["+second-hop"] = lambda: shipped_recall(talk.recall_with(hop))
     return made | graph_arms(talk)
 
 

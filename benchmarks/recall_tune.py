@@ -40,6 +40,7 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.memory.recall.asked import read_question
 from glyphoxa.memory.recall.ranking import DEFAULT, Weights, rank
 from glyphoxa.memory.recall.recall import RecallSettings
+from glyphoxa.memory.recall.second_hop import second_hop
 from glyphoxa.memory.recall.when.in_view import fit_of
 from glyphoxa.observability import log
 
@@ -140,6 +141,7 @@ async def examples_of(
             seen,
             speakers=frozenset(heard[name] for name in asked.speakers),
             time=None if fit is None else fit.prior,
+            second_hop=second_hop(index, WITNESS, asked.terms, seen) if DEFAULT.has_second_hop else None,
             weights=Weights(every, every),
         ).shares
         nothing = np.zeros(len(seen.columns), float32)
