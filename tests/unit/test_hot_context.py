@@ -280,6 +280,16 @@ async def test_facts_shown_on_a_partial_stay_in_front_for_the_prompt_cache(mind:
     assert len(final.facts) <= Budgets().most_facts
 
 
+async def test_an_answer_that_is_made_anew_is_made_of_the_same_facts(mind: Mind) -> None:
+    """R-400: whatever was said in the meantime."""
+    asked = "Do you remember my brother Joren?"
+    first = await mind.assembly.gather(SMITH, asked)
+    await mind.log.append([an_utterance("Your brother Joren was seen at the mill.", id="later")])
+    again = await mind.assembly.gather(SMITH, asked)
+    assert first.facts
+    assert again.facts[: len(first.facts)] == first.facts
+
+
 async def test_the_prompt_cache_is_primed_with_the_words_of_the_answer(mind: Mind) -> None:
     primed = mind.assembly.gather_nowait(SMITH, "")
     answered = await mind.assembly.gather(SMITH, "Hello.")

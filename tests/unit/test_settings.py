@@ -48,6 +48,13 @@ def test_an_empty_file_or_section_means_the_defaults(tmp_path: Path, text: str) 
     assert read(tmp_path, text) == Settings()
 
 
+def test_what_an_npc_is_reminded_of_can_be_more_for_a_large_model(tmp_path: Path) -> None:
+    assert (Settings().context.facts_tokens, Settings().context.max_facts) == (90, None)
+    assert read(tmp_path, "context: {facts_tokens: 1500}\n").context.facts_tokens == 1500
+    [mistake] = mistakes(tmp_path, "context: {facts_tokens: -1}\n")
+    assert mistake.startswith("1: context.facts_tokens")
+
+
 def test_a_misspelt_key_is_reported_with_its_line_and_the_nearest_valid_one(tmp_path: Path) -> None:
     text = "server:\n  port: 7000\nprividers:\n  llm: {name: ollama}\n"
     assert mistakes(tmp_path, text) == ["3: unknown key 'prividers', did you mean 'providers'?"]
