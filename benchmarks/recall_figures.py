@@ -85,11 +85,21 @@ def times(ms: Iterable[float], *, prefix: str = "") -> dict[str, float]:
     return {f"{prefix}p50_ms": round(float(p50), 3), f"{prefix}p95_ms": round(float(p95), 3)}
 
 
-def compared(arm: Sequence[Answer], base: Sequence[Answer]) -> dict[str, float]:
-    """What an arm is better in R@10 than another that was asked the same, in points, with the 95 % interval."""
-    pairs = [(a.recall_at(10), b.recall_at(10)) for a, b in zip(arm, base, strict=True)]
-    diff, low, high = paired_interval([100 * (a - b) for a, b in pairs])
-    return {"diff": round(diff, 2), "low": round(low, 2), "high": round(high, 2)}
+def compared(arm: Sequence[Answer], base: Sequence[Answer]) -> dict[str, Any]:
+    """What an arm is better in R@10 than another that was asked the same, in points, with the 95 % interval; under
+    `mrr` and `hit10` the same of those.
+    """
+    pairs = list(zip(arm, base, strict=True))
+    return {
+        **_interval([a.recall_at(10) - b.recall_at(10) for a, b in pairs]),
+        "mrr": _interval([a.reciprocal_rank - b.reciprocal_rank for a, b in pairs]),
+        "hit10": _interval([float(b.is_missed) - float(a.is_missed) for a, b in pairs]),
+    }
+
+
+def _interval(differences: Sequence[float]) -> dict[str, float]:
+    diff, low, high = paired_interval(differences)
+    return {"diff": round(100 * diff, 2), "low": round(100 * low, 2), "high": round(100 * high, 2)}
 
 
 def paired_interval(
