@@ -174,7 +174,7 @@ def _chunk_rows(session: Sequence[Turn], embeddings: Embeddings, *, model: str) 
         (turn, nth, piece)
         for turn in session
         for said in (turn.utterance,)
-        for nth, piece in enumerate(pieces_of(said.text, speaker=said.speaker_name, at_ms=said.at_ms))
+        for nth, piece in enumerate(pieces_of(said.text, speaker=said.speaker_name))
     ]
     for (turn, nth, piece), vector in zip(cut, embeddings.invented(len(cut)), strict=True):
         said, about = turn.utterance, turn.entity_ids

@@ -9,18 +9,13 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from glyphoxa.speech.language.words import words
 
-_VERSION = "1"  # counted up when anything here changes what is embedded: all talk is then embedded anew
+_VERSION = "2"  # counted up when anything here changes what is embedded: all talk is then embedded anew
 MOST_WORDS = 160
 """A small embedder reads 256 tokens; a word of prose is about 1.3, a name of another world three."""
 OVERLAP_WORDS = 30
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June", "July"),
-    *("August", "September", "October", "November", "December"),
-)
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
 
 
@@ -28,7 +23,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])"
 class Piece:
     """
     Attributes:
-        content: What is embedded: the day, who speaks, and the words.
+        content: What is embedded: who speaks, and the words.
         content_hash: Changes when the content does, or the way in which talk is cut.
     """
 
@@ -36,16 +31,16 @@ class Piece:
     content_hash: str
 
 
-def pieces_of(text: str, *, speaker: str, at_ms: int, most_words: int = MOST_WORDS) -> list[Piece]:
+def pieces_of(text: str, *, speaker: str, most_words: int = MOST_WORDS) -> list[Piece]:
     """The pieces of an utterance, in order; none if it says nothing.
 
-    Args:
-        at_ms: When it was said, milliseconds since the Unix epoch. The day is part of what is embedded: it raises the
-            share of evidence found among the first ten from 41.7 to 44.5 % on five conversations of LoCoMo.
+    The day on which it was said is no part of them: `glyphoxa.memory.recall.when` knows times better. With it in front,
+    meaning alone finds more for a question as it is asked; as its speaker would have said it, and beside the other
+    signals of recall, it costs 0.75 points of R@10 on five conversations of LoCoMo (95 % interval 0.09 to 1.48).
     """
-    day = datetime.fromtimestamp(at_ms / 1000, UTC)
-    prefix = f"({day.day} {_MONTHS[day.month - 1]} {day.year}) {speaker}: "
-    return [Piece(prefix + window, hash_of(prefix + window)) for window in _windows(text.strip(), most_words)]
+    return [
+        Piece(said, hash_of(said)) for said in (f"{speaker}: {window}" for window in _windows(text.strip(), most_words))
+    ]
 
 
 def chunk_id(utterance_id: str, nth: int) -> str:

@@ -23,7 +23,7 @@ from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
 from tests.support.embedders import an_embedder, embedder_of_topics
 
 EMBEDDER = embedder_of_topics({"sister": 0, "kin": 0, "rain": 1, "weather": 1, "sword": 2})
-PREFIX = "(1 January 1970) Tamsin: "
+PREFIX = "Tamsin: "
 
 
 @pytest.fixture

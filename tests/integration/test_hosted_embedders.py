@@ -37,7 +37,7 @@ from tests.support.patience import DEADLINE_MS
 KEY = "secret-1234"
 ENVIRON = {"OPENAI_API_KEY": KEY, "GOOGLE_API_KEY": KEY}
 DIMENSIONS = 384
-PREFIX = "(1 January 1970) Tamsin: "
+PREFIX = "Tamsin: "
 
 Server = OpenAiServer | GeminiServer
 

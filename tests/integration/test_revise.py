@@ -81,7 +81,7 @@ async def test_what_was_said_is_then_recalled_by_the_right_name_by_words_and_by_
     assert (await store.chunks.fill_missing(CAMPAIGN)).embedded == 1
     async with store.database.use(CAMPAIGN) as connection:
         [chunk] = await connection.fetch("SELECT content, embedding FROM chunks")
-    assert chunk["content"] == "(1 January 1970) Tamsin: Ironhold: where Eldrinax lives"
+    assert chunk["content"] == "Tamsin: Ironhold: where Eldrinax lives"
     assert list(chunk["embedding"].to_numpy()[:2] > 0) == [True, False]
 
 
@@ -176,7 +176,7 @@ async def test_words_that_were_revised_while_they_were_being_embedded_are_embedd
             await store.chunks.fill_missing(CAMPAIGN)
             async with store.database.use(CAMPAIGN) as connection:
                 contents = [row["content"] for row in await connection.fetch("SELECT content FROM chunks")]
-    assert contents == ["(1 January 1970) Tamsin: Ironhold: where Eldrinax lives"]
+    assert contents == ["Tamsin: Ironhold: where Eldrinax lives"]
     assert len(seen) == 2
 
 

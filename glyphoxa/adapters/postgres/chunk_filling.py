@@ -16,7 +16,6 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.chunk_vectors import Due, embedded
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
-from glyphoxa.adapters.postgres.transcript_log import at_ms
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.memory.chunking import Piece, chunk_id, pieces_of
@@ -228,7 +227,7 @@ def _pieces(row: asyncpg.Record) -> list[Piece]:
     """None of an utterance that is gone."""
     if row["text"] is None:
         return []
-    return pieces_of(row["text"], speaker=row["speaker_name"], at_ms=at_ms(row["timestamp"]))
+    return pieces_of(row["text"], speaker=row["speaker_name"])
 
 
 def _is_as_it_was(row: asyncpg.Record, pieces: Sequence[Piece]) -> bool:

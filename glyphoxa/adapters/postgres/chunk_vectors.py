@@ -14,7 +14,7 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.memory.chunking import Piece, pieces_of
 from glyphoxa.memory.embedding import Embedder, WrongDimensions, is_usable
 
-_HARMLESS = [piece.content for piece in pieces_of("Good morning.", speaker="Somebody", at_ms=0)]
+_HARMLESS = [piece.content for piece in pieces_of("Good morning.", speaker="Somebody")]
 
 
 @dataclass(frozen=True, slots=True)

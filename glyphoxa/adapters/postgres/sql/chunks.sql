@@ -57,7 +57,7 @@ SELECT value FROM schema_settings WHERE name = 'embedding_model';
 -- due --
 -- Utterances to embed after place $2, oldest first, with what is there of model $5. Those that failed $3 times are
 -- let be. Served by idx_talk_to_embed_place and idx_chunks_utterance_id.
-SELECT q.utterance_id, q.place, q.anew, e.speaker_name, e.text, e.timestamp,
+SELECT q.utterance_id, q.place, q.anew, e.speaker_name, e.text,
        ARRAY(SELECT c.content_hash FROM chunks c
               WHERE c.campaign_id = $1 AND c.utterance_id = q.utterance_id AND c.model = $5) AS hashes
   FROM talk_to_embed q
@@ -119,7 +119,7 @@ UPDATE talk_to_embed SET failures = failures + 1 WHERE campaign_id = $1 AND utte
 
 -- talk --
 -- All talk after row $2, page by page, with what of model $4 is there of it. Served by session_entries_pkey.
-SELECT e.id, e.utterance_id, e.speaker_name, e.text, e.timestamp,
+SELECT e.id, e.utterance_id, e.speaker_name, e.text,
        ARRAY(SELECT c.content_hash FROM chunks c
               WHERE c.campaign_id = $1 AND c.utterance_id = e.utterance_id AND c.model = $4) AS hashes,
        (SELECT c.entity_ids FROM chunks c WHERE c.campaign_id = $1 AND c.id = e.utterance_id) AS entity_ids
