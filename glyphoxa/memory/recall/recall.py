@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy import bool_, float32
@@ -18,23 +19,20 @@ from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.embedding import Embedder
 from glyphoxa.memory.ports.talk import SessionSummaries
-from glyphoxa.memory.ports.talk_feed import Said, TalkFeed
+from glyphoxa.memory.ports.talk_feed import TalkFeed
 from glyphoxa.memory.question_vectors import LeftOut, QuestionVectors
 from glyphoxa.memory.recall.asked import Question, read_question
 from glyphoxa.memory.recall.held import Bounds, HeldTalk
-from glyphoxa.memory.recall.ranking import DEFAULT, Ranking, Weights, rank
+from glyphoxa.memory.recall.ranked import Ranked
+from glyphoxa.memory.recall.ranking import DEFAULT, Weights, rank
 from glyphoxa.memory.recall.second_hop import second_hop
-from glyphoxa.memory.recall.several import POOL, apart, wants_several
 from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
-from glyphoxa.memory.recall.when.fit import Fit
 from glyphoxa.memory.recall.when.in_view import fit_of
 from glyphoxa.memory.recall.when.recap import asks_for_recap, recap, sessions_in_question, without_repeats
 
 _IN_A_THREAD = 3_000
 """Turns from which a ranking takes longer than going to a thread and back."""
 _REMEMBERED_ANSWERS = 64
-_FITS = 0.5
-"""A turn that fits the time of the question so well is told with that reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +67,9 @@ class Reminded:
 
     items: tuple[Recalled, ...] = ()
     left_out: tuple[str, ...] = ()
+
+
+NOTHING_ASKED: Final = Reminded(left_out=("everything: nothing was asked",))
 
 
 class Recall:
@@ -150,6 +151,92 @@ class Recall:
             Unavailable: As `PastTalk.recall`.
         """
         left_out: list[str] = []
+        index, asked, vector = await self._read_in_time(campaign, npc, question, by_words, patient, left_out)
+        if asked is None or limit <= 0:
+            return NOTHING_ASKED
+        key = (campaign, npc, asked.text, frozenset(exclude), limit, vector is None)
+        known = self._answers.get(key)
+        if known is not None and known[0] == index.changes:
+            return known[1]
+        ranked = await self._ranked_apart(index, npc, asked, vector, exclude)
+        items = await self.with_recap(ranked, campaign, npc, ranked.items(limit), limit, left_out)
+        answer = Reminded(tuple(items), tuple(left_out))
+        self._answers[key] = (index.changes, answer)
+        while len(self._answers) > _REMEMBERED_ANSWERS:
+            self._answers.popitem(last=False)
+        return answer
+
+    async def ranked(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        exclude: Sequence[UtteranceId] = (),
+        left_out: list[str],
+    ) -> Ranked | None:
+        """All that an NPC witnessed, ranked by a question, for who goes on from there; see `with_recap` as well. Where
+        nobody waits for it: as `patient`. None if nothing is asked.
+
+        Args:
+            left_out: What had no say is added here.
+
+        Raises:
+            Unavailable: As `PastTalk.recall`.
+        """
+        index, asked, vector = await self._read_in_time(campaign, npc, question, False, True, left_out)
+        return None if asked is None else await self._ranked_apart(index, npc, asked, vector, exclude)
+
+    async def with_recap(
+        self,
+        ranked: Ranked,
+        campaign: CampaignId,
+        npc: NpcId,
+        items: list[Recalled],
+        limit: int,
+        left_out: list[str],
+    ) -> list[Recalled]:
+        """Where a recap is asked for, what happened comes first, and what is like the question fills up."""
+        if not asks_for_recap(ranked.question):
+            return items
+        summaries: dict[SessionId, str] = {}
+        if self._summaries is not None:
+            try:
+                async with asyncio.timeout(self._settings.summaries_deadline_ms / 1000):
+                    for session in sessions_in_question(ranked.index, ranked.seen, ranked.fit):
+                        summary = await self._summaries.summary(campaign, npc, session)
+                        if summary is not None:
+                            summaries[session] = summary
+            except (TimeoutError, GlyphoxaError) as error:
+                left_out.append(f"summaries: {error or 'they took too long'}")
+        happened = recap(
+            ranked.question,
+            ranked.index,
+            ranked.viewer,
+            ranked.seen,
+            ranked.ranking.scores,
+            summaries,
+            told=lambda at: ranked.recalled(at) if ranked.may_be_told[at] else None,
+            lines=limit,
+            now_ms=self._now_ms(),
+        )
+        return without_repeats([*happened, *items])[:limit]
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        await self.vectors.close()
+        await self.held.close()
+
+    async def _read_in_time(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        by_words: bool,
+        patient: bool,
+        left_out: list[str],
+    ) -> tuple[TalkIndex, Question | None, NDArray[float32] | None]:
+        """The talk as it is now, the question, and its vector."""
         embed_ms = self._settings.patient_embed_deadline_ms if patient else self._settings.embed_deadline_ms
         if by_words:
             embed_ms = 0
@@ -162,34 +249,12 @@ class Recall:
                 self._up_to_date(campaign, left_out), self._embed(held, npc, question, embed_ms)
             )
         asked = self._read(index, npc, question)
-        if asked is None or limit <= 0:
-            return Reminded(left_out=("everything: nothing was asked",))
-        if vector is None and not by_words:
+        if asked is not None and vector is None and not by_words:
             vector = await self._embed(index, npc, question, embed_ms)
         if isinstance(vector, LeftOut):
             left_out.append(f"meaning: {vector.text}")
             vector = None
-        key = (campaign, npc, asked.text, frozenset(exclude), limit, vector is None)
-        known = self._answers.get(key)
-        if known is not None and known[0] == index.changes:
-            return known[1]
-        if len(index) > _IN_A_THREAD:
-            ranked = await asyncio.to_thread(self._ranked, index, npc, asked, vector, exclude)
-        else:
-            ranked = self._ranked(index, npc, asked, vector, exclude)
-        items = ranked.items(limit)
-        if asks_for_recap(asked):
-            items = await self._with_recap(ranked, campaign, npc, items, limit, left_out)
-        answer = Reminded(tuple(items), tuple(left_out))
-        self._answers[key] = (index.changes, answer)
-        while len(self._answers) > _REMEMBERED_ANSWERS:
-            self._answers.popitem(last=False)
-        return answer
-
-    async def close(self) -> None:
-        """Give up what is under way."""
-        await self.vectors.close()
-        await self.held.close()
+        return index, asked, vector
 
     def _read(self, index: TalkIndex, viewer: Viewer, question: str) -> Question | None:
         """None if nothing is asked."""
@@ -217,6 +282,19 @@ class Recall:
             left_out.append(f"the latest talk: {error or f'it took more than {deadline_ms} ms'}")
             return held
 
+    async def _ranked_apart(
+        self,
+        index: TalkIndex,
+        viewer: Viewer,
+        asked: Question,
+        vector: NDArray[float32] | None,
+        exclude: Collection[UtteranceId],
+    ) -> Ranked:
+        """Away from the event loop where it would be held up."""
+        if len(index) > _IN_A_THREAD:
+            return await asyncio.to_thread(self._ranked, index, viewer, asked, vector, exclude)
+        return self._ranked(index, viewer, asked, vector, exclude)
+
     def _ranked(
         self,
         index: TalkIndex,
@@ -224,7 +302,7 @@ class Recall:
         asked: Question,
         vector: NDArray[float32] | None,
         exclude: Collection[UtteranceId],
-    ) -> _Ranked:
+    ) -> Ranked:
         weights = self._settings.weights
         seen = index.look(viewer, asked.terms, vector)
         fit = fit_of(asked, index, viewer, seen, now_ms=self._now_ms())
@@ -239,40 +317,8 @@ class Recall:
         )
         may_be_told = np.ones(len(seen), bool_)
         may_be_told[index.places_of(viewer, exclude)] = False
-        return _Ranked(index, viewer, asked, seen, ranking, fit, self._is_about_it(seen), may_be_told, weights.apart)
-
-    async def _with_recap(
-        self,
-        ranked: _Ranked,
-        campaign: CampaignId,
-        npc: NpcId,
-        items: list[Recalled],
-        limit: int,
-        left_out: list[str],
-    ) -> list[Recalled]:
-        """What happened comes first; what is like the question fills up."""
-        summaries: dict[SessionId, str] = {}
-        if self._summaries is not None:
-            try:
-                async with asyncio.timeout(self._settings.summaries_deadline_ms / 1000):
-                    for session in sessions_in_question(ranked.index, ranked.seen, ranked.fit):
-                        summary = await self._summaries.summary(campaign, npc, session)
-                        if summary is not None:
-                            summaries[session] = summary
-            except (TimeoutError, GlyphoxaError) as error:
-                left_out.append(f"summaries: {error or 'they took too long'}")
-        happened = recap(
-            ranked.question,
-            ranked.index,
-            ranked.viewer,
-            ranked.seen,
-            ranked.ranking.scores,
-            summaries,
-            told=lambda at: ranked.recalled(at) if ranked.may_be_told[at] else None,
-            lines=limit,
-            now_ms=self._now_ms(),
-        )
-        return without_repeats([*happened, *items])[:limit]
+        about = self._is_about_it(seen)
+        return Ranked(index, viewer, asked, vector, seen, ranking, fit, about, may_be_told, weights.apart)
 
     def _is_about_it(self, seen: Seen) -> NDArray[bool_]:
         """Whether a turn shares a word with the question, or is near to it in meaning. A session that is spoken of in
@@ -286,89 +332,4 @@ class Recall:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    """A view in the light of a question.
-
-    Attributes:
-        is_about_it: Turns that have something of the question themselves.
-        may_be_told: Turns that are not in the prompt already.
-        apart: See `Weights`.
-    """
-
-    index: TalkIndex
-    viewer: Viewer
-    question: Question
-    seen: Seen
-    ranking: Ranking
-    fit: Fit | None
-    is_about_it: NDArray[bool_]
-    may_be_told: NDArray[bool_]
-    apart: float
-
-    def items(self, limit: int) -> list[Recalled]:
-        """The best that are about it, or beside what is."""
-        scores = self.ranking.scores
-        among = _with_neighbours(self.is_about_it, self.seen) & self.may_be_told
-        # The question itself may be in the log already, under an id that the caller does not know.
-        said_now = self.question.text.casefold()
-        best = _best(scores, among, max(limit, POOL) + 1)
-        if self.apart and wants_several(self.question.text, language=self.index.terms.language):
-            best = apart(best, scores, self.seen.columns.sessions, cost=self.apart)
-        found = [at for at in best[: limit + 1] if self._said(at).text.casefold() != said_now][:limit]
-        if not found:
-            return []
-        least, most = float(scores.min()), float(scores[found].max())
-        return [self.recalled(at, score=_relative(float(scores[at]), least, most)) for at in found]
-
-    def recalled(self, at: int, *, score: float = 1.0) -> Recalled:
-        said = self._said(at)
-        cosines = self.seen.cosines
-        reason = f"witnessed in session {said.session_id}"
-        if self.fit is not None and self.fit.scores[at] >= _FITS:
-            reason = f"{reason}; {self.fit.reason}"
-        shares = self.ranking.shares.items()
-        return Recalled(
-            text=f"{'You' if str(said.speaker_id) == self.viewer else said.speaker_name} said: {said.text}",
-            source="said",
-            score=score,
-            session_id=said.session_id,
-            utterance_id=said.utterance_id,
-            reason=reason,
-            at_ms=said.at_ms,
-            speaker_id=said.speaker_id,
-            similarity=None if cosines is None or np.isnan(cosines[at]) else float(cosines[at]),
-            signals={name: round(float(values[at]), 4) for name, values in shares if values[at]},
-        )
-
-    def _said(self, at: int) -> Said:
-        return self.index.said(int(self.seen.columns.rows[at]))
-
-
 _Key = tuple[CampaignId, NpcId, str, frozenset[UtteranceId], int, bool]
-
-
-def _with_neighbours(found: NDArray[bool_], seen: Seen) -> NDArray[bool_]:
-    """An answer need not repeat the words of its question: it follows within two turns."""
-    widened = found.copy()
-    for distance in (1, 2):
-        same = seen.columns.sessions[distance:] == seen.columns.sessions[:-distance]
-        widened[distance:] |= found[:-distance] & same
-        widened[:-distance] |= found[distance:] & same
-    return widened
-
-
-def _best(scores: NDArray[float32], among: NDArray[bool_], limit: int) -> list[int]:
-    """The places of the highest scores, the later first among equals."""
-    places = np.flatnonzero(among)
-    n = min(limit, len(places))
-    if n <= 0:
-        return []
-    values = scores[places]
-    candidates = places[values >= np.partition(values, -n)[-n]]
-    order = np.lexsort((-candidates, -scores[candidates]))
-    return [int(at) for at in candidates[order][:n]]
-
-
-def _relative(score: float, least: float, best: float) -> float:
-    return (score - least) / (best - least) if best > least else 1.0
