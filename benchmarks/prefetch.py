@@ -15,38 +15,23 @@ import gc
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
 
 from benchmarks.prefetch_modes import Injected, Modes, summary
+from benchmarks.prefetch_table import OTHER_BUDGETS, Spoken, Table
 from benchmarks.recall import data_options, positive, tell
-from benchmarks.recall_data import WITNESS, Question, RecallData, campaign_of, read_data, turn_id
-from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
+from benchmarks.recall_data import RecallData, read_data
+from benchmarks.recall_world import loaded_talk, place_for
 from benchmarks.turn import STOPPED, stoppable
 from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.choice import tokens_of
-from glyphoxa.context.ports import HotContext
-from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.domain.ids import PlayerId
-from glyphoxa.memory.recall.recall import Recall, RecallSettings
 from glyphoxa.observability import log
-from glyphoxa.speech.names.gazetteer import Gazetteer, entries_of
-from glyphoxa.speech.names.keywords import KeywordSpotter
 
-_WORD_MS: Final = 300
-_PATIENCE_MS: Final = 10_000
-_OTHER_BUDGETS: Final = (90, 300, 750)
-_PLAYER: Final = PlayerId("the-one-who-asks")
 _SMALL_TALK: Final = (
     "Pass me the salt, please.",
     "Good evening to you.",
@@ -60,23 +45,6 @@ _SMALL_TALK: Final = (
     "Here you are, keep the change.",
 )
 """What needs no memory, and must not carry any (R-006)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """
-    Attributes:
-        early: Had at the last partial transcript.
-        earlier: At the one before it, when a word was still missing.
-        partial_ms: What each partial took of the event loop.
-        other_budgets: The same with other budgets.
-    """
-
-    final: Injected
-    early: Injected
-    earlier: Injected
-    partial_ms: tuple[float, ...]
-    other_budgets: Mapping[int, Injected]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -132,7 +100,7 @@ async def measure(data: RecallData, directory: Path, options: argparse.Namespace
                     for key, value in summary([one.other_budgets[tokens] for one in every]).items()
                     if key in ("coverage", "tokens_mean")
                 }
-                for tokens in _OTHER_BUDGETS
+                for tokens in OTHER_BUDGETS
             },
             "no_tool_call_needed": hybrid.get("coverage", 0.0),
             "small_talk_tokens_mean": small,
@@ -164,89 +132,6 @@ def figures(spoken: Sequence[Spoken], *, times: bool = True) -> dict[str, Any]:
             "final_p95_ms": round(float(gather[1]), 3),
         }
     return found
-
-
-class Table:
-    """One NPC that listens to one campaign's questions, with the product's own pre-fetch and assembly.
-
-    Attributes:
-        n_late: Parts of a prompt that were left out.
-    """
-
-    def __init__(self, talk: LoadedTalk, question: Question, *, budget_tokens: int) -> None:
-        self._talk = talk
-        self._campaign = campaign_of(question.campaign, talk.data.turns[question.campaign])
-        self._past = talk.recall_with(RecallSettings())
-        budgets = _budgets(budget_tokens)
-        self._prefetch = _prefetch(self._campaign, talk, self._past, most=budgets.max_recalled)
-        self._context = self._assembly(budgets)
-        self._others = {tokens: self._assembly(_budgets(tokens)) for tokens in _OTHER_BUDGETS}
-        # What is there before the end is looked at without being shown: what was shown once is kept.
-        self._onlooker = self._assembly(budgets)
-        self.n_late = 0
-
-    async def speak(self, text: str, evidence: Sequence[str]) -> Spoken:
-        """Say something to the NPC."""
-        self._prefetch.forget(_PLAYER)
-        self._context.new_speech()
-        words = text.split()
-        partial_ms: list[float] = []
-        seen = [Injected(), Injected()]
-        for n in range(1, len(words) + 1):
-            partial = " ".join(words[:n])
-            before = asyncio.all_tasks()
-            began = perf_counter()
-            self._prefetch.on_partial(_PLAYER, partial)
-            partial_ms.append(1_000 * (perf_counter() - began))
-            if look_ups := asyncio.all_tasks() - before:
-                await asyncio.wait(look_ups, timeout=_WORD_MS / 1_000)
-            if n >= len(words) - 1:
-                self._onlooker.new_speech()
-                seen.append(self._injected(self._onlooker.gather_nowait(WITNESS, partial), evidence))
-        began = perf_counter()
-        hot = await self._context.gather(WITNESS, text)
-        took_ms = 1_000 * (perf_counter() - began)
-        self.n_late += len(hot.omitted)
-        others: dict[int, Injected] = {}
-        for tokens, context in self._others.items():
-            context.new_speech()
-            others[tokens] = self._injected(await context.gather(WITNESS, text), evidence)
-        return Spoken(self._injected(hot, evidence, ms=took_ms), seen[-1], seen[-2], tuple(partial_ms), others)
-
-    async def close(self) -> None:
-        await self._prefetch.close()
-
-    def _assembly(self, budgets: Budgets) -> HotContextAssembly:
-        return HotContextAssembly(
-            self._campaign,
-            graph=self._talk.store.graph,
-            talk=self._past,
-            prefetch=self._prefetch,
-            known_utterances=lambda _: (),
-            budgets=budgets,
-        )
-
-    def _injected(self, hot: HotContext, evidence: Sequence[str], *, ms: float = 0.0) -> Injected:
-        found = {turn_id(self._campaign.id, one.utterance_id) for one in hot.recalled if one.utterance_id is not None}
-        return Injected(covers=not found.isdisjoint(evidence), tokens=sum(tokens_of(fact) for fact in hot.facts), ms=ms)
-
-
-def _budgets(tokens: int) -> Budgets:
-    return Budgets(facts_tokens=tokens, part_deadline_ms=_PATIENCE_MS, recall_deadline_ms=_PATIENCE_MS)
-
-
-def _prefetch(campaign: Campaign, talk: LoadedTalk, past: Recall, *, most: int) -> Prefetch:
-    present = {npc.id: npc.name for npc in campaign.npcs}
-    return Prefetch(
-        campaign.id,
-        graph=talk.store.graph,
-        talk=past,
-        spotter=KeywordSpotter(Gazetteer.build(entries_of(campaign), language=campaign.language)),
-        present=lambda: present,
-        known_utterances=lambda _: (),
-        names={entity.id: entity.name for entity in campaign.entities},
-        max_recalled=most,
-    )
 
 
 def _options() -> argparse.ArgumentParser:

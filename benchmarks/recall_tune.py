@@ -6,9 +6,6 @@ For each campaign in DIR the weights are learnt anew from all others (and from t
 measured), and its questions are ranked by those, through the shipped recall. The last line printed is a JSON object:
 figures of the left-out campaigns (`held_out`) beside those of the shipped weights (`shipped`), with and without
 meaning, and how much the learnt weights differ.
-
-Learnt as the shipped ones were: a listwise softmax (Cao et al., 2007) over the turns of a campaign, half of the squared
-weights as its price. It is convex in the weights, and there are twenty of them: Newton's method is there in ten steps.
 """
 
 from __future__ import annotations
@@ -19,9 +16,9 @@ import gc
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy import float32, float64
@@ -31,6 +28,7 @@ from benchmarks.recall import ask_all, data_options, tell
 from benchmarks.recall_asking import embedded, shipped_recall, shipped_reminder
 from benchmarks.recall_data import WITNESS, Question, RecallData, read_data, turn_id
 from benchmarks.recall_figures import Answer, compared, quality
+from benchmarks.recall_learning import Example, left_out_weights
 from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
 from benchmarks.turn import STOPPED, stoppable
 from benchmarks.turn_world import a_directory
@@ -43,26 +41,6 @@ from glyphoxa.memory.recall.recall import RecallSettings
 from glyphoxa.memory.recall.second_hop import second_hop
 from glyphoxa.memory.recall.when.in_view import fit_of
 from glyphoxa.observability import log
-
-_PRICE: Final = 1.0
-"""Of the squared weights, in questions."""
-_STEPS: Final = 30
-_CLOSE: Final = 1e-5
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A question with what speaks for each turn.
-
-    Attributes:
-        signals: Shape (turns, signals).
-        evidence: Places of turns.
-        weight: What it counts, against 1 of others.
-    """
-
-    signals: NDArray[float32]
-    evidence: NDArray[np.intp]
-    weight: float = 1.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -154,55 +132,6 @@ async def examples_of(
         ]
         found.setdefault(question.campaign, []).append(Example(signals, np.array(places, np.intp)))
     return found
-
-
-def left_out_weights(
-    examples: Mapping[CampaignId, Sequence[Example]], others: Sequence[Example] = ()
-) -> dict[CampaignId, NDArray[float64]]:
-    """For each campaign what is learnt from all others."""
-    return {
-        left_out: learnt(
-            [*(one for campaign in examples if campaign != left_out for one in examples[campaign]), *others]
-        )
-        for left_out in examples
-    }
-
-
-def learnt(examples: Sequence[Example], *, price: float = _PRICE) -> NDArray[float64]:
-    """Weights under which the evidence has the largest share of exp(score), in the mean of its logarithm."""
-    usable = [one for one in examples if len(one.evidence)]
-    if not usable:
-        return np.zeros(0)
-    weights = np.zeros(usable[0].signals.shape[1])
-    value, slope, bend = _loss(usable, weights, price)
-    for _ in range(_STEPS):
-        step = np.linalg.solve(bend, slope)
-        size = 1.0
-        while (found := _loss(usable, weights - size * step, price))[0] > value and size > _CLOSE:
-            size /= 2
-        weights = weights - size * step
-        gained, (value, slope, bend) = value - found[0], found
-        if gained < _CLOSE * len(usable):
-            break
-    return weights
-
-
-def _loss(
-    examples: Sequence[Example], weights: NDArray[float64], price: float
-) -> tuple[float, NDArray[float64], NDArray[float64]]:
-    """With its first and second derivative."""
-    n = len(weights)
-    value, slope, bend = price * float(weights @ weights), 2 * price * weights, 2 * price * np.eye(n)
-    for one in examples:
-        scores = one.signals @ weights.astype(float32)
-        shares = np.exp(scores - scores.max())
-        total = float(shares.sum())
-        shares /= total
-        mean = shares @ one.signals
-        value -= one.weight * (float(scores[one.evidence].mean()) - float(scores.max()) - float(np.log(total)))
-        slope = slope + one.weight * (mean - one.signals[one.evidence].mean(axis=0))
-        bend += one.weight * ((one.signals * shares[:, None]).T @ one.signals - np.outer(mean, mean))
-    return value, slope, bend
 
 
 async def _measured(

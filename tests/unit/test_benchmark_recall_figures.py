@@ -14,7 +14,7 @@ from benchmarks.prefetch_modes import Injected, summary
 from benchmarks.recall_arms import chosen, without_a_stage
 from benchmarks.recall_data import WITNESS, Question, RecallData, TurnIds, campaign_of, read_data, utterances_of
 from benchmarks.recall_figures import Answer, as_line, compared, figures, missed, paired_interval, quality
-from benchmarks.recall_tune import Example, learnt, left_out_weights
+from benchmarks.recall_learning import Example, learnt, left_out_weights
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.memory.recall.ranking import STAGES
