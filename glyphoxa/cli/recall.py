@@ -5,35 +5,25 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import Final
 
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli.desk import Desk, desk_at
 from glyphoxa.cli.facts_shown import add_limit
 from glyphoxa.cli.opened import add_campaign_options, opened_store, settings_with_memory
-from glyphoxa.cli.recall_shown import Shown, listing, signals_in_words
+from glyphoxa.cli.recall_asked import AskedAbout, Asking
+from glyphoxa.cli.recall_shown import listing
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.by_name import known_by_name
-from glyphoxa.context.choice import chosen
-from glyphoxa.context.knowledge import sentences_of, within
-from glyphoxa.context.relevance import without_call, worth_telling
-from glyphoxa.context.told import told_of
+from glyphoxa.context.relevance import without_call
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
-from glyphoxa.domain.ids import FactId, NpcId
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.ids import NpcId
 from glyphoxa.memory.embedding import Embedder
 from glyphoxa.memory.recall.asked import MOST_CHARACTERS
-from glyphoxa.memory.recall.exact.facts import facts_asked
-from glyphoxa.memory.recall.recall import RecallSettings, Reminded
-from glyphoxa.speech.names.gazetteer import Gazetteer
-from glyphoxa.speech.names.keywords import KeywordSpotter
+from glyphoxa.memory.recall.recall import RecallSettings
 
 _MOST_SHOWN: Final = 10
-_ALL_FACTS: Final = 100_000
 _PATIENT: Final = RecallSettings(
     deadline_ms=60_000, patient_embed_deadline_ms=10_000, refresh_deadline_ms=10_000, summaries_deadline_ms=10_000
 )
@@ -86,119 +76,30 @@ async def _embedder(settings: Settings, *, by_words: bool) -> AsyncIterator[Embe
         yield embedder
 
 
-@dataclass(frozen=True, slots=True)
-class _Asking:
-    """One question, in the name of one NPC.
-
-    Attributes:
-        question: Without the NPC's name, if it is called by it.
-    """
-
-    desk: Desk
-    npc: NpcId
-    question: str
-    limit: int
-
-    async def facts(self) -> tuple[list[Shown], list[str]]:
-        """What the question asks for by name, and what of that is left out."""
-        desk, npc = self.desk, self.npc
-        entities = await desk.graph.entities(desk.campaign, npc)
-        current = await desk.inspection.current(desk.campaign, npc, limit=_ALL_FACTS)
-        found = await known_by_name(
-            desk.graph, desk.campaign, npc, self.question, entities=entities, relations=current, language=desk.language
-        )
-        named = [one.known.entity.id for one in found]
-        persistent = await self._in_every_prompt()
-        left_out: list[str] = []
-        shown: dict[str, Shown] = {}
-        for one in found:
-            entity = one.known.entity
-            if entity.id == desk.cast.played(npc):
-                left_out.append(f"what {entity.name} knows of itself: that stands in every prompt")
-                continue
-            asked = facts_asked(one.known, self.question, named=named, language=desk.language)
-            answers = asked.answer
-            facts = {fact.id: fact for fact in (*one.known.attributes, *(fact for fact, _ in one.known.relations))}
-            answering = () if answers is None else (*answers.attributes, *(fact for fact, _ in answers.relations))
-            for told in told_of(one.known, self.question, npc, named=named, language=desk.language):
-                fact = facts.get(told.fact_id) if told.fact_id is not None else None
-                if told.fact_id in persistent:
-                    left_out.append(f"{told.text!r}: it stands in every prompt")
-                    continue
-                path = one.why
-                if fact is not None and fact in answering:
-                    path = f"{one.why}, asks for {fact.claim.predicate}"
-                shown.setdefault(told.text, Shown(told, path, None if fact is None else fact.validity))
-        return list(shown.values()), left_out
-
-    async def _in_every_prompt(self) -> set[FactId]:
-        entity = self.desk.cast.played(self.npc)
-        if entity is None:
-            return set()
-        snapshot = await self.desk.graph.identity_snapshot(self.desk.campaign, self.npc, entity)
-        sentences = [] if snapshot is None else sentences_of(snapshot.known)
-        fitting = within([sentence.text for sentence in sentences], tokens=Budgets().identity_tokens)
-        return {sentence.fact.id for sentence in sentences[: len(fitting)]}
-
-    async def talk(self, *, by_words: bool) -> Reminded:
-        return await self.desk.past_talk.reminded(
-            self.desk.campaign, self.npc, self.question, limit=self.limit, by_words=by_words, patient=True
-        )
-
-    def told(self, facts: Sequence[Shown], said: Sequence[Recalled]) -> list[Shown]:
-        """All of it, with what of it has a place in a prompt."""
-        settings = self.desk.settings.context
-        budgets = Budgets(facts_tokens=settings.facts_tokens, max_facts=settings.max_facts)
-        spotter = KeywordSpotter(Gazetteer.build([], language=self.desk.language))
-        of_the_past = spotter.spot(self.question).temporal
-        near = worth_telling(
-            self.question, said, npc=self.npc, tokens=budgets.facts_tokens, asks_of_the_past=of_the_past
-        )
-        known = [one.recalled for one in facts]
-        ranked = [*near, *known] if of_the_past else [*known, *near]
-        places = chosen(ranked, tokens=budgets.facts_tokens, most=budgets.most_facts)
-
-        def place(one: Recalled) -> str:
-            if any(_is_same(one, other) for other in places):
-                return "yes"
-            if any(_is_same(one, other) for other in ranked):
-                return f"no: no room among {budgets.most_facts} in {budgets.facts_tokens} tokens"
-            return "no: not near enough to the question"
-
-        every = [*facts, *(Shown(one, signals_in_words(one.signals)) for one in said)]
-        return [replace(one, told=place(one.recalled)) for one in every]
-
-
-def _is_same(one: Recalled, other: Recalled) -> bool:
-    ids = (one.source, one.fact_id, one.utterance_id, one.session_id)
-    return ids == (other.source, other.fact_id, other.utterance_id, other.session_id)
-
-
 async def _answer(desk: Desk, question: str, options: argparse.Namespace) -> int:
     npc = desk.cast.npc(options.npc)
     who = desk.cast.person(npc)
-    asking = _Asking(desk, npc, without_call(question, who) or question, options.limit)
-    facts, left_out = await asking.facts()
-    said = await asking.talk(by_words=options.lexical)
-    with_meaning = not options.lexical and not any(part.startswith("meaning") for part in said.left_out)
-    found = asking.told(facts, said.items)
-    if found:
-        listing(found, explain=options.explain)
+    asking = Asking(desk, npc, without_call(question, who) or question)
+    found = await asking.ask(limit=options.limit, by_words=options.lexical)
+    shown = [*found.facts, *found.said]
+    if shown:
+        listing(shown, explain=options.explain)
     else:
         print(f"{who} is reminded of nothing: {_why_nothing(desk, npc, who)}")
     if options.explain:
-        left_out += said.left_out
-        if not said.items:
-            left_out.append(f"talk: {_why_nothing(desk, npc, who)}")
-        elif with_meaning and all(one.similarity is None for one in said.items):
-            left_out.append("meaning: what was said is not embedded yet (glyphoxa reindex)")
-        if len(question) > MOST_CHARACTERS:
-            left_out.append(
-                f"all but the last {MOST_CHARACTERS:,} characters of the question, where talk is looked for"
-            )
-        for part in left_out:
+        for part in (*found.left_out, *_also_left_out(desk, npc, question, found, by_words=options.lexical)):
             print(f"left out: {part}")
     return 0
+
+
+def _also_left_out(desk: Desk, npc: NpcId, question: str, found: AskedAbout, *, by_words: bool) -> Iterator[str]:
+    with_meaning = not by_words and not any(part.startswith("meaning") for part in found.left_out)
+    if not found.said:
+        yield f"talk: {_why_nothing(desk, npc, desk.cast.person(npc))}"
+    elif with_meaning and all(one.recalled.similarity is None for one in found.said):
+        yield "meaning: what was said is not embedded yet; glyphoxa reindex does it"
+    if len(question) > MOST_CHARACTERS:
+        yield f"all but the last {MOST_CHARACTERS:,} characters of the question, where talk is looked for"
 
 
 def _why_nothing(desk: Desk, npc: NpcId, who: str) -> str:

@@ -1,0 +1,136 @@
+"""What an NPC would be reminded of by a question: the way of a turn, at a desk and without hurry."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from glyphoxa.cli.desk import Desk
+from glyphoxa.cli.recall_shown import Shown, signals_in_words
+from glyphoxa.context.budgets import Budgets
+from glyphoxa.context.by_name import KnownByName, known_by_name
+from glyphoxa.context.choice import chosen
+from glyphoxa.context.knowledge import sentences_of, within
+from glyphoxa.context.relevance import worth_telling
+from glyphoxa.context.told import told_of
+from glyphoxa.domain.ids import EntityId, FactId, NpcId
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.recall.exact.facts import facts_asked
+from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.speech.names.keywords import KeywordSpotter
+
+_ALL_FACTS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAbout:
+    """
+    Attributes:
+        facts: What the question asks for by name.
+        said: What was said before, best first.
+        left_out: What has no part in it, each with the reason.
+    """
+
+    facts: Sequence[Shown]
+    said: Sequence[Shown]
+    left_out: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One question, in the name of one NPC.
+
+    Attributes:
+        question: Without the NPC's name, if it is called by it.
+    """
+
+    desk: Desk
+    npc: NpcId
+    question: str
+
+    async def ask(self, *, limit: int, by_words: bool) -> AskedAbout:
+        """
+        Args:
+            limit: Of what was said.
+            by_words: Without what the question means.
+
+        Raises:
+            Unavailable: The database cannot be reached.
+        """
+        settings = self.desk.settings.context
+        budgets = Budgets(facts_tokens=settings.facts_tokens, max_facts=settings.max_facts)
+        facts, left_out = await self._facts(budgets)
+        reminded = await self.desk.past_talk.reminded(
+            self.desk.campaign,
+            self.npc,
+            self.question,
+            limit=max(limit, budgets.max_recalled),
+            by_words=by_words,
+            patient=True,
+        )
+        said = [Shown(one, signals_in_words(one.signals)) for one in reminded.items]
+        placed = self._placed(facts, said, budgets)
+        return AskedAbout(placed[: len(facts)], placed[len(facts) :][:limit], [*left_out, *reminded.left_out])
+
+    async def _facts(self, budgets: Budgets) -> tuple[list[Shown], list[str]]:
+        desk, npc = self.desk, self.npc
+        entities = await desk.graph.entities(desk.campaign, npc)
+        current = await desk.inspection.current(desk.campaign, npc, limit=_ALL_FACTS)
+        found = await known_by_name(
+            desk.graph, desk.campaign, npc, self.question, entities=entities, relations=current, language=desk.language
+        )
+        named = [one.known.entity.id for one in found]
+        persistent = await self._in_every_prompt(budgets)
+        shown: dict[str, Shown] = {}
+        left_out: list[str] = []
+        for one in found:
+            if one.known.entity.id == desk.cast.played(npc):
+                left_out.append(f"what {one.known.entity.name} knows of itself: it stands in every prompt")
+                continue
+            for told in self._told_of(one, named):
+                if told.recalled.fact_id in persistent:
+                    left_out.append(f"{told.recalled.text!r}: it stands in every prompt")
+                else:
+                    shown.setdefault(told.recalled.text, told)
+        return list(shown.values()), left_out
+
+    def _told_of(self, one: KnownByName, named: Collection[EntityId]) -> Iterator[Shown]:
+        known, language = one.known, self.desk.language
+        facts = {fact.id: fact for fact in (*known.attributes, *(fact for fact, _ in known.relations))}
+        asked_for = facts_asked(known, self.question, named=named, language=language).predicates
+        for told in told_of(known, self.question, self.npc, named=named, language=language):
+            fact = facts.get(told.fact_id) if told.fact_id is not None else None
+            if fact is None:
+                yield Shown(told, one.why)
+                continue
+            asks = f", asks for {fact.claim.predicate}" if fact.claim.predicate in asked_for else ""
+            yield Shown(told, f"{one.why}{asks}", fact.validity)
+
+    async def _in_every_prompt(self, budgets: Budgets) -> set[FactId]:
+        entity = self.desk.cast.played(self.npc)
+        if entity is None:
+            return set()
+        snapshot = await self.desk.graph.identity_snapshot(self.desk.campaign, self.npc, entity)
+        sentences = [] if snapshot is None else sentences_of(snapshot.known)
+        fitting = within([sentence.text for sentence in sentences], tokens=budgets.identity_tokens)
+        return {sentence.fact.id for sentence in sentences[: len(fitting)]}
+
+    def _placed(self, facts: Sequence[Shown], said: Sequence[Shown], budgets: Budgets) -> list[Shown]:
+        """All of it, with what of it would have a place in a prompt."""
+        of_the_past = KeywordSpotter(Gazetteer.build([], language=self.desk.language)).spot(self.question).temporal
+        tokens = budgets.facts_tokens
+        talk = [one.recalled for one in said]
+        near = worth_telling(self.question, talk, npc=self.npc, tokens=tokens, asks_of_the_past=of_the_past)
+        known = [one.recalled for one in facts]
+        ranked = [*near, *known] if of_the_past else [*known, *near]
+        places = chosen(ranked, tokens=tokens, most=budgets.most_facts)
+
+        def place(one: Recalled) -> str:
+            if one in places:
+                return "yes"
+            if one in ranked:
+                return f"no: no room among {budgets.most_facts} in {tokens} tokens"
+            return "no: not near enough to the question"
+
+        return [replace(one, told=place(one.recalled)) for one in (*facts, *said)]
