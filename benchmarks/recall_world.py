@@ -23,6 +23,7 @@ from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
+from glyphoxa.memory.chunking import hash_of
 from glyphoxa.memory.embedding import Embed, Embedder
 from glyphoxa.memory.recall.recall import Recall, RecallSettings
 from glyphoxa.memory.recall.talk_index import TalkIndex
@@ -177,14 +178,14 @@ async def _load_once(
 ) -> dict[str, Any]:
     """As the memory benchmark does it with a directory that is kept."""
     note = directory / "loaded.json"
-    key = hashlib.sha256(repr((embeddings, sorted(data.turns.items()))).encode()).hexdigest()
+    key = hashlib.sha256(repr((embeddings, hash_of(""), sorted(data.turns.items()))).encode()).hexdigest()
     if not note.exists():
         figures = await _load(store, data, directory / "spool", tell=tell)
         note.write_text(json.dumps({"key": key, "figures": figures}))
         return figures
     noted = json.loads(note.read_text())
     if noted["key"] != key:
-        raise InvalidInput(f"{directory} holds other talk: empty it, or name another --data-dir")
+        raise InvalidInput(f"{directory} holds other talk, or embedded otherwise: empty it, or name another --data-dir")
     read_s = await _read(store, data)
     return {**noted["figures"], "read_s": round(read_s, 2)}
 
