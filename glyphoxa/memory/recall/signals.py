@@ -7,7 +7,7 @@ scene, and who is asked about has mostly told it themselves. All is counted in t
 from __future__ import annotations
 
 import numpy as np
-from numpy import float32, int64
+from numpy import float32, int32, int64
 from numpy.typing import NDArray
 
 from glyphoxa.memory.recall.asked import Question
@@ -30,7 +30,7 @@ _TINY = 1e-6
 
 
 def signals_of(question: Question, seen: Seen, speakers: frozenset[int]) -> dict[str, Signal]:
-    """Every signal by its name, each float32 of shape (n,).
+    """The signals by their names, each float32 of shape (n,). What speaks for no turn at all is left out.
 
     - `words`: BM25.
     - `led_up`: how much of the question is said in the turn and the two before it together, by rarity.
@@ -49,20 +49,22 @@ def signals_of(question: Question, seen: Seen, speakers: frozenset[int]) -> dict
     words = by_words(seen) / np.float32(SCALE)
     asks = _has(seen, Trait.ASKS)
     follows = _shifted(asks, 1, seen)
-    nothing = np.zeros(len(seen), float32)
     time = question.time
     asks_when = time.asks_for_time or time.asks_how_long
     asks_how_many = time.asks_how_often or time.asks_how_long
     found = {
         "words": words,
-        "led_up": _led_up(seen) / np.float32(SCALE),
-        "scene": _of_scenes(seen) / np.float32(SCALE),
-        "speaker": np.isin(seen.columns.speakers, list(speakers)).astype(float32),
+        "led_up": _led_up(seen),
+        "scene": _of_scenes(seen),
         "asks": asks,
         "answers": follows * _shifted(words, 1, seen),
-        "tells_time": _has(seen, Trait.TELLS_TIME) if asks_when else nothing,
-        "tells_number": _has(seen, Trait.TELLS_NUMBER) if asks_how_many else nothing,
     }
+    if speakers:
+        found["speaker"] = np.isin(seen.columns.speakers, list(speakers)).astype(float32)
+    if asks_when:
+        found["tells_time"] = _has(seen, Trait.TELLS_TIME)
+    if asks_how_many:
+        found["tells_number"] = _has(seen, Trait.TELLS_NUMBER)
     if seen.cosines is not None:
         meaning = _above_average(seen.cosines)
         found |= {
@@ -78,10 +80,11 @@ def signals_of(question: Question, seen: Seen, speakers: frozenset[int]) -> dict
 def by_words(seen: Seen) -> Signal:
     """BM25 (Robertson & Zaragoza, 2009) with frequencies and lengths of the view."""
     scores = np.zeros(len(seen), float32)
-    norm = _K1 * (1 - _B + _B * seen.columns.lengths / max(seen.mean_length, 1.0))
+    mean_length = max(seen.mean_length, 1.0)
     for match in seen.matches:
         weight = rarity(match, len(seen))
-        scores[match.places] += weight * match.counts * (_K1 + 1) / (match.counts + norm[match.places])
+        norm = _K1 * (1 - _B + _B * seen.columns.lengths[match.places] / mean_length)
+        scores[match.places] += weight * match.counts * (_K1 + 1) / (match.counts + norm)
     return scores
 
 
@@ -97,19 +100,19 @@ def _led_up(seen: Seen) -> Signal:
     """The summed rarity of the terms that stand, once or often, in a turn or the two before it in its session."""
     n = len(seen)
     steps = np.zeros(n + 1)
-    sessions, starts = seen.columns.sessions, seen.columns.starts
-    last = (np.append(starts[1:], n) - 1)[sessions]
+    sessions = seen.columns.sessions
+    ends_of = np.append(seen.columns.starts[1:], n)
     for match in seen.matches:
         weight = rarity(match, n)
-        places = np.sort(match.places).astype(int64)
-        ends = np.minimum(places + _LED_UP_TURNS, last[places])
-        begins = places.copy()
+        begins = np.sort(match.places)
+        ends = np.minimum(begins + (_LED_UP_TURNS + 1), ends_of[sessions[begins]])
         # Where two of them reach, the term counts once.
-        begins[1:] = np.maximum(places[1:], ends[:-1] + 1)
-        counts = begins <= ends
-        np.add.at(steps, begins[counts], weight)
-        np.add.at(steps, ends[counts] + 1, -weight)
-    return np.cumsum(steps[:n]).astype(float32)
+        begins[1:] = np.maximum(begins[1:], ends[:-1])
+        counts = begins < ends
+        # No turn is twice among those that are left, so that it may be added to them all at once.
+        steps[begins[counts]] += weight
+        steps[ends[counts]] -= weight
+    return np.cumsum(steps[:n]).astype(float32) / np.float32(SCALE)
 
 
 def _of_scenes(seen: Seen) -> Signal:
@@ -117,29 +120,29 @@ def _of_scenes(seen: Seen) -> Signal:
     n = len(seen)
     if not n:
         return np.zeros(0, float32)
-    scenes = _scenes(seen)
-    n_scenes = int(scenes[-1]) + 1
-    lengths = np.bincount(scenes, weights=seen.columns.lengths, minlength=n_scenes)
+    starts = _scene_starts(seen)
+    n_scenes = len(starts)
+    n_turns = np.diff(np.append(starts, n))
+    scenes = np.repeat(np.arange(n_scenes, dtype=int32), n_turns)
+    lengths = np.add.reduceat(seen.columns.lengths, starts, dtype=np.float64)
     norm = _SCENE_K1 * (1 - _SCENE_B + _SCENE_B * lengths / max(float(lengths.mean()), 1.0))
     scores = np.zeros(n_scenes)
     for match in seen.matches:
         counts = np.bincount(scenes[match.places], weights=match.counts, minlength=n_scenes)
         idf = _idf(int(np.count_nonzero(counts)), max(n_scenes, _LEAST_SCENES))
         scores += idf * counts * (_SCENE_K1 + 1) / (counts + norm)
-    found: Signal = scores.astype(float32)[scenes]
-    return found
+    return np.repeat(scores.astype(float32) / np.float32(SCALE), n_turns)
 
 
-def _scenes(seen: Seen) -> NDArray[int64]:
-    """The number of the scene of each turn."""
+def _scene_starts(seen: Seen) -> NDArray[int64]:
+    """The first turn of each scene: those of a session are of one length, give or take a turn."""
     starts = seen.columns.starts
     lengths = np.diff(np.append(starts, len(seen)))
     parts = -(-lengths // SCENE_TURNS)
-    first_scene = np.cumsum(parts) - parts
-    sessions = seen.columns.sessions
-    within = np.arange(len(seen)) - starts[sessions]
-    scenes: NDArray[int64] = first_scene[sessions] + within * parts[sessions] // lengths[sessions]
-    return scenes
+    of_session = np.repeat(np.arange(len(starts)), parts)
+    part = np.arange(len(of_session)) - (np.cumsum(parts) - parts)[of_session]
+    begins: NDArray[int64] = starts[of_session] - (-part * lengths[of_session] // parts[of_session])
+    return begins
 
 
 def _has(seen: Seen, trait: Trait) -> Signal:
@@ -149,22 +152,28 @@ def _has(seen: Seen, trait: Trait) -> Signal:
 
 def _above_average(cosines: Signal) -> Signal:
     """0 for the average turn, 1 for the best; 0 for one without a vector."""
-    known = ~np.isnan(cosines)
-    if not known.any():
+    unknown = np.isnan(cosines)
+    known = cosines[~unknown]
+    if not len(known):
         return np.zeros_like(cosines)
-    mean, best = float(cosines[known].mean()), float(cosines[known].max())
-    spread: Signal = np.where(known, (cosines - mean) / max(best - mean, _TINY), 0).astype(float32)
+    mean, best = float(known.mean()), float(known.max())
+    spread: Signal = (cosines - np.float32(mean)) / np.float32(max(best - mean, _TINY))
+    spread[unknown] = 0
     return spread
 
 
 def _shifted(values: Signal, by: int, seen: Seen) -> Signal:
     """The value of the turn that is so many before (behind, if negative) in the same session; 0 if there is none."""
+    n, starts = len(values), seen.columns.starts
     found = np.zeros_like(values)
-    sessions = seen.columns.sessions
     if by > 0:
-        found[by:] = values[:-by] * (sessions[by:] == sessions[:-by])
+        found[by:] = values[:-by]
+        without = (starts[:, None] + np.arange(by)).ravel()
+        found[without[without < n]] = 0
     else:
-        found[:by] = values[-by:] * (sessions[-by:] == sessions[:by])
+        found[:by] = values[-by:]
+        without = (starts[:, None] + np.arange(by, 0)).ravel()
+        found[without[without >= 0]] = 0
     return found
 
 
