@@ -27,6 +27,7 @@ class Ranked:
     """A view in the light of a question.
 
     Attributes:
+        changes: Of the index, before it was looked at.
         vector: Of the question, if it has one.
         is_about_it: Turns that have something of the question themselves.
         may_be_told: Turns that are not in the prompt already.
@@ -34,6 +35,7 @@ class Ranked:
     """
 
     index: TalkIndex
+    changes: int
     viewer: Viewer
     question: Question
     vector: NDArray[float32] | None

@@ -304,6 +304,7 @@ class Recall:
         exclude: Collection[UtteranceId],
     ) -> Ranked:
         weights = self._settings.weights
+        changes = index.changes
         seen = index.look(viewer, asked.terms, vector)
         fit = fit_of(asked, index, viewer, seen, now_ms=self._now_ms())
         heard = index.speakers(viewer)
@@ -318,7 +319,7 @@ class Recall:
         may_be_told = np.ones(len(seen), bool_)
         may_be_told[index.places_of(viewer, exclude)] = False
         about = self._is_about_it(seen)
-        return Ranked(index, viewer, asked, vector, seen, ranking, fit, about, may_be_told, weights.apart)
+        return Ranked(index, changes, viewer, asked, vector, seen, ranking, fit, about, may_be_told, weights.apart)
 
     def _is_about_it(self, seen: Seen) -> NDArray[bool_]:
         """Whether a turn shares a word with the question, or is near to it in meaning. A session that is spoken of in

@@ -1,0 +1,207 @@
+"""Recall that may take its time (C-44): the shipped ranking, and behind it the stages and methods of a memory graph.
+
+With no stage on and by the method HYBRID it gives what `Recall` gives. What an NPC did not witness is in none of it:
+the ranking, the graph and the lines that a language model is shown are all of its view.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+from numpy import float64
+from numpy.typing import NDArray
+
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.recall.graph.choosing import Asked, Choice, NodeChooser
+from glyphoxa.memory.recall.graph.methods import GraphRecall, RecallMethod, RecallPath, check_method
+from glyphoxa.memory.recall.graph.question import GraphQuestion, Hit, Recollection
+from glyphoxa.memory.recall.graph.reranking import Reranker
+from glyphoxa.memory.recall.graph.settings import GraphRecallSettings
+from glyphoxa.memory.recall.graph.talk_graph import TalkGraph
+from glyphoxa.memory.recall.held_graphs import HeldGraphs
+from glyphoxa.memory.recall.ranked import Ranked
+from glyphoxa.memory.recall.recall import NOTHING_ASKED, Recall, Reminded
+from glyphoxa.memory.recall.signals import by_words
+
+_BASE: Final = 400
+"""So many of the shipped ranking are its say; the others have none."""
+_LEAST: Final = 1e-6
+_MOST_RESULTS: Final = 200
+
+
+class DeepRecall:
+    """
+    Args:
+        recall: Whose ranking is the beginning.
+        settings: Which stages are on.
+        chooser: The language model of the methods that ask one.
+        reranker: Of the method that reranks.
+    """
+
+    def __init__(
+        self,
+        recall: Recall,
+        *,
+        settings: GraphRecallSettings | None = None,
+        chooser: NodeChooser | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
+        self.settings = settings or GraphRecallSettings()
+        self._recall = recall
+        self._chooser = chooser
+        self._reranker = reranker
+        self._graphs = HeldGraphs()
+
+    def check(self, method: RecallMethod, *, path: RecallPath = RecallPath.DEEP) -> None:
+        """
+        Raises:
+            InvalidInput: It cannot be used there, or there is nobody whom it asks.
+        """
+        check_method(
+            self._really(method),
+            path=path,
+            has_reranker=self._reranker is not None,
+            has_chooser=self._chooser is not None,
+        )
+
+    async def recall(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        method: RecallMethod = RecallMethod.HYBRID,
+        path: RecallPath = RecallPath.DEEP,
+        exclude: Sequence[UtteranceId] = (),
+        limit: int = 15,
+        recent: Sequence[str] = (),
+        deadline_ms: int | None = None,
+    ) -> Reminded:
+        """What an NPC witnessed that bears on a question, the most helpful first.
+
+        Args:
+            exclude: What is in the prompt already.
+            limit: At most 200.
+            recent: What was said just before, oldest first, each with its speaker: a language model is shown the end.
+            deadline_ms: For all of it. What is not ready by then is left out: the ranking stands without the graph, and
+                what a language model has chosen so far, or the ranking, without the rest.
+
+        Raises:
+            InvalidInput: See `check`.
+            Unavailable: As `PastTalk.recall`.
+        """
+        self.check(method, path=path)
+        now = asyncio.get_running_loop().time
+        until = None if deadline_ms is None else now() + deadline_ms / 1_000
+        left_out: list[str] = []
+        ranked = await self._recall.ranked(campaign, npc, question, exclude=exclude, left_out=left_out)
+        if ranked is None or limit <= 0:
+            return NOTHING_ASKED
+        try:
+            async with asyncio.timeout_at(until):
+                graph = await self._graphs.of_view(
+                    (campaign, npc), ranked.index, ranked.seen.columns, changes=ranked.changes
+                )
+        except TimeoutError:
+            left_out.append("memory graph: it was not ready in time")
+            items = ranked.items(limit)
+        else:
+            recalling = GraphRecall(
+                graph.graph,
+                lambda at: _line(ranked.recalled(at)),
+                settings=replace(self.settings, max_results=min(limit, _MOST_RESULTS)),
+                reranker=self._reranker,
+                chooser=None if self._chooser is None else _InTime(self._chooser, until),
+            )
+            found = await recalling.recall(_asked(graph, ranked), question, method=method, path=path, recent=recent)
+            left_out += found.left_out
+            items = _recalled(ranked, found)
+        items = await self._recall.with_recap(ranked, campaign, npc, items, limit, left_out)
+        return Reminded(tuple(items), tuple(left_out))
+
+    async def close(self) -> None:
+        """Give up what is under way; the ranking is another's to close."""
+        await self._graphs.close()
+
+    def _really(self, method: RecallMethod) -> RecallMethod:
+        reranks = method is RecallMethod.HYBRID and self.settings.rerank
+        return RecallMethod.HYBRID_RERANK if reranks else method
+
+
+def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:
+    """The question as the graph takes it: what is not to be told is not among what may be recalled, and still leads to
+    what is.
+    """
+    seen = ranked.seen
+    base = np.zeros(len(seen))
+    level = 1.0
+    for at, score in ranked.best(_BASE):
+        # What is shipped may put a lower score first; its order is what the stages start from.
+        level = max(_LEAST, min(score, level - _LEAST))
+        base[at] = level
+    may_be_told = ranked.may_be_told & ~np.array([ranked.is_the_question(at) for at in range(len(seen))], bool)
+    return GraphQuestion(
+        vector=ranked.vector,
+        anchors=graph.anchors(ranked.question.text),
+        among=_with_names(graph, may_be_told) > 0,
+        cosines=_with_names(graph, np.zeros(len(seen)) if seen.cosines is None else seen.cosines),
+        lexical=_with_names(graph, by_words(seen)),
+        base=_with_names(graph, base),
+    )
+
+
+def _with_names(graph: TalkGraph, of_turns: NDArray[np.generic]) -> NDArray[float64]:
+    """The same of all nodes: a name has nothing of it."""
+    return np.concatenate((of_turns.astype(float64), np.zeros(len(graph.graph) - graph.n_turns)))
+
+
+def _recalled(ranked: Ranked, found: Recollection) -> list[Recalled]:
+    most = max((hit.score for hit in found.hits), default=0.0)
+    items = []
+    for hit in found.hits:
+        recalled = ranked.recalled(hit.node, score=hit.score / most if most > 0 else 0.0)
+        items.append(replace(recalled, signals={**recalled.signals, **_why(hit)}))
+    return items
+
+
+def _why(hit: Hit) -> dict[str, float]:
+    """What the shipped ranking says is there already, in more detail than as the base of the stages."""
+    return {} if set(hit.why) == {"base"} else {name: round(value, 4) for name, value in hit.why.items()}
+
+
+def _line(recalled: Recalled) -> str:
+    """As a language model is shown it."""
+    if recalled.at_ms is None:
+        return recalled.text
+    return f"{datetime.fromtimestamp(recalled.at_ms / 1_000, UTC):%Y-%m-%d} {recalled.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class _InTime:
+    """A chooser that is asked no longer than there is time.
+
+    Attributes:
+        until: On the event loop's clock; None: as long as it may take.
+    """
+
+    chooser: NodeChooser
+    until: float | None
+
+    async def choose(self, asked: Asked, lines: Sequence[str], *, deadline_ms: int) -> Choice:
+        left_ms = deadline_ms
+        if self.until is not None:
+            left_ms = min(left_ms, int((self.until - asyncio.get_running_loop().time()) * 1_000))
+        if left_ms <= 0:
+            raise Unavailable("there was no time left to ask it")
+        try:
+            async with asyncio.timeout(left_ms / 1_000):
+                return await self.chooser.choose(asked, lines, deadline_ms=left_ms)
+        except TimeoutError:
+            raise Unavailable(f"it did not answer within {left_ms} ms") from None
