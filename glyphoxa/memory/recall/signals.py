@@ -146,7 +146,7 @@ def _scene_starts(seen: Seen) -> NDArray[int64]:
 
 
 def _has(seen: Seen, trait: Trait) -> Signal:
-    found: Signal = ((seen.traits & trait) != 0).astype(float32)
+    found: Signal = ((seen.columns.traits & trait) != 0).astype(float32)
     return found
 
 

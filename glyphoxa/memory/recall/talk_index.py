@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
-from numpy import float32, int32, uint8
+from numpy import bool_, float32, int32
 from numpy.typing import NDArray
 
-from glyphoxa.domain.ids import SessionId, UtteranceId
+from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Dm, Viewer
 from glyphoxa.memory.ports.talk_feed import Meaning, Said
 from glyphoxa.memory.recall.terms import NAME, Asked, Terms
-from glyphoxa.memory.recall.traits import traits_of
-from glyphoxa.memory.recall.view import NOWHERE, Columns, Place, View
+from glyphoxa.memory.recall.traits import Trait, traits_of
+from glyphoxa.memory.recall.vectors import Vectors
+from glyphoxa.memory.recall.view import NEVER, NOWHERE, ROW, Columns, View, began_ms, grown
 
 _MOST_VIEWS = 16
-_SPARE = 1.5
+_SAID_BYTES, _ENTRY_BYTES, _POSTING_BYTES = 600, 9, 300
+"""What an utterance takes beside its text, each of its words, and each word of the language, in memory; as measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +52,12 @@ class Seen:
     """A view as it was at one moment, with what it takes to rank it.
 
     Attributes:
-        traits: Of each turn, see `Trait`; shape (n,).
         cosines: Of each turn's meaning and the question's, shape (n,), NaN where a turn has none yet; None when the
             question has none.
     """
 
     columns: Columns
     mean_length: float
-    traits: NDArray[uint8]
     matches: tuple[Match, ...]
     cosines: NDArray[float32] | None = None
 
@@ -79,17 +80,16 @@ class TalkIndex:
         """Counted up with whatever may change an answer."""
         self._lock = threading.RLock()
         self._said: list[Said] = []
-        self._lengths = array("i")
-        self._traits = array("B")
+        self._table = np.zeros(64, ROW)
         self._row_of: dict[UtteranceId, int] = {}
         self._speakers: dict[str, int] = {}
         self._sessions: dict[SessionId, int] = {}
+        self._audiences: dict[frozenset[NpcId], int] = {}
+        self._session_numbers: dict[SessionId, int] | None = None
         self._postings: dict[str, tuple[array[int], array[int]]] = {}
         self._views: OrderedDict[str | None, View] = OrderedDict()
         self._stale: set[str | None] = set()
-        self._vectors = np.zeros((0, dimensions), float32)
-        self._owners = np.zeros(0, int32)
-        self._n_vectors = 0
+        self._vectors = Vectors(dimensions)
         self._unembedded: dict[UtteranceId, int] = {}
         self._n_dead = 0
         self._bytes = 0
@@ -99,12 +99,14 @@ class TalkIndex:
 
     @property
     def n_vectors(self) -> int:
-        return self._n_vectors
+        return len(self._vectors)
 
     @property
     def size_bytes(self) -> int:
         """About what it takes in memory."""
-        return self._bytes + self._vectors.nbytes + sum(len(view) for view in self._views.values()) * 28
+        with self._lock:
+            views = sum(view.size_bytes for view in self._views.values())
+            return self._bytes + self._table.nbytes + self._vectors.size_bytes + views
 
     @property
     def wastes(self) -> bool:
@@ -117,22 +119,24 @@ class TalkIndex:
         """Take in what is new or has changed, in the order of the marks."""
         for one in said:
             terms = self.terms.of_turn(one.speaker_name, one.text)
+            traits = traits_of(one.text, language=self.terms.language)
+            # Each by itself: whoever asks meanwhile waits for one utterance, not for all of them.
             with self._lock:
-                self._put(one, terms)
+                self._put(one, terms, traits)
 
     def put_meanings(self, meanings: Iterable[Meaning]) -> None:
         """Take in vectors; those of utterances that are not here, or have some already, are left."""
-        with self._lock:
-            for meaning in meanings:
+        for meaning in meanings:
+            with self._lock:
                 row = self._unembedded.pop(meaning.utterance_id, None)
                 if row is not None:
                     self.changes += 1
-                    self._put_vectors(row, meaning.vectors)
+                    self._vectors.put(row, meaning.vectors)
 
     def unembedded(self, *, limit: int) -> list[UtteranceId]:
         """Utterances whose vectors are not here, the latest first."""
         with self._lock:
-            return list(reversed(self._unembedded))[:limit]
+            return list(islice(reversed(self._unembedded), limit))
 
     # -- asking
 
@@ -152,13 +156,18 @@ class TalkIndex:
         the table's.
         """
         with self._lock:
-            ordered = sorted(self._sessions, key=lambda session: (self._sessions[session], session))
-        return {session: number for number, session in enumerate(ordered, start=1)}
+            if self._session_numbers is None:
+                told = np.flatnonzero(self._table["is_told"][: len(self._said)])
+                began = began_ms(self._table, told, len(self._sessions)).tolist()
+                ids = [session for session, at in self._sessions.items() if began[at] != NEVER]
+                ids.sort(key=lambda session: (began[self._sessions[session]], session))
+                self._session_numbers = {session: number for number, session in enumerate(ids, start=1)}
+            return self._session_numbers
 
     def speakers(self, viewer: Viewer) -> dict[str, int]:
         """The names of those whom the viewer has heard, with their numbers."""
         with self._lock:
-            heard = set(np.unique(self._view(viewer).columns().speakers).tolist())
+            heard = self._view(viewer).speakers
             return {name: number for name, number in self._speakers.items() if number in heard}
 
     def look(self, viewer: Viewer, asked: Asked, vector: NDArray[float32] | None = None) -> Seen:
@@ -173,84 +182,87 @@ class TalkIndex:
             matches = tuple(
                 match for term, times in asked.words.items() if (match := self._match(view, term, times)) is not None
             )
-            traits = np.array(self._traits, uint8)[columns.rows]
             mean_length = view.total_length / len(view) if len(view) else 0.0
-            n_vectors, vectors, owners = self._n_vectors, self._vectors, self._owners
-            places = view.places(owners[:n_vectors]) if vector is not None and n_vectors else np.zeros(0, int32)
-        cosines = None
-        if vector is not None:
-            cosines = _cosines(vectors[:n_vectors], vector, places, len(columns))
-        return Seen(columns, mean_length, traits, matches, cosines)
+            if vector is None:
+                return Seen(columns, mean_length, matches)
+            vectors = self._vectors.now()
+            places = view.places(vectors.owners)
+        # The longest of it, and nobody need wait for it.
+        return Seen(columns, mean_length, matches, vectors.cosines(vector, places, len(columns)))
 
     def vectors_at(self, columns: Columns, places: Sequence[int]) -> NDArray[float32]:
         """The first vector of each of those turns, shape (len(places), dimensions); zeros where there is none."""
         with self._lock:
-            found = np.zeros((len(places), self._vectors.shape[1]), float32)
-            if not self._n_vectors:
-                return found
-            owners = self._owners[: self._n_vectors]
-            order = np.argsort(owners, kind="stable")
-            rows = columns.rows[np.asarray(places, int32)]
-            at = np.searchsorted(owners, rows, sorter=order)
-            at[at == len(order)] = 0
-            hit = owners[order[at]] == rows
-            found[hit] = self._vectors[order[at[hit]]]
-            return found
+            return self._vectors.first_of(columns.rows[np.asarray(places, int32)])
 
     # -- inside
 
-    def _put(self, said: Said, terms: dict[str, int]) -> None:
+    def _put(self, said: Said, terms: Counter[str], traits: Trait) -> None:
         self.mark = max(self.mark, said.mark)
         self.changes += 1
+        self._session_numbers = None
         before = self._row_of.get(said.utterance_id)
-        if before is not None:
-            old = self._said[before]
-            if (old.text, old.speaker_name) == (said.text, said.speaker_name):
-                self._said[before] = said
-                if (old.witnesses, old.struck) != (said.witnesses, said.struck):
-                    self._stale |= set(self._views)
-                return
-            # The old row stays where it is, and belongs to nobody any more.
-            self._unembedded.pop(said.utterance_id, None)
-            self._n_dead += 1
-            self._stale |= set(self._views)
+        if before is None:
+            row = self._new_row(said, terms, traits)
+            self._follow(row, said)
+            return
+        old = self._said[before]
+        knew = {viewer for viewer in self._views if _may_know(viewer, old)}
+        know = {viewer for viewer in self._views if _may_know(viewer, said)}
+        if (old.text, old.speaker_name) == (said.text, said.speaker_name):
+            self._said[before] = said
+            self._fill(before, said, int(self._table[before]["length"]), traits)
+            self._stale |= knew ^ know
+            return
+        # The old row stays where it is, and belongs to nobody any more.
+        self._table[before]["is_told"] = False
+        self._unembedded.pop(said.utterance_id, None)
+        self._n_dead += 1
+        row = self._new_row(said, terms, traits)
+        if old.speaker_name != said.speaker_name:
+            self._stale |= knew | know
+            return
+        self._stale |= knew ^ know
+        for viewer in (knew & know) - self._stale:
+            self._views[viewer].replace(before, row, self._table[row])
+
+    def _new_row(self, said: Said, terms: Counter[str], traits: Trait) -> int:
         row = len(self._said)
         self._said.append(said)
         self._row_of[said.utterance_id] = row
-        self._lengths.append(sum(terms.values()))
-        self._traits.append(traits_of(said.text, language=self.terms.language))
         self._unembedded[said.utterance_id] = row
-        self._speakers.setdefault(said.speaker_name, len(self._speakers))
-        if not said.struck:
-            first = self._sessions.get(said.session_id, said.at_ms)
-            self._sessions[said.session_id] = min(first, said.at_ms)
+        if row == len(self._table):
+            self._table = grown(self._table)
+        self._fill(row, said, terms.total(), traits)
         for term, count in terms.items():
             posting = self._postings.get(term)
             if posting is None:
                 posting = self._postings[term] = (array("i"), array("i"))
-                self._bytes += 300
+                self._bytes += _POSTING_BYTES
             posting[0].append(row)
             posting[1].append(count)
-        self._bytes += 8 * len(terms) + 600 + len(said.text)
-        place = self._place(row, said)
+        self._bytes += _ENTRY_BYTES * len(terms) + _SAID_BYTES + len(said.text)
+        return row
+
+    def _fill(self, row: int, said: Said, length: int, traits: Trait) -> None:
+        self._table[row] = (
+            said.at_ms,
+            self._sessions.setdefault(said.session_id, len(self._sessions)),
+            said.floor,
+            length,
+            self._speakers.setdefault(said.speaker_name, len(self._speakers)),
+            self._audiences.setdefault(said.witnesses, len(self._audiences)),
+            traits,
+            not said.struck,
+        )
+
+    def _follow(self, row: int, said: Said) -> None:
         for viewer, view in self._views.items():
             if viewer not in self._stale and _may_know(viewer, said):
-                if view.follows(place):
-                    view.append(place)
+                if view.follows(self._table[row]):
+                    view.append(row, self._table[row])
                 else:
                     self._stale.add(viewer)
-
-    def _put_vectors(self, row: int, vectors: NDArray[float32]) -> None:
-        least = self._n_vectors + len(vectors)
-        if least > len(self._owners):
-            capacity = max(256, least, int(len(self._owners) * _SPARE))
-            grown, owners = np.zeros((capacity, self._vectors.shape[1]), float32), np.zeros(capacity, int32)
-            grown[: self._n_vectors] = self._vectors[: self._n_vectors]
-            owners[: self._n_vectors] = self._owners[: self._n_vectors]
-            self._vectors, self._owners = grown, owners
-        self._vectors[self._n_vectors : least] = vectors
-        self._owners[self._n_vectors : least] = row
-        self._n_vectors = least
 
     def _view(self, viewer: Viewer) -> View:
         key = None if isinstance(viewer, Dm) else str(viewer)
@@ -258,22 +270,16 @@ class TalkIndex:
             raise ValueError("memory is asked in the name of DM or of an NPC, not of ''")
         view = self._views.get(key)
         if view is None or key in self._stale:
-            places = [
-                self._place(row, said)
-                for row, said in enumerate(self._said)
-                if _may_know(key, said) and self._row_of[said.utterance_id] == row
-            ]
-            view = self._views[key] = View(places, len(self._said))
+            table = self._table[: len(self._said)]
+            was_there = np.array([key is None or key in audience for audience in self._audiences], bool_)
+            chosen = np.flatnonzero(table["is_told"] & was_there[table["audience"]])
+            view = self._views[key] = View(table, chosen, list(self._sessions))
             self._stale.discard(key)
         self._views.move_to_end(key)
         while len(self._views) > _MOST_VIEWS:
             gone, _ = self._views.popitem(last=False)
             self._stale.discard(gone)
         return view
-
-    def _place(self, row: int, said: Said) -> Place:
-        speaker = self._speakers[said.speaker_name]
-        return Place(row, said.session_id, said.floor, said.at_ms, self._lengths[row], speaker)
 
     def _match(self, view: View, term: str, times: int) -> Match | None:
         found = self._in_view(view, self._postings.get(term))
@@ -294,12 +300,3 @@ class TalkIndex:
 
 def _may_know(viewer: str | None, said: Said) -> bool:
     return not said.struck and (viewer is None or viewer in said.witnesses)
-
-
-def _cosines(vectors: NDArray[float32], question: NDArray[float32], places: NDArray[int32], n: int) -> NDArray[float32]:
-    """The nearest of its pieces speaks for a turn."""
-    found = np.full(n, np.nan, float32)
-    there = places != NOWHERE
-    if there.any():
-        np.fmax.at(found, places[there], (vectors @ question)[there])
-    return found

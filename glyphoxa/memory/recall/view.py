@@ -8,19 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
-from numpy import float32, int32, int64
+from numpy import float32, int32, int64, uint8
 from numpy.typing import NDArray
 
 NOWHERE = -1
 _SPARE = 1.5
+ROW: Final = np.dtype(
+    [
+        ("at_ms", np.int64),
+        ("session", int32),
+        ("floor", int32),
+        ("length", int32),
+        ("speaker", int32),
+        ("audience", int32),
+        ("traits", uint8),
+        ("is_told", np.bool_),
+    ]
+)
+"""What an index knows of an utterance beside its words, numbers for everything: `length` in terms, `audience` the set
+of those who were there, `is_told` false for what was rolled back or said otherwise since."""
+NEVER: Final = int(np.iinfo(int64).max)
+"""When a session began of which nothing is told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The turns of a view, in the order in which they were said; arrays of one length n.
+    """The turns of a view, in the order in which they were said; arrays of one length n. They stay as they are while
+    the view grows; what is said otherwise changes in them.
 
     Attributes:
         rows: Of the index.
@@ -29,6 +46,7 @@ class Columns:
         lengths: In terms.
         speakers: A number for each speaker.
         at_ms: Milliseconds since the Unix epoch.
+        traits: See `glyphoxa.memory.recall.traits.Trait`.
     """
 
     rows: NDArray[int32]
@@ -37,54 +55,52 @@ class Columns:
     lengths: NDArray[float32]
     speakers: NDArray[int32]
     at_ms: NDArray[int64]
+    traits: NDArray[uint8]
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What a view must know of a row."""
-
-    row: int
-    session: str
-    floor: int
-    at_ms: int
-    length: int
-    speaker: int
-
-
 class View:
-    """A growing view. Its columns are valid until the next change.
+    """A growing view.
 
     Args:
-        places: In any order.
-        n_rows: Of the index.
+        table: All rows of the index, of type `ROW`.
+        chosen: Those that are in the view.
+        session_ids: By their numbers in the table; sessions that began at one time are in the order of their ids.
     """
 
-    def __init__(self, places: Sequence[Place], n_rows: int) -> None:
-        began: dict[str, int] = {}
-        for place in places:
-            began[place.session] = min(place.at_ms, began.get(place.session, place.at_ms))
-        ordered = sorted(places, key=lambda place: (began[place.session], place.session, place.floor))
-        self._began = began
-        self._n = len(ordered)
-        self._starts: list[int] = []
-        self._last: tuple[str, int] = ("", 0)
-        self.total_length = 0
+    def __init__(self, table: NDArray[Any], chosen: NDArray[int64], session_ids: Sequence[str]) -> None:
+        rows, began = _in_order(table, chosen, session_ids)
+        ordered = table[rows]
+        n = self._n = len(rows)
+        changes = np.flatnonzero(np.diff(ordered["session"])) + 1
+        self._starts = [0, *changes.tolist()] if n else []
+        self._began = {int(session): int(began[session]) for session in np.unique(ordered["session"])}
+        self._last_began = max(self._began.values(), default=-NEVER)
+        self._last = (int(ordered["session"][-1]), int(ordered["floor"][-1])) if n else (NOWHERE, 0)
+        self.total_length = int(ordered["length"].sum(dtype=int64))
         """Of all turns together, in terms."""
-        capacity = max(64, int(self._n * _SPARE))
-        self._rows = np.zeros(capacity, int32)
-        self._sessions = np.zeros(capacity, int32)
-        self._lengths = np.zeros(capacity, float32)
-        self._speakers = np.zeros(capacity, int32)
-        self._at_ms = np.zeros(capacity, int64)
-        self._place_of = np.full(max(64, int(n_rows * _SPARE)), NOWHERE, int32)
-        for at, place in enumerate(ordered):
-            self._set(at, place)
+        self.speakers = set(np.unique(ordered["speaker"]).tolist())
+        """The numbers of all who speak in it."""
+        of_session = np.zeros(n, int32)
+        of_session[changes] = 1
+        self._rows = grown(rows.astype(int32))
+        self._sessions = grown(np.cumsum(of_session, dtype=int32))
+        self._lengths = grown(ordered["length"].astype(float32))
+        self._speakers = grown(ordered["speaker"])
+        self._at_ms = grown(ordered["at_ms"])
+        self._traits = grown(ordered["traits"])
+        self._place_of = np.full(max(64, int(len(table) * _SPARE)), NOWHERE, int32)
+        self._place_of[rows] = np.arange(n, dtype=int32)
 
     def __len__(self) -> int:
         return self._n
+
+    @property
+    def size_bytes(self) -> int:
+        columns = (self._rows, self._sessions, self._lengths, self._speakers, self._at_ms, self._traits, self._place_of)
+        return sum(column.nbytes for column in columns)
 
     def columns(self) -> Columns:
         n = self._n
@@ -95,44 +111,83 @@ class View:
             self._lengths[:n],
             self._speakers[:n],
             self._at_ms[:n],
+            self._traits[:n],
         )
 
     def places(self, rows: NDArray[int32]) -> NDArray[int32]:
         """Where rows of the index stand in this view; -1 for those that are not in it."""
         return self._place_of[rows]
 
-    def follows(self, place: Place) -> bool:
+    def follows(self, row: Any) -> bool:
         """Whether it belongs behind everything that is here: what is said now does."""
         session, floor = self._last
-        if place.session == session:
-            return place.floor > floor and place.at_ms >= self._began[session]
-        return place.session not in self._began and all(place.at_ms > began for began in self._began.values())
+        if row["session"] == session:
+            return bool(row["floor"] > floor and row["at_ms"] >= self._began[session])
+        return int(row["session"]) not in self._began and bool(row["at_ms"] > self._last_began)
 
-    def append(self, place: Place) -> None:
-        """Put in one that `follows`."""
-        if self._n == len(self._rows):
-            for name in ("_rows", "_sessions", "_lengths", "_speakers", "_at_ms"):
-                setattr(self, name, _grown(getattr(self, name), self._n + 1))
-        if place.row >= len(self._place_of):
-            self._place_of = _grown(self._place_of, place.row + 1, fill=NOWHERE)
-        self._began.setdefault(place.session, place.at_ms)
-        self._set(self._n, place)
+    def append(self, at: int, row: Any) -> None:
+        """Put in one that `follows`.
+
+        Args:
+            at: Its place in the table of the index.
+        """
+        n, session = self._n, int(row["session"])
+        if n == len(self._rows):
+            for name in ("_rows", "_sessions", "_lengths", "_speakers", "_at_ms", "_traits"):
+                setattr(self, name, grown(getattr(self, name), n + 1))
+        if at >= len(self._place_of):
+            self._place_of = grown(self._place_of, at + 1, fill=NOWHERE)
+        if session != self._last[0]:
+            self._starts.append(n)
+            self._began[session] = self._last_began = int(row["at_ms"])
+        self._last = (session, int(row["floor"]))
+        self._rows[n] = at
+        self._sessions[n] = len(self._starts) - 1
+        self._lengths[n] = row["length"]
+        self._speakers[n] = row["speaker"]
+        self._at_ms[n] = row["at_ms"]
+        self._traits[n] = row["traits"]
+        self._place_of[at] = n
+        self.speakers.add(int(row["speaker"]))
+        self.total_length += int(row["length"])
         self._n += 1
 
-    def _set(self, at: int, place: Place) -> None:
-        if not self._starts or place.session != self._last[0]:
-            self._starts.append(at)
-        self._last = (place.session, place.floor)
-        self._rows[at] = place.row
-        self._sessions[at] = len(self._starts) - 1
-        self._lengths[at] = place.length
-        self._speakers[at] = place.speaker
-        self._at_ms[at] = place.at_ms
-        self._place_of[place.row] = at
-        self.total_length += place.length
+    def replace(self, old: int, new: int, row: Any) -> None:
+        """Put a row in the place of one that is of the same session, floor and speaker: it was said otherwise."""
+        place = int(self._place_of[old])
+        if new >= len(self._place_of):
+            self._place_of = grown(self._place_of, new + 1, fill=NOWHERE)
+        self.total_length += int(row["length"]) - int(self._lengths[place])
+        self._rows[place] = new
+        self._lengths[place] = row["length"]
+        self._traits[place] = row["traits"]
+        self._place_of[old] = NOWHERE
+        self._place_of[new] = place
 
 
-def _grown(array: NDArray[Any], least: int, fill: int = 0) -> NDArray[Any]:
-    grown = np.full(max(least, int(len(array) * _SPARE)), fill, array.dtype)
-    grown[: len(array)] = array
-    return grown
+def _in_order(
+    table: NDArray[Any], chosen: NDArray[int64], session_ids: Sequence[str]
+) -> tuple[NDArray[int64], NDArray[int64]]:
+    """The rows by when their session began, and then by their number in it; and when each session began."""
+    sessions, floors = table["session"][chosen], table["floor"][chosen]
+    began = began_ms(table, chosen, len(session_ids))
+    by_id = np.empty(len(session_ids), int64)
+    by_id[sorted(range(len(session_ids)), key=session_ids.__getitem__)] = np.arange(len(session_ids))
+    position = np.empty(len(session_ids), int64)
+    position[np.lexsort((by_id, began))] = np.arange(len(session_ids))
+    # One key instead of two: what is nearly in order already is sorted in one pass.
+    return chosen[np.argsort((position[sessions] << 32) + floors, kind="stable")], began
+
+
+def began_ms(table: NDArray[Any], rows: NDArray[int64], n_sessions: int) -> NDArray[int64]:
+    """When each session began, as far as those rows tell it."""
+    began = np.full(n_sessions, NEVER, int64)
+    np.minimum.at(began, table["session"][rows], table["at_ms"][rows])
+    return began
+
+
+def grown(array: NDArray[Any], least: int = 64, fill: int = 0) -> NDArray[Any]:
+    """A longer copy; what is added is not told from the outside."""
+    longer = np.full(max(least, int(len(array) * _SPARE)), fill, array.dtype)
+    longer[: len(array)] = array
+    return longer
