@@ -50,7 +50,6 @@ class PatientEmbedder:
     embedder: Embedder | None
     deadline_ms: int
     n_late: int = 0
-    _last: NDArray[float32] | None = None
 
     @classmethod
     def around(cls, embedder: Embedder | None, *, deadline_ms: int) -> PatientEmbedder:
@@ -63,18 +62,11 @@ class PatientEmbedder:
             )
         return patient
 
-    def take_last(self) -> NDArray[float32] | None:
-        """The vector of the last question; None if none was embedded since this was asked."""
-        last, self._last = self._last, None
-        return last
-
     def _timed(self, embed: Embed) -> Embed:
         async def timed(texts: list[str]) -> NDArray[float32] | None:
             began = perf_counter()
             vectors = await embed(texts)
-            if len(texts) == 1:
-                self.n_late += 1_000 * (perf_counter() - began) > self.deadline_ms
-                self._last = None if vectors is None else vectors[0]
+            self.n_late += len(texts) == 1 and 1_000 * (perf_counter() - began) > self.deadline_ms
             return vectors
 
         return timed
