@@ -8,13 +8,11 @@ from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import AsyncExitStack
 
 from glyphoxa.bootstrap.local_models import LocalModels
-from glyphoxa.config.provider_keys import key_of
-from glyphoxa.config.settings import CorrectionSettings, Settings
+from glyphoxa.bootstrap.structured_llm import SECOND_LOOK, open_structured_llm
+from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import TableEvent, UtteranceRevised
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.llm.structured import StructuredLlm
 from glyphoxa.memory.ports.talk import TranscriptLog
 from glyphoxa.memory.recorder import Recorder
 from glyphoxa.memory.reviser import Asking, OnProof, Reviser
@@ -22,20 +20,10 @@ from glyphoxa.npc.actor import GetReady, NpcActor, Revise
 from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.names.gazetteer import Gazetteer
 
-KIND = "correction.llm"
 LOCAL_NAMES = 16
 LOCAL_DEADLINE_MS = 60_000
 CLOUD_DEADLINE_MS = 10_000
 """The local model reads some 50 tokens a second and writes 20; a cloud model that takes so long has a bad day."""
-
-_DEFAULT_MODELS = {"openai": "gpt-4.1-mini", "google": "gemini-3.6-flash", "openai-compatible": "default"}
-
-
-def local_slots(settings: Settings, campaign: Campaign) -> int:
-    """Places in the local model's prompt cache: one for each NPC, and one for the second look, so that it pushes no
-    NPC's prompt out.
-    """
-    return max(1, len(campaign.npcs)) + (settings.correction.llm.name == "local")
 
 
 def transcribed(campaign: Campaign) -> frozenset[NpcId]:
@@ -58,14 +46,9 @@ async def open_asking(
     chosen = settings.llm
     if chosen.name == "none":
         return None
-    try:
-        llm = _model(settings, stack, local=local, environ=environ)
-    except ModuleNotFoundError as error:
-        extra = "google" if chosen.name == "google" else "openai"
-        raise InvalidInput(
-            f"correction.llm {chosen.name!r} needs {error.name!r}, which is not installed: "
-            f"pip install 'glyphoxa[{extra}]'"
-        ) from error
+    llama = local.llama
+    slot = 0 if llama is None else llama.slots - 1
+    llm = open_structured_llm(chosen, stack, kind=SECOND_LOOK, llama=llama, slot=slot, environ=environ)
     if chosen.name == "local":
         return Asking(
             llm,
@@ -172,32 +155,3 @@ class SecondLook:
                     self._npcs[npc].mailbox.post(Revise(event.utterance, event.was.text))
             for npc in concerned:
                 self._npcs[npc].mailbox.post(GetReady("", self._somebody()))
-
-
-def _model(
-    settings: CorrectionSettings, stack: AsyncExitStack, *, local: LocalModels, environ: Mapping[str, str]
-) -> StructuredLlm:
-    chosen = settings.llm
-    model = chosen.model or _DEFAULT_MODELS.get(chosen.name, "")
-    if chosen.name == "local":
-        from glyphoxa.adapters.llm.local import LocalStructuredLlm
-
-        if local.llama is None:
-            raise InvalidInput("correction.llm local needs a providers.llm that runs here, such as qwen-1.5b")
-        here = LocalStructuredLlm(local.llama, slot=local.llama.slots - 1)
-        stack.push_async_callback(here.close)
-        return here
-    if chosen.name == "google":
-        from glyphoxa.adapters.llm.google import GoogleStructuredLlm
-
-        google = GoogleStructuredLlm(
-            model=model, api_key=key_of(chosen, kind=KIND, environ=environ), base_url=chosen.base_url
-        )
-        stack.push_async_callback(google.close)
-        return google
-    from glyphoxa.adapters.llm.openai import OpenAiStructuredLlm
-
-    key = key_of(chosen, kind=KIND, environ=environ)
-    openai = OpenAiStructuredLlm(model=model, api_key=key, base_url=chosen.base_url)
-    stack.push_async_callback(openai.close)
-    return openai

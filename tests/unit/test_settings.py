@@ -3,13 +3,24 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from glyphoxa.config.check import PROVIDERS, Finding, check, port_is_free
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.config.settings import ProvidersSettings, SecondLookSettings, Settings, read_settings
+from glyphoxa.config.settings import (
+    ProvidersSettings,
+    RecallLlmSettings,
+    RecallMethodName,
+    RecallStageName,
+    SecondLookSettings,
+    Settings,
+    read_settings,
+)
 from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.memory.recall.graph.methods import RecallMethod
+from glyphoxa.memory.recall.graph.settings import STAGES
 
 
 def read(tmp_path: Path, text: str) -> Settings:
@@ -79,6 +90,38 @@ def test_values_that_are_wrong_together_are_reported(tmp_path: Path) -> None:
     text = "providers:\n  llm: {name: openai}\ncorrection:\n  llm:\n    name: local\n"
     [found] = mistakes(tmp_path, text)
     assert found == "5: local is the model of providers.llm, which is openai: not one that runs here"
+
+
+def test_how_deep_recall_is_done_is_checked_by_name(tmp_path: Path) -> None:
+    """R-372 to R-375, C-43"""
+    assert set(get_args(RecallMethodName)) == set(RecallMethod)
+    assert get_args(RecallStageName) == STAGES
+    text = "recall:\n  method: hybird\n  stages: [difusion, topics]\n"
+    assert mistakes(tmp_path, text) == [
+        "2: recall.method: 'hybird' is not valid, did you mean 'hybrid'?",
+        "3: recall.stages.0: 'difusion' is not valid, did you mean 'diffusion'?",
+    ]
+    text = "providers:\n  llm: {name: openai}\nrecall:\n  method: llm\n"
+    [found] = mistakes(tmp_path, text)
+    assert found == (
+        "4: recall.method llm asks recall.llm: local is the model of providers.llm, which is openai: "
+        "not one that runs here"
+    )
+    text = "recall:\n  llm:\n    name: openai-compatible\n"
+    assert mistakes(tmp_path, text) == ["3: openai-compatible needs recall.llm.base_url"]
+
+
+def test_who_recalls_is_shown_and_its_key_is_looked_for_if_it_is_asked(tmp_path: Path) -> None:
+    shown = findings(read(tmp_path, "recall: {llm: {name: openai}}"), environ={})
+    assert "recall.llm" not in shown
+    assert shown["recall"] == Finding("ok", "recall", "hybrid")
+    asking = read(tmp_path, "recall: {method: hybrid_llm, stages: [diffusion], llm: {name: openai}}")
+    shown = findings(asking, environ={})
+    assert shown["recall.llm"] == Finding(
+        "error", "recall.llm", "openai: environment variable OPENAI_API_KEY is not set"
+    )
+    assert shown["recall"].text == ("hybrid_llm, with diffusion, where an NPC of tier DEEP searches; hybrid elsewhere")
+    assert findings(asking, environ={"OPENAI_API_KEY": "x"})["recall.llm"].level == "ok"
 
 
 def test_an_embeddings_model_has_its_usual_dimensions_unless_others_are_set(tmp_path: Path) -> None:
@@ -206,7 +249,8 @@ def test_every_provider_that_can_be_chosen_is_known_to_the_check() -> None:
         for kind, field in ProvidersSettings.model_fields.items()
         for name in field.annotation.model_fields["name"].annotation.__args__  # type: ignore[union-attr]
     }
-    looks_again = SecondLookSettings.model_fields["name"].annotation
-    choosable |= {("correction.llm", name) for name in looks_again.__args__}  # type: ignore[union-attr]
+    for kind, section in (("correction.llm", SecondLookSettings), ("recall.llm", RecallLlmSettings)):
+        names = section.model_fields["name"].annotation.__args__  # type: ignore[union-attr]
+        choosable |= {(kind, name) for name in names}
     none = {(kind, "none") for kind in ("embeddings", "s2s", "correction.llm")}
     assert choosable - none == set(PROVIDERS)

@@ -1,0 +1,93 @@
+"""How NPCs of tier DEEP search their memory, as the settings want it (R-372 to R-375, C-44)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from glyphoxa.bootstrap.structured_llm import RECALL, open_structured_llm, slot_of
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.memory.ports.talk import PastTalk
+from glyphoxa.memory.recall.deep import DeepRecall
+from glyphoxa.memory.recall.deep_talk import DeepTalk
+from glyphoxa.memory.recall.graph.choosing import LlmNodeChooser
+from glyphoxa.memory.recall.graph.methods import RecallMethod
+from glyphoxa.memory.recall.graph.settings import GraphRecallSettings
+from glyphoxa.memory.recall.recall import Recall
+from glyphoxa.npc.budget import DEFAULT_RULES
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.local.llama import LlamaServer
+
+_LOCAL_LINES: Final = 16
+_LOCAL_ROUNDS: Final = 2
+"""A place in the local model holds 2,048 tokens, and it reads some 50 of them a second."""
+_REST_OF_A_CALL_MS: Final = 1_000
+"""Of a tool's time, what looking for facts beside talk takes, and more."""
+
+
+def open_deep_recall(
+    settings: Settings,
+    recall: Recall,
+    stack: AsyncExitStack,
+    *,
+    method: RecallMethod,
+    llama: LlamaServer | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> DeepRecall:
+    """Recall with the stages that the settings name, and with a language model if the method asks one. Closed by
+    `stack`.
+
+    Args:
+        method: What it is opened for.
+        llama: The model that runs here, if one does.
+
+    Raises:
+        InvalidInput: See `open_structured_llm`; or the method asks what cannot be had.
+    """
+    of_graph = GraphRecallSettings().with_stages(*settings.recall.stages)
+    chooser = None
+    if method.asks_a_model:
+        chosen = settings.recall.llm
+        slot = 0 if llama is None else slot_of(RECALL, settings, slots=llama.slots)
+        chooser = LlmNodeChooser(
+            open_structured_llm(chosen, stack, kind=RECALL, llama=llama, slot=slot, environ=environ)
+        )
+        if chosen.name == "local":
+            of_graph = replace(of_graph, llm_lines=_LOCAL_LINES, llm_rounds=_LOCAL_ROUNDS)
+    deep = DeepRecall(recall, settings=of_graph, chooser=chooser)
+    stack.push_async_callback(deep.close)
+    deep.check(method)
+    return deep
+
+
+def open_deep_talk(
+    settings: Settings,
+    recall: Recall,
+    stack: AsyncExitStack,
+    *,
+    talk: PastTalk,
+    recent: Callable[[NpcId], Sequence[str]],
+    llama: LlamaServer | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> PastTalk:
+    """What the tools of an NPC of tier DEEP ask: `talk` itself, unless the settings want more.
+
+    Args:
+        recall: Whose talk it is.
+        talk: What the tools of others ask.
+        recent: What an NPC heard last.
+
+    Raises:
+        InvalidInput: See `open_deep_recall`.
+    """
+    if settings.recall.is_plain:
+        return talk
+    method = RecallMethod(settings.recall.method)
+    deep = open_deep_recall(settings, recall, stack, method=method, llama=llama, environ=environ)
+    deadline_ms = DEFAULT_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS
+    return DeepTalk(talk, deep, method=method, deadline_ms=deadline_ms, recent=recent)
