@@ -16,7 +16,6 @@ from glyphoxa.cli.opened import add_campaign_options, opened_store, settings_wit
 from glyphoxa.cli.recall_asked import AskedAbout, Asking
 from glyphoxa.cli.recall_shown import listing
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.relevance import without_call
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.memory.embedding import Embedder
@@ -79,7 +78,7 @@ async def _embedder(settings: Settings, *, by_words: bool) -> AsyncIterator[Embe
 async def _answer(desk: Desk, question: str, options: argparse.Namespace) -> int:
     npc = desk.cast.npc(options.npc)
     who = desk.cast.person(npc)
-    asking = Asking(desk, npc, without_call(question, who) or question)
+    asking = Asking(desk, npc, question)
     found = await asking.ask(limit=options.limit, by_words=options.lexical)
     shown = [*found.facts, *found.said]
     if shown:

@@ -12,7 +12,7 @@ from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.by_name import KnownByName, known_by_name
 from glyphoxa.context.choice import chosen
 from glyphoxa.context.knowledge import sentences_of, within
-from glyphoxa.context.relevance import worth_telling
+from glyphoxa.context.relevance import without_call, worth_telling
 from glyphoxa.context.told import told_of
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.turn import Recalled
@@ -39,11 +39,7 @@ class AskedAbout:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """One question, in the name of one NPC.
-
-    Attributes:
-        question: Without the NPC's name, if it is called by it.
-    """
+    """One question, in the name of one NPC."""
 
     desk: Desk
     npc: NpcId
@@ -64,7 +60,7 @@ class Asking:
         reminded = await self.desk.past_talk.reminded(
             self.desk.campaign,
             self.npc,
-            self.question,
+            self._called,
             limit=max(limit, budgets.max_recalled),
             by_words=by_words,
             patient=True,
@@ -73,12 +69,17 @@ class Asking:
         placed = self._placed(facts, said, budgets)
         return AskedAbout(placed[: len(facts)], placed[len(facts) :][:limit], [*left_out, *reminded.left_out])
 
+    @property
+    def _called(self) -> str:
+        """The question without the name that the NPC is called by."""
+        return without_call(self.question, self.desk.cast.person(self.npc)) or self.question
+
     async def _facts(self, budgets: Budgets) -> tuple[list[Shown], list[str]]:
         desk, npc = self.desk, self.npc
         entities = await desk.graph.entities(desk.campaign, npc)
         current = await desk.inspection.current(desk.campaign, npc, limit=_ALL_FACTS)
         found = await known_by_name(
-            desk.graph, desk.campaign, npc, self.question, entities=entities, relations=current, language=desk.language
+            desk.graph, desk.campaign, npc, self._called, entities=entities, relations=current, language=desk.language
         )
         named = [one.known.entity.id for one in found]
         persistent = await self._in_every_prompt(budgets)

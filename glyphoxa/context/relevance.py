@@ -31,10 +31,9 @@ RELATED = 0.25
 TIGHT_TOKENS = 120
 """A budget that is meant for a small model, which takes up whatever it is given."""
 _LEAST_TIGHT, _LEAST = 0.75, 0.5
-"""Score of what is told, against the best of the same question. On five conversations of LoCoMo 55 % of the questions
-find evidence in 90 tokens, and 36 % of the lines are evidence; with every line that is near by itself, wherever it
-ranks, 49 and 32 %. In 1,500 tokens 94 % do, and 72 % with only what is near by itself: answers seldom repeat the words
-of their question. Without a least score it is 94 % as well, in a quarter more lines.
+"""Score of what is told besides what is near by itself, against the best of the same question. On five conversations of
+LoCoMo 55 % of the questions find evidence in 90 tokens so, and 94 % in 1,500; with nothing but what is near by itself
+49 and 72 %: answers seldom repeat the words of their question. Without a least score it is no more, in more lines.
 """
 _FITS_THE_TIME = BY_WORDS["time"] / 2
 """Half of what the ranking gives where the time of the question fits."""
@@ -45,14 +44,14 @@ def worth_telling(
 ) -> list[Recalled]:
     """What of past talk may stand in a prompt, in the order of `said`.
 
-    The best, if something among them bears on the question by itself: then what ranks beside it belongs to it, such as
-    an answer. Else what bears on it, wherever it ranks. Nothing, if nothing does: something is always the best, and who
-    asks for the salt is not told of old times (R-006).
+    What bears on the question by itself, wherever it ranks, and if that is among the best, the other best too: what
+    ranks beside it belongs to it, such as an answer. Nothing, if nothing bears on it: something is always the best, and
+    who asks for the salt is not told of old times (R-006).
 
     Args:
         said: Best first.
-        tokens: Of the budget. In a tight one questions, what the NPC said itself and what tells nothing has to bear on
-            the question by itself, unless it answers another.
+        tokens: Of the budget. In a tight one questions, what the NPC said itself, and what tells nothing and answers
+            nothing have to bear on the question by themselves.
     """
     is_tight = tokens <= TIGHT_TOKENS
     least = _LEAST_TIGHT if is_tight else _LEAST
@@ -64,10 +63,7 @@ def worth_telling(
     ]
     if not any(one.score >= least for one in near):
         return near
-    best = [one for one in said if one.score >= least]
-    if not is_tight:
-        return best
-    return [one for one in best if one in near or _stands_beside(one, npc)]
+    return [one for one in said if one in near or (one.score >= least and (not is_tight or _stands_beside(one, npc)))]
 
 
 def _is_of_the_time(one: Recalled, *, asks_of_the_past: bool) -> bool:
@@ -90,11 +86,11 @@ def bears_on(question: str, recalled: Recalled, *, npc: NpcId, asks_of_the_past:
     """Whether past talk is near enough in meaning or words.
 
     What the NPC said itself must share two words: its own "I do not know" is near to every question. A question
-    somebody asked before tells nothing, unless it is the past that is asked about.
+    somebody asked before tells nothing, unless it is the past that is asked about, and not the same question.
     """
-    if recalled.text.rstrip().endswith("?") and not asks_of_the_past:
-        return False
     telling = telling_words(recalled.text.partition(": ")[2])
+    if recalled.text.rstrip().endswith("?") and (not asks_of_the_past or telling <= telling_words(question)):
+        return False
     if len(telling) < TELLING_WORDS:
         return False
     n_shared = len(telling & telling_words(question))
