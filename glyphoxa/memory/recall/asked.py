@@ -49,6 +49,8 @@ def read_question(text: str, *, terms: Terms, speakers: Collection[str], now_ms:
     spoken: set[str] = set()
     meaning = text
     for name in sorted(speakers, key=len, reverse=True):
+        if name.partition(" ")[0] not in text:
+            continue  # most are not named, and to look for them closely takes longer than all the rest
         for called in _ways_to_call(name, terms):
             if re.search(rf"\b{re.escape(called)}\b", text):
                 named.add(name)

@@ -241,16 +241,17 @@ class Recall:
         if by_words:
             embed_ms = 0
         held = self.held.index(campaign)
-        if held is None or self._read(held, npc, question) is None:
+        asked = None if held is None else self._read(held, npc, question)
+        changes = None if held is None else held.changes
+        vector: NDArray[float32] | LeftOut | None = None
+        if asked is None:
             index = await self._up_to_date(campaign, left_out)
-            vector: NDArray[float32] | LeftOut | None = None
         else:
-            index, vector = await asyncio.gather(
-                self._up_to_date(campaign, left_out), self._embed(held, npc, question, embed_ms)
-            )
-        asked = self._read(index, npc, question)
-        if asked is not None and vector is None and not by_words:
-            vector = await self._embed(index, npc, question, embed_ms)
+            index, vector = await asyncio.gather(self._up_to_date(campaign, left_out), self._embed(asked, embed_ms))
+        if index is not held or index.changes != changes:
+            asked = self._read(index, npc, question)
+        if asked is not None and vector is None:
+            vector = await self._embed(asked, embed_ms)
         if isinstance(vector, LeftOut):
             left_out.append(f"meaning: {vector.text}")
             vector = None
@@ -262,11 +263,8 @@ class Recall:
             return None
         return read_question(question, terms=index.terms, speakers=index.speakers(viewer), now_ms=self._now_ms())
 
-    async def _embed(
-        self, index: TalkIndex, viewer: Viewer, question: str, deadline_ms: int
-    ) -> NDArray[float32] | LeftOut | None:
-        asked = self._read(index, viewer, question)
-        if asked is None or not deadline_ms:
+    async def _embed(self, asked: Question, deadline_ms: int) -> NDArray[float32] | LeftOut | None:
+        if not deadline_ms:
             return None
         return await self.vectors.embed_in_time(asked.meaning, deadline_ms=deadline_ms)
 
@@ -311,13 +309,12 @@ class Recall:
         ranking = rank(
             asked,
             seen,
-            speakers=frozenset(heard[name] for name in asked.speakers),
+            speakers=frozenset(heard[name] for name in asked.speakers if name in heard),
             time=None if fit is None else fit.prior,
             second_hop=second_hop(index, viewer, asked.terms, seen) if weights.has_second_hop else None,
             weights=weights,
         )
-        may_be_told = np.ones(len(seen), bool_)
-        may_be_told[index.places_of(viewer, exclude)] = False
+        may_be_told = ~np.isin(seen.columns.rows, index.rows_of(exclude))
         about = self._is_about_it(seen)
         return Ranked(index, changes, viewer, asked, vector, seen, ranking, fit, about, may_be_told, weights.apart)
 

@@ -143,13 +143,9 @@ class TalkIndex:
     def said(self, row: int) -> Said:
         return self._said[row]
 
-    def places_of(self, viewer: Viewer, utterances: Iterable[UtteranceId]) -> NDArray[int32]:
-        """Where those of them that the viewer may know of stand in its view."""
-        with self._lock:
-            rows = [self._row_of[utterance] for utterance in utterances if utterance in self._row_of]
-            places = self._view(viewer).places(np.array(rows, int32))
-            there: NDArray[int32] = places[places != NOWHERE]
-            return there
+    def rows_of(self, utterances: Iterable[UtteranceId]) -> list[int]:
+        """The rows of those of them that are here."""
+        return [row for utterance in utterances if (row := self._row_of.get(utterance)) is not None]
 
     def session_numbers(self) -> dict[SessionId, int]:
         """The campaign's sessions by when they began, from 1, also those the viewer was not at: "the last session" is

@@ -56,7 +56,8 @@ def fit_of(question: Question, index: TalkIndex, viewer: Viewer, seen: Seen, *, 
         return None
     sessions = sessions_of(index, seen)
     current = current_session(sessions, now_ms=now_ms)
-    anchors = anchors_of(question, index, viewer)
+    # Talk may have grown since.
+    anchors = [at for at in anchors_of(question, index, viewer) if at < len(seen)]
     return fit_in_time(question.time, sessions, turns_of(seen), current=current, anchors=anchors)
 
 
