@@ -271,6 +271,7 @@ class TalkIndex:
             chosen = np.flatnonzero(table["is_told"] & was_there[table["audience"]])
             view = self._views[key] = View(table, chosen, list(self._sessions))
             self._stale.discard(key)
+        view.cover(len(self._table))
         self._views.move_to_end(key)
         while len(self._views) > _MOST_VIEWS:
             gone, _ = self._views.popitem(last=False)

@@ -91,7 +91,7 @@ class View:
         self._speakers = grown(ordered["speaker"])
         self._at_ms = grown(ordered["at_ms"])
         self._traits = grown(ordered["traits"])
-        self._place_of = np.full(max(64, int(len(table) * _SPARE)), NOWHERE, int32)
+        self._place_of = np.full(len(table), NOWHERE, int32)
         self._place_of[rows] = np.arange(n, dtype=int32)
 
     def __len__(self) -> int:
@@ -114,6 +114,11 @@ class View:
             self._traits[:n],
         )
 
+    def cover(self, n_rows: int) -> None:
+        """Be ready to be asked for so many rows of the index: others say much that is not in here."""
+        if n_rows > len(self._place_of):
+            self._place_of = grown(self._place_of, n_rows, fill=NOWHERE)
+
     def places(self, rows: NDArray[int32]) -> NDArray[int32]:
         """Where rows of the index stand in this view; -1 for those that are not in it."""
         return self._place_of[rows]
@@ -135,8 +140,7 @@ class View:
         if n == len(self._rows):
             for name in ("_rows", "_sessions", "_lengths", "_speakers", "_at_ms", "_traits"):
                 setattr(self, name, grown(getattr(self, name), n + 1))
-        if at >= len(self._place_of):
-            self._place_of = grown(self._place_of, at + 1, fill=NOWHERE)
+        self.cover(at + 1)
         if session != self._last[0]:
             self._starts.append(n)
             self._began[session] = self._last_began = int(row["at_ms"])
@@ -155,8 +159,7 @@ class View:
     def replace(self, old: int, new: int, row: Any) -> None:
         """Put a row in the place of one that is of the same session, floor and speaker: it was said otherwise."""
         place = int(self._place_of[old])
-        if new >= len(self._place_of):
-            self._place_of = grown(self._place_of, new + 1, fill=NOWHERE)
+        self.cover(new + 1)
         self.total_length += int(row["length"]) - int(self._lengths[place])
         self._rows[place] = new
         self._lengths[place] = row["length"]
