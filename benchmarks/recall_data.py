@@ -96,7 +96,8 @@ def read_data(directory: Path) -> RecallData:
         campaign = CampaignId(_text(line, "campaign", where))
         session, id_ = _text(line, "session", where), _text(line, "id", where)
         at_ms = clock.at_ms(campaign, session, line.get("at"), where)
-        said = Turn(campaign, session, id_, _text(line, "speaker", where), _text(line, "text", where), at_ms)
+        speaker = _text(line, "speaker", where)
+        said = Turn(campaign, session, id_, speaker, _text(line, "text", where, may_be_empty=True), at_ms)
         turns.setdefault(campaign, []).append(said)
     by_campaign = {campaign: TurnIds(turn.id for turn in said) for campaign, said in turns.items()}
     for campaign, ids in by_campaign.items():
@@ -105,9 +106,9 @@ def read_data(directory: Path) -> RecallData:
     questions, dropped, without = [], 0, 0
     for where, line in _lines(directory / "questions.jsonl"):
         campaign = CampaignId(_text(line, "campaign", where))
-        if campaign not in turns:
-            raise InvalidInput(f"{where}: no turn of campaign {campaign!r} is in turns.jsonl")
-        evidence, n_unknown = by_campaign[campaign].evidence(map(str, line.get("evidence") or ()))
+        named = line.get("evidence") or ()
+        named = [named] if isinstance(named, str) else named
+        evidence, n_unknown = by_campaign.get(campaign, _NO_TURNS).evidence(map(str, named))
         dropped += n_unknown
         if not evidence:
             without += 1
@@ -142,6 +143,9 @@ class TurnIds:
                 else:
                     found[id_] = None
         return tuple(found), n_unknown
+
+
+_NO_TURNS: Final = TurnIds(())
 
 
 def _key(text: str) -> tuple[str | int, ...]:
@@ -239,10 +243,10 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, value
 
 
-def _text(line: Mapping[str, Any], key: str, where: str) -> str:
+def _text(line: Mapping[str, Any], key: str, where: str, *, may_be_empty: bool = False) -> str:
     value = line.get(key)
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not (value or may_be_empty):
         raise InvalidInput(f"{where}: {key} is {value!r}; valid: a text")
     return value

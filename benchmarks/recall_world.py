@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, Literal
 
+from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
@@ -33,6 +35,7 @@ from glyphoxa.memory.spool import Spool
 EmbeddingsKind = Literal["minilm", "invented", "none"]
 _FLUSH_MS: Final = 600_000
 _AT_ONCE: Final = 256
+_ATTEMPTS: Final = 4
 _PATIENCE_MS: Final = 60_000
 LATER_MS: Final = 7 * 24 * 3_600_000
 """A table meets again a week later."""
@@ -185,7 +188,7 @@ async def _load_once(
 async def _load(store: Store, data: RecallData, spool: Path, *, tell: Callable[[str], None]) -> dict[str, Any]:
     began = perf_counter()
     for campaign, turns in data.turns.items():
-        await store.campaigns.load(campaign_of(campaign, turns))
+        await _with_patience(partial(store.campaigns.load, campaign_of(campaign, turns)))
     recorder = Recorder(Spool(spool), store.log)
     began_talk = perf_counter()
     try:
@@ -206,6 +209,18 @@ async def _load(store: Store, data: RecallData, spool: Path, *, tell: Callable[[
         "embed_s": round(embed_s, 2),
         "read_s": round(read_s, 2),
     }
+
+
+async def _with_patience(attempt: Callable[[], Awaitable[object]]) -> None:
+    """What has a deadline of its own may miss it on a busy machine."""
+    for _ in range(_ATTEMPTS):
+        try:
+            await attempt()
+        except Unavailable as error:
+            logger.debug("once more: {}", error)
+        else:
+            return
+    await attempt()
 
 
 async def _read(store: Store, data: RecallData) -> float:

@@ -69,10 +69,17 @@ def test_an_id_that_may_be_two_turns_is_none() -> None:
 
 
 def test_what_names_no_turn_is_dropped_and_counted(tmp_path: Path) -> None:
-    questions = [a_question("D1:1", "D7:7"), a_question("D9:9"), a_question()]
+    questions = [a_question("D1:1", "D7:7"), a_question("D9:9"), a_question(), a_question("D1:1", campaign="another")]
     data = read_data(written(tmp_path, [a_turn("D1:1")], questions))
     assert [question.evidence for question in data.questions] == [("D1:1",)]
-    assert (data.evidence_dropped, data.without_evidence) == (2, 2)
+    assert (data.evidence_dropped, data.without_evidence) == (3, 3)
+
+
+def test_evidence_may_be_one_text_and_a_turn_may_say_nothing(tmp_path: Path) -> None:
+    question = {**a_question(), "evidence": "D1:1, D1:2"}
+    data = read_data(written(tmp_path, [a_turn("D1:1"), {**a_turn("D1:2"), "text": ""}], [question]))
+    assert data.questions[0].evidence == ("D1:1", "D1:2")
+    assert data.turns[CAMPAIGN][1].text == ""
 
 
 def test_turns_without_a_time_follow_each_other_and_sessions_are_a_week_apart(tmp_path: Path) -> None:
@@ -95,7 +102,6 @@ def test_a_time_that_is_told_is_kept(tmp_path: Path) -> None:
         ([a_turn("1"), a_turn("1")], [], "the same id"),
         ([{**a_turn("1"), "text": None}], [], "turns.jsonl, line 1: text is None"),
         ([a_turn("1", at="yesterday")], [], "line 1: at is 'yesterday'"),
-        ([a_turn("1")], [a_question("1", campaign="another")], "no turn of campaign 'another'"),
         ([["no", "object"]], [], "line 1 is no JSON object"),
     ],
 )
