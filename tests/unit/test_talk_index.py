@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.memory.ports.talk_feed import Meaning, Said
+from glyphoxa.memory.recall import vectors
 from glyphoxa.memory.recall.asked import read_question
 from glyphoxa.memory.recall.ranking import rank
 from glyphoxa.memory.recall.talk_index import TalkIndex
@@ -63,6 +65,23 @@ def answers(
     scores = rank(asked, seen).scores
     found = [index.said(int(row)) for row in seen.columns.rows]
     return [(one.utterance_id, one.text, float(score)) for one, score in zip(found, scores, strict=True)]
+
+
+def what_is_seen(index: TalkIndex, viewer: Viewer) -> list[object]:
+    """A view, by everything that is counted in it."""
+    seen = index.look(viewer, index.terms.of_question("x"))
+    columns, names = seen.columns, {number: name for name, number in index.speakers(viewer).items()}
+    return [
+        set(names.values()),
+        seen.mean_length,
+        columns.starts.tolist(),
+        columns.sessions.tolist(),
+        columns.lengths.tolist(),
+        columns.traits.tolist(),
+        columns.at_ms.tolist(),
+        [names[number] for number in columns.speakers.tolist()],
+        [index.said(row) for row in columns.rows.tolist()],
+    ]
 
 
 def test_words_are_found_in_their_forms_and_names_only_as_they_are() -> None:
@@ -121,6 +140,48 @@ def test_the_nearest_piece_speaks_for_a_long_utterance() -> None:
     assert np.isnan(cosines[1])
 
 
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.sampled_from([SMITH, INNKEEPER])), min_size=1, max_size=60),
+    st.integers(0, 2**32 - 1),
+)
+def test_likeness_is_that_of_the_nearest_piece_in_however_many_blocks(
+    turns: list[tuple[int, NpcId]], seed: int
+) -> None:
+    dice = np.random.default_rng(seed)
+    pieces = [dice.standard_normal((n, DIMENSIONS)).astype(float32) for n, _ in turns]
+    with patch.object(vectors, "_BLOCK_BYTES", 1):  # blocks of 64
+        index = an_index(
+            (said(n, "Word.", witnesses=frozenset({who})) for n, (_, who) in enumerate(turns)),
+            (Meaning(UtteranceId(f"u{n}"), of_turn) for n, of_turn in enumerate(pieces) if n % 5),
+        )
+    question = towards(1, 2, 3)
+    for viewer in (SMITH, DM):
+        heard = [n for n, (_, who) in enumerate(turns) if viewer in (DM, who)]
+        cosines = index.look(viewer, index.terms.of_question("x"), question).cosines
+        expected = [float((pieces[n] @ question).max()) if n % 5 else np.nan for n in heard]
+        assert cosines is not None
+        np.testing.assert_allclose(cosines, np.array(expected), rtol=1e-4, atol=1e-5)
+        columns = index.look(viewer, index.terms.of_question("x")).columns
+        first = index.vectors_at(columns, range(len(columns)))
+        for n, vector in zip(heard, first, strict=True):
+            np.testing.assert_array_equal(vector, pieces[n][0] if n % 5 else np.zeros(DIMENSIONS))
+
+
+def test_what_others_say_later_is_nothing_to_who_was_not_there() -> None:
+    index = an_index([said(0, "My sister.")])
+    before = answers(index, SMITH, "sister", towards(1, 0, 0))
+    index.put(said(n, "Your sister.", witnesses=frozenset({INNKEEPER})) for n in range(1, 400))
+    index.put_meanings(Meaning(UtteranceId(f"u{n}"), towards(1, 0, 0)[None]) for n in range(1, 400))
+    assert answers(index, SMITH, "sister", towards(1, 0, 0)) == before
+
+
+def test_a_session_that_is_taken_up_again_has_its_number_again() -> None:
+    index = an_index([said(0, "Rain.", session="s1", struck=True), said(1, "Snow.", session="s2")])
+    assert index.session_numbers() == {"s2": 1}
+    index.put([said(0, "Rain.", session="s1", mark=5)])
+    assert index.session_numbers() == {"s1": 1, "s2": 2}
+
+
 def test_an_empty_viewer_is_nobody_and_no_dm() -> None:
     with pytest.raises(ValueError, match="or of an NPC"):
         an_index([said(0, "x")]).look(NpcId(""), Terms("en").of_question("x"))
@@ -133,19 +194,29 @@ TALK = st.lists(
         st.sampled_from(["s1", "s2", "s3"]),
         st.sets(st.sampled_from([SMITH, INNKEEPER])),
         st.booleans(),
+        st.sampled_from(["Tamsin", "Joren"]),
     ),
     max_size=24,
 )
-Step = tuple[int, list[str], str, set[NpcId], bool]
+Step = tuple[int, list[str], str, set[NpcId], bool, str]
 
 
 def history(steps: Sequence[Step]) -> list[Said]:
     """Session and floor of an utterance never change."""
     sessions: dict[int, str] = {}
     told = []
-    for mark, (n, words, first_session, witnesses, struck) in enumerate(steps):
-        session = sessions.setdefault(n, first_session)
-        told.append(said(n, " ".join(words), session=session, mark=mark, witnesses=frozenset(witnesses), struck=struck))
+    for mark, (n, words, first_session, witnesses, struck, speaker) in enumerate(steps):
+        told.append(
+            said(
+                n,
+                " ".join(words),
+                session=sessions.setdefault(n, first_session),
+                mark=mark,
+                witnesses=frozenset(witnesses),
+                struck=struck,
+                speaker_name=speaker,
+            )
+        )
     return told
 
 
@@ -163,6 +234,8 @@ def test_grown_word_by_word_or_read_after_a_restart_it_answers_the_same(steps: l
     anew = an_index(sorted(final(told), key=lambda one: one.mark))
     for viewer in (SMITH, INNKEEPER, DM):
         assert answers(grown, viewer, question) == answers(anew, viewer, question)
+        assert what_is_seen(grown, viewer) == what_is_seen(anew, viewer)
+    assert grown.session_numbers() == anew.session_numbers()
 
 
 @given(TALK, st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
