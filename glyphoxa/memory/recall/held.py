@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
 
 from loguru import logger
 
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.memory.ports.talk_feed import TalkFeed
+from glyphoxa.memory.ports.talk_feed import Said, TalkFeed
 from glyphoxa.memory.recall.talk_index import TalkIndex
 from glyphoxa.memory.recall.terms import Terms
 
@@ -17,6 +19,8 @@ _PAGE = 2_000
 _MEANINGS_PAGE = 1_000
 _MEANINGS_AGAIN_S = 2.0
 """Talk that is not embedded yet is asked for again after this; what is new, at once."""
+_FEW = 20
+"""Utterances that are taken in faster than a thread is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +36,58 @@ class Bounds:
 
 
 @dataclass(slots=True)
-class _Held:
+class _Copy:
+    """What was read of a campaign, and how far.
+
+    Attributes:
+        last: Of the latest mark. It must be in the log still, or have a later mark there.
+        is_whole: It was read to its end.
+        may_have_other_words: The campaign's language may be another one by now.
+        asked_at: When vectors were last asked for, and after which mark.
+    """
+
     index: TalkIndex
-    is_complete: bool = False
+    last: Said | None = None
+    is_whole: bool = False
+    may_have_other_words: bool = False
     asked_at: float = 0.0
     asked_mark: int = -1
-    refreshing: asyncio.Task[None] | None = None
+
+
+@dataclass(slots=True)
+class _Held:
+    """
+    Attributes:
+        copy: Read to its end at least once.
+        anew: Being read from the beginning; what takes several attempts is gone on with.
+        reading: Brings `copy` up to date, with all that was in the log when it began.
+        following: Does the same when that is done.
+    """
+
+    copy: _Copy | None = None
+    anew: _Copy | None = None
+    reading: asyncio.Task[None] | None = None
+    following: asyncio.Task[None] | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(copy.index.size_bytes for copy in (self.copy, self.anew) if copy is not None)
+
+
+@dataclass(slots=True)
+class _Tasks:
+    under_way: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self.under_way.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self.under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody may be waiting for it any more; then nobody would ask how it ended
 
 
 class HeldTalk:
@@ -52,81 +102,126 @@ class HeldTalk:
         self._dimensions = dimensions
         self._bounds = bounds or Bounds()
         self._held: OrderedDict[CampaignId, _Held] = OrderedDict()
+        self._tasks = _Tasks()
+        self._is_closed = False
 
     def index(self, campaign: CampaignId) -> TalkIndex | None:
         """What is held of a campaign as it is now; None when it has not been read to its end yet."""
         held = self._held.get(campaign)
-        return held.index if held is not None and held.is_complete else None
+        return None if held is None or held.copy is None else held.copy.index
 
     async def refresh(self, campaign: CampaignId) -> TalkIndex:
-        """Read what has changed; all of it, the first time. Calls at the same time share one reading.
+        """Read what has changed until now; all of it, the first time. Those who ask while somebody else's reading is
+        under way share the next one: what they know of may have come too late for that.
 
         Raises:
-            Unavailable: The database cannot be reached; what is held stays as it is.
+            Unavailable: The database cannot be reached, and what is held stays as it is; or all was closed.
         """
-        held = self._held.get(campaign)
-        if held is None:
-            language = await self._feed.language(campaign)
-            held = self._held.setdefault(campaign, self._new(language))
+        if self._is_closed:
+            raise _closed()
+        held = self._held.setdefault(campaign, _Held())
         self._held.move_to_end(campaign)
-        if held.refreshing is None or held.refreshing.done():
-            held.refreshing = asyncio.create_task(self._read(campaign, held))
-            held.refreshing.add_done_callback(_heard)
-        # Whoever asked may be late and go: the reading goes on for those who come next.
-        await asyncio.shield(held.refreshing)
+        if held.reading is None or held.reading.done():
+            task = held.reading = self._tasks.begin(self._read(campaign, held))
+        elif held.following is None or held.following.done():
+            task = held.following = self._tasks.begin(self._read_after(held.reading, campaign, held))
+        else:
+            task = held.following
+        try:
+            # Whoever asked may be late and go: the reading goes on for those who come next.
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            asking = asyncio.current_task()
+            if task.cancelled() and asking is not None and not asking.cancelling():
+                raise _closed() from None
+            raise
         self._let_go(campaign)
-        return held.index
+        if held.copy is None:
+            raise Unavailable(f"the log of {campaign} was exchanged for another while it was read")
+        return held.copy.index
 
     async def close(self) -> None:
-        """End what is being read."""
-        tasks = [held.refreshing for held in self._held.values() if held.refreshing is not None]
+        """End what is being read. Nothing is held any more, and nothing is read."""
+        self._is_closed = True
+        tasks = list(self._tasks.under_way)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._held.clear()
 
-    def _new(self, language: str) -> _Held:
-        return _Held(TalkIndex(Terms(language), dimensions=self._dimensions))
+    async def _read_after(self, before: asyncio.Task[None], campaign: CampaignId, held: _Held) -> None:
+        await asyncio.wait({before})
+        held.reading, held.following = held.following, None
+        await self._read(campaign, held)
 
     async def _read(self, campaign: CampaignId, held: _Held) -> None:
-        if held.is_complete and held.index.wastes:
-            language = await self._feed.language(campaign)
-            anew = TalkIndex(Terms(language), dimensions=self._dimensions)
-            await self._read_into(campaign, anew, held)
-            held.index = anew
-        else:
-            await self._read_into(campaign, held.index, held)
-        held.is_complete = True
-
-    async def _read_into(self, campaign: CampaignId, index: TalkIndex, held: _Held) -> None:
-        page_size = _PAGE
+        if held.copy is not None:
+            # Also when it is to be read anew, which takes a while: what was rolled back is not told meanwhile.
+            if not await self._read_on(campaign, held.copy):
+                held.copy = None
+            elif await self._has_its_language(campaign, held.copy) and not held.copy.index.wastes:
+                return
         while True:
-            page = await self._feed.changed(campaign, after=index.mark, limit=page_size)
-            if len(page) < 20:
-                index.put(page)
-            else:
-                await asyncio.to_thread(index.put, page)
-            if len(page) < page_size:
+            if held.anew is None:
+                language = await self._feed.language(campaign)
+                held.anew = _Copy(TalkIndex(Terms(language), dimensions=self._dimensions))
+            if await self._read_on(campaign, held.anew):
                 break
+            held.anew = None
+        held.copy, held.anew = held.anew, None
+
+    async def _read_on(self, campaign: CampaignId, copy: _Copy) -> bool:
+        """False if the log is not the one that was read: its database was restored from an earlier day."""
+        index = copy.index
+        while True:
+            # With the last one that is known, which tells whether it is the same log still.
+            after = -1 if copy.last is None else copy.last.mark - 1
+            page = await self._feed.changed(campaign, after=after, limit=_PAGE)
+            if copy.last is not None and (not page or (page[0].mark == copy.last.mark and page[0] != copy.last)):
+                return False
+            new = [said for said in page if said != copy.last]
+            if any(said.utterance_id in index for said in new) or (copy.is_whole and new and not len(index)):
+                copy.may_have_other_words = True
+            if len(new) <= _FEW:
+                index.put(new)
+            else:
+                await asyncio.to_thread(index.put, new)
+            if new:
+                copy.last = new[-1]
+            if len(page) < _PAGE:
+                break
+        copy.is_whole = True
         now = asyncio.get_running_loop().time()
-        is_new = index.mark != held.asked_mark
-        if is_new or now - held.asked_at >= _MEANINGS_AGAIN_S:
+        if index.mark != copy.asked_mark or now - copy.asked_at >= _MEANINGS_AGAIN_S:
+            mark = index.mark
             await self._read_meanings(campaign, index)
-            held.asked_mark, held.asked_at = index.mark, now
+            copy.asked_mark, copy.asked_at = mark, now
+        return True
+
+    async def _has_its_language(self, campaign: CampaignId, copy: _Copy) -> bool:
+        """Asked for where all talk may have changed, or the campaign was not there before."""
+        if not copy.may_have_other_words:
+            return True
+        is_same = await self._feed.language(campaign) == copy.index.terms.language
+        copy.may_have_other_words = not is_same
+        return is_same
 
     async def _read_meanings(self, campaign: CampaignId, index: TalkIndex) -> None:
-        """The latest first: of more talk than memory may hold the oldest is found by words alone."""
+        """The latest first: of more talk than memory may hold the oldest is found by words alone, for good."""
         most = self._bounds.most_vector_bytes // (4 * self._dimensions)
-        wanted = index.unembedded(limit=most)
+        wanted = index.unembedded(limit=max(most - index.n_vectors, _MEANINGS_PAGE))
         for at in range(0, len(wanted), _MEANINGS_PAGE):
             page = wanted[at : at + _MEANINGS_PAGE]
             found = await self._feed.meanings(campaign, page)
-            await asyncio.to_thread(index.put_meanings, found)
+            if found:
+                await asyncio.to_thread(index.put_meanings, found)
+            if index.n_vectors >= most:
+                index.want_no_meanings(before=page[-1])
             if not found or index.n_vectors >= most:
                 break
 
     def _let_go(self, used: CampaignId) -> None:
-        while len(self._held) > 1 and sum(h.index.size_bytes for h in self._held.values()) > self._bounds.most_bytes:
+        while len(self._held) > 1 and sum(held.size_bytes for held in self._held.values()) > self._bounds.most_bytes:
             oldest = next(iter(self._held))
             if oldest == used:
                 break
@@ -134,7 +229,5 @@ class HeldTalk:
             del self._held[oldest]
 
 
-def _heard(reading: asyncio.Task[None]) -> None:
-    """Nobody may be waiting for it any more; then nobody would ask how it ended."""
-    if not reading.cancelled():
-        reading.exception()
+def _closed() -> Unavailable:
+    return Unavailable("the session is over")

@@ -97,7 +97,7 @@ class Recall:
         self._summaries = summaries
         self._settings = settings or RecallSettings()
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
-        self._answers: OrderedDict[_Key, tuple[int, Reminded]] = OrderedDict()
+        self._answers: OrderedDict[_Key, tuple[int, tuple[Recalled, ...]]] = OrderedDict()
 
     async def recall(
         self,
@@ -155,16 +155,19 @@ class Recall:
         if asked is None or limit <= 0:
             return NOTHING_ASKED
         key = (campaign, npc, asked.text, frozenset(exclude), limit, vector is None)
+        # What was yesterday is not tomorrow, and a summary may change while talk does not.
+        is_lasting = not (asked.time.tells_a_time or asks_for_recap(asked))
         known = self._answers.get(key)
-        if known is not None and known[0] == index.changes:
-            return known[1]
+        if is_lasting and known is not None and known[0] == index.changes:
+            return Reminded(known[1], tuple(left_out))
         ranked = await self._ranked_apart(index, npc, asked, vector, exclude)
         items = await self.with_recap(ranked, campaign, npc, ranked.items(limit), limit, left_out)
-        answer = Reminded(tuple(items), tuple(left_out))
-        self._answers[key] = (index.changes, answer)
-        while len(self._answers) > _REMEMBERED_ANSWERS:
-            self._answers.popitem(last=False)
-        return answer
+        if is_lasting:
+            # As of when it was looked at: talk may have been rolled back since.
+            self._answers[key] = (ranked.changes, tuple(items))
+            while len(self._answers) > _REMEMBERED_ANSWERS:
+                self._answers.popitem(last=False)
+        return Reminded(tuple(items), tuple(left_out))
 
     async def ranked(
         self,
@@ -208,7 +211,7 @@ class Recall:
                         if summary is not None:
                             summaries[session] = summary
             except (TimeoutError, GlyphoxaError) as error:
-                left_out.append(f"summaries: {error or 'they took too long'}")
+                left_out.append(f"summaries: {str(error) or 'they took too long'}")
         happened = recap(
             ranked.question,
             ranked.index,
@@ -216,7 +219,7 @@ class Recall:
             ranked.seen,
             ranked.ranking.scores,
             summaries,
-            told=lambda at: ranked.recalled(at) if ranked.may_be_told[at] else None,
+            told=lambda at: ranked.recalled(at) if ranked.may_be_told[at] and not ranked.is_the_question(at) else None,
             lines=limit,
             now_ms=self._now_ms(),
         )
@@ -276,8 +279,10 @@ class Recall:
                 return await self.held.refresh(campaign)
         except (TimeoutError, GlyphoxaError) as error:
             if held is None:
-                raise Unavailable(f"the talk of {campaign} is not in memory: {error or 'it is being read'}") from None
-            left_out.append(f"the latest talk: {error or f'it took more than {deadline_ms} ms'}")
+                raise Unavailable(
+                    f"the talk of {campaign} is not in memory: {str(error) or 'it is being read'}"
+                ) from None
+            left_out.append(f"the latest talk: {str(error) or f'it took more than {deadline_ms} ms'}")
             return held
 
     async def _ranked_apart(

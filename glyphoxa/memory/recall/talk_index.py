@@ -6,12 +6,12 @@ Searched from several threads while one grows it; both are short, and a lock kee
 
 from __future__ import annotations
 
+import itertools
 import threading
 from array import array
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 from numpy import bool_, float32, int32
@@ -26,6 +26,7 @@ from glyphoxa.memory.recall.vectors import Vectors
 from glyphoxa.memory.recall.view import NEVER, NOWHERE, ROW, Columns, View, began_ms, grown
 
 _MOST_VIEWS = 16
+_CHANGES = itertools.count(1)
 _SAID_BYTES, _ENTRY_BYTES, _POSTING_BYTES = 600, 9, 300
 """What an utterance takes beside its text, each of its words, and each word of the language, in memory; as measured."""
 
@@ -76,8 +77,8 @@ class TalkIndex:
         self.terms = terms
         self.mark = -1
         """Of the latest change that is in here."""
-        self.changes = 0
-        """Counted up with whatever may change an answer."""
+        self.changes = next(_CHANGES)
+        """Another with whatever may change an answer; never one that another index has or had."""
         self._lock = threading.RLock()
         self._said: list[Said] = []
         self._table = np.zeros(64, ROW)
@@ -96,6 +97,9 @@ class TalkIndex:
 
     def __len__(self) -> int:
         return len(self._row_of)
+
+    def __contains__(self, utterance: UtteranceId) -> bool:
+        return utterance in self._row_of
 
     @property
     def n_vectors(self) -> int:
@@ -125,18 +129,33 @@ class TalkIndex:
                 self._put(one, terms, traits)
 
     def put_meanings(self, meanings: Iterable[Meaning]) -> None:
-        """Take in vectors; those of utterances that are not here, or have some already, are left."""
+        """Take in vectors; those of utterances that are not here, or have some already, are left, and so are those of
+        other dimensions.
+        """
         for meaning in meanings:
             with self._lock:
+                if meaning.vectors.shape[1:] != (self._vectors.dimensions,):
+                    continue
                 row = self._unembedded.pop(meaning.utterance_id, None)
                 if row is not None:
-                    self.changes += 1
+                    self.changes = next(_CHANGES)
                     self._vectors.put(row, meaning.vectors)
 
     def unembedded(self, *, limit: int) -> list[UtteranceId]:
         """Utterances whose vectors are not here, the latest first."""
         with self._lock:
-            return list(islice(reversed(self._unembedded), limit))
+            return list(itertools.islice(reversed(self._unembedded), limit))
+
+    def want_no_meanings(self, *, before: UtteranceId) -> None:
+        """Let those be `unembedded` no more that came before that one."""
+        with self._lock:
+            later: list[UtteranceId] = []
+            row = self._row_of[before]
+            for utterance in reversed(self._unembedded):
+                if self._unembedded[utterance] < row:
+                    break
+                later.append(utterance)
+            self._unembedded = {utterance: self._unembedded[utterance] for utterance in reversed(later)}
 
     # -- asking
 
@@ -195,7 +214,7 @@ class TalkIndex:
 
     def _put(self, said: Said, terms: Counter[str], traits: Trait) -> None:
         self.mark = max(self.mark, said.mark)
-        self.changes += 1
+        self.changes = next(_CHANGES)
         self._session_numbers = None
         before = self._row_of.get(said.utterance_id)
         if before is None:

@@ -30,7 +30,7 @@ def sessions_of(index: TalkIndex, seen: Seen, summaries: Mapping[SessionId, str]
     Args:
         summaries: As the viewer may know them.
     """
-    numbers = index.session_numbers()
+    numbers = index.session_numbers()  # what was rolled back since has none any more
     columns = seen.columns
     ends = [*(columns.starts[1:] - 1).tolist(), len(columns) - 1] if len(columns) else []
     found = []
@@ -38,7 +38,7 @@ def sessions_of(index: TalkIndex, seen: Seen, summaries: Mapping[SessionId, str]
         session = index.said(int(columns.rows[start])).session_id
         summary = (summaries or {}).get(session)
         at_ms = columns.at_ms[start : end + 1]
-        found.append(PastSession(numbers[session], int(at_ms.min()), int(at_ms.max()), summary=summary))
+        found.append(PastSession(numbers.get(session, 0), int(at_ms.min()), int(at_ms.max()), summary=summary))
     return found
 
 
@@ -56,16 +56,16 @@ def fit_of(question: Question, index: TalkIndex, viewer: Viewer, seen: Seen, *, 
         return None
     sessions = sessions_of(index, seen)
     current = current_session(sessions, now_ms=now_ms)
-    # Talk may have grown since.
-    anchors = [at for at in anchors_of(question, index, viewer) if at < len(seen)]
+    anchors = anchors_of(question, index, viewer, seen)
     return fit_in_time(question.time, sessions, turns_of(seen), current=current, anchors=anchors)
 
 
-def anchors_of(question: Question, index: TalkIndex, viewer: Viewer) -> list[int]:
+def anchors_of(question: Question, index: TalkIndex, viewer: Viewer, seen: Seen) -> list[int]:
     """Turns that tell of the event by which the question tells its time, the likeliest first."""
     anchor = question.time.anchor
     if anchor is None:
         return []
     scores = by_words(index.look(viewer, index.terms.of_question(anchor.words)))
     best = np.argsort(-scores, kind="stable")[:_MOST_ANCHORS]
-    return [int(at) for at in best if scores[at] > _SURE * scores[best[0]]]
+    # Talk may have grown since.
+    return [int(at) for at in best if scores[at] > _SURE * scores[best[0]] and at < len(seen)]

@@ -16,7 +16,7 @@ from glyphoxa.memory.recall.asked import Question
 from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
 from glyphoxa.memory.recall.when.fit import Fit
 from glyphoxa.memory.recall.when.in_view import anchors_of, current_session, sessions_of, turns_of
-from glyphoxa.memory.recall.when.timeline import Talk, timeline_of
+from glyphoxa.memory.recall.when.timeline import Talk, Told, timeline_of
 
 RECAP = "recap"
 """The signal of a turn that is told because it happened then, like the question or not."""
@@ -71,9 +71,10 @@ def recap(
         Talk(turns_of(seen), worth - worth.min(initial=0.0), text_of),
         current=current_session(sessions, now_ms=now_ms),
         budget_tokens=lines * _TOKENS_PER_LINE,
-        anchors=anchors_of(question, index, viewer),
+        anchors=anchors_of(question, index, viewer, seen),
     )
-    by_number = {number: session for session, number in index.session_numbers().items()}
+    ids = [index.said(int(seen.columns.rows[at])).session_id for at in seen.columns.starts]
+    by_number = {past.number: session for past, session in zip(sessions, ids, strict=True)}
     found: list[Recalled] = []
     for piece in pieces:
         if piece.place is None:
@@ -87,18 +88,23 @@ def recap(
                 )
             )
         elif (one := told(piece.place)) is not None:
-            found.append(_because(one, piece.reason))
+            found.append(_because(one, piece))
     return found
 
 
 def without_repeats(items: Sequence[Recalled]) -> list[Recalled]:
-    return list({(one.source, one.text, one.utterance_id): one for one in reversed(items)}.values())[::-1]
+    """Each where it stands first. A turn is the same one whether all of it is told or its beginning."""
+    found: dict[tuple[str, str], Recalled] = {}
+    for one in items:
+        found.setdefault((one.source, one.utterance_id or one.text), one)
+    return list(found.values())
 
 
-def _because(recalled: Recalled, reason: str) -> Recalled:
+def _because(recalled: Recalled, piece: Told) -> Recalled:
     return replace(
         recalled,
+        text=piece.text,
         score=1.0,
-        reason=f"witnessed in session {recalled.session_id}; {reason}",
+        reason=f"witnessed in session {recalled.session_id}; {piece.reason}",
         signals={**recalled.signals, RECAP: 1.0},
     )

@@ -1,0 +1,126 @@
+"""A `TalkFeed` in memory: a log whose changes have marks, that can be slow, break off, or be away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.memory.embedding import Embedder
+from glyphoxa.memory.ports.talk_feed import Meaning, Said
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
+from tests.support.embedders import an_embedder
+
+T = TypeVar("T")
+BOTH = frozenset({SMITH, INNKEEPER})
+DIMENSIONS = 8
+
+
+def embed(text: str) -> NDArray[float32]:
+    """Texts that share words are near to each other; each points somewhere. Shape (8,), of unit length."""
+    vector = np.full(DIMENSIONS, 0.1, float32)
+    for word in text.casefold().split():
+        vector[sum(word.strip(".,?!").encode()) % DIMENSIONS] += 1
+    return vector / np.float32(np.linalg.norm(vector))
+
+
+def an_embedder_of_words() -> Embedder:
+    async def embed_all(texts: list[str]) -> NDArray[float32]:
+        return np.stack([embed(text) for text in texts])
+
+    return an_embedder(embed_all, name="words", dimensions=DIMENSIONS)
+
+
+def said(
+    id: str,
+    text: str,
+    *,
+    session: str = "s1",
+    floor: int = 1,
+    speaker: str = "Tamsin",
+    at_ms: int = 1_000,
+    witnesses: frozenset[NpcId] = BOTH,
+    struck: bool = False,
+) -> Said:
+    return Said(
+        mark=0,
+        utterance_id=UtteranceId(id),
+        session_id=SessionId(session),
+        floor=floor,
+        speaker_id=SpeakerId(speaker.casefold()),
+        speaker_name=speaker,
+        text=text,
+        at_ms=at_ms,
+        witnesses=witnesses,
+        struck=struck,
+    )
+
+
+async def _at_once(_what: str) -> None:
+    return None
+
+
+@dataclass
+class FeedTwin:
+    """
+    Attributes:
+        before: Awaited before each answer, with what is asked: "language", "changed" or "meanings". May raise.
+        after: Awaited when the answer is known and not yet given: what is told then comes too late for it.
+        asked: How often each was.
+        has_meanings: Whether talk is embedded, as soon as it is said.
+    """
+
+    languages: dict[CampaignId, str] = field(default_factory=dict)
+    before: Callable[[str], Awaitable[None]] = _at_once
+    after: Callable[[str], Awaitable[None]] = _at_once
+    asked: Counter[str] = field(default_factory=Counter)
+    has_meanings: bool = True
+    _talk: dict[CampaignId, dict[UtteranceId, Said]] = field(default_factory=dict)
+    _mark: int = 0
+
+    def tell(self, *talk: Said, campaign: CampaignId = CAMPAIGN) -> None:
+        for one in talk:
+            self._mark += 1
+            self._talk.setdefault(campaign, {})[one.utterance_id] = replace(one, mark=self._mark)
+
+    def change(self, id: str, campaign: CampaignId = CAMPAIGN, **changes: object) -> None:
+        one = self._talk[campaign][UtteranceId(id)]
+        self.tell(replace(one, **changes), campaign=campaign)  # type: ignore[arg-type] # fields of Said
+
+    def forget(self, campaign: CampaignId = CAMPAIGN) -> Iterable[Said]:
+        """As a database that is restored from before anything was said. Returns what was there."""
+        self._mark = 0
+        return list(self._talk.pop(campaign, {}).values())
+
+    async def language(self, campaign: CampaignId) -> str:
+        return await self._answer("language", lambda: self.languages.get(campaign, "en"))
+
+    async def changed(self, campaign: CampaignId, *, after: int, limit: int) -> list[Said]:
+        def page() -> list[Said]:
+            found = [one for one in self._talk.get(campaign, {}).values() if one.mark > after]
+            return sorted(found, key=lambda one: one.mark)[:limit]
+
+        return await self._answer("changed", page)
+
+    async def meanings(self, campaign: CampaignId, utterances: Sequence[UtteranceId]) -> list[Meaning]:
+        def found() -> list[Meaning]:
+            talk = self._talk.get(campaign, {})
+            there = [talk[one] for one in utterances if one in talk] if self.has_meanings else []
+            return [Meaning(one.utterance_id, embed(one.text)[None]) for one in there]
+
+        return await self._answer("meanings", found)
+
+    async def _answer(self, what: str, find: Callable[[], T]) -> T:
+        self.asked[what] += 1
+        await self.before(what)
+        found = find()
+        await asyncio.sleep(0)
+        await self.after(what)
+        return found

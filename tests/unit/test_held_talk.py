@@ -1,0 +1,264 @@
+"""Talk held in memory while the log changes, the database fails, and several ask at once."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.memory.ports.talk_feed import Meaning
+from glyphoxa.memory.recall.held import Bounds, HeldTalk
+from glyphoxa.memory.recall.recall import Recall, RecallSettings
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
+from tests.support.patience import DEADLINE_MS
+from tests.support.talk_feed import DIMENSIONS, FeedTwin, an_embedder_of_words, said
+from tests.support.virtual_time import run_in_virtual_time
+
+PATIENT = RecallSettings(
+    deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, refresh_deadline_ms=DEADLINE_MS,
+    summaries_deadline_ms=DEADLINE_MS,
+)  # fmt: skip
+OTHER = CampaignId("other")
+QUESTION = "What of my sister?"
+
+
+def a_recall(
+    feed: FeedTwin, *, bounds: Bounds | None = None, settings: RecallSettings = PATIENT, **more: Any
+) -> Recall:
+    return Recall(feed, embedder=an_embedder_of_words(), settings=settings, bounds=bounds, now_ms=lambda: 0, **more)
+
+
+async def ids(recall: Recall, question: str = QUESTION, campaign: CampaignId = CAMPAIGN) -> list[str]:
+    return [str(one.utterance_id) for one in await recall.recall(campaign, SMITH, question)]
+
+
+def some_talk() -> FeedTwin:
+    feed = FeedTwin()
+    feed.tell(said("u1", "My sister sails.", floor=1), said("u2", "It rains.", floor=2, at_ms=2_000))
+    return feed
+
+
+async def test_what_was_rolled_back_while_somebody_else_read_is_not_recalled() -> None:
+    """A reading that began before is no answer to who asks after it."""
+    feed = some_talk()
+    recall = a_recall(feed)
+    await ids(recall)
+    read, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(what: str) -> None:
+        if what == "changed" and not read.is_set():
+            read.set()
+            await go_on.wait()
+
+    feed.after = hold
+    early = asyncio.create_task(ids(recall))
+    await read.wait()
+    feed.change("u1", struck=True)
+    late = asyncio.create_task(ids(recall))
+    await asyncio.sleep(0)
+    go_on.set()
+    assert "u1" not in await late
+    await early
+
+
+async def test_those_who_wait_share_the_next_reading() -> None:
+    feed = some_talk()
+    recall = a_recall(feed)
+    await ids(recall)
+    feed.asked.clear()
+    await asyncio.gather(*(ids(recall) for _ in range(10)))
+    assert feed.asked["changed"] == 2
+
+
+async def test_an_answer_that_was_found_while_talk_was_rolled_back_is_not_given_again() -> None:
+    feed = some_talk()
+
+    class Slow:
+        async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
+            feed.change("u1", struck=True)
+            await recall.held.refresh(CAMPAIGN)
+            return None
+
+    recall = a_recall(feed, summaries=Slow())
+    question = "What happened in the last session with my sister?"
+    await recall.recall(CAMPAIGN, SMITH, question)
+    assert "u1" not in await ids(recall, question)
+
+
+async def test_what_was_let_go_from_memory_and_rolled_back_meanwhile_is_not_told_from_an_old_answer() -> None:
+    """The number of changes may be the same by chance."""
+    feed = some_talk()
+    feed.tell(said("o1", "Another table."), campaign=OTHER)
+    recall = a_recall(feed, bounds=Bounds(most_bytes=1))
+    assert "u1" in await ids(recall)
+    await ids(recall, campaign=OTHER)
+    assert recall.held.index(CAMPAIGN) is None
+    feed.change("u1", struck=True)
+    assert "u1" not in await ids(recall)
+
+
+async def test_taken_up_again_after_a_restart_talk_has_its_session() -> None:
+    feed = some_talk()
+    feed.tell(said("u3", "My sister is back.", session="s2", at_ms=9_000, struck=True))
+    recall = a_recall(feed)
+    await ids(recall)
+    feed.change("u3", struck=False)
+    assert "u3" in await ids(recall, "What of my sister in the second session?")
+
+
+async def test_sessions_are_numbered_the_same_after_a_restart() -> None:
+    feed = FeedTwin()
+    for n in (1, 2, 3):
+        feed.tell(said(f"u{n}", "My sister sails.", session=f"s{n}", at_ms=n * 100_000_000))
+    recall, restarted = a_recall(feed), a_recall(feed)
+    await ids(recall)
+    feed.change("u2", struck=True)
+    question = "What of my sister in session 2?"
+    assert [replace(one, similarity=None) for one in await recall.recall(CAMPAIGN, SMITH, question)] == [
+        replace(one, similarity=None) for one in await restarted.recall(CAMPAIGN, SMITH, question)
+    ]
+
+
+async def test_a_campaign_in_another_language_is_read_anew() -> None:
+    feed = FeedTwin(languages={CAMPAIGN: "en"})
+    feed.tell(said("u1", "Die Schwestern segeln."), said("u2", "Es regnet.", floor=2))
+    recall = a_recall(feed, settings=PATIENT)
+    recall.vectors = type(recall.vectors)(None)
+    assert await ids(recall, "schwester") == []
+    feed.languages[CAMPAIGN] = "de"
+    feed.change("u2")
+    feed.change("u1")
+    assert "u1" in await ids(recall, "schwester")
+
+
+async def test_talk_of_a_campaign_that_was_not_stored_yet_is_in_its_language() -> None:
+    feed = FeedTwin()
+    recall = a_recall(feed)
+    recall.vectors = type(recall.vectors)(None)
+    assert await ids(recall) == []
+    feed.languages[CAMPAIGN] = "de"
+    feed.tell(said("u1", "Die Schwestern segeln."))
+    assert await ids(recall, "schwester") == ["u1"]
+
+
+async def test_who_waits_when_all_is_closed_is_told_so() -> None:
+    """Nobody cancelled them."""
+    feed = some_talk()
+    recall = a_recall(feed)
+    asked = asyncio.Event()
+
+    async def never(what: str) -> None:
+        if what == "changed":
+            asked.set()
+            await asyncio.Event().wait()
+
+    feed.before = never
+    waiting = [asyncio.create_task(recall.recall(CAMPAIGN, SMITH, QUESTION)) for _ in range(2)]
+    await asked.wait()
+    await recall.close()
+    for one in waiting:
+        with pytest.raises(Unavailable):
+            await one
+    with pytest.raises(Unavailable):
+        await recall.recall(CAMPAIGN, SMITH, QUESTION)
+
+
+async def test_vectors_of_another_size_are_left_out() -> None:
+    feed = some_talk()
+
+    async def of_another_model(campaign: CampaignId, utterances: object) -> list[Meaning]:
+        return [Meaning(UtteranceId("u1"), np.ones((1, DIMENSIONS + 1), np.float32))]
+
+    feed.meanings = of_another_model  # type: ignore[method-assign]
+    assert await ids(a_recall(feed)) == ["u1", "u2"]
+
+
+async def test_a_page_that_breaks_off_is_gone_on_with() -> None:
+    feed = FeedTwin()
+    feed.tell(*(said(f"u{n}", f"Word {n}.", floor=n) for n in range(1, 5_001)))
+    held = HeldTalk(feed, dimensions=DIMENSIONS)
+
+    async def cut(what: str) -> None:
+        if what == "changed" and feed.asked[what] == 2:
+            raise Unavailable("cut")
+
+    feed.before = cut
+    with pytest.raises(Unavailable):
+        await held.refresh(CAMPAIGN)
+    assert held.index(CAMPAIGN) is None
+    feed.change("u7", text="Sister.")
+    index = await held.refresh(CAMPAIGN)
+    assert len(index) == 5_000
+    assert [len(match.places) for match in index.look(SMITH, index.terms.of_question("a sister")).matches] == [1]
+
+
+async def test_what_others_say_for_a_whole_evening_breaks_nothing_for_who_was_not_there() -> None:
+    feed = some_talk()
+    recall = a_recall(feed)
+    assert await ids(recall) == ["u1", "u2"]
+    feed.tell(*(said(f"n{n}", "My sister fell.", floor=n + 3, witnesses=frozenset({INNKEEPER})) for n in range(500)))
+    assert await ids(recall) == ["u1", "u2"]
+
+
+async def test_of_more_talk_than_memory_may_hold_the_vectors_stay_few() -> None:
+    feed = FeedTwin()
+    feed.tell(*(said(f"u{n}", f"Word {n}.", floor=n) for n in range(1, 4_001)))
+    held = HeldTalk(feed, dimensions=DIMENSIONS, bounds=Bounds(most_vector_bytes=4 * DIMENSIONS * 1_000))
+    await held.refresh(CAMPAIGN)
+    for n in range(4_001, 4_011):
+        feed.tell(said(f"u{n}", f"Word {n}.", floor=n))
+        index = await held.refresh(CAMPAIGN)
+    assert 1_010 <= index.n_vectors <= 1_100
+
+
+async def test_reading_anew_ends_with_what_was_rolled_back_meanwhile() -> None:
+    feed = some_talk()
+    feed.tell(*(said(f"n{n}", "It snows.", floor=n + 3) for n in range(10)))
+    recall = a_recall(feed)
+    await ids(recall)
+    for n in range(1_200):
+        feed.change("n1", text=f"It snows {n}.")
+        if n % 100 == 0:
+            await recall.held.refresh(CAMPAIGN)
+    feed.change("u1", struck=True)
+    assert "u1" not in await ids(recall)
+
+
+def test_a_database_that_hangs_costs_a_turn_no_more_than_its_deadline_and_it_is_said() -> None:
+    async def scene() -> None:
+        feed = some_talk()
+        recall = a_recall(feed, settings=RecallSettings())
+        feed.has_meanings = False  # a thread takes time of the outside world
+        await ids(recall)
+
+        async def never(_what: str) -> None:
+            await asyncio.Event().wait()
+
+        feed.before = never
+        began = asyncio.get_running_loop().time()
+        found = await recall.reminded(CAMPAIGN, SMITH, QUESTION)
+        assert asyncio.get_running_loop().time() - began <= 0.0201
+        assert [str(one.utterance_id) for one in found.items] == ["u1", "u2"]
+        assert found.left_out == ("the latest talk: it took more than 20 ms",)
+        again = await recall.reminded(CAMPAIGN, SMITH, QUESTION)
+        assert again.left_out == found.left_out
+        await recall.close()
+
+    run_in_virtual_time(scene())
+
+
+async def test_a_database_restored_from_an_earlier_day_is_followed() -> None:
+    """Its marks begin again below those that are held."""
+    feed = some_talk()
+    for n in range(3, 9):
+        feed.tell(said(f"u{n}", "It rains.", floor=n))
+    recall = a_recall(feed)
+    await ids(recall)
+    feed.forget()
+    feed.tell(said("v1", "My sister fell.", floor=1))
+    assert await ids(recall) == ["v1"]
