@@ -1,0 +1,357 @@
+"""Recall that takes its time: it starts from what recall is, knows no more than the NPC does, and never fails alone."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loguru import logger
+
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.ids import NpcId, UtteranceId
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.ports.talk_feed import Said
+from glyphoxa.memory.recall import held_graphs
+from glyphoxa.memory.recall.deep import DeepRecall
+from glyphoxa.memory.recall.deep_talk import DeepTalk
+from glyphoxa.memory.recall.graph.choosing import Asked, Choice, NodeChooser
+from glyphoxa.memory.recall.graph.methods import RecallMethod, RecallPath
+from glyphoxa.memory.recall.graph.of_view import graph_of_view
+from glyphoxa.memory.recall.graph.settings import GraphRecallSettings
+from glyphoxa.memory.recall.recall import Recall, RecallSettings, Reminded
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
+from tests.support.patience import DEADLINE_MS
+from tests.support.talk_feed import FeedTwin, an_embedder_of_words, said
+
+PATIENT = RecallSettings(
+    deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, patient_embed_deadline_ms=DEADLINE_MS,
+    refresh_deadline_ms=DEADLINE_MS, summaries_deadline_ms=DEADLINE_MS,
+)  # fmt: skip
+WORDS = ("sister", "sails", "storm", "Ilvara", "harbour", "rain", "Joren", "sword", "bought", "they")
+QUESTIONS = (
+    "What of my sister?",
+    "Did Ilvara ever sail?",
+    "Which swords has Joren bought?",
+    "What happened last time?",
+)
+
+
+@dataclass
+class ChooserTwin:
+    """Chooses and opens lines that hold certain words; raises instead, or never answers."""
+
+    chooses: tuple[str, ...] = ()
+    opens: tuple[str, ...] = ()
+    error: Exception | None = None
+    is_silent: bool = False
+    asked: list[Asked] = field(default_factory=list)
+    shown: list[list[str]] = field(default_factory=list)
+    deadlines_ms: list[int] = field(default_factory=list)
+
+    async def choose(self, asked: Asked, lines: Sequence[str], *, deadline_ms: int) -> Choice:
+        self.asked.append(asked)
+        self.shown.append(list(lines))
+        self.deadlines_ms.append(deadline_ms)
+        if self.is_silent:
+            await asyncio.Event().wait()
+        if self.error is not None:
+            raise self.error
+
+        def places(words: Sequence[str]) -> tuple[int, ...]:
+            return tuple(at for word in words for at, line in enumerate(lines) if word in line)
+
+        return Choice(places(self.chooses), places(self.opens) if asked.may_open else ())
+
+
+@dataclass
+class BackwardsReranker:
+    async def rerank(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        return range(len(texts))
+
+
+def two_sessions() -> FeedTwin:
+    feed = FeedTwin()
+    texts = ("My sister Ilvara sails.", "It rains.", "We met Ilvara at sea.", "A storm came up.", "Nobody drowned.")
+    feed.tell(*(said(f"u{n}", text, floor=n, at_ms=n * 1_000) for n, text in enumerate(texts, start=1)))
+    feed.tell(said("v1", "Ilvara bought a sword.", session="s2", floor=1, at_ms=9_000_000))
+    return feed
+
+
+def a_recall(feed: FeedTwin) -> Recall:
+    return Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: 20_000_000)
+
+
+def deep_over(feed: FeedTwin, *stages: str, chooser: NodeChooser | None = None) -> DeepRecall:
+    return DeepRecall(
+        a_recall(feed),
+        settings=GraphRecallSettings().with_stages(*stages),
+        chooser=chooser,
+        reranker=BackwardsReranker(),
+    )
+
+
+async def asked(deep: DeepRecall, question: str = QUESTIONS[0], *, npc: NpcId = SMITH, **options: Any) -> Reminded:
+    return await deep.recall(CAMPAIGN, npc, question, **options)
+
+
+def ids(found: Reminded) -> list[str]:
+    return [str(one.utterance_id) for one in found.items]
+
+
+utterances = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join), max_size=12)
+
+
+def told(texts: Sequence[str], **changes: Any) -> list[Said]:
+    """Half of them in each of two sessions."""
+    return [
+        said(f"u{n}", text, session=f"s{1 + 2 * n // len(texts)}", floor=n + 1, at_ms=n * 1_000_000, **changes)
+        for n, text in enumerate(texts)
+    ]
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(texts=utterances, question=st.sampled_from(QUESTIONS), limit=st.integers(1, 12), excluded=st.integers(0, 12))
+def test_with_no_stage_on_it_is_what_recall_is(texts: list[str], question: str, limit: int, excluded: int) -> None:
+    feed = FeedTwin()
+    feed.tell(*told(texts))
+    exclude = [UtteranceId(f"u{excluded}")]
+
+    async def both() -> tuple[Reminded, Reminded]:
+        recall = a_recall(feed)
+        plain = await recall.reminded(CAMPAIGN, SMITH, question, exclude=exclude, limit=limit, patient=True)
+        return plain, await asked(DeepRecall(recall), question, exclude=exclude, limit=limit)
+
+    plain, deep = asyncio.run(both())
+    assert [(one.utterance_id, one.text) for one in deep.items] == [(one.utterance_id, one.text) for one in plain.items]
+    assert [one.signals for one in deep.items] == [one.signals for one in plain.items]
+    assert deep.left_out == plain.left_out
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(
+    texts=utterances.filter(len),
+    hidden=utterances,
+    question=st.sampled_from(QUESTIONS[:3]),
+    method=st.sampled_from(RecallMethod),
+)
+def test_what_an_npc_did_not_witness_changes_nothing_of_what_it_is_reminded_of(
+    texts: list[str], hidden: list[str], question: str, method: RecallMethod
+) -> None:
+    """Nor is a language model shown any of it."""
+    alone, among = FeedTwin(), FeedTwin()
+    alone.tell(*told(texts))
+    secret = told(hidden, witnesses=frozenset({INNKEEPER})) if hidden else []
+    among.tell(*(said(f"h{n}", f"{one.text} secretly", floor=100 + n, at_ms=one.at_ms + 1,
+                      witnesses=one.witnesses) for n, one in enumerate(secret)))  # fmt: skip
+    among.tell(*told(texts))
+
+    async def found(feed: FeedTwin) -> tuple[tuple[Recalled, ...], list[list[str]]]:
+        chooser = ChooserTwin(chooses=("sister", "rain"), opens=("Ilvara", "storm"))
+        deep = DeepRecall(
+            a_recall(feed),
+            settings=GraphRecallSettings.documented(),
+            chooser=chooser,
+            reranker=BackwardsReranker(),
+        )
+        return (await asked(deep, question, method=method)).items, chooser.shown
+
+    (with_it, shown_with), (without, shown_without) = asyncio.run(found(among)), asyncio.run(found(alone))
+    assert [one.text for one in with_it] == [one.text for one in without]
+    assert shown_with == shown_without
+    for one, other in zip(with_it, without, strict=True):
+        # A product of matrices of other sizes differs in its last digits.
+        assert dict(one.signals) == pytest.approx(dict(other.signals), abs=1e-3)
+
+
+async def test_a_language_model_filters_what_was_found_and_its_order_counts() -> None:
+    """R-375"""
+    chooser = ChooserTwin(chooses=("bought", "sails"))
+    found = await asked(deep_over(two_sessions(), chooser=chooser), "Ilvara?", method=RecallMethod.HYBRID_LLM)
+    assert ids(found) == ["v1", "u1"]
+    assert [one.signals["round"] for one in found.items] == [1, 1]
+    assert [one.reason for one in found.items] == ["witnessed in session s2", "witnessed in session s1"]
+    assert "1970-01-01 Tamsin said: My sister Ilvara sails." in chooser.shown[0]
+
+
+async def test_a_language_model_that_explores_comes_to_what_is_only_next_to_what_was_found() -> None:
+    """R-372"""
+    chooser = ChooserTwin(chooses=("drowned",), opens=("met Ilvara",))
+    found = await asked(deep_over(two_sessions(), chooser=chooser), "Ilvara?", method=RecallMethod.LLM, limit=3)
+    assert ids(found) == ["u5"]
+    assert [one.may_open for one in chooser.asked][:1] == [True]
+
+
+async def test_a_reranker_has_the_last_word_on_the_order() -> None:
+    """R-374"""
+    plain = ids(await asked(deep_over(two_sessions()), "Ilvara?"))
+    found = await asked(deep_over(two_sessions()), "Ilvara?", method=RecallMethod.HYBRID_RERANK)
+    assert sorted(ids(found)) == sorted(plain)
+    assert ids(found) != plain
+    assert {"algorithm", "reranker"} <= set(found.items[0].signals)
+
+
+async def test_a_stage_that_is_on_says_what_it_added() -> None:
+    """R-391: from a name in the question to what stands beside it in time."""
+    found = await asked(deep_over(two_sessions(), "diffusion"), "Ilvara?")
+    assert any("diffusion" in one.signals for one in found.items)
+
+
+async def test_what_is_in_the_prompt_and_the_question_itself_are_shown_to_nobody() -> None:
+    feed = two_sessions()
+    feed.tell(said("q", QUESTIONS[0], session="s2", floor=2, at_ms=9_001_000))
+    chooser = ChooserTwin(chooses=("said",))
+    found = await asked(
+        deep_over(feed, chooser=chooser), QUESTIONS[0].upper(), method=RecallMethod.LLM, exclude=[UtteranceId("u1")]
+    )
+    assert {"q", "u1"}.isdisjoint(ids(found))
+    assert sorted(ids(found)) == ["u2", "u3", "u4", "u5", "v1"]
+
+
+async def test_the_last_of_what_was_said_is_told_to_the_model() -> None:
+    """R-384"""
+    chooser = ChooserTwin()
+    recent = [f"Tamsin: {n}" for n in range(9)]
+    await asked(deep_over(two_sessions(), chooser=chooser), method=RecallMethod.HYBRID_LLM, recent=recent)
+    assert chooser.asked[0].recent == tuple(recent[-5:])
+
+
+@pytest.mark.parametrize("method", [RecallMethod.LLM, RecallMethod.HYBRID_LLM])
+async def test_on_the_voice_path_no_language_model_is_asked_and_nothing_is_read(method: RecallMethod) -> None:
+    """C-44"""
+    feed = two_sessions()
+    with pytest.raises(InvalidInput, match="valid on the voice path: hybrid, hybrid_rerank"):
+        await asked(deep_over(feed, chooser=ChooserTwin()), method=method, path=RecallPath.VOICE)
+    assert not feed.asked
+
+
+async def test_who_cannot_be_asked_is_named() -> None:
+    with pytest.raises(InvalidInput, match="there is no language model to ask"):
+        await asked(DeepRecall(a_recall(two_sessions())), method=RecallMethod.LLM)
+    settings = GraphRecallSettings(rerank=True)
+    with pytest.raises(InvalidInput, match="hybrid_rerank"):
+        await asked(DeepRecall(a_recall(two_sessions()), settings=settings))
+
+
+@pytest.mark.parametrize("question", ["", "   ", "?!", "the of and", "word " * 2_000, "Что случилось?"])
+@pytest.mark.parametrize("method", list(RecallMethod))
+async def test_whatever_is_asked_there_is_an_answer(question: str, method: RecallMethod) -> None:
+    found = await asked(deep_over(two_sessions(), chooser=ChooserTwin()), question, method=method)
+    assert found.items == () or all(one.source == "said" for one in found.items)
+
+
+async def test_a_campaign_without_talk_reminds_of_nothing_and_asks_nobody() -> None:
+    chooser = ChooserTwin()
+    deep = DeepRecall(a_recall(FeedTwin()), settings=GraphRecallSettings.documented(), chooser=chooser)
+    for method in (RecallMethod.HYBRID, RecallMethod.HYBRID_LLM, RecallMethod.LLM):
+        assert (await asked(deep, method=method)).items == ()
+    assert not chooser.asked
+
+
+@pytest.mark.parametrize("method", [RecallMethod.LLM, RecallMethod.HYBRID_LLM])
+async def test_where_the_model_is_away_what_was_found_without_it_stands(method: RecallMethod) -> None:
+    chooser = ChooserTwin(error=Unavailable("no route to the model"))
+    deep = deep_over(two_sessions(), chooser=chooser)
+    found = await asked(deep, method=method)
+    assert ids(found) == ids(await asked(deep))
+    assert found.left_out == ("language model: no route to the model",)
+
+
+async def test_a_model_that_does_not_answer_is_waited_for_no_longer_than_there_is_time() -> None:
+    chooser = ChooserTwin(is_silent=True)
+    deep = deep_over(two_sessions(), chooser=chooser)
+    plain = await asked(deep)
+    found = await asked(deep, method=RecallMethod.HYBRID_LLM, deadline_ms=100)
+    assert ids(found) == ids(plain)
+    assert len(found.left_out) == 1
+    assert all(one <= 100 for one in chooser.deadlines_ms)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[int], threading.Event]]:
+    """The sizes of the graphs that were made, and what their making waits for."""
+    sizes: list[int] = []
+    may_go_on = threading.Event()
+    may_go_on.set()
+    really = graph_of_view
+
+    def counted(index: Any, columns: Any) -> Any:
+        assert may_go_on.wait(DEADLINE_MS / 1_000)
+        sizes.append(len(columns))
+        return really(index, columns)
+
+    monkeypatch.setattr(held_graphs, "graph_of_view", counted)
+    yield sizes, may_go_on
+    may_go_on.set()
+
+
+async def test_a_graph_is_made_once_as_long_as_nothing_is_said(made: tuple[list[int], threading.Event]) -> None:
+    feed = two_sessions()
+    deep = deep_over(feed)
+    await asyncio.gather(asked(deep), asked(deep, "Ilvara?"))
+    await asked(deep, "A storm?")
+    assert made[0] == [6]
+    feed.tell(said("v2", "My sister is back.", session="s2", floor=2, at_ms=9_001_000))
+    assert ids(await asked(deep))[0] in ("u1", "v2")
+    await asked(deep, npc=INNKEEPER)
+    assert made[0] == [6, 7, 7]
+
+
+async def test_a_graph_that_is_not_ready_is_left_out_and_there_for_the_next(
+    made: tuple[list[int], threading.Event],
+) -> None:
+    deep = deep_over(two_sessions(), "diffusion")
+    plain = await a_recall(two_sessions()).reminded(CAMPAIGN, SMITH, QUESTIONS[0], limit=15, patient=True)
+    made[1].clear()
+    found = await asked(deep, deadline_ms=20)
+    assert (ids(found), found.left_out) == (ids(plain), ("memory graph: it was not ready in time",))
+    made[1].set()
+    assert (await asked(deep)).left_out == ()
+    assert made[0] == [6]
+    await deep.close()
+
+
+# -- as the tools of an NPC ask it
+
+
+@pytest.fixture
+def warnings() -> Iterator[list[str]]:
+    heard: list[str] = []
+    sink = logger.add(lambda message: heard.append(message.record["message"]), level="WARNING")
+    yield heard
+    logger.remove(sink)
+
+
+async def test_a_model_that_fails_is_logged_once_until_it_is_well_again(warnings: list[str]) -> None:
+    chooser = ChooserTwin(error=Unavailable("no route"))
+    deep = deep_over(two_sessions(), chooser=chooser)
+    talk = DeepTalk(a_recall(two_sessions()), deep, method=RecallMethod.HYBRID_LLM, deadline_ms=DEADLINE_MS)
+    plain = ids(await asked(deep, limit=5))
+    for question in (QUESTIONS[0], QUESTIONS[0]):
+        assert [one.utterance_id for one in await talk.recall(CAMPAIGN, SMITH, question)] == plain
+    assert warnings == ["recall by hybrid_llm falls back on words and meaning: language model: no route"]
+    chooser.error = None
+    assert await talk.recall(CAMPAIGN, SMITH, QUESTIONS[0]) == []
+    chooser.error = Unavailable("no route")
+    await talk.recall(CAMPAIGN, SMITH, QUESTIONS[0])
+    assert len(warnings) == 2
+
+
+async def test_where_talk_cannot_be_read_at_all_the_other_way_is_taken(warnings: list[str]) -> None:
+    feed = FeedTwin()
+
+    async def away(_what: str) -> None:
+        raise Unavailable("the database is away")
+
+    feed.before = away
+    deep = deep_over(feed)
+    other = a_recall(two_sessions())
+    talk = DeepTalk(other, deep, method=RecallMethod.HYBRID, deadline_ms=DEADLINE_MS)
+    assert await talk.recall(CAMPAIGN, SMITH, "Ilvara?") == await other.recall(CAMPAIGN, SMITH, "Ilvara?")
+    assert len(warnings) == 1
+    assert talk.remind(CAMPAIGN, SMITH, "Ilvara?") == other.remind(CAMPAIGN, SMITH, "Ilvara?")
