@@ -136,5 +136,7 @@ def rank(
         signals["second_hop"] = second_hop
     table = weights.by_words if seen.cosines is None else weights.by_words_and_meaning
     shares = {name: np.float32(weight) * signals[name] for name, weight in table.items() if name in signals}
-    scores: Scores = np.sum(list(shares.values()), axis=0, dtype=float32) if shares else np.zeros(len(seen), float32)
+    scores = np.zeros(len(seen), float32)
+    for share in shares.values():
+        scores += share
     return Ranking(scores, shares)

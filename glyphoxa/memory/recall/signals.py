@@ -6,8 +6,10 @@ scene, and who is asked about has mostly told it themselves. All is counted in t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from numpy import float32, int32, int64
+from numpy import float32, float64, int64
 from numpy.typing import NDArray
 
 from glyphoxa.memory.recall.asked import Question
@@ -46,7 +48,8 @@ def signals_of(question: Question, seen: Seen, speakers: frozenset[int]) -> dict
     Args:
         speakers: Numbers of those whom the question names.
     """
-    words = by_words(seen) / np.float32(SCALE)
+    hits = _hits_of(seen)
+    words = _bm25(hits, seen) / np.float32(SCALE)
     asks = _has(seen, Trait.ASKS)
     follows = _shifted(asks, 1, seen)
     time = question.time
@@ -54,8 +57,8 @@ def signals_of(question: Question, seen: Seen, speakers: frozenset[int]) -> dict
     asks_how_many = time.asks_how_often or time.asks_how_long
     found = {
         "words": words,
-        "led_up": _led_up(seen),
-        "scene": _of_scenes(seen),
+        "led_up": _led_up(hits, seen) / np.float32(SCALE),
+        "scene": _of_scenes(hits, seen) / np.float32(SCALE),
         "asks": asks,
         "answers": follows * _shifted(words, 1, seen),
     }
@@ -79,13 +82,34 @@ def signals_of(question: Question, seen: Seen, speakers: frozenset[int]) -> dict
 
 def by_words(seen: Seen) -> Signal:
     """BM25 (Robertson & Zaragoza, 2009) with frequencies and lengths of the view."""
-    scores = np.zeros(len(seen), float32)
-    mean_length = max(seen.mean_length, 1.0)
-    for match in seen.matches:
-        weight = rarity(match, len(seen))
-        norm = _K1 * (1 - _B + _B * seen.columns.lengths[match.places] / mean_length)
-        scores[match.places] += weight * match.counts * (_K1 + 1) / (match.counts + norm)
-    return scores
+    return _bm25(_hits_of(seen), seen)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hits:
+    """All matches one after the other: what is done once for all of them is done in the time of one.
+
+    Attributes:
+        matches: Which of the matches each hit is of.
+        places: Turns, in no order.
+        counts: How often the term stands in the turn.
+        rarities: Of each match.
+    """
+
+    matches: NDArray[int64]
+    places: NDArray[int64]
+    counts: NDArray[float32]
+    rarities: NDArray[float64]
+
+
+def _hits_of(seen: Seen) -> _Hits:
+    found = seen.matches
+    return _Hits(
+        np.repeat(np.arange(len(found)), [len(match.places) for match in found]),
+        np.concatenate([np.zeros(0, int64), *(match.places for match in found)]),
+        np.concatenate([np.zeros(0, float32), *(match.counts for match in found)]),
+        np.array([rarity(match, len(seen)) for match in found], float64),
+    )
 
 
 def rarity(match: Match, n: int) -> float:
@@ -96,42 +120,48 @@ def _idf(df: int, n: int) -> float:
     return float(np.log1p((n - df + 0.5) / (df + 0.5)))
 
 
-def _led_up(seen: Seen) -> Signal:
+def _bm25(hits: _Hits, seen: Seen) -> Signal:
+    scores = np.zeros(len(seen), float32)
+    norm = _K1 * (1 - _B + _B * seen.columns.lengths[hits.places] / max(seen.mean_length, 1.0))
+    weights = hits.rarities.astype(float32)[hits.matches]
+    np.add.at(scores, hits.places, weights * hits.counts * (_K1 + 1) / (hits.counts + norm))
+    return scores
+
+
+def _led_up(hits: _Hits, seen: Seen) -> Signal:
     """The summed rarity of the terms that stand, once or often, in a turn or the two before it in its session."""
     n = len(seen)
     steps = np.zeros(n + 1)
-    sessions = seen.columns.sessions
     ends_of = np.append(seen.columns.starts[1:], n)
-    for match in seen.matches:
-        weight = rarity(match, n)
-        begins = np.sort(match.places)
-        ends = np.minimum(begins + (_LED_UP_TURNS + 1), ends_of[sessions[begins]])
-        # Where two of them reach, the term counts once.
-        begins[1:] = np.maximum(begins[1:], ends[:-1])
-        counts = begins < ends
-        # No turn is twice among those that are left, so that it may be added to them all at once.
-        steps[begins[counts]] += weight
-        steps[ends[counts]] -= weight
-    return np.cumsum(steps[:n]).astype(float32) / np.float32(SCALE)
+    # Each match has a line of turns of its own, one behind the other.
+    shift = hits.matches * (n + 1)
+    begins = np.sort(hits.places + shift)
+    ends = np.minimum(begins + (_LED_UP_TURNS + 1), ends_of[seen.columns.sessions[begins - shift]] + shift)
+    # Where two of them reach, the term counts once.
+    begins[1:] = np.maximum(begins[1:], ends[:-1])
+    reach = begins < ends
+    weights = hits.rarities[hits.matches[reach]]
+    np.add.at(steps, (begins - shift)[reach], weights)
+    np.subtract.at(steps, (ends - shift)[reach], weights)
+    return np.cumsum(steps[:n]).astype(float32)
 
 
-def _of_scenes(seen: Seen) -> Signal:
+def _of_scenes(hits: _Hits, seen: Seen) -> Signal:
     """BM25 of the scene that a turn is in."""
     n = len(seen)
     if not n:
         return np.zeros(0, float32)
     starts = _scene_starts(seen)
-    n_scenes = len(starts)
     n_turns = np.diff(np.append(starts, n))
-    scenes = np.repeat(np.arange(n_scenes, dtype=int32), n_turns)
-    lengths = np.add.reduceat(seen.columns.lengths, starts, dtype=np.float64)
+    n_scenes, n_matches = len(starts), len(hits.rarities)
+    lengths = np.add.reduceat(seen.columns.lengths, starts, dtype=float64)
     norm = _SCENE_K1 * (1 - _SCENE_B + _SCENE_B * lengths / max(float(lengths.mean()), 1.0))
-    scores = np.zeros(n_scenes)
-    for match in seen.matches:
-        counts = np.bincount(scenes[match.places], weights=match.counts, minlength=n_scenes)
-        idf = _idf(int(np.count_nonzero(counts)), max(n_scenes, _LEAST_SCENES))
-        scores += idf * counts * (_SCENE_K1 + 1) / (counts + norm)
-    return np.repeat(scores.astype(float32) / np.float32(SCALE), n_turns)
+    at = np.searchsorted(starts, hits.places, side="right") - 1
+    counts = np.bincount(hits.matches * n_scenes + at, weights=hits.counts, minlength=n_matches * n_scenes)
+    counts = counts.reshape(n_matches, n_scenes)
+    idf = [_idf(df, max(n_scenes, _LEAST_SCENES)) for df in np.count_nonzero(counts, axis=1).tolist()]
+    scores = (np.reshape(idf, (-1, 1)) * counts * (_SCENE_K1 + 1) / (counts + norm)).sum(axis=0)
+    return np.repeat(scores.astype(float32), n_turns)
 
 
 def _scene_starts(seen: Seen) -> NDArray[int64]:

@@ -121,8 +121,6 @@ class View:
 
     def places(self, rows: NDArray[int32]) -> NDArray[int32]:
         """Where rows of the index stand in this view; -1 for those that are not in it."""
-        if len(rows) and int(rows.max()) >= len(self._place_of):  # others have said more than there was room for
-            self._place_of = grown(self._place_of, int(rows.max()) + 1, fill=NOWHERE)
         return self._place_of[rows]
 
     def follows(self, row: Any) -> bool:
