@@ -1,0 +1,183 @@
+"""Recall by a language model: real talk in a real database, real client libraries, servers of their protocols."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.servers.openai import OpenAiServer, Reply
+from glyphoxa.adapters.local.llama import LlamaServer
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.weights.store import Store as Weights
+from glyphoxa.bootstrap.deep_recall import open_deep_recall
+from glyphoxa.bootstrap.structured_llm import RECALL, SECOND_LOOK, local_slots, slot_of
+from glyphoxa.config.settings import DeepRecallSettings, RecallLlmSettings, Settings
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import NpcId, UtteranceId
+from glyphoxa.memory.recall.graph.methods import RecallMethod
+from glyphoxa.memory.recall.recall import Reminded
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
+from tests.support.live_table import an_evening, settings_for, write_campaign
+
+KEYS = {"OPENAI_API_KEY": "secret-1234"}
+TALK = (
+    "My sister Ilvara sails with the pirates.",
+    "We met Ilvara off the cape.",
+    "There was a storm, and nobody drowned.",
+    "It rains.",
+)
+SECRET = "Ilvara has drowned."
+
+
+def picks(*words: str, opens: str = "") -> Any:
+    """A model that chooses the lines with one of these words, in their order, and opens those with another."""
+
+    def choose(body: Mapping[str, Any]) -> Reply:
+        told = body["messages"][-1]["content"]
+        numbers = {line: int(n) for n, line in re.findall(r"^(\d+)\. (.*)$", told, re.MULTILINE)}
+        chosen = [n for word in words for line, n in numbers.items() if word in line]
+        is_last = "This is the last round" in told
+        opened = [n for line, n in numbers.items() if opens and opens in line and not is_last]
+        return Reply(json.dumps({"chosen": chosen, "open": opened}))
+
+    return choose
+
+
+def settings_with(method: str, **llm: Any) -> Settings:
+    recall = DeepRecallSettings(method=method, llm=RecallLlmSettings(**llm))  # type: ignore[arg-type]
+    return Settings(recall=recall)
+
+
+@pytest.fixture
+async def talk(store: Store) -> Store:
+    told = [replace(an_utterance(text, id=f"u{n}"), at_ms=1_000 * n) for n, text in enumerate(TALK, start=1)]
+    secret = replace(an_utterance(SECRET, id="secret"), at_ms=500, witnesses=frozenset({INNKEEPER}))
+    await store.log.append([secret, *told])
+    return store
+
+
+async def asked(
+    store: Store, settings: Settings, method: RecallMethod, *, environ: Mapping[str, str] = KEYS, **more: Any
+) -> Reminded:
+    async with AsyncExitStack() as stack:
+        deep = open_deep_recall(settings, store.past_talk, stack, method=method, environ=environ, **more)
+        return await deep.recall(CAMPAIGN, SMITH, "What of Ilvara?", method=method)
+
+
+@pytest.mark.parametrize(
+    ("method", "model", "found"),
+    [
+        (RecallMethod.HYBRID_LLM, picks("met", "sails"), ["u2", "u1"]),
+        (RecallMethod.LLM, picks("drowned", opens="met"), ["u3"]),
+    ],
+)
+async def test_a_model_behind_openai_s_protocol_picks_what_an_npc_is_reminded_of(
+    talk: Store, method: RecallMethod, model: Any, found: list[str]
+) -> None:
+    """R-372, R-375; what the NPC did not witness is never sent."""
+    async with OpenAiServer(model, key="secret-1234") as server:
+        reminded = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
+    assert [one.utterance_id for one in reminded.items] == [UtteranceId(each) for each in found]
+    assert reminded.left_out == ("meaning: no embeddings model is set",)
+    assert server.completions
+    assert SECRET not in json.dumps(server.completions)
+
+
+@pytest.mark.parametrize("answer", ["No idea.", "{}", '{"chosen": [99], "open": []}', '{"chosen": "1", "open": []}'])
+async def test_an_answer_that_makes_no_sense_leaves_what_was_found_without_it(talk: Store, answer: str) -> None:
+    method = RecallMethod.HYBRID_LLM
+    plain = await asked(talk, Settings(), RecallMethod.HYBRID)
+    async with OpenAiServer([Reply(answer)], key="secret-1234") as server:
+        reminded = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
+    assert reminded.items == plain.items
+    assert reminded.left_out[-1].startswith("language model: ")
+
+
+async def test_a_provider_that_refuses_leaves_what_was_found_without_it(talk: Store) -> None:
+    method = RecallMethod.LLM
+    plain = await asked(talk, Settings(), RecallMethod.HYBRID)
+    async with OpenAiServer(key="secret-1234", refuse_with=500) as server:
+        reminded = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
+    assert reminded.items == plain.items
+    assert reminded.left_out[-1].startswith("language model: ")
+
+
+@pytest.mark.parametrize(
+    ("llm", "problem"),
+    [
+        ({"name": "openai"}, "recall.llm 'openai' needs a key: environment variable OPENAI_API_KEY is not set"),
+        ({"name": "local"}, "recall.llm local needs a providers.llm that runs here, such as qwen-1.5b"),
+    ],
+)
+async def test_who_cannot_be_asked_is_named_before_anything_is(talk: Store, llm: Any, problem: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(problem)):
+        await asked(talk, settings_with("llm", **llm), RecallMethod.LLM, environ={})
+
+
+def test_who_works_behind_the_talk_takes_no_npc_s_place_in_the_local_model() -> None:
+    campaign = a_campaign()
+    recalling = settings_with("llm", name="local")
+    both = recalling.model_copy(
+        update={"correction": Settings.model_validate({"correction": {"llm": {"name": "local"}}}).correction}
+    )
+    assert [local_slots(each, campaign) for each in (Settings(), recalling, both)] == [2, 3, 4]
+    assert (slot_of(RECALL, recalling, slots=3), slot_of(RECALL, both, slots=4)) == (2, 2)
+    assert slot_of(SECOND_LOOK, both, slots=4) == 3
+
+
+async def test_at_a_table_only_who_may_look_deep_asks_the_model(
+    tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-44"""
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-1234")
+    path = write_campaign(tmp_path, others=["Eldrinax"])
+    file = path.read_text("utf-8")
+    for tier in ("DEEP", "STANDARD"):
+        file = file.replace("voice: heart\n  engine", f"voice: heart\n  budget_tier: {tier}\n  engine", 1)
+    path.write_text(file, "utf-8")
+    async with OpenAiServer(picks("harbour"), key="secret-1234") as server:
+        llm = RecallLlmSettings(name="openai", base_url=server.base_url)
+        settings = settings_for(path, dsn, tmp_path).model_copy(
+            update={"recall": DeepRecallSettings(method="hybrid_llm", llm=llm)}
+        )
+        async with an_evening(settings, monkeypatch) as evening:
+            ear = await evening.ear()
+            for text in ("Grimjaw, my sister is a pirate.", "Grimjaw, my sister came to the harbour."):
+                ear.say(text)
+                await evening.kept(text)
+            assert await evening.table.kept()
+            assert not server.completions
+
+            async def found(npc: str) -> list[str]:
+                tools = evening.mouths[NpcId(npc)].tools
+                assert tools is not None
+                answer = await tools.call("memory_search_sessions", {"query": "sister"})
+                return [str(one) for one in answer["found"]]  # type: ignore[attr-defined]
+
+            assert len(await found("eldrinax")) > 1
+            assert not server.completions
+            [deep] = await found("grimjaw")
+            assert "harbour" in deep
+            [body] = server.completions
+            assert "Tamsin: Grimjaw, my sister is a pirate." in body["messages"][-1]["content"]
+
+
+@pytest.mark.models
+async def test_whatever_a_real_small_model_picks_is_something_that_was_witnessed(talk: Store) -> None:
+    try:
+        weights = Weights().path("qwen2.5-coder-0.5b-instruct-q4_k_m")
+    except NotFound as missing:
+        pytest.skip(str(missing))
+    witnessed = {f"u{n}" for n in range(1, len(TALK) + 1)}
+    async with LlamaServer(model_path=weights, slots=1) as llama:
+        for method in (RecallMethod.HYBRID_LLM, RecallMethod.LLM):
+            reminded = await asked(talk, settings_with(method, name="local"), method, llama=llama)
+            assert {str(one.utterance_id) for one in reminded.items} <= witnessed
+            assert not any("cannot be asked" in part for part in reminded.left_out)
