@@ -179,6 +179,13 @@ async def test_a_language_model_filters_what_was_found_and_its_order_counts() ->
     assert "1970-01-01 Tamsin said: My sister Ilvara sails." in chooser.shown[0]
 
 
+async def test_what_is_filtered_or_reordered_is_more_than_what_is_told() -> None:
+    chooser = ChooserTwin(chooses=("bought", "said"))
+    found = await asked(deep_over(two_sessions(), chooser=chooser), "Ilvara?", method=RecallMethod.HYBRID_LLM, limit=1)
+    assert len(chooser.shown[0]) > 1
+    assert ids(found) == ["v1"]
+
+
 async def test_a_language_model_that_explores_comes_to_what_is_only_next_to_what_was_found() -> None:
     """R-372"""
     chooser = ChooserTwin(chooses=("drowned",), opens=("met Ilvara",))

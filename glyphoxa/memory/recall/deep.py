@@ -88,7 +88,7 @@ class DeepRecall:
 
         Args:
             exclude: What is in the prompt already.
-            limit: At most 200.
+            limit: At most 200. A reranker or a language model that filters is given more, if there is more.
             recent: What was said just before, oldest first, each with its speaker: a language model is shown the end.
             deadline_ms: For all of it. What is not ready by then is left out: the ranking stands without the graph, and
                 what a language model has chosen so far, or the ranking, without the rest.
@@ -113,16 +113,18 @@ class DeepRecall:
             left_out.append("memory graph: it was not ready in time")
             items = ranked.items(limit)
         else:
+            second_look = self._really(method) in (RecallMethod.HYBRID_LLM, RecallMethod.HYBRID_RERANK)
+            most = max(limit, self.settings.max_results) if second_look else limit
             recalling = GraphRecall(
                 graph.graph,
                 lambda at: _line(ranked.recalled(at)),
-                settings=replace(self.settings, max_results=min(limit, _MOST_RESULTS)),
+                settings=replace(self.settings, max_results=min(most, _MOST_RESULTS)),
                 reranker=self._reranker,
                 chooser=None if self._chooser is None else _InTime(self._chooser, until),
             )
             found = await recalling.recall(_asked(graph, ranked), question, method=method, path=path, recent=recent)
             left_out += found.left_out
-            items = _recalled(ranked, found)
+            items = _recalled(ranked, found)[:limit]
         items = await self._recall.with_recap(ranked, campaign, npc, items, limit, left_out)
         return Reminded(tuple(items), tuple(left_out))
 
