@@ -119,6 +119,7 @@ def check(
             found.append(_provider(kind, choice, has_weights, environ, has_module or module_is_there))
     found.append(_recall(settings))
     found = [_with_model(each, settings) if each.subject == "embeddings" else each for each in found]
+    found = [_with_patience(each, settings) if each.subject == "recall.llm" else each for each in found]
     host, port = settings.server.host, settings.server.port
     if (is_port_free or port_is_free)(host, port):
         found.append(Finding("ok", "server", f"http://{host}:{port}"))
@@ -187,6 +188,13 @@ def _with_model(found: Finding, settings: Settings) -> Finding:
         return found
     model = f"model {chosen.model_name}, " if chosen.model is None and chosen.model_name else ""
     return replace(found, text=f"{found.text}; {model}{settings.memory.embedding_dimensions} dimensions")
+
+
+def _with_patience(found: Finding, settings: Settings) -> Finding:
+    if found.level != "ok" or settings.recall.llm.name != "local":
+        return found
+    text = "too slow for an NPC's tools, which then find what hybrid finds; fit for glyphoxa recall"
+    return replace(found, level="warning", text=f"{found.text}: {text}")
 
 
 def module_is_there(name: str) -> bool:

@@ -195,7 +195,9 @@ class CorrectionSettings(_Section):
 class RecallLlmSettings(_Section):
     """Who picks memories, where recall.method asks a language model.
 
-    `local` is the NPCs' own model, in a place of its own in its prompt cache. `openai-compatible` needs a `base_url`.
+    `local` is the NPCs' own model, in a place of its own in its prompt cache. Two cores take 7 to 12 s to read what it
+    picks from, and a tool has 3: it serves `glyphoxa recall`, at a table another is needed. `openai-compatible` needs
+    a `base_url`.
     """
 
     name: RecallLlmName = "local"

@@ -122,6 +122,7 @@ def test_who_recalls_is_shown_and_its_key_is_looked_for_if_it_is_asked(tmp_path:
     )
     assert shown["recall"].text == ("hybrid_llm, with diffusion, where an NPC of tier DEEP searches; hybrid elsewhere")
     assert findings(asking, environ={"OPENAI_API_KEY": "x"})["recall.llm"].level == "ok"
+    assert findings(read(tmp_path, "recall: {method: llm}"))["recall.llm"].level == "warning"
 
 
 def test_an_embeddings_model_has_its_usual_dimensions_unless_others_are_set(tmp_path: Path) -> None:
