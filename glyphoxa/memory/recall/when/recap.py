@@ -57,7 +57,7 @@ def recap(
         worth: How much each turn bears on the question.
         summaries: As the viewer may know them.
         told: A turn as it is recalled, by its place; None: it may not be told.
-        lines: About so many.
+        lines: At most so many.
     """
 
     def text_of(at: int) -> str:
@@ -89,7 +89,10 @@ def recap(
             )
         elif (one := told(piece.place)) is not None:
             found.append(_because(one, piece))
-    return found
+    # Left out is what lies between: how it began and how it ended are what a recap is asked for.
+    return (
+        [found[at] for at in np.linspace(0, len(found) - 1, lines).round().astype(int)] if len(found) > lines else found
+    )
 
 
 def without_repeats(items: Sequence[Recalled]) -> list[Recalled]:
