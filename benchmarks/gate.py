@@ -21,8 +21,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.gate_rules import Limit, paired_ratio, read_limits, stalled_share, verdicts, write_limits
+from benchmarks.recall_cost import recall_cost
 from benchmarks.turn import STOPPED, stoppable
 from benchmarks.turn_cost import Correct, SlowDown, turn_cost
 from benchmarks.turn_play import players
@@ -34,7 +36,9 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.ports import HotContext
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import CampaignId, NpcId
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.recall.recall import Recall
 from glyphoxa.observability import log
 from glyphoxa.speech.names.gazetteer import Gazetteer
 
@@ -43,11 +47,15 @@ FIRST_AUDIO = "first_audio"
 STALLS = "stalls"
 STALL_MS = 1_500
 DECISIONS = "decisions"
+RECALL = "recall"
 KNOWN = {
     FIRST_AUDIO: Limit(1.0, 0.11, "end of speech to first sound, ours to bare pipecat, median of neighbours"),
     # One turn of seven may meet a stall of the machine.
     STALLS: Limit(0.0, 0.2, f"share of turns that came {STALL_MS} ms behind bare pipecat's neighbour, or never"),
     DECISIONS: Limit(0.25, 0.15, "CPU of a turn's decisions (names, keywords, address, prompt), in yardsticks"),
+    RECALL: Limit(
+        0.15, 0.08, "CPU of a recall over 2,500 turns, by words and by both, without the model, in yardsticks"
+    ),
 }
 PAIRS = 7
 SIZE = Size(npcs=2, speakers=2, history_entries=500)
@@ -62,6 +70,7 @@ class Fault:
 
     slow_context: bool = False
     slow_names: bool = False
+    slow_recall: bool = False
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -99,12 +108,13 @@ def judge(measured: dict[str, float], baseline: Path) -> int:
 
 
 def prove(baseline: Path, *, pairs: int) -> int:
-    """Three runs: two that must fail, one that must not. 0 when all go as they must."""
+    """Four runs: three that must fail, one that must not. 0 when all go as they must."""
     read_limits(baseline)
     as_expected = True
     for title, fault, busy, expected in (
         ("120 ms more in the assembly of the context", Fault(slow_context=True), False, {FIRST_AUDIO}),
         ("a scan of all names in the corrector", Fault(slow_names=True), False, {DECISIONS}),
+        ("all talk looked through word by word at each recall", Fault(slow_recall=True), False, {RECALL}),
         ("two processes that keep the processor busy", Fault(), True, set()),
     ):
         print(f"{title}:")
@@ -126,10 +136,11 @@ def measure(*, pairs: int, fault: Fault = Fault()) -> dict[str, float]:
     with a_directory() as directory:
         campaign = read_campaign(write_campaign(directory, SIZE)).campaign
         cost = turn_cost(campaign, slow_down=_scan_of_names() if fault.slow_names else None)
+        of_recall = recall_cost(slow_down=_look_through_all_talk if fault.slow_recall else None)
         ratio, stalls = asyncio.run(stoppable(_first_audio(directory, pairs=pairs, fault=fault)))
     if ratio is None:
         raise Unavailable("fewer than half of the turns were answered by both arms: the gate cannot judge")
-    return {FIRST_AUDIO: ratio, STALLS: stalls, DECISIONS: cost}
+    return {FIRST_AUDIO: ratio, STALLS: stalls, DECISIONS: cost, RECALL: of_recall}
 
 
 async def _first_audio(directory: Path, *, pairs: int, fault: Fault) -> tuple[float | None, float]:
@@ -203,6 +214,20 @@ def _scan_of_names() -> SlowDown:
         return scan  # type: ignore[return-value]
 
     return slow_down
+
+
+def _look_through_all_talk(recall: Recall) -> None:
+    """What an index is there to avoid."""
+    real = recall.remind
+
+    def slow(campaign: CampaignId, npc: NpcId, question: str, **options: Any) -> list[Recalled] | None:
+        index = recall.held.index(campaign)
+        asked = set(question.lower().split())
+        if index is not None:
+            max(range(len(index)), key=lambda row: len(asked & set(index.said(row).text.lower().split())))
+        return real(campaign, npc, question, **options)
+
+    recall.remind = slow  # type: ignore[method-assign] # it takes what the real one takes
 
 
 def _spin(parent: int) -> None:

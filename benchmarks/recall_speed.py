@@ -44,7 +44,7 @@ from glyphoxa.observability import log
 _WARM_UP: Final = 20
 _LIMIT: Final = 20
 _CENTRES: Final = 500
-_CAMPAIGN: Final = CampaignId("invented")
+CAMPAIGN: Final = CampaignId("invented")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,7 +66,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     embeddings = Embeddings.load(options.embeddings, seed=options.seed)
     by_size: dict[str, Any] = {}
     for turns in options.turns:
-        world = InventedCampaign(_CAMPAIGN, Size(turns, 400, 400), seed=options.seed)
+        world = InventedCampaign(CAMPAIGN, Size(turns, 400, 400), seed=options.seed)
         dice = world.dice("centres")
         embeddings.learn([world.words.turn(dice).text for _ in range(_CENTRES)])
         feed = InventedTalk.of(world, embeddings)
@@ -88,16 +88,16 @@ async def _measured(
     asked = list(dict.fromkeys(world.words.question(dice) for _ in range(4 * (n_questions + _WARM_UP))))
     try:
         began = perf_counter()
-        index = await recall.held.refresh(_CAMPAIGN)
+        index = await recall.held.refresh(CAMPAIGN)
         load_s = perf_counter() - began
         gc.collect()
         gc.freeze()
 
         async def lexical(question: str) -> None:
-            recall.remind(_CAMPAIGN, WITNESS, question, limit=_LIMIT)
+            recall.remind(CAMPAIGN, WITNESS, question, limit=_LIMIT)
 
         async def hybrid(question: str) -> None:
-            await recall.recall(_CAMPAIGN, WITNESS, question, limit=_LIMIT)
+            await recall.recall(CAMPAIGN, WITNESS, question, limit=_LIMIT)
 
         async def embedding(question: str) -> None:
             await _embed(questions.embedder, question)

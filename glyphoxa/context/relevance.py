@@ -35,6 +35,9 @@ _LEAST_TIGHT, _LEAST = 0.75, 0.5
 LoCoMo 55 % of the questions find evidence in 90 tokens so, and 94 % in 1,500; with nothing but what is near by itself
 49 and 72 %: answers seldom repeat the words of their question. Without a least score it is no more, in more lines.
 """
+_LEAST_ASKED = 3
+"""Telling words of what asks for more than it says itself; or a name. "Pass me the salt, please" has two."""
+_NAME = re.compile(r"(?<=[\w,;:] )[A-Z][\w'’-]+")
 _FITS_THE_TIME = BY_WORDS["time"] / 2
 """Half of what the ranking gives where the time of the question fits."""
 
@@ -46,7 +49,7 @@ def worth_telling(
 
     What bears on the question by itself, wherever it ranks, and if that is among the best, the other best too: what
     ranks beside it belongs to it, such as an answer. Nothing, if nothing bears on it: something is always the best, and
-    who asks for the salt is not told of old times (R-006).
+    who asks for the salt is not told of old times (R-006): what hardly asks brings nothing but what is near.
 
     Args:
         said: Best first.
@@ -61,9 +64,13 @@ def worth_telling(
         if bears_on(question, one, npc=npc, asks_of_the_past=asks_of_the_past)
         or _is_of_the_time(one, asks_of_the_past=asks_of_the_past)
     ]
-    if not any(one.score >= least for one in near):
+    if not any(one.score >= least for one in near) or _is_small_talk(question):
         return near
     return [one for one in said if one in near or (one.score >= least and (not is_tight or _stands_beside(one, npc)))]
+
+
+def _is_small_talk(question: str) -> bool:
+    return len(telling_words(question)) < _LEAST_ASKED and not _NAME.search(question)
 
 
 def _is_of_the_time(one: Recalled, *, asks_of_the_past: bool) -> bool:

@@ -99,3 +99,11 @@ def test_what_happened_last_time_is_told_without_a_word_in_common() -> None:
     asked = "What happened last session?"
     assert worth_telling(asked, found, npc=SMITH, tokens=SMALL, asks_of_the_past=True) == found
     assert worth_telling("Good evening.", [then], npc=SMITH, tokens=SMALL) == []
+
+
+def test_what_hardly_asks_brings_nothing_but_what_is_near() -> None:
+    """R-006"""
+    salt = replace(said("The salt of the marsh is bitter.", similarity=0.3), score=1.0)
+    best = replace(said("We buried him by the old mill.", similarity=0.1), score=0.9)
+    for question, told in (("Pass me the salt, please.", [salt]), ("Is the salt of the marsh bitter?", [salt, best])):
+        assert worth_telling(question, [salt, best], npc=SMITH, tokens=1_500) == told
