@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from glyphoxa.context.relevance import bears_on, without_call, worth_telling
