@@ -9,13 +9,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from glyphoxa.bootstrap.structured_llm import RECALL, open_structured_llm, slot_of
+from glyphoxa.config.provider_keys import key_of
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.memory.ports.talk import PastTalk
 from glyphoxa.memory.recall.deep import DeepRecall
 from glyphoxa.memory.recall.deep_talk import DeepTalk
 from glyphoxa.memory.recall.graph.choosing import LlmNodeChooser
 from glyphoxa.memory.recall.graph.methods import RecallMethod
+from glyphoxa.memory.recall.graph.reranking import Reranker
 from glyphoxa.memory.recall.graph.settings import GraphRecallSettings
 from glyphoxa.memory.recall.recall import Recall
 from glyphoxa.npc.budget import DEFAULT_RULES
@@ -23,6 +26,7 @@ from glyphoxa.npc.budget import DEFAULT_RULES
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer
 
+RERANK: Final = "recall.rerank"
 _LOCAL_LINES: Final = 16
 _LOCAL_ROUNDS: Final = 2
 """A place in the local model holds 2,048 tokens, and it reads some 50 of them a second."""
@@ -39,8 +43,7 @@ def open_deep_recall(
     llama: LlamaServer | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> DeepRecall:
-    """Recall with the stages that the settings name, and with a language model if the method asks one. Closed by
-    `stack`.
+    """Recall with the stages that the settings name, and with whom the method asks. Closed by `stack`.
 
     Args:
         method: What it is opened for.
@@ -59,7 +62,8 @@ def open_deep_recall(
         )
         if chosen.name == "local":
             of_graph = replace(of_graph, llm_lines=_LOCAL_LINES, llm_rounds=_LOCAL_ROUNDS)
-    deep = DeepRecall(recall, settings=of_graph, chooser=chooser)
+    reranker = _open_reranker(settings, stack, environ) if method is RecallMethod.HYBRID_RERANK else None
+    deep = DeepRecall(recall, settings=of_graph, chooser=chooser, reranker=reranker)
     stack.push_async_callback(deep.close)
     deep.check(method)
     return deep
@@ -91,3 +95,19 @@ def open_deep_talk(
     deep = open_deep_recall(settings, recall, stack, method=method, llama=llama, environ=environ)
     deadline_ms = DEFAULT_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS
     return DeepTalk(talk, deep, method=method, deadline_ms=deadline_ms, recent=recent)
+
+
+def _open_reranker(settings: Settings, stack: AsyncExitStack, environ: Mapping[str, str]) -> Reranker | None:
+    chosen = settings.recall.rerank
+    if chosen.name == "none" or chosen.base_url is None or chosen.model is None:
+        return None
+    key = key_of(chosen, kind=RERANK, environ=environ)
+    try:
+        from glyphoxa.adapters.rerank.http import HttpReranker
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"{RERANK} needs {error.name!r}, which is not installed: pip install 'glyphoxa[openai]'"
+        ) from error
+    reranker = HttpReranker(model=chosen.model, api_key=key, base_url=chosen.base_url)
+    stack.push_async_callback(reranker.close)
+    return reranker

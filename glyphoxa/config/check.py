@@ -69,6 +69,7 @@ PROVIDERS: Mapping[tuple[str, str], Provider] = {
     ("recall.llm", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
     ("recall.llm", "openai-compatible"): Provider(("openai",), "openai"),
     ("recall.llm", "google"): Provider(("google.genai",), "google", "GOOGLE_API_KEY"),
+    ("recall.rerank", "cohere-compatible"): Provider(("openai",), "openai"),
     ("s2s", "openai-realtime"): Provider(("pipecat", "openai"), "openai", "OPENAI_API_KEY"),
     ("s2s", "gemini-live"): Provider(("pipecat", "google.genai"), "google", "GOOGLE_API_KEY"),
 }
@@ -111,6 +112,8 @@ def check(
     }
     if settings.recall.asks_a_model:
         chosen["recall.llm"] = settings.recall.llm
+    if settings.recall.method == "hybrid_rerank":
+        chosen["recall.rerank"] = settings.recall.rerank
     for kind, choice in chosen.items():
         if choice.name == "none":
             text = "none: past talk is found by its words alone" if kind == "embeddings" else "none"

@@ -24,6 +24,7 @@ TtsName = Literal["hibari", "openai", "deepgram", "cartesia", "elevenlabs"]
 EmbeddingsName = Literal["minilm", "openai", "openai-compatible", "google", "none"]
 SecondLookName = Literal["none", "local", "openai", "openai-compatible", "google"]
 RecallLlmName = Literal["local", "openai", "openai-compatible", "google"]
+RerankName = Literal["none", "cohere-compatible"]
 RecallMethodName = Literal["hybrid", "hybrid_llm", "llm", "hybrid_rerank"]
 RecallStageName = Literal[
     "vector_prefilter",
@@ -206,6 +207,17 @@ class RecallLlmSettings(_Section):
     api_key_env: KeyVariable = None
 
 
+class RerankSettings(_Section):
+    """Who gives a second opinion on the order, where recall.method asks for one: `cohere-compatible` is a server that
+    answers `POST /rerank` as Cohere does. It needs a `base_url` and a `model`.
+    """
+
+    name: RerankName = "none"
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: KeyVariable = None
+
+
 class DeepRecallSettings(_Section):
     """How an NPC of budget tier DEEP searches its memory with its tools. What it is reminded of in a turn by itself,
     and what NPCs of other tiers find, is `hybrid` with no stage on, whatever is set here: somebody waits (C-44).
@@ -216,11 +228,13 @@ class DeepRecallSettings(_Section):
             hybrid finds, in the order of a reranker.
         stages: Of the memory graph, which are on. None is by default: none has been measured to win (C-43).
         llm: See `RecallLlmSettings`.
+        rerank: See `RerankSettings`.
     """
 
     method: RecallMethodName = "hybrid"
     stages: tuple[RecallStageName, ...] = ()
     llm: Annotated[RecallLlmSettings, BeforeValidator(_empty_section)] = RecallLlmSettings()
+    rerank: Annotated[RerankSettings, BeforeValidator(_empty_section)] = RerankSettings()
 
     @property
     def asks_a_model(self) -> bool:
@@ -408,7 +422,13 @@ def _embeddings_contradictions(source: LocatedYaml, settings: Settings) -> list[
 
 
 def _recall_contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
-    chosen, llm = settings.recall.llm, settings.providers.llm
+    chosen, llm, rerank = settings.recall.llm, settings.providers.llm, settings.recall.rerank
+    if rerank.name == "cohere-compatible" and not (rerank.base_url and rerank.model):
+        missing = "model" if rerank.base_url else "base_url"
+        return [source.problem(("recall", "rerank", "name"), f"cohere-compatible needs recall.rerank.{missing}")]
+    if settings.recall.method == "hybrid_rerank" and rerank.name == "none":
+        text = "recall.method hybrid_rerank asks recall.rerank, which is none; valid: cohere-compatible"
+        return [source.problem(("recall", "method"), text)]
     if chosen.name == "openai-compatible" and not chosen.base_url:
         return [source.problem(("recall", "llm", "name"), "openai-compatible needs recall.llm.base_url")]
     if settings.recall.asks_a_model and chosen.name == "local" and not llm.name.startswith("qwen"):

@@ -14,6 +14,7 @@ from glyphoxa.config.settings import (
     RecallLlmSettings,
     RecallMethodName,
     RecallStageName,
+    RerankSettings,
     SecondLookSettings,
     Settings,
     read_settings,
@@ -109,6 +110,10 @@ def test_how_deep_recall_is_done_is_checked_by_name(tmp_path: Path) -> None:
     )
     text = "recall:\n  llm:\n    name: openai-compatible\n"
     assert mistakes(tmp_path, text) == ["3: openai-compatible needs recall.llm.base_url"]
+    [found] = mistakes(tmp_path, "recall: {method: hybrid_rerank}")
+    assert found.startswith("1: recall.method hybrid_rerank asks recall.rerank, which is none")
+    [found] = mistakes(tmp_path, "recall:\n  rerank: {name: cohere-compatible, base_url: http://x/v1}\n")
+    assert found == "2: cohere-compatible needs recall.rerank.model"
 
 
 def test_who_recalls_is_shown_and_its_key_is_looked_for_if_it_is_asked(tmp_path: Path) -> None:
@@ -250,8 +255,13 @@ def test_every_provider_that_can_be_chosen_is_known_to_the_check() -> None:
         for kind, field in ProvidersSettings.model_fields.items()
         for name in field.annotation.model_fields["name"].annotation.__args__  # type: ignore[union-attr]
     }
-    for kind, section in (("correction.llm", SecondLookSettings), ("recall.llm", RecallLlmSettings)):
+    sections = {
+        "correction.llm": SecondLookSettings,
+        "recall.llm": RecallLlmSettings,
+        "recall.rerank": RerankSettings,
+    }
+    for kind, section in sections.items():
         names = section.model_fields["name"].annotation.__args__  # type: ignore[union-attr]
         choosable |= {(kind, name) for name in names}
-    none = {(kind, "none") for kind in ("embeddings", "s2s", "correction.llm")}
+    none = {(kind, "none") for kind in ("embeddings", "s2s", "correction.llm", "recall.rerank")}
     assert choosable - none == set(PROVIDERS)

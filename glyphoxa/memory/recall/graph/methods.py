@@ -71,7 +71,7 @@ def check_method(
     if method.asks_a_model and not has_chooser:
         raise InvalidInput(f"{setting} is {method}, but there is no language model to ask; valid without: hybrid")
     if method is RecallMethod.HYBRID_RERANK and not has_reranker:
-        raise InvalidInput(f"{setting} is {method}, but recall.rerank_profile is not set; valid without: hybrid")
+        raise InvalidInput(f"{setting} is {method}, but recall.rerank is not set; valid without: hybrid")
 
 
 class Exploration:
