@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
+from benchmarks.servers.local import LocalServer
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.weights.store import Store as Weights
 from glyphoxa.bootstrap.deep_recall import open_deep_recall
 from glyphoxa.bootstrap.structured_llm import RECALL, SECOND_LOOK, local_slots, slot_of
-from glyphoxa.config.settings import DeepRecallSettings, RecallLlmSettings, Settings
+from glyphoxa.config.settings import DeepRecallSettings, RecallLlmSettings, RerankSettings, Settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.memory.recall.graph.methods import RecallMethod
@@ -48,6 +50,36 @@ def picks(*words: str, opens: str = "") -> Any:
         return Reply(json.dumps({"chosen": chosen, "open": opened}))
 
     return choose
+
+
+class RerankServer(LocalServer):
+    """Answers `POST /rerank` as Cohere does: best first, by how long a text is; or with what it is given."""
+
+    def __init__(self, answer: object = None, **options: Any) -> None:
+        super().__init__(key="secret-1234", **options)
+        self.answer = answer
+        self.asked: list[dict[str, Any]] = []
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.http_url}/v1"
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.post("/v1/rerank", self._rerank)]
+
+    async def _rerank(self, request: web.Request) -> web.Response:
+        if (status := self.refusal(request)) is not None:
+            return web.json_response({"message": "no"}, status=status, headers={"x-should-retry": "false"})
+        body = await request.json()
+        self.asked.append(body)
+        scores = sorted(((len(text), at) for at, text in enumerate(body["documents"])), reverse=True)
+        results = [{"index": at, "relevance_score": float(score)} for score, at in scores]
+        return web.json_response(self.answer if self.answer is not None else {"results": results})
+
+
+def reranked_by(server: RerankServer) -> Settings:
+    rerank = RerankSettings(name="cohere-compatible", model="m", base_url=server.base_url, api_key_env="OPENAI_API_KEY")
+    return Settings(recall=DeepRecallSettings(method="hybrid_rerank", rerank=rerank))
 
 
 def settings_with(method: str, **llm: Any) -> Settings:
@@ -107,6 +139,36 @@ async def test_a_provider_that_refuses_leaves_what_was_found_without_it(talk: St
         reminded = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
     assert reminded.items == plain.items
     assert reminded.left_out[-1].startswith("language model: ")
+
+
+async def test_a_server_that_reranks_has_its_say_on_the_order(talk: Store) -> None:
+    """R-374, R-377"""
+    async with RerankServer() as server:
+        reminded = await asked(talk, reranked_by(server), RecallMethod.HYBRID_RERANK)
+    [body] = server.asked
+    assert (body["model"], body["query"]) == ("m", "What of Ilvara?")
+    assert SECRET not in json.dumps(body)
+    longest = max(reminded.items, key=lambda one: len(one.text))
+    assert longest.signals["reranker"] == 1.0
+    assert len(reminded.items) == len(body["documents"])
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"refuse_with": 401}, "refuses the key (HTTP 401)"),
+        ({"refuse_with": 500}, "cannot be asked"),
+        ({"answer": {"results": [{"index": 0, "relevance_score": 1.0}]}}, "gave no number to each of"),
+        ({"answer": ["no"]}, "gave no number to each of"),
+    ],
+)
+async def test_a_reranker_that_fails_changes_nothing_of_the_order(talk: Store, options: Any, why: str) -> None:
+    plain = await asked(talk, Settings(), RecallMethod.HYBRID)
+    async with RerankServer(**options) as server:
+        reminded = await asked(talk, reranked_by(server), RecallMethod.HYBRID_RERANK)
+    assert reminded.items == plain.items
+    assert why in reminded.left_out[-1]
+    assert "secret" not in reminded.left_out[-1]
 
 
 @pytest.mark.parametrize(
