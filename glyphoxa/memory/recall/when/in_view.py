@@ -24,21 +24,28 @@ def turns_of(seen: Seen) -> Turns:
     return Turns(seen.columns.at_ms, seen.columns.sessions)
 
 
-def sessions_of(index: TalkIndex, seen: Seen, summaries: Mapping[SessionId, str] | None = None) -> list[PastSession]:
-    """The sessions of a view in its order.
+def sessions_of(
+    question: Question, index: TalkIndex, seen: Seen, summaries: Mapping[SessionId, str] | None = None
+) -> list[PastSession]:
+    """The sessions of a view in its order. They have the numbers of the table where one is asked for by its number or
+    as the last one: who asks counts the evenings that were played. Otherwise those that the viewer was at are counted:
+    "long ago" is no sooner because of evenings of which it knows nothing.
 
     Args:
         summaries: As the viewer may know them.
     """
-    numbers = index.session_numbers()  # what was rolled back since has none any more
+    place = question.time.place
+    numbers = index.session_numbers() if place is None or place.kind == "session" else None
     columns = seen.columns
     ends = [*(columns.starts[1:] - 1).tolist(), len(columns) - 1] if len(columns) else []
     found = []
-    for start, end in zip(columns.starts.tolist(), ends, strict=True):
+    for nth, (start, end) in enumerate(zip(columns.starts.tolist(), ends, strict=True), start=1):
         session = index.said(int(columns.rows[start])).session_id
         summary = (summaries or {}).get(session)
         at_ms = columns.at_ms[start : end + 1]
-        found.append(PastSession(numbers.get(session, 0), int(at_ms.min()), int(at_ms.max()), summary=summary))
+        # What was rolled back since it was looked at has no number any more.
+        number = nth if numbers is None else numbers.get(session, 0)
+        found.append(PastSession(number, int(at_ms.min()), int(at_ms.max()), summary=summary))
     return found
 
 
@@ -54,7 +61,7 @@ def fit_of(question: Question, index: TalkIndex, viewer: Viewer, seen: Seen, *, 
     """How well each turn fits the time that is asked about; None if the question tells none."""
     if not question.time.tells_a_time or not len(seen):
         return None
-    sessions = sessions_of(index, seen)
+    sessions = sessions_of(question, index, seen)
     current = current_session(sessions, now_ms=now_ms)
     anchors = anchors_of(question, index, viewer, seen)
     return fit_in_time(question.time, sessions, turns_of(seen), current=current, anchors=anchors)

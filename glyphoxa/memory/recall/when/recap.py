@@ -64,7 +64,7 @@ def recap(
         one = told(at)
         return "" if one is None else one.text
 
-    sessions = sessions_of(index, seen, summaries)
+    sessions = sessions_of(question, index, seen, summaries)
     pieces = timeline_of(
         question.time,
         sessions,
