@@ -7,8 +7,8 @@ Searched from several threads while one grows it; both are short, and a lock kee
 from __future__ import annotations
 
 import itertools
+import struct
 import threading
-from array import array
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,16 +17,18 @@ import numpy as np
 from numpy import bool_, float32, int32
 from numpy.typing import NDArray
 
-from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Dm, Viewer
 from glyphoxa.memory.ports.talk_feed import Meaning, Said
+from glyphoxa.memory.recall.kept import Kept
 from glyphoxa.memory.recall.terms import NAME, Asked, Terms
 from glyphoxa.memory.recall.traits import Trait, traits_of
 from glyphoxa.memory.recall.vectors import Vectors
-from glyphoxa.memory.recall.view import NEVER, NOWHERE, ROW, Columns, View, began_ms, grown
+from glyphoxa.memory.recall.view import NEVER, NOWHERE, Columns, View, began_ms
 
 _MOST_VIEWS = 16
 _CHANGES = itertools.count(1)
+_POSTED = struct.Struct("=ii")
 _SAID_BYTES, _ENTRY_BYTES, _POSTING_BYTES = 600, 9, 300
 """What an utterance takes beside its text, each of its words, and each word of the language, in memory; as measured."""
 
@@ -80,14 +82,10 @@ class TalkIndex:
         self.changes = next(_CHANGES)
         """Another with whatever may change an answer; never one that another index has or had."""
         self._lock = threading.RLock()
-        self._said: list[Said] = []
-        self._table = np.zeros(64, ROW)
+        self._kept = Kept()
         self._row_of: dict[UtteranceId, int] = {}
-        self._speakers: dict[str, int] = {}
-        self._sessions: dict[SessionId, int] = {}
-        self._audiences: dict[frozenset[NpcId], int] = {}
         self._session_numbers: dict[SessionId, int] | None = None
-        self._postings: dict[str, tuple[array[int], array[int]]] = {}
+        self._postings: dict[str, bytearray] = {}
         self._views: OrderedDict[str | None, View] = OrderedDict()
         self._stale: set[str | None] = set()
         self._vectors = Vectors(dimensions)
@@ -110,7 +108,7 @@ class TalkIndex:
         """About what it takes in memory."""
         with self._lock:
             views = sum(view.size_bytes for view in self._views.values())
-            return self._bytes + self._table.nbytes + self._vectors.size_bytes + views
+            return self._bytes + self._kept.size_bytes + self._vectors.size_bytes + views
 
     @property
     def wastes(self) -> bool:
@@ -160,7 +158,7 @@ class TalkIndex:
     # -- asking
 
     def said(self, row: int) -> Said:
-        return self._said[row]
+        return self._kept.said(row)
 
     def rows_of(self, utterances: Iterable[UtteranceId]) -> list[int]:
         """The rows of those of them that are here."""
@@ -172,10 +170,10 @@ class TalkIndex:
         """
         with self._lock:
             if self._session_numbers is None:
-                told = np.flatnonzero(self._table["is_told"][: len(self._said)])
-                began = began_ms(self._table, told, len(self._sessions)).tolist()
-                ids = [session for session, at in self._sessions.items() if began[at] != NEVER]
-                ids.sort(key=lambda session: (began[self._sessions[session]], session))
+                kept, sessions = self._kept.table, self._kept.sessions.values
+                began = began_ms(kept, np.flatnonzero(kept["is_told"]), len(sessions)).tolist()
+                ordered = sorted((at_ms, session) for at_ms, session in zip(began, sessions, strict=True))
+                ids = [session for at_ms, session in ordered if at_ms != NEVER]
                 self._session_numbers = {session: number for number, session in enumerate(ids, start=1)}
             return self._session_numbers
 
@@ -183,7 +181,7 @@ class TalkIndex:
         """The names of those whom the viewer has heard, with their numbers."""
         with self._lock:
             heard = self._view(viewer).speakers
-            return {name: number for name, number in self._speakers.items() if number in heard}
+            return {self._kept.speakers.values[number]: number for number in sorted(heard)}
 
     def look(self, viewer: Viewer, asked: Asked, vector: NDArray[float32] | None = None) -> Seen:
         """What a ranking needs for one question in the name of a viewer.
@@ -221,16 +219,15 @@ class TalkIndex:
             row = self._new_row(said, terms, traits)
             self._follow(row, said)
             return
-        old = self._said[before]
+        old = self._kept.said(before)
         knew = {viewer for viewer in self._views if _may_know(viewer, old)}
         know = {viewer for viewer in self._views if _may_know(viewer, said)}
         if (old.text, old.speaker_name) == (said.text, said.speaker_name):
-            self._said[before] = said
-            self._fill(before, said, int(self._table[before]["length"]), traits)
+            self._kept.put(before, said, int(self._kept.table[before]["length"]), traits)
             self._stale |= knew ^ know
             return
         # The old row stays where it is, and belongs to nobody any more.
-        self._table[before]["is_told"] = False
+        self._kept.bury(before)
         self._unembedded.pop(said.utterance_id, None)
         self._n_dead += 1
         row = self._new_row(said, terms, traits)
@@ -239,43 +236,27 @@ class TalkIndex:
             return
         self._stale |= knew ^ know
         for viewer in (knew & know) - self._stale:
-            self._views[viewer].replace(before, row, self._table[row])
+            self._views[viewer].replace(before, row, self._kept.table[row])
 
     def _new_row(self, said: Said, terms: Counter[str], traits: Trait) -> int:
-        row = len(self._said)
-        self._said.append(said)
+        row = self._kept.append(said, terms.total(), traits)
         self._row_of[said.utterance_id] = row
         self._unembedded[said.utterance_id] = row
-        if row == len(self._table):
-            self._table = grown(self._table)
-        self._fill(row, said, terms.total(), traits)
         for term, count in terms.items():
             posting = self._postings.get(term)
             if posting is None:
-                posting = self._postings[term] = (array("i"), array("i"))
+                posting = self._postings[term] = bytearray()
                 self._bytes += _POSTING_BYTES
-            posting[0].append(row)
-            posting[1].append(count)
+            posting += _POSTED.pack(row, count)
         self._bytes += _ENTRY_BYTES * len(terms) + _SAID_BYTES + len(said.text)
         return row
 
-    def _fill(self, row: int, said: Said, length: int, traits: Trait) -> None:
-        self._table[row] = (
-            said.at_ms,
-            self._sessions.setdefault(said.session_id, len(self._sessions)),
-            said.floor,
-            length,
-            self._speakers.setdefault(said.speaker_name, len(self._speakers)),
-            self._audiences.setdefault(said.witnesses, len(self._audiences)),
-            traits,
-            not said.struck,
-        )
-
     def _follow(self, row: int, said: Said) -> None:
+        of = self._kept.table[row]
         for viewer, view in self._views.items():
             if viewer not in self._stale and _may_know(viewer, said):
-                if view.follows(self._table[row]):
-                    view.append(row, self._table[row])
+                if view.follows(of):
+                    view.append(row, of)
                 else:
                     self._stale.add(viewer)
 
@@ -285,12 +266,12 @@ class TalkIndex:
             raise ValueError("memory is asked in the name of DM or of an NPC, not of ''")
         view = self._views.get(key)
         if view is None or key in self._stale:
-            table = self._table[: len(self._said)]
-            was_there = np.array([key is None or key in audience for audience in self._audiences], bool_)
-            chosen = np.flatnonzero(table["is_told"] & was_there[table["audience"]])
-            view = self._views[key] = View(table, chosen, list(self._sessions))
+            kept = self._kept.table
+            was_there = np.array([key is None or key in audience for audience in self._kept.audiences.values], bool_)
+            chosen = np.flatnonzero(kept["is_told"] & was_there[kept["audience"]])
+            view = self._views[key] = View(kept, chosen, self._kept.sessions.values)
             self._stale.discard(key)
-        view.cover(len(self._table))
+        view.cover(len(self._kept))
         self._views.move_to_end(key)
         while len(self._views) > _MOST_VIEWS:
             gone, _ = self._views.popitem(last=False)
@@ -304,14 +285,14 @@ class TalkIndex:
             found = self._in_view(view, self._postings.get(next(iter(self.terms.stems(term[len(NAME) :])), "")))
         return None if found is None else Match(term, times, *found)
 
-    def _in_view(
-        self, view: View, posting: tuple[array[int], array[int]] | None
-    ) -> tuple[NDArray[int32], NDArray[float32]] | None:
+    def _in_view(self, view: View, posting: bytearray | None) -> tuple[NDArray[int32], NDArray[float32]] | None:
         if posting is None:
             return None
-        places = view.places(np.array(posting[0], int32))
+        # A copy: what is looked at cannot grow.
+        rows, counts = np.frombuffer(bytes(posting), int32).reshape(-1, 2).T
+        places = view.places(rows)
         there = places != NOWHERE
-        return (places[there], np.array(posting[1], float32)[there]) if there.any() else None
+        return (places[there], counts[there].astype(float32)) if there.any() else None
 
 
 def _may_know(viewer: str | None, said: Said) -> bool:

@@ -16,20 +16,6 @@ from numpy.typing import NDArray
 
 NOWHERE = -1
 _SPARE = 1.5
-ROW: Final = np.dtype(
-    [
-        ("at_ms", np.int64),
-        ("session", int32),
-        ("floor", int32),
-        ("length", int32),
-        ("speaker", int32),
-        ("audience", int32),
-        ("traits", uint8),
-        ("is_told", np.bool_),
-    ]
-)
-"""What an index knows of an utterance beside its words, numbers for everything: `length` in terms, `audience` the set
-of those who were there, `is_told` false for what was rolled back or said otherwise since."""
 NEVER: Final = int(np.iinfo(int64).max)
 """When a session began of which nothing is told."""
 
@@ -65,7 +51,7 @@ class View:
     """A growing view.
 
     Args:
-        table: All rows of the index, of type `ROW`.
+        table: All rows of the index, of type `glyphoxa.memory.recall.kept.ROW`.
         chosen: Those that are in the view.
         session_ids: By their numbers in the table; sessions that began at one time are in the order of their ids.
     """
