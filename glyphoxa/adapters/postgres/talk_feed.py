@@ -58,11 +58,19 @@ class PostgresTalkFeed:
             return []
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["meanings"], campaign, list(utterances), self._model)
-        return [
-            Meaning(UtteranceId(utterance), np.stack([_vector(row["sent"]) for row in pieces]))
-            for utterance, pieces in groupby(rows, key=itemgetter("utterance_id"))
-        ]
+        vectors = _vectors([row["sent"] for row in rows])
+        found: list[Meaning] = []
+        at = 0
+        for utterance, pieces in groupby(rows, key=itemgetter("utterance_id")):
+            n = sum(1 for _ in pieces)
+            found.append(Meaning(UtteranceId(utterance), vectors[at : at + n]))
+            at += n
+        return found
 
 
-def _vector(sent: bytes) -> NDArray[float32]:
-    return np.frombuffer(sent, dtype=">f4", offset=_HEADER_BYTES).astype(np.float32)
+def _vectors(sent: Sequence[bytes]) -> NDArray[float32]:
+    """Of one model, and so of one length: all at once."""
+    if not sent:
+        return np.zeros((0, 0), float32)
+    rows = np.frombuffer(b"".join(sent), np.uint8).reshape(len(sent), -1)[:, _HEADER_BYTES:]
+    return np.ascontiguousarray(rows).view(">f4").astype(float32)

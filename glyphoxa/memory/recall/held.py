@@ -15,8 +15,9 @@ from glyphoxa.memory.ports.talk_feed import Said, TalkFeed
 from glyphoxa.memory.recall.talk_index import TalkIndex
 from glyphoxa.memory.recall.terms import Terms
 
-_PAGE = 2_000
-_MEANINGS_PAGE = 1_000
+_PAGE = 500
+"""A page is made into objects on the event loop, in a few milliseconds."""
+_MEANINGS_PAGE = 500
 _MEANINGS_AGAIN_S = 2.0
 """Talk that is not embedded yet is asked for again after this; what is new, at once."""
 _FEW = 20
