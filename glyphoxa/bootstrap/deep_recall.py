@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from glyphoxa.bootstrap.local_models import QWEN, load_llama
 from glyphoxa.bootstrap.structured_llm import RECALL, open_structured_llm, slot_of
 from glyphoxa.config.provider_keys import key_of
 from glyphoxa.config.settings import Settings
@@ -67,6 +68,27 @@ def open_deep_recall(
     stack.push_async_callback(deep.close)
     deep.check(method)
     return deep
+
+
+async def load_deep_recall(
+    settings: Settings,
+    recall: Recall,
+    stack: AsyncExitStack,
+    *,
+    method: RecallMethod,
+    environ: Mapping[str, str] = os.environ,
+) -> DeepRecall:
+    """As `open_deep_recall`, for verbs that need no table: a model that runs here is loaded if it is asked. Nothing is
+    fetched.
+
+    Raises:
+        NotFound: Its weights are not here.
+        Corrupt: They are not what they must be.
+    """
+    llama = None
+    if method.asks_a_model and settings.recall.llm.name == "local" and settings.providers.llm.name in QWEN:
+        llama = await load_llama(settings, stack)
+    return open_deep_recall(settings, recall, stack, method=method, llama=llama, environ=environ)
 
 
 def open_deep_talk(

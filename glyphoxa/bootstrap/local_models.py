@@ -79,6 +79,26 @@ async def load(
         ) from error
 
 
+async def load_llama(settings: Settings, stack: AsyncExitStack, *, slots: int = 1) -> LlamaServer:
+    """The language model that the settings name, one that runs here, from weights that are here: nothing is fetched.
+    Closed by `stack`.
+
+    Raises:
+        InvalidInput: The extra `local` is not installed.
+        NotFound: Its weights are not here.
+        Corrupt: They are not what they must be.
+    """
+    path = await asyncio.to_thread(Store(settings.models.dir).path, QWEN[settings.providers.llm.name])
+    try:
+        from glyphoxa.adapters.local.llama import LlamaServer
+
+        return await stack.enter_async_context(LlamaServer(model_path=path, slots=slots))
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"running a language model here needs {error.name!r}, which is not installed: pip install 'glyphoxa[local]'"
+        ) from error
+
+
 async def _load(settings: Settings, store: Store, stack: AsyncExitStack, *, slots: int) -> LocalModels:
     providers = settings.providers
     whisper = minilm = hibari = llama = None

@@ -6,9 +6,10 @@ import argparse
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Final
 
+from glyphoxa.bootstrap.deep_recall import load_deep_recall
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli.desk import Desk, desk_at
 from glyphoxa.cli.facts_shown import add_limit
@@ -20,6 +21,8 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.memory.embedding import Embedder
 from glyphoxa.memory.recall.asked import MOST_CHARACTERS
+from glyphoxa.memory.recall.deep import DeepRecall
+from glyphoxa.memory.recall.graph.methods import RecallMethod
 from glyphoxa.memory.recall.recall import RecallSettings
 
 _MOST_SHOWN: Final = 10
@@ -38,7 +41,13 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     verb.add_argument("question", nargs="+", metavar="QUESTION")
     verb.add_argument("--npc", required=True, metavar="NPC", help="who is asked")
-    verb.add_argument("--lexical", action="store_true", help="by words alone, as while somebody still speaks")
+    how = verb.add_mutually_exclusive_group()
+    how.add_argument("--lexical", action="store_true", help="by words alone, as while somebody still speaks")
+    how.add_argument(
+        "--method",
+        choices=[method.value for method in RecallMethod],
+        help="search talk as the tools of an NPC of tier DEEP can, with the stages of recall.stages",
+    )
     verb.add_argument(
         "--explain", action="store_true", help="say of each why it is found, and why this NPC may know it"
     )
@@ -60,6 +69,12 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
+async def _deep(desk: Desk, method: RecallMethod | None) -> AsyncIterator[DeepRecall | None]:
+    async with AsyncExitStack() as stack:
+        yield None if method is None else await load_deep_recall(desk.settings, desk.past_talk, stack, method=method)
+
+
+@asynccontextmanager
 async def _embedder(settings: Settings, *, by_words: bool) -> AsyncIterator[Embedder | None]:
     """None where words alone decide, and why is said if nobody wanted it."""
     if by_words or settings.providers.embeddings.name == "none":
@@ -78,8 +93,10 @@ async def _embedder(settings: Settings, *, by_words: bool) -> AsyncIterator[Embe
 async def _answer(desk: Desk, question: str, options: argparse.Namespace) -> int:
     npc = desk.cast.npc(options.npc)
     who = desk.cast.person(npc)
-    asking = Asking(desk, npc, question)
-    found = await asking.ask(limit=options.limit, by_words=options.lexical)
+    method = RecallMethod(options.method or RecallMethod.HYBRID)
+    async with _deep(desk, None if options.method is None else method) as deep:
+        asking = Asking(desk, npc, question, deep, method)
+        found = await asking.ask(limit=options.limit, by_words=options.lexical)
     shown = [*found.facts, *found.said]
     if shown:
         listing(shown, explain=options.explain)

@@ -16,7 +16,10 @@ from glyphoxa.context.relevance import without_call, worth_telling
 from glyphoxa.context.told import told_of
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.recall.deep import DeepRecall
 from glyphoxa.memory.recall.exact.facts import facts_asked
+from glyphoxa.memory.recall.graph.methods import RecallMethod
+from glyphoxa.memory.recall.recall import Reminded
 from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa.speech.names.keywords import KeywordSpotter
 
@@ -39,11 +42,17 @@ class AskedAbout:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """One question, in the name of one NPC."""
+    """One question, in the name of one NPC.
+
+    Attributes:
+        deep: Who searches talk by `method`; None: as in a turn.
+    """
 
     desk: Desk
     npc: NpcId
     question: str
+    deep: DeepRecall | None = None
+    method: RecallMethod = RecallMethod.HYBRID
 
     async def ask(self, *, limit: int, by_words: bool) -> AskedAbout:
         """
@@ -57,17 +66,18 @@ class Asking:
         settings = self.desk.settings.context
         budgets = Budgets(facts_tokens=settings.facts_tokens, max_facts=settings.max_facts)
         facts, left_out = await self._facts(budgets)
-        reminded = await self.desk.past_talk.reminded(
-            self.desk.campaign,
-            self.npc,
-            self._called,
-            limit=max(limit, budgets.max_recalled),
-            by_words=by_words,
-            patient=True,
-        )
+        reminded = await self._reminded(limit=max(limit, budgets.max_recalled), by_words=by_words)
         said = [Shown(one, signals_in_words(one.signals)) for one in reminded.items]
         placed = self._placed(facts, said, budgets)
         return AskedAbout(placed[: len(facts)], placed[len(facts) :][:limit], [*left_out, *reminded.left_out])
+
+    async def _reminded(self, *, limit: int, by_words: bool) -> Reminded:
+        campaign, npc = self.desk.campaign, self.npc
+        if self.deep is not None:
+            return await self.deep.recall(campaign, npc, self._called, method=self.method, limit=limit)
+        return await self.desk.past_talk.reminded(
+            campaign, npc, self._called, limit=limit, by_words=by_words, patient=True
+        )
 
     @property
     def _called(self) -> str:

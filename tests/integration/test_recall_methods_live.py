@@ -26,6 +26,7 @@ from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.memory.recall.graph.methods import RecallMethod
 from glyphoxa.memory.recall.recall import Reminded
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
+from tests.support.command_line import a_settings_file, run, two_evenings
 from tests.support.live_table import an_evening, settings_for, write_campaign
 
 KEYS = {"OPENAI_API_KEY": "secret-1234"}
@@ -229,6 +230,49 @@ async def test_at_a_table_only_who_may_look_deep_asks_the_model(
             assert "harbour" in deep
             [body] = server.completions
             assert "Tamsin: Grimjaw, my sister is a pirate." in body["messages"][-1]["content"]
+
+
+# -- as the DM asks
+
+
+async def test_the_dm_sees_what_a_model_would_pick_and_in_which_round(
+    tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-1234")
+    settings_file = await a_settings_file(tmp_path, dsn)
+    await two_evenings(tmp_path, dsn)
+    async with OpenAiServer(picks("fears", "forty"), key="secret-1234") as server:
+        with settings_file.open("a") as file:
+            file.write(f"recall: {{llm: {{name: openai, base_url: {server.base_url}}}}}\n")
+        capsys.readouterr()
+        asking = ("recall", "silver?", "--npc", "Grimjaw", "--method", "llm", "--explain", "--config", settings_file)
+        assert await run(*asking) == 0
+        shown = capsys.readouterr().out
+        assert shown.index("fears") < shown.index("forty")
+        assert "round 1.00" in shown
+        assert server.completions
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--method", "llm"), "model weights are missing; fetch them with"),
+        (("--method", "hybrid_rerank"), "recall.method is hybrid_rerank, but recall.rerank is not set; valid"),
+    ],
+)
+async def test_without_a_model_to_ask_the_dm_hears_it_in_one_line(
+    tmp_path: Path, dsn: str, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], problem: str
+) -> None:
+    settings_file = await a_settings_file(tmp_path, dsn)
+    await two_evenings(tmp_path, dsn)
+    with settings_file.open("a") as file:
+        file.write(f"models: {{dir: {tmp_path / 'no weights'}}}\nproviders: {{embeddings: {{name: none}}}}\n")
+    capsys.readouterr()
+    assert await run("recall", "silver?", "--npc", "Grimjaw", *options, "--config", settings_file) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    [line] = shown.err.splitlines()
+    assert problem in line
 
 
 @pytest.mark.models
