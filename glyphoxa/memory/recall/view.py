@@ -58,25 +58,25 @@ class View:
 
     def __init__(self, table: NDArray[Any], chosen: NDArray[int64], session_ids: Sequence[str]) -> None:
         rows, began = _in_order(table, chosen, session_ids)
-        ordered = table[rows]
+        of_rows = {name: table[name][rows] for name in ("session", "length", "speaker", "at_ms", "traits")}
         n = self._n = len(rows)
-        changes = np.flatnonzero(np.diff(ordered["session"])) + 1
+        changes = np.flatnonzero(np.diff(of_rows["session"])) + 1
         self._starts = [0, *changes.tolist()] if n else []
-        self._began = {int(session): int(began[session]) for session in np.unique(ordered["session"])}
+        self._began = {session: at_ms for session, at_ms in enumerate(began.tolist()) if at_ms != NEVER}
         self._last_began = max(self._began.values(), default=-NEVER)
-        self._last = (int(ordered["session"][-1]), int(ordered["floor"][-1])) if n else (NOWHERE, 0)
-        self.total_length = int(ordered["length"].sum(dtype=int64))
+        self._last = (int(table["session"][rows[-1]]), int(table["floor"][rows[-1]])) if n else (NOWHERE, 0)
+        self.total_length = int(of_rows["length"].sum(dtype=int64))
         """Of all turns together, in terms."""
-        self.speakers = set(np.unique(ordered["speaker"]).tolist())
+        self.speakers = set(np.flatnonzero(np.bincount(of_rows["speaker"])).tolist())
         """The numbers of all who speak in it."""
         of_session = np.zeros(n, int32)
         of_session[changes] = 1
         self._rows = grown(rows.astype(int32))
         self._sessions = grown(np.cumsum(of_session, dtype=int32))
-        self._lengths = grown(ordered["length"].astype(float32))
-        self._speakers = grown(ordered["speaker"])
-        self._at_ms = grown(ordered["at_ms"])
-        self._traits = grown(ordered["traits"])
+        self._lengths = grown(of_rows["length"].astype(float32))
+        self._speakers = grown(of_rows["speaker"])
+        self._at_ms = grown(of_rows["at_ms"])
+        self._traits = grown(of_rows["traits"])
         self._place_of = np.full(len(table), NOWHERE, int32)
         self._place_of[rows] = np.arange(n, dtype=int32)
 
