@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from glyphoxa.memory.recall.view import NOWHERE, grown
 
 _BLOCK_BYTES = 1 << 24
-"""Each is one product of a matrix; with smaller ones a thread asks for the interpreter more often than it works."""
+"""With smaller ones a thread asks for the interpreter more often than it works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,9 @@ class VectorsNow:
         n, size = len(self.owners), len(self.blocks[0]) if self.blocks else 1
         products = np.empty(n, float32)
         for at, block in zip(range(0, n, size), self.blocks, strict=False):
-            np.matmul(block[: n - at], question, out=products[at : at + size])
+            # As fast as a product of matrices, which waits for memory as this does, and takes one core instead of all:
+            # threads that spin beside speech made it five times as slow (46 ms for 100,000 turns, p95 188 ms).
+            np.vecdot(block[: n - at], question, out=products[at : at + size])
         first = (places != NOWHERE) & ~self.is_further
         found[places[first]] = products[first]
         more = np.flatnonzero(self.is_further)
