@@ -30,8 +30,10 @@ from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
 from glyphoxa.memory.recall.when.in_view import fit_of
 from glyphoxa.memory.recall.when.recap import asks_for_recap, recap, sessions_in_question, without_repeats
 
-_IN_A_THREAD = 3_000
-"""Turns from which a ranking takes longer than going to a thread and back."""
+_IN_A_THREAD = 20_000
+"""Turns from which a ranking would hold up the event loop for more than three milliseconds. Beside others who work, a
+thread waits for the interpreter for longer than that.
+"""
 _REMEMBERED_ANSWERS = 64
 
 
@@ -331,7 +333,7 @@ class Recall:
         for match in seen.matches:
             found[match.places] = True
         if seen.cosines is not None:
-            found |= np.nan_to_num(seen.cosines, nan=-1.0) >= self._settings.min_cosine
+            found |= seen.cosines >= self._settings.min_cosine  # false for one that has none
         return found
 
 
