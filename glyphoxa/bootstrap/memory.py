@@ -145,10 +145,20 @@ class TableMemory:
             except GlyphoxaError as error:
                 raise Unavailable(str(error)) from None
             done = await self.store.campaigns.load(self._campaign)
-            # The talk of years is read before somebody waits for an answer.
-            await self.store.past_talk.held.refresh(self._campaign.id)
             self._is_stored = True
         _say_what_changed(self._campaign, done)
+        await self._read_past_talk(self.store)
+
+    async def _read_past_talk(self, store: Store) -> None:
+        """The talk of years is read before somebody waits for an answer. That it cannot be read keeps nobody from
+        writing more of it down.
+        """
+        try:
+            await store.past_talk.held.refresh(self._campaign.id)
+        except GlyphoxaError as error:
+            logger.debug("past talk is not in memory yet: {}", error)
+        except Exception as error:
+            logger.opt(exception=error).error("past talk cannot be read into memory")
 
     async def said_before(self, session: SessionId) -> list[Utterance]:
         """What was said in a session before a restart, oldest first: what the log has, as far as that can be read now,

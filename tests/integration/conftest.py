@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 from glyphoxa.adapters.postgres.database import Database
@@ -50,6 +51,24 @@ async def empty_dsn(postgres: TestServer) -> AsyncIterator[str]:
     """A database without a schema."""
     name = await postgres.create(migrated=False)
     yield postgres.server.dsn(name)
+    await postgres.drop(name)
+
+
+@pytest.fixture
+async def owners_dsn(postgres: TestServer) -> AsyncIterator[str]:
+    """A database of an ordinary user, in which an administrator has created the extension."""
+    name = await postgres.create(migrated=False)
+    connection = await asyncpg.connect(postgres.server.dsn(name))
+    try:
+        if not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = 'just_a_user')"):
+            await connection.execute("CREATE ROLE just_a_user LOGIN")
+        await connection.execute(f"ALTER DATABASE {name} OWNER TO just_a_user")
+        await connection.execute("CREATE EXTENSION vector")
+    finally:
+        await connection.close()
+    yield (
+        postgres.server.dsn(name).replace("//postgres@", "//just_a_user@").replace("user=postgres", "user=just_a_user")
+    )
     await postgres.drop(name)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import asyncpg
@@ -19,24 +18,6 @@ from tests.support.postgres import TestServer
 from tests.support.world_tables import DM, MIRA, TOWN, a_town, stands_as_replayed
 
 OTHER = CampaignId("another")
-
-
-@pytest.fixture
-async def owners_dsn(postgres: TestServer) -> AsyncIterator[str]:
-    """A database of an ordinary user, in which an administrator has created the extension."""
-    name = await postgres.create(migrated=False)
-    connection = await asyncpg.connect(postgres.server.dsn(name))
-    try:
-        if not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = 'just_a_user')"):
-            await connection.execute("CREATE ROLE just_a_user LOGIN")
-        await connection.execute(f"ALTER DATABASE {name} OWNER TO just_a_user")
-        await connection.execute("CREATE EXTENSION vector")
-    finally:
-        await connection.close()
-    yield (
-        postgres.server.dsn(name).replace("//postgres@", "//just_a_user@").replace("user=postgres", "user=just_a_user")
-    )
-    await postgres.drop(name)
 
 
 async def test_memory_works_and_campaigns_are_apart_for_an_owner_without_special_rights(

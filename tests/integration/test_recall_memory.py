@@ -1,0 +1,396 @@
+"""Recall over a log that others write to, that is rolled back, forked, cut off and restored: on the real server."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from glyphoxa.adapters.postgres.migrate import migrate, migrations_folder
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.talk_feed import PostgresTalkFeed
+from glyphoxa.adapters.postgres.talk_language import follow_language
+from glyphoxa.bootstrap.memory import TableMemory
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.guard import MemoryGuard
+from glyphoxa.memory.ports.talk_feed import Said
+from glyphoxa.memory.recall.held import HeldTalk
+from glyphoxa.memory.recall.recall import RecallSettings
+from glyphoxa.memory.watch import MemoryWatch
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
+from tests.support.embedders import embedder_of_topics
+from tests.support.network import Network, a_network
+from tests.support.patience import DEADLINE_MS
+from tests.support.postgres import the_one_that_waits, two_others
+from tests.support.world_tables import DM, a_campaign_row
+
+EMBEDDER = embedder_of_topics({"sister": 0, "sibling": 0, "blade": 1, "sword": 1, "rain": 2, "weather": 2})
+PATIENT = RecallSettings(
+    deadline_ms=DEADLINE_MS,
+    embed_deadline_ms=DEADLINE_MS,
+    refresh_deadline_ms=DEADLINE_MS,
+    summaries_deadline_ms=DEADLINE_MS,
+)
+QUESTION = "Where is my sister?"
+N_STEPS = 25
+
+
+def told(text: str, *, id: str, at_ms: int = 1_000, **changes: Any) -> Utterance:
+    return replace(an_utterance(text, id=id), at_ms=at_ms, **changes)
+
+
+@pytest.fixture
+async def memory(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as opened:
+        await a_campaign_row(opened, CAMPAIGN)
+        yield opened
+
+
+async def ids(store: Store, question: str = QUESTION, campaign: CampaignId = CAMPAIGN) -> list[str]:
+    return [str(one.utterance_id) for one in await store.past_talk.recall(campaign, SMITH, question)]
+
+
+# -- the feed
+
+
+@pytest.mark.parametrize("is_ordinary", [False, True])
+async def test_whoever_follows_the_marks_misses_nothing_of_what_many_write_at_once(
+    is_ordinary: bool, dsn: str, owners_dsn: str, tmp_path: Path
+) -> None:
+    """Two processes append, better, roll back and undo, change the language, and give transactions up."""
+    dsn = owners_dsn if is_ordinary else dsn
+    async with (
+        open_store(dsn, data_dir=tmp_path) as one,
+        open_store(dsn, data_dir=tmp_path) as other,
+        open_store(dsn, data_dir=tmp_path) as reader,
+    ):
+        await a_campaign_row(one, CAMPAIGN)
+        await one.log.append([told("It began.", id="first")])
+        writers = [
+            _appending(one, "a"),
+            _appending(other, "b"),
+            _giving_up(other),
+            _bettering(one, "a"),
+            _rolling_back(other),
+            _changing_language(one),
+        ]
+        feed = PostgresTalkFeed(reader.database)
+        held = HeldTalk(feed, dimensions=1)
+        seen: dict[UtteranceId, Said] = {}
+        done = asyncio.gather(*writers)
+        mark = -1
+        while True:
+            is_last = done.done()
+            page = await feed.changed(CAMPAIGN, after=mark, limit=50)
+            assert [said.mark for said in page] == sorted({said.mark for said in page})
+            seen |= {said.utterance_id: said for said in page}
+            mark = page[-1].mark if page else mark
+            await held.refresh(CAMPAIGN)
+            if is_last and not page:
+                break
+        await done
+        now = {said.utterance_id: said for said in await feed.changed(CAMPAIGN, after=-1, limit=100_000)}
+        assert seen == now
+        assert len(now) == 1 + 2 * N_STEPS * 3
+        index = await held.refresh(CAMPAIGN)
+        anew = await HeldTalk(feed, dimensions=1).refresh(CAMPAIGN)
+        asked = index.terms.of_question("what of the sword, part 3")
+        found = [
+            sorted(each.said(int(row)).utterance_id for row in each.look(SMITH, asked).columns.rows)
+            for each in (index, anew)
+        ]
+        assert found[0] == found[1]
+        assert index.session_numbers() == anew.session_numbers()
+
+
+async def _appending(store: Store, who: str) -> None:
+    for step in range(N_STEPS):
+        await store.log.append(
+            [
+                told(f"The sword, part {n}.", id=f"{who}{step}-{n}", session_id=SessionId(f"s{step % 3}"))
+                for n in range(3)
+            ]
+        )
+
+
+async def _giving_up(store: Store) -> None:
+    for step in range(N_STEPS):
+        with pytest.raises(ZeroDivisionError):
+            async with store.database.use(CAMPAIGN, deadline_ms=DEADLINE_MS) as connection, connection.transaction():
+                await connection.execute(
+                    "INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, speaker_id,"
+                    " speaker_name, text, raw_text, timestamp, duration_ns, witnesses, fts_config)"
+                    " SELECT campaign_id, session_id, 100000 + $1, 'never', speaker_id, speaker_name, text, raw_text,"
+                    " timestamp, duration_ns, witnesses, fts_config FROM session_entries WHERE utterance_id = 'first'",
+                    step,
+                )
+                await asyncio.sleep(0)
+                raise ZeroDivisionError
+
+
+async def _bettering(store: Store, who: str) -> None:
+    text = "It began."
+    for step in range(N_STEPS):
+        better = f"It began, {who} {step}."
+        assert await store.log.revise(told(better, id="first"), was=told(text, id="first"))
+        text = better
+
+
+async def _rolling_back(store: Store) -> None:
+    for step in range(N_STEPS // 2):
+        event = await store.world.rollback(CAMPAIGN, SessionId("s1"), step, DM)
+        if event is not None and step % 2:
+            await store.world.undo(CAMPAIGN, event.seq, DM)
+
+
+async def _changing_language(store: Store) -> None:
+    for step in range(N_STEPS // 2):
+        async with store.database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            await connection.execute("UPDATE campaigns SET language = $1", ("de", "en")[step % 2])
+        await follow_language(store.database, CAMPAIGN)
+
+
+async def test_a_change_that_is_seen_later_has_a_later_mark(memory: Store, dsn: str) -> None:
+    """Else whoever is at the later mark already never reads it."""
+    await memory.log.append([told("One.", id="u1"), told("Two.", id="u2", at_ms=2_000)])
+    feed = PostgresTalkFeed(memory.database)
+    known = await feed.changed(CAMPAIGN, after=-1, limit=9)
+    better = "UPDATE session_entries SET text = text || $1 WHERE utterance_id = $2"
+    async with two_others(dsn) as (one, watcher):
+        under_way = one.transaction()
+        await under_way.start()
+        await one.execute(better, "!", "u1")
+        second = asyncio.create_task(memory.log.revise(told("Two!", id="u2"), was=told("Two.", id="u2")))
+        await asyncio.wait(
+            {second, asyncio.create_task(the_one_that_waits(watcher))}, return_when=asyncio.FIRST_COMPLETED
+        )
+        seen = await feed.changed(CAMPAIGN, after=known[-1].mark, limit=9)
+        await under_way.commit()
+    assert await second
+    seen += await feed.changed(CAMPAIGN, after=max(said.mark for said in known + seen), limit=9)
+    assert {said.text for said in seen} == {"One.!", "Two!"}
+
+
+async def test_talk_of_before_the_marks_has_marks(empty_dsn: str, tmp_path: Path) -> None:
+    folder = tmp_path / "before"
+    folder.mkdir()
+    for path in sorted(migrations_folder().glob("*.sql"))[:9]:
+        shutil.copy(path, folder)
+    connection = await asyncpg.connect(empty_dsn)
+    try:
+        await migrate(connection, embedding_dimensions=384, folder=folder)
+        await connection.execute("""
+            INSERT INTO campaigns (id, name, language) VALUES ('town', 'Town', 'en');
+            INSERT INTO sessions (campaign_id, id, started_at, last_floor) VALUES ('town', 's1', now(), 300);
+            INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, speaker_id, speaker_name, text,
+                                         raw_text, timestamp, duration_ns, witnesses, fts_config, struck)
+                SELECT 'town', 's1', n, 'u' || n, 'tamsin', 'Tamsin', 'My sister, part ' || n, '', to_timestamp(n), 0,
+                       '{grimjaw}', 'english', n = 7 FROM generate_series(1, 300) AS n""")
+    finally:
+        await connection.close()
+    async with open_store(empty_dsn, data_dir=tmp_path, recall=PATIENT) as store:
+        found = await PostgresTalkFeed(store.database).changed(CAMPAIGN, after=-1, limit=1_000)
+        assert len({said.mark for said in found}) == 300
+        assert [said.utterance_id for said in found if said.struck] == ["u7"]
+        assert (await ids(store, "part 42"))[0] == "u42"
+        assert "u7" not in await ids(store, "part 7")
+        await store.log.append([told("The sword.", id="new", session_id=SessionId("s1"))])
+        assert (await PostgresTalkFeed(store.database).changed(CAMPAIGN, after=found[-1].mark, limit=9))[0].utterance_id
+        assert "new" in await ids(store, "the sword")
+
+
+# -- in one process
+
+
+async def test_what_was_rolled_back_is_not_in_the_next_answer_and_what_was_given_back_is(memory: Store) -> None:
+    await memory.log.append([told("Welcome.", id="u0"), told("My sister sails.", id="u1", at_ms=2_000)])
+    await memory.chunks.fill_missing(CAMPAIGN)
+    assert "u1" in await ids(memory)
+    event = await memory.world.rollback(CAMPAIGN, SessionId("s1"), 1, DM)
+    assert event is not None
+    assert await ids(memory) == []
+    assert memory.past_talk.remind(CAMPAIGN, SMITH, QUESTION) == []
+    await memory.world.undo(CAMPAIGN, event.seq, DM)
+    assert "u1" in await ids(memory)
+
+
+async def test_another_process_sees_a_rollback_at_its_next_question(memory: Store, dsn: str, tmp_path: Path) -> None:
+    await memory.log.append([told("Welcome.", id="u0"), told("My sister sails.", id="u1", at_ms=2_000)])
+    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as table:
+        assert "u1" in await ids(table)
+        await memory.world.rollback(CAMPAIGN, SessionId("s1"), 1, DM)
+        assert await ids(table) == []
+
+
+async def test_a_fork_remembers_the_same_and_each_goes_its_own_way(memory: Store) -> None:
+    other = CampaignId("fork")
+    await memory.log.append(
+        [
+            told("Welcome.", id="u0"),
+            told("My sibling sails.", id="u1", at_ms=2_000),
+            told("My sister fell.", id="u2", at_ms=3_000, session_id=SessionId("s2")),
+        ]
+    )
+    await memory.chunks.fill_missing(CAMPAIGN)
+    await memory.world.rollback(CAMPAIGN, SessionId("s2"), 0, DM)
+    whole = await memory.past_talk.recall(CAMPAIGN, SMITH, QUESTION)
+    assert await ids(memory, campaign=other) == []
+    await memory.world.fork(CAMPAIGN, other, name="Fork")
+    assert await memory.past_talk.recall(other, SMITH, QUESTION) == whole
+    await memory.log.append([told("My sister is here.", id="u3", campaign_id=other, at_ms=4_000)])
+    assert "u3" in await ids(memory, campaign=other)
+    assert "u3" not in await ids(memory)
+
+
+async def test_after_a_restart_everything_is_remembered_the_same(memory: Store, dsn: str, tmp_path: Path) -> None:
+    lines = ["My sister sails.", "It rains.", "The sword is done.", "A blade for my sibling?", "Bad weather."]
+    talk = [
+        told(f"{lines[n % 5]} {n}", id=f"u{n}", at_ms=1_000 * n, session_id=SessionId(f"s{n // 20}")) for n in range(60)
+    ]
+    rng = random.Random(7)
+    for at in range(0, 60, 7):
+        await memory.log.append(talk[at : at + 7])
+        await ids(memory)
+        if rng.random() < 0.5:
+            await memory.chunks.fill_missing(CAMPAIGN)
+        await memory.log.revise(replace(talk[at], text=f"My sister, {at}."), was=talk[at])
+    await memory.world.rollback(CAMPAIGN, SessionId("s2"), 10, DM)
+    await memory.chunks.fill_missing(CAMPAIGN)
+    await _meanings_are_asked_again(memory)
+    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as restarted:
+        for question in (QUESTION, "What of the sword last session?", "What happened so far?", "weather, blades"):
+            before = await memory.past_talk.recall(CAMPAIGN, SMITH, question)
+            after = await restarted.past_talk.recall(CAMPAIGN, SMITH, question)
+            assert [(one.utterance_id, one.text, one.reason) for one in before] == [
+                (one.utterance_id, one.text, one.reason) for one in after
+            ]
+            assert [one.score for one in before] == pytest.approx([one.score for one in after], abs=1e-4)
+
+
+async def _meanings_are_asked_again(store: Store) -> None:
+    """As after two seconds."""
+    store.past_talk.held._held[CAMPAIGN].copy.asked_at = -1e9  # type: ignore[union-attr]
+    await store.past_talk.held.refresh(CAMPAIGN)
+
+
+async def test_a_table_in_another_language_finds_its_old_talk_by_the_new_forms(memory: Store) -> None:
+    campaign = a_campaign()
+    await memory.campaigns.load(campaign)
+    await memory.log.append([told("Die Schwestern segeln.", id="u1")])
+    assert await ids(memory, "schwester?") == []
+    await memory.campaigns.load(replace(campaign, language="de"))
+    assert await ids(memory, "schwester?") == ["u1"]
+
+
+# -- the database fails
+
+
+@pytest.fixture
+async def network(dsn: str) -> AsyncIterator[Network]:
+    async with a_network(dsn) as network:
+        yield network
+
+
+async def test_a_reading_that_is_cut_between_its_pages_is_gone_on_with(
+    memory: Store, network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glyphoxa.memory.recall.held._PAGE", 10)
+    await memory.log.append([told(f"My sister, {n}.", id=f"u{n}", at_ms=n) for n in range(60)])
+    async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as table:
+        changed = table.past_talk.held._feed.changed
+        n_pages = 0
+
+        async def cut_at_the_third(campaign: CampaignId, *, after: int, limit: int) -> list[Said]:
+            nonlocal n_pages
+            n_pages += 1
+            if n_pages == 3:
+                network.cut()
+            return await changed(campaign, after=after, limit=limit)
+
+        table.past_talk.held._feed.changed = cut_at_the_third  # type: ignore[method-assign]
+        with pytest.raises(Unavailable):
+            await ids(table)
+        assert table.past_talk.remind(CAMPAIGN, SMITH, QUESTION) is None
+        network.well()
+        event = await memory.world.rollback(CAMPAIGN, SessionId("s1"), 59, DM)
+        assert event is not None
+        n_pages = 100
+        index = await table.past_talk.held.refresh(CAMPAIGN)
+        assert len(index) == 60
+        assert "u59" not in await ids(table, "My sister, 59")
+
+
+def a_guard(store: Store) -> tuple[MemoryGuard, MemoryWatch]:
+    async def nothing() -> None:
+        return None
+
+    watch = MemoryWatch(
+        ping=lambda: store.database.ping(deadline_ms=DEADLINE_MS),
+        make_good=nothing,
+        changed=lambda: None,
+        now_ms=lambda: 0,
+    )
+    return MemoryGuard(store.graph, store.past_talk, store.summaries, watch), watch
+
+
+async def test_what_is_missed_while_the_database_is_away_is_recalled_when_it_is_back(
+    memory: Store, network: Network, tmp_path: Path
+) -> None:
+    async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as table:
+        guard, watch = a_guard(table)
+        network.cut()
+        with pytest.raises(Unavailable):
+            await guard.recall(CAMPAIGN, SMITH, QUESTION)
+        assert guard.remind(CAMPAIGN, SMITH, QUESTION) is None
+        watch.lost("it is away")
+        with pytest.raises(Unavailable, match="away"):
+            await guard.recall(CAMPAIGN, SMITH, QUESTION)
+
+        network.well()
+        watch.is_away = False
+        await memory.log.append([told("My sister sails.", id="u1")])
+        assert [one.utterance_id for one in await guard.recall(CAMPAIGN, SMITH, QUESTION)] == ["u1"]
+
+        network.cut()
+        await memory.log.append([told("My sister fell.", id="u2", at_ms=2_000)])
+        # Not known to be away yet, and then known: what is in memory is told.
+        unaware = await table.past_talk.reminded(CAMPAIGN, SMITH, QUESTION)
+        assert [one.utterance_id for one in unaware.items] == ["u1"]
+        assert any(why.startswith("the latest talk: the database is away") for why in unaware.left_out)
+        watch.lost("it is away")
+        assert [one.utterance_id for one in await guard.recall(CAMPAIGN, SMITH, QUESTION)] == ["u1"]
+        assert await guard.recall(CAMPAIGN, INNKEEPER, QUESTION) == []
+
+        network.well()
+        watch.is_away = False
+        assert {one.utterance_id for one in await guard.recall(CAMPAIGN, SMITH, QUESTION)} == {"u1", "u2"}
+
+
+@pytest.mark.parametrize("fault", [Unavailable("it is gone"), ValueError("a bug")])
+async def test_past_talk_that_cannot_be_read_keeps_nobody_from_writing_down_more(
+    memory: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    async def broken(campaign: CampaignId) -> None:
+        raise fault
+
+    monkeypatch.setattr(memory.past_talk.held, "refresh", broken)
+    table = TableMemory(memory, a_campaign(), tmp_path / "spool", tell=lambda _: None, now_ms=lambda: 0)
+    try:
+        await table.open()
+        assert table.health.state == "ok"
+        await table.recorder.keep(told("My sister.", id="u1"))
+        running = asyncio.create_task(table.recorder.run())
+        assert await table.flush()
+        running.cancel()
+        assert await memory.log.count(CAMPAIGN) == 1
+    finally:
+        await table.close()
