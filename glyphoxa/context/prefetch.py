@@ -140,7 +140,7 @@ class Prefetch:
                 async with asyncio.timeout(self._deadline_ms / 1000):
                     await look_up()
             except (TimeoutError, GlyphoxaError) as error:
-                logger.debug("pre-fetch gave up: {}", error or type(error).__name__)
+                logger.debug("pre-fetch gave up: {}", str(error) or type(error).__name__)
 
         task = asyncio.create_task(within_deadline())
         self._tasks.add(task)

@@ -262,3 +262,39 @@ async def test_a_database_restored_from_an_earlier_day_is_followed() -> None:
     feed.forget()
     feed.tell(said("v1", "My sister fell.", floor=1))
     assert await ids(recall) == ["v1"]
+
+
+async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_some_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("glyphoxa.memory.recall.recall._IN_A_THREAD", 0)
+    feed = FeedTwin()
+    feed.tell(*(said(f"u{n}", f"My sister, part {n}.", floor=n, at_ms=n * 1_000) for n in range(1, 101)))
+    recall = a_recall(feed)
+    await ids(recall)
+
+    async def play() -> None:
+        for n in range(101, 301):
+            feed.tell(
+                said(f"u{n}", f"My sister, part {n}.", floor=n, at_ms=n * 1_000, speaker=f"Speaker{n}"),
+                said(f"x{n}", "My sister is false.", session="s2", floor=n, witnesses=frozenset({INNKEEPER})),
+            )
+            feed.change(f"u{n - 100}", text=f"A sister, better {n}.")
+            feed.change(f"u{n - 90}", struck=n % 2 == 0)
+            await recall.held.refresh(CAMPAIGN)
+
+    playing = asyncio.create_task(play())
+    questions = (QUESTION, "What did Speaker150 say before my sister, part 3?", "What happened after my sister came?")
+    while not playing.done():
+        for found in await asyncio.gather(
+            *(recall.recall(CAMPAIGN, SMITH, each, exclude=[UtteranceId("u9")]) for each in questions)
+        ):
+            assert len({one.utterance_id for one in found}) == len(found)
+            assert all("sister" in one.text and "false" not in one.text for one in found)
+    await playing
+    anew = a_recall(feed)
+    await ids(anew)
+    for question in questions:
+        assert await ids(recall, question) == await ids(anew, question)
+    await recall.close()
+    await anew.close()
