@@ -177,6 +177,8 @@ def began_ms(table: NDArray[Any], rows: NDArray[int64], n_sessions: int) -> NDAr
 
 def grown(array: NDArray[Any], least: int = 64, fill: int = 0) -> NDArray[Any]:
     """A longer copy; what is added is not told from the outside."""
-    longer = np.full(max(least, int(len(array) * _SPARE)), fill, array.dtype)
+    longer = np.zeros(max(least, int(len(array) * _SPARE)), array.dtype)
+    if fill:
+        longer[len(array) :] = fill
     longer[: len(array)] = array
     return longer
