@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.talk_feed import Said
+from glyphoxa.memory.recall.deep import DeepRecall
 from glyphoxa.memory.recall.ranking import DEFAULT
 from glyphoxa.memory.recall.recall import Recall, RecallSettings, Reminded
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
@@ -181,6 +182,44 @@ def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
         assert before == after
 
     asyncio.run(scene())
+
+
+@settings(max_examples=25, derandomize=True, deadline=None)
+@given(talk())
+def test_nor_of_what_the_memory_graph_finds(told: list[Said]) -> None:
+    async def deep(talk: Sequence[Said]) -> list[Reminded]:
+        feed = FeedTwin()
+        feed.tell(*talk)
+        recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
+        graph = DeepRecall(recall)
+        found = [_rounded(await graph.recall(CAMPAIGN, SMITH, question)) for question in QUESTIONS[:6]]
+        await graph.close()
+        return found
+
+    assert asyncio.run(deep(told)) == asyncio.run(deep(of_smith(told)))
+
+
+def test_nor_does_a_campaign_full_of_what_others_heard() -> None:
+    """So much that every frequency and every average would be another."""
+    own = [
+        said(f"o{n}", LINES[n % 8], floor=10 * n, at_ms=NOW_MS - 2 * DAY_MS + n, speaker=SPEAKERS[n % 5])
+        for n in range(1, 41)
+    ]
+    hidden = [
+        said(
+            f"h{n}",
+            f"{LINES[n % 8]} {LINES[(n + 3) % 8]}",
+            floor=n,
+            at_ms=NOW_MS - 2 * DAY_MS,
+            speaker=SPEAKERS[n % 3],
+            witnesses=frozenset({INNKEEPER}),
+        )
+        for n in range(1, 900)
+        if n % 10
+    ]
+    questions = (*QUESTIONS, *BY_PLACE)
+    whole = asyncio.run(everything([*hidden[:400], *own, *hidden[400:]], questions, ()))
+    assert whole == asyncio.run(everything(own, questions, ()))
 
 
 # -- one by one, what could tell of it

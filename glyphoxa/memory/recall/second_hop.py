@@ -33,5 +33,6 @@ def second_hop(index: TalkIndex, viewer: Viewer, asked: Asked, seen: Seen) -> ND
     terms = {term for one in said for term in index.terms.of_turn("", one.text)} - asked.words.keys()
     for match in index.look(viewer, Asked(dict.fromkeys(sorted(terms), 1))).matches:
         if _FEWEST <= len(match.places) <= _MOST:
-            found[match.places] += rarity(match, len(seen))
+            places = match.places[match.places < len(seen)]  # talk may have grown since
+            found[places] += rarity(match, len(seen))
     return found / np.float32(SCALE)
