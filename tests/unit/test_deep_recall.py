@@ -287,10 +287,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[int], threading
     may_go_on.set()
     really = graph_of_view
 
-    def counted(index: Any, columns: Any) -> Any:
+    def counted(index: Any, columns: Any, **options: Any) -> Any:
         assert may_go_on.wait(DEADLINE_MS / 1_000)
         sizes.append(len(columns))
-        return really(index, columns)
+        return really(index, columns, **options)
 
     monkeypatch.setattr(held_graphs, "graph_of_view", counted)
     yield sizes, may_go_on

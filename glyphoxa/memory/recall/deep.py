@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -32,6 +33,7 @@ from glyphoxa.memory.recall.signals import by_words
 
 _BASE: Final = 400
 """So many of the shipped ranking are its say; the others have none."""
+_LATEST: Final = 100
 _LEAST: Final = 1e-6
 _MOST_RESULTS: Final = 200
 
@@ -148,7 +150,8 @@ def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:
         # What is shipped may put a lower score first; its order is what the stages start from.
         level = max(_LEAST, min(score, level - _LEAST))
         base[at] = level
-    may_be_told = ranked.may_be_told & ~np.array([ranked.is_the_question(at) for at in range(len(seen))], bool)
+    may_be_told = ranked.may_be_told.copy()
+    may_be_told[_the_question(ranked)] = False
     return GraphQuestion(
         vector=ranked.vector,
         anchors=graph.anchors(ranked.question.text),
@@ -157,6 +160,16 @@ def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:
         lexical=_with_names(graph, by_words(seen)),
         base=_with_names(graph, base),
     )
+
+
+def _the_question(ranked: Ranked) -> list[int]:
+    """Where it stands in the log itself: among the latest turns, or among those that have all its words."""
+    seen, asked = ranked.seen, ranked.question.terms.words
+    places = set(range(max(0, len(seen) - _LATEST), len(seen)))
+    if seen.matches and len(seen.matches) == len(asked):
+        of_words = (set(match.places.tolist()) for match in seen.matches)
+        places |= reduce(set.intersection, of_words)
+    return [at for at in places if ranked.is_the_question(at)]
 
 
 def _with_names(graph: TalkGraph, of_turns: NDArray[np.generic]) -> NDArray[float64]:

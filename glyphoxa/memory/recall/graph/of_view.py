@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Final
+from collections.abc import MutableMapping
+from typing import TypeAlias
 
 from numpy import int64
 
@@ -12,26 +12,34 @@ from glyphoxa.memory.recall.talk_index import TalkIndex
 from glyphoxa.memory.recall.view import Columns
 from glyphoxa.speech.language.words import words
 
-_REMEMBERED_TEXTS: Final = 20_000
+Read: TypeAlias = tuple[str, tuple[str, ...]]
+"""Of a row: the utterance's id, and the names that stand in it."""
 
 
-def graph_of_view(index: TalkIndex, columns: Columns) -> TalkGraph:
+def graph_of_view(index: TalkIndex, columns: Columns, *, read: MutableMapping[int, Read]) -> TalkGraph:
     """A view's turns, in its order, with the names that stand in them. Which words a turn has is not in it: a question
-    brings that with it, see `glyphoxa.memory.recall.signals.by_words`. 10,000 turns take .7 s, and .3 s when most of
-    them were in a graph before.
+    brings that with it, see `glyphoxa.memory.recall.signals.by_words`.
+
+    Args:
+        read: What was read of the index's rows before; what is read now is added. A row never changes.
     """
-    said = [index.said(int(row)) for row in columns.rows]
+    turns: list[Read] = []
+    for row in columns.rows.tolist():
+        turn = read.get(row)
+        if turn is None:
+            said = index.said(row)
+            turn = read[row] = (said.utterance_id, (said.speaker_name, *_names_in(said.text)))
+        turns.append(turn)
     vectors = index.vectors_at(columns, range(len(columns)))
     return graph_of_talk(
-        [one.utterance_id for one in said],
-        [()] * len(said),
-        [[one.speaker_name, *_names_in(one.text)] for one in said],
+        [utterance for utterance, _ in turns],
+        [()] * len(turns),
+        [names for _, names in turns],
         sessions=columns.sessions.astype(int64),
         vectors=vectors if vectors.any() else None,
     )
 
 
-@lru_cache(_REMEMBERED_TEXTS)
-def _names_in(text: str) -> tuple[str, ...]:
+def _names_in(text: str) -> list[str]:
     """What is written like a name inside a sentence."""
-    return tuple(word.text for word in words(text) if word.is_capital and not word.opens and len(word.folded) > 1)
+    return [word.text for word in words(text) if word.is_capital and not word.opens and len(word.folded) > 1]
