@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -167,8 +166,7 @@ def _the_question(ranked: Ranked) -> list[int]:
     seen, asked = ranked.seen, ranked.question.terms.words
     places = set(range(max(0, len(seen) - _LATEST), len(seen)))
     if seen.matches and len(seen.matches) == len(asked):
-        of_words = (set(match.places.tolist()) for match in seen.matches)
-        places |= reduce(set.intersection, of_words)
+        places |= set.intersection(*(set(match.places.tolist()) for match in seen.matches))
     return [at for at in places if ranked.is_the_question(at)]
 
 
