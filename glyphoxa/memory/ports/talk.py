@@ -135,7 +135,8 @@ class PastTalk(Protocol):
         limit: int = 5,
     ) -> list[Recalled] | None:
         """The same by words alone and from what is in memory now, at once: for every partial transcript, and while the
-        database is away. None: nothing of the campaign is in memory.
+        database is away. What was said or rolled back since the last `recall` is as it was then. None: nothing of the
+        campaign is in memory.
         """
         ...
 

@@ -180,7 +180,7 @@ class HeldTalk:
             page = await self._feed.changed(campaign, after=after, limit=_PAGE)
             if copy.last is not None and (not page or (page[0].mark == copy.last.mark and page[0] != copy.last)):
                 return False
-            new = [said for said in page if said != copy.last]
+            new = page[1:] if page and page[0] == copy.last else page
             if any(said.utterance_id in index for said in new) or (copy.is_whole and new and not len(index)):
                 copy.may_have_other_words = True
             if len(new) <= _FEW:
