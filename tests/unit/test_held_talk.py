@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -214,6 +215,22 @@ async def test_of_more_talk_than_memory_may_hold_the_vectors_stay_few() -> None:
         feed.tell(said(f"u{n}", f"Word {n}.", floor=n))
         index = await held.refresh(CAMPAIGN)
     assert 1_010 <= index.n_vectors <= 1_100
+
+
+async def test_vectors_of_older_talk_are_read_while_the_latest_is_still_to_be_embedded() -> None:
+    feed = FeedTwin()
+    feed.tell(*(said(f"u{n}", f"Word {n}.", floor=n) for n in range(1, 2_001)))
+    real, n_embedded = feed.meanings, 0
+
+    async def embedded_so_far(campaign: CampaignId, utterances: Sequence[UtteranceId]) -> list[Meaning]:
+        return [one for one in await real(campaign, utterances) if int(one.utterance_id[1:]) <= n_embedded]
+
+    feed.meanings = embedded_so_far  # type: ignore[method-assign]
+    held = HeldTalk(feed, dimensions=DIMENSIONS)
+    assert (await held.refresh(CAMPAIGN)).n_vectors == 0
+    n_embedded = 300
+    feed.tell(said("u2001", "Word.", floor=2_001))
+    assert (await held.refresh(CAMPAIGN)).n_vectors == 300
 
 
 async def test_reading_anew_ends_with_what_was_rolled_back_meanwhile() -> None:

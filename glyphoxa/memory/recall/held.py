@@ -195,7 +195,7 @@ class HeldTalk:
         now = asyncio.get_running_loop().time()
         if index.mark != copy.asked_mark or now - copy.asked_at >= _MEANINGS_AGAIN_S:
             mark = index.mark
-            await self._read_meanings(campaign, index)
+            await self._read_meanings(campaign, index, is_first=copy.asked_mark < 0)
             copy.asked_mark, copy.asked_at = mark, now
         return True
 
@@ -207,18 +207,22 @@ class HeldTalk:
         copy.may_have_other_words = not is_same
         return is_same
 
-    async def _read_meanings(self, campaign: CampaignId, index: TalkIndex) -> None:
-        """The latest first: of more talk than memory may hold the oldest is found by words alone, for good."""
+    async def _read_meanings(self, campaign: CampaignId, index: TalkIndex, *, is_first: bool) -> None:
+        """The latest first: of more talk than memory may hold the oldest is found by words alone, for good. Talk is
+        embedded the oldest first, so that later readings look at both ends of what is missing.
+        """
         most = self._bounds.most_vector_bytes // (4 * self._dimensions)
         wanted = index.unembedded(limit=max(most - index.n_vectors, _MEANINGS_PAGE))
-        for at in range(0, len(wanted), _MEANINGS_PAGE):
-            page = wanted[at : at + _MEANINGS_PAGE]
+        pages = [wanted[at : at + _MEANINGS_PAGE] for at in range(0, len(wanted), _MEANINGS_PAGE)]
+        while pages:
+            page = pages.pop(0)
             found = await self._feed.meanings(campaign, page)
             if found:
                 await asyncio.to_thread(index.put_meanings, found)
+            elif not is_first:
+                del pages[:-1]
             if index.n_vectors >= most:
                 index.want_no_meanings(before=page[-1])
-            if not found or index.n_vectors >= most:
                 break
 
     def _let_go(self, used: CampaignId) -> None:
