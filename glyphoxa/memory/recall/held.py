@@ -214,13 +214,17 @@ class HeldTalk:
         most = self._bounds.most_vector_bytes // (4 * self._dimensions)
         wanted = index.unembedded(limit=max(most - index.n_vectors, _MEANINGS_PAGE))
         pages = [wanted[at : at + _MEANINGS_PAGE] for at in range(0, len(wanted), _MEANINGS_PAGE)]
+        from_the_oldest = False
         while pages:
             page = pages.pop(0)
             found = await self._feed.meanings(campaign, page)
             if found:
                 await asyncio.to_thread(index.put_meanings, found)
+            elif from_the_oldest:
+                break
             elif not is_first:
-                del pages[:-1]
+                pages.reverse()
+                from_the_oldest = True
             if index.n_vectors >= most:
                 index.want_no_meanings(before=page[-1])
                 break
