@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 from numpy import float32
 from numpy.typing import NDArray
 
+from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import DM
@@ -24,6 +25,7 @@ from tests.support.postgres import TestServer
 A_QUESTION = np.eye(1, 384, dtype=float32)[0]
 NARROW, WIDE = NpcId("a-hundredth"), NpcId("half")
 EVER = (None, None)
+FEED = load_paragraphs("talk_feed")
 
 
 async def not_needed(texts: list[str]) -> NDArray[float32] | None:
@@ -45,11 +47,12 @@ async def store(filled: str, tmp_path: Path) -> AsyncIterator[Store]:
         yield opened
 
 
-async def indexes(store: Store, query: str, *arguments: object) -> set[str]:
+async def indexes(store: Store, query: str, *arguments: object, sql: Mapping[str, str] | None = None) -> set[str]:
     """The indexes by which chunks are read, named like those of the whole table; nothing may read all of it."""
+    text_of = store.chunks._sql if sql is None else sql
     async with store.database.use(BIG) as connection:
         assert await connection.fetchval("SELECT row_security_active('chunks')")
-        [(text,)] = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {store.chunks._sql[query]}", *arguments)
+        [(text,)] = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {text_of[query]}", *arguments)
         nodes = list(_nodes(json.loads(text)[0]["Plan"]))
         reads_all = [n["Relation Name"] for n in nodes if n["Node Type"] == "Seq Scan"]
         assert [name for name in reads_all if name.startswith(("session_entries", "chunks", "talk_to_embed"))] == []
@@ -115,11 +118,10 @@ async def test_what_is_due_is_found_without_looking_through_all_talk(store: Stor
     assert used & {"session_entries_campaign_id_utterance_id_key"}
 
 
-async def test_the_words_of_what_was_found_are_read_by_their_ids(store: Store) -> None:
-    said = store.past_talk._sql["said"]
-    store.chunks._sql["said"] = said
-    used = await indexes(store, "said", BIG, WIDE, [f"u{n}" for n in range(50)], [0.5] * 50)
-    assert used == {"session_entries_campaign_id_utterance_id_key"}
+async def test_what_changed_in_the_talk_is_read_by_its_marks_and_its_vectors_by_their_utterances(store: Store) -> None:
+    assert await indexes(store, "changed", BIG, 50_000, 500, sql=FEED) == {"idx_session_entries_mark"}
+    utterances = [f"u{n}" for n in range(500)]
+    assert await indexes(store, "meanings", BIG, utterances, MODEL, sql=FEED) == {"idx_chunks_utterance_id"}
 
 
 async def test_times_narrow_a_search_that_is_exact(store: Store) -> None:
