@@ -29,9 +29,6 @@ LONGEST_MS = 5_000
 MOST_CHARACTERS = 1_000
 """About the 256 tokens that a small embedder reads. Of more than that the end counts: there the question stands."""
 
-MOST_AHEAD = 4
-"""What somebody is about to ask changes with each word; no more of it than this is embedded at once."""
-
 Reason = Literal["off", "empty", "resting", "late", "down", "unusable"]
 
 
@@ -92,15 +89,6 @@ class QuestionVectors:
         self._remembered: OrderedDict[bytes, NDArray[float32]] = OrderedDict()
         self._calls: dict[bytes, _Call] = {}
         self._is_closed = False
-
-    def begin(self, question: str) -> None:
-        """Have a question's vector made that will probably be asked for. Returns at once; must be called in an event
-        loop. A model that is far away takes longer than a turn can wait: this is how it comes in time all the same.
-        Nothing is done while several others are under way.
-        """
-        asked = _asked(question)
-        if asked and _key(asked) not in self._remembered and len(self._calls) < MOST_AHEAD:
-            self._call(asked)
 
     async def embed_in_time(self, question: str, *, deadline_ms: int) -> NDArray[float32] | LeftOut:
         """The vector of a question: float32, shape (dimensions,), of unit length, not to be written to. Else why not.

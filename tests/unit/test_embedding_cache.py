@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.question_vectors import LONGEST_MS, MOST_AHEAD, MOST_CHARACTERS, LeftOut, QuestionVectors
+from glyphoxa.memory.question_vectors import LONGEST_MS, MOST_CHARACTERS, LeftOut, QuestionVectors
 from glyphoxa.memory.rest import MOST_FAILURES, REST_MS, Rest
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -150,34 +150,12 @@ async def test_what_comes_late_is_left_out_and_there_for_the_next_turn() -> None
 
 
 @in_virtual_time
-async def test_what_was_begun_while_somebody_spoke_is_there_in_time() -> None:
-    model = Model(takes_ms=150)
-    vectors = QuestionVectors(model.embedder)
-    vectors.begin("Who forged it?")
-    await pass_ms(120)
-    assert await reason(vectors) is None
-    vectors.begin("Who forged it?")
-    assert len(model.asked) == 1
-
-
-@in_virtual_time
-async def test_of_what_is_about_to_be_asked_only_so_much_is_embedded_at_once_and_a_real_question_always_is() -> None:
-    model = Model(takes_ms=20)
-    vectors = QuestionVectors(model.embedder)
-    for n in range(20):
-        vectors.begin(f"who {n}")
-    assert await reason(vectors, "who forged it") is None
-    assert len(model.asked) == MOST_AHEAD + 1
-
-
-@in_virtual_time
 async def test_without_a_model_or_a_question_there_is_no_vector() -> None:
     model = Model()
     assert await reason(QuestionVectors(None)) == "off"
     vectors = QuestionVectors(model.embedder)
     for question in ("", "  \n", "\0"):
         assert await reason(vectors, question) == "empty"
-        vectors.begin(question)
     assert model.asked == []
 
 
@@ -332,7 +310,6 @@ async def test_nothing_is_asked_any_more_once_the_session_is_over() -> None:
     assert isinstance(found, LeftOut)
     assert found.text == "the session is over"
     assert await reason(vectors, "another") == "down"
-    vectors.begin("a third")
     assert len(model.asked) == 1
 
 

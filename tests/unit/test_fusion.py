@@ -1,27 +1,31 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.memory.fusion import fuse_convex
+from glyphoxa.memory.fusion import fuse_ranks
 
-SCORES = st.dictionaries(st.integers(0, 20), st.floats(-1e6, 1e6), max_size=10)
-
-
-def test_the_sum_of_both_arms_decides() -> None:
-    lexical, dense = {"a": 3.0, "b": 2.0, "c": 1.0}, {"b": 0.9, "d": 0.5}
-    assert [key for key, _ in fuse_convex([(0.5, lexical), (0.5, dense)])] == ["b", "a", "c", "d"]
+RANKINGS = st.lists(st.lists(st.integers(0, 20), max_size=10, unique=True), max_size=4)
 
 
-def test_an_arm_that_found_nothing_has_no_say() -> None:
-    assert fuse_convex([(0.5, {"a": 2.0, "b": 1.0}), (0.5, {})])[0] == ("a", 1.0)
-    assert fuse_convex([(0.5, {}), (0.5, {})]) == []
+def test_what_both_arms_found_comes_before_the_first_of_one() -> None:
+    assert [key for key, _ in fuse_ranks([["a", "b", "c"], ["d", "b"]])] == ["b", "a", "d", "c"]
 
 
-@given(SCORES, SCORES)
-def test_every_candidate_gets_a_score_between_0_and_1_best_first(a: dict[int, float], b: dict[int, float]) -> None:
-    fused = fuse_convex([(0.5, a), (0.5, b)])
+def test_each_arm_gives_by_its_rank_alone() -> None:
+    assert dict(fuse_ranks([["a", "b"], ["b"]], k=60)) == pytest.approx({"a": 1 / 61, "b": 1 / 62 + 1 / 61})
+
+
+def test_arms_that_found_nothing_have_no_say() -> None:
+    assert fuse_ranks([[], []]) == []
+    assert [key for key, _ in fuse_ranks([["a", "b"], []])] == ["a", "b"]
+
+
+@given(RANKINGS)
+def test_everything_that_was_found_is_there_once_best_first(rankings: list[list[int]]) -> None:
+    fused = fuse_ranks(rankings)
     scores = [score for _, score in fused]
-    assert {key for key, _ in fused} == {*a, *b}
+    assert {key for key, _ in fused} == {key for ranking in rankings for key in ranking}
+    assert len(fused) == len({key for key, _ in fused})
     assert scores == sorted(scores, reverse=True)
-    assert all(0 < score <= 1 + 1e-9 for score in scores)
