@@ -135,7 +135,6 @@ class MemoryTools:
     ) -> None:
         self._memory = memory
         self._rule = rules[tier]
-        self._tier = tier
         self._does: Mapping[str, Callable[[Mapping[str, object]], Awaitable[Found]]] = {
             QUERY_ENTITIES: self._query_entities,
             SEARCH_SESSIONS: self._search_sessions,

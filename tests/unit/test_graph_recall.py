@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy import float32, intp
+from numpy import bool_, float32, intp
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import InvalidInput
@@ -371,30 +371,35 @@ def talk() -> TalkGraph:
     )
 
 
+def turns_of(of_talk: TalkGraph) -> NDArray[bool_]:
+    is_turn: NDArray[bool_] = np.arange(len(of_talk.graph)) < of_talk.n_turns
+    return is_turn
+
+
 def test_turns_come_first_and_names_behind_them() -> None:
     of_talk = talk()
     assert of_talk.graph.ids == ("u1", "u2", "u3", "u4", "name grimjaw", "name the sunken inn", "name sunken inn")
-    assert of_talk.is_turn.tolist() == [True] * 4 + [False] * 3
+    assert of_talk.n_turns == 4
     assert of_talk.anchors("What of GRIMJAW and the Sunken Inn, Grimjaw's place?") == [4, 5, 6]
     assert of_talk.anchors("") == []
 
 
 def test_a_turn_leads_to_its_neighbours_and_to_others_that_mention_the_same() -> None:
     of_talk = talk()
-    question = GraphQuestion(tokens=["sword"], among=of_talk.is_turn)
+    question = GraphQuestion(tokens=["sword"], among=turns_of(of_talk))
     freely = only("diffusion", refractory=1.0, forgetting=False)
     assert ids(recall(of_talk.graph, question, freely)) == ["u1", "u2", "u3", "u4"]
 
 
 def test_a_name_that_is_asked_for_leads_to_the_turns_that_mention_it() -> None:
     of_talk = talk()
-    question = GraphQuestion(anchors=of_talk.anchors("Grimjaw?"), among=of_talk.is_turn)
+    question = GraphQuestion(anchors=of_talk.anchors("Grimjaw?"), among=turns_of(of_talk))
     assert set(ids(recall(of_talk.graph, question, only("diffusion")))) >= {"u1", "u4"}
 
 
 def test_time_does_not_lead_from_one_session_to_the_next() -> None:
     of_talk = talk()
-    question = GraphQuestion(tokens=["rain"], among=of_talk.is_turn)
+    question = GraphQuestion(tokens=["rain"], among=turns_of(of_talk))
     freely = only("diffusion", refractory=1.0, forgetting=False, semantic_edges=False)
     assert ids(recall(of_talk.graph, question, freely)) == ["u3", "u2", "u1"]
 
@@ -402,7 +407,7 @@ def test_time_does_not_lead_from_one_session_to_the_next() -> None:
 def test_talk_may_have_meanings_and_may_be_empty() -> None:
     vectors = np.eye(2, dtype=float32)
     of_talk = graph_of_talk(["u1", "u2"], [["a"], ["b"]], [["Mira"], []], vectors=vectors)
-    found = recall(of_talk.graph, GraphQuestion(vector=vector(0, 1), among=of_talk.is_turn), ALL)
+    found = recall(of_talk.graph, GraphQuestion(vector=vector(0, 1), among=turns_of(of_talk)), ALL)
     assert ids(found)[0] == "u2"
     empty = graph_of_talk([], [], [])
     assert recall(empty.graph, GraphQuestion(tokens=["a"]), ALL).hits == ()

@@ -245,7 +245,7 @@ async def test_behind_a_name_are_the_turns_that_mention_it() -> None:
     texts = ("a sword", "rain", "steel", "Grimjaw")
     chooser = FakeChooser([([], ["a sword"]), (["steel"], [])])
     recall = GraphRecall(of_talk.graph, texts.__getitem__, chooser=chooser, settings=GraphRecallSettings(llm_lines=1))
-    question = GraphQuestion(tokens=["sword"], among=of_talk.is_turn)
+    question = GraphQuestion(tokens=["sword"], among=np.arange(len(of_talk.graph)) < of_talk.n_turns)
     found = await recall.recall(question, "Whose?", method=RecallMethod.LLM, path=BACKGROUND)
     assert ids(found) == ["u3"]
 

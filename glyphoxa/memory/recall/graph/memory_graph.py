@@ -117,11 +117,6 @@ class MemoryGraph:
     def adjacency(self, *, semantic: bool = True, temporal: bool = True) -> Adjacency:
         return self._layers[semantic, temporal]
 
-    def of_type(self, *types: str) -> NDArray[bool_]:
-        """Shape (n,): which nodes are of one of these types."""
-        found: NDArray[bool_] = np.isin(self.types, [at for at, name in enumerate(self.type_names) if name in types])
-        return found
-
     def cosines(self, vector: NDArray[float32]) -> NDArray[float64]:
         """Of each node's meaning and a vector's, shape (n,); 0 where one of them has none.
 

@@ -56,22 +56,18 @@ def check_method(
     path: RecallPath,
     has_reranker: bool = False,
     has_chooser: bool = False,
-    setting: str = "recall.method",
 ) -> None:
     """
-    Args:
-        setting: Where the method was set, for the message.
-
     Raises:
         InvalidInput: The method cannot be used there, or lacks what it asks.
     """
     if path is RecallPath.VOICE and method.asks_a_model:
         valid = ", ".join(other for other in RecallMethod if not other.asks_a_model)
-        raise InvalidInput(f"{setting} is {method}, which asks a language model; valid on the voice path: {valid}")
+        raise InvalidInput(f"recall.method is {method}, which asks a language model; valid on the voice path: {valid}")
     if method.asks_a_model and not has_chooser:
-        raise InvalidInput(f"{setting} is {method}, but there is no language model to ask; valid without: hybrid")
+        raise InvalidInput(f"recall.method is {method}, but there is no language model to ask; valid without: hybrid")
     if method is RecallMethod.HYBRID_RERANK and not has_reranker:
-        raise InvalidInput(f"{setting} is {method}, but recall.rerank is not set; valid without: hybrid")
+        raise InvalidInput(f"recall.method is {method}, but recall.rerank is not set; valid without: hybrid")
 
 
 class Exploration:

@@ -65,8 +65,7 @@ class GraphRecallSettings:
         residual: FISTA residual discovery (R-396).
         diversity: DPP (R-397).
         per_type_cap: At most `cap_of_type` of each type.
-        rerank: R-383.
-        rerank_profile: Which connection reranks (R-377).
+        rerank: HYBRID has its hits reordered, as HYBRID_RERANK does (R-383).
         vector_top_k: R-378.
         diffusion_steps, diffusion_decay, diffusion_top_k, teleport_probability: R-379 to R-382. Top-K is per step.
         refractory: What one of the 15 most energetic nodes of a step passes on in those after it. As small as it is,
@@ -101,7 +100,6 @@ class GraphRecallSettings:
     diversity: bool = False
     per_type_cap: bool = False
     rerank: bool = False
-    rerank_profile: str | None = None
     vector_top_k: int = 20
     diffusion_steps: int = 2
     diffusion_decay: float = 0.6

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy import bool_, float32, int64, intp
+from numpy import float32, int64, intp
 from numpy.typing import NDArray
 
 from glyphoxa.memory.recall.graph.memory_graph import Edges, MemoryGraph, Nodes
@@ -30,12 +30,6 @@ class TalkGraph:
     n_turns: int
     _names: dict[tuple[str, ...], int]
 
-    @property
-    def is_turn(self) -> NDArray[bool_]:
-        """Shape (nodes,): which are turns; as `among` of a question."""
-        found: NDArray[bool_] = np.arange(len(self.graph)) < self.n_turns
-        return found
-
     def anchors(self, text: str) -> list[int]:
         """Nodes of the names of at least two letters that stand in a text, each once, in their order (R-388)."""
         spoken = [word.folded for word in words(text)]
@@ -55,7 +49,6 @@ def graph_of_talk(
     *,
     sessions: Sequence[int] | NDArray[int64] | None = None,
     vectors: NDArray[float32] | None = None,
-    edge_type: str = "mentions",
 ) -> TalkGraph:
     """A graph of turns that one viewer may know, in the order in which they were said.
 
@@ -66,7 +59,6 @@ def graph_of_talk(
             said themselves.
         sessions: Of each turn, never decreasing; None: all are one.
         vectors: Of the turns, shape (turns, dimensions).
-        edge_type: From a turn to a name, see `glyphoxa.memory.recall.graph.adjacency.CONDUCTANCE`.
 
     Raises:
         InvalidInput: See `MemoryGraph`.
@@ -76,7 +68,9 @@ def graph_of_talk(
     mentions: list[list[int]] = []
     for mentioned in names:
         keys = (tuple(word.folded for word in words(name)) for name in mentioned)
-        mentions.append([of_name.setdefault(key, n + len(of_name)) for key in keys if sum(map(len, key)) > 1])
+        mentions.append(
+            [of_name.setdefault(key, n + len(of_name)) for key in keys if sum(map(len, key)) >= _SHORTEST_NAME]
+        )
     numbers = np.zeros(n, int64) if sessions is None else np.asarray(sessions, int64)
     past = np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0)
     turns = np.concatenate((np.arange(n) + _TURNS_BETWEEN_SESSIONS * past, np.full(len(of_name), -1))).astype(int64)
@@ -95,7 +89,6 @@ def graph_of_talk(
         Edges(
             np.array([turn for turn, _ in pairs], intp),
             np.array([node for _, node in pairs], intp),
-            [edge_type] * len(pairs),
         ),
     )
     return TalkGraph(graph, n, of_name)
