@@ -7,14 +7,15 @@ holds them.
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 import platformdirs
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
+from glyphoxa.config.recall_settings import DeepRecallSettings, recall_contradictions
+from glyphoxa.config.sections import KeyVariable, Section, empty_section, unset
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.utterance import UNSURE
 
@@ -23,19 +24,6 @@ LlmName = Literal["qwen-1.5b", "qwen-0.5b", "openai", "openai-compatible", "olla
 TtsName = Literal["hibari", "openai", "deepgram", "cartesia", "elevenlabs"]
 EmbeddingsName = Literal["minilm", "openai", "openai-compatible", "google", "none"]
 SecondLookName = Literal["none", "local", "openai", "openai-compatible", "google"]
-RecallLlmName = Literal["local", "openai", "openai-compatible", "google"]
-RerankName = Literal["none", "cohere-compatible"]
-RecallMethodName = Literal["hybrid", "hybrid_llm", "llm", "hybrid_rerank"]
-RecallStageName = Literal[
-    "vector_prefilter",
-    "diffusion",
-    "hybrid_score",
-    "co_occurrence",
-    "topics",
-    "residual",
-    "diversity",
-    "per_type_cap",
-]
 S2sName = Literal["none", "openai-realtime", "gemini-live"]
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -48,31 +36,7 @@ database's index takes no more than 2,000, and the provider recommends 1,536.
 _SYSTEM_DATA = Path("/var/lib/glyphoxa")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def _empty_section(value: object) -> object:
-    """`server:` with nothing below it means its defaults."""
-    return {} if value is None else value
-
-
-def _unset(value: object) -> object:
-    """`postgres_dsn: ""` and `postgres_dsn:` mean the same."""
-    return None if value == "" else value
-
-
-def _variable(value: object) -> object:
-    """Raises without the value: people paste their key here."""
-    if value is None or (isinstance(value, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", value)):
-        return value
-    raise ValueError("must be the name of an environment variable, such as OPENAI_API_KEY, and not the key itself")
-
-
-KeyVariable = Annotated[str | None, BeforeValidator(_variable)]
-
-
-class MemorySettings(_Section):
+class MemorySettings(Section):
     """
     Attributes:
         postgres_dsn: Left out: an embedded PostgreSQL in `data_dir`. "none": no long-term memory, the voice runs
@@ -82,12 +46,12 @@ class MemorySettings(_Section):
         auto_accept: A fact at least so certain is accepted without the DM's word; one below waits for it.
     """
 
-    postgres_dsn: Annotated[str | None, BeforeValidator(_unset)] = None
+    postgres_dsn: Annotated[str | None, BeforeValidator(unset)] = None
     embedding_dimensions: Annotated[int, Field(ge=1, le=2000)] = 384
     auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
 
 
-class SttSettings(_Section):
+class SttSettings(Section):
     """Speech to text. `whisper` runs here. `model`, `base_url` and `api_key_env` are the provider's when left out."""
 
     name: SttName = "whisper"
@@ -96,7 +60,7 @@ class SttSettings(_Section):
     api_key_env: KeyVariable = None
 
 
-class LlmSettings(_Section):
+class LlmSettings(Section):
     """What NPCs think with. `qwen-*` run here; `openai-compatible` needs a `base_url`.
 
     Attributes:
@@ -112,7 +76,7 @@ class LlmSettings(_Section):
     max_tokens: Annotated[int, Field(ge=1, le=4096)] = 120
 
 
-class TtsSettings(_Section):
+class TtsSettings(Section):
     """Text to speech. `hibari` runs here, with a preset for each NPC. `voice` is for NPCs without one of their own."""
 
     name: TtsName = "hibari"
@@ -122,7 +86,7 @@ class TtsSettings(_Section):
     api_key_env: KeyVariable = None
 
 
-class EmbeddingsSettings(_Section):
+class EmbeddingsSettings(Section):
     """How past talk is found by meaning. `minilm` runs here; with `none` words alone decide.
 
     `openai-compatible` is any server that speaks OpenAI's protocol, such as Ollama. It needs a `base_url`, a `model`,
@@ -140,7 +104,7 @@ class EmbeddingsSettings(_Section):
         return self.model or EMBEDDING_MODELS.get(self.name, "")
 
 
-class S2sSettings(_Section):
+class S2sSettings(Section):
     """The engine of NPCs that have `engine: s2s` in the campaign file."""
 
     name: S2sName = "none"
@@ -149,15 +113,15 @@ class S2sSettings(_Section):
     api_key_env: KeyVariable = None
 
 
-class ProvidersSettings(_Section):
-    stt: Annotated[SttSettings, BeforeValidator(_empty_section)] = SttSettings()
-    llm: Annotated[LlmSettings, BeforeValidator(_empty_section)] = LlmSettings()
-    tts: Annotated[TtsSettings, BeforeValidator(_empty_section)] = TtsSettings()
-    embeddings: Annotated[EmbeddingsSettings, BeforeValidator(_empty_section)] = EmbeddingsSettings()
-    s2s: Annotated[S2sSettings, BeforeValidator(_empty_section)] = S2sSettings()
+class ProvidersSettings(Section):
+    stt: Annotated[SttSettings, BeforeValidator(empty_section)] = SttSettings()
+    llm: Annotated[LlmSettings, BeforeValidator(empty_section)] = LlmSettings()
+    tts: Annotated[TtsSettings, BeforeValidator(empty_section)] = TtsSettings()
+    embeddings: Annotated[EmbeddingsSettings, BeforeValidator(empty_section)] = EmbeddingsSettings()
+    s2s: Annotated[S2sSettings, BeforeValidator(empty_section)] = S2sSettings()
 
 
-class SecondLookSettings(_Section):
+class SecondLookSettings(Section):
     """A language model that looks again at words the recogniser was unsure of, behind the talk. Off by default.
 
     `local` is the NPCs' own model: it is asked while the table is quiet. `openai-compatible` needs a `base_url`.
@@ -169,7 +133,7 @@ class SecondLookSettings(_Section):
     api_key_env: KeyVariable = None
 
 
-class CorrectionSettings(_Section):
+class CorrectionSettings(Section):
     """How misheard names are put right. Each stage can be left out.
 
     Attributes:
@@ -190,63 +154,10 @@ class CorrectionSettings(_Section):
     phonetic_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.70
     fuzzy_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.85
     low_confidence: Annotated[float, Field(ge=0.0, le=1.0)] = UNSURE
-    llm: Annotated[SecondLookSettings, BeforeValidator(_empty_section)] = SecondLookSettings()
+    llm: Annotated[SecondLookSettings, BeforeValidator(empty_section)] = SecondLookSettings()
 
 
-class RecallLlmSettings(_Section):
-    """Who picks memories, where recall.method asks a language model.
-
-    `local` is the NPCs' own model, in a place of its own in its prompt cache. Two cores take 7 to 12 s to read what it
-    picks from, and a tool has 3: it serves `glyphoxa recall`, at a table another is needed. `openai-compatible` needs
-    a `base_url`.
-    """
-
-    name: RecallLlmName = "local"
-    model: str | None = None
-    base_url: str | None = None
-    api_key_env: KeyVariable = None
-
-
-class RerankSettings(_Section):
-    """Who gives a second opinion on the order, where recall.method asks for one: `cohere-compatible` is a server that
-    answers `POST /rerank` as Cohere does. It needs a `base_url` and a `model`.
-    """
-
-    name: RerankName = "none"
-    model: str | None = None
-    base_url: str | None = None
-    api_key_env: KeyVariable = None
-
-
-class DeepRecallSettings(_Section):
-    """How an NPC of budget tier DEEP searches its memory with its tools. What it is reminded of in a turn by itself,
-    and what NPCs of other tiers find, is `hybrid` with no stage on, whatever is set here: somebody waits (C-44).
-
-    Attributes:
-        method: `hybrid`: words, meaning and the structure of talk. `hybrid_llm`: a language model filters what that
-            finds. `llm`: a language model picks, and may ask for what is next to what it sees. `hybrid_rerank`: what
-            hybrid finds, in the order of a reranker.
-        stages: Of the memory graph, which are on. None is by default: none has been measured to win (C-43).
-        llm: See `RecallLlmSettings`.
-        rerank: See `RerankSettings`.
-    """
-
-    method: RecallMethodName = "hybrid"
-    stages: tuple[RecallStageName, ...] = ()
-    llm: Annotated[RecallLlmSettings, BeforeValidator(_empty_section)] = RecallLlmSettings()
-    rerank: Annotated[RerankSettings, BeforeValidator(_empty_section)] = RerankSettings()
-
-    @property
-    def asks_a_model(self) -> bool:
-        return self.method in ("hybrid_llm", "llm")
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether all NPCs search alike."""
-        return self.method == "hybrid" and not self.stages
-
-
-class TurnsSettings(_Section):
+class TurnsSettings(Section):
     """When somebody has finished, and how long an answer may take. Milliseconds.
 
     Attributes:
@@ -266,7 +177,7 @@ class TurnsSettings(_Section):
     gap_ms: Annotated[int, Field(ge=0, le=2000)] = 200
 
 
-class ContextSettings(_Section):
+class ContextSettings(Section):
     """What an NPC has in mind for one turn.
 
     Attributes:
@@ -285,27 +196,27 @@ class ContextSettings(_Section):
     history_tokens: Annotated[int, Field(ge=0, le=100_000)] = 500
 
 
-class ModelsSettings(_Section):
+class ModelsSettings(Section):
     """`dir`: where model weights are; left out, the user's cache directory."""
 
     dir: Path | None = None
 
 
-class ServerSettings(_Section):
+class ServerSettings(Section):
     """The page of `glyphoxa serve`. The default host is reachable from this machine only."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 7860
 
 
-class LoggingSettings(_Section):
+class LoggingSettings(Section):
     """`content`: whether logs may hold what people say. Off unless somebody at the table asks for it."""
 
     level: LogLevel = "INFO"
     content: bool = False
 
 
-class Settings(_Section):
+class Settings(Section):
     """All of it.
 
     Attributes:
@@ -315,15 +226,15 @@ class Settings(_Section):
 
     campaign: Path | None = None
     data_dir: Path | None = None
-    memory: Annotated[MemorySettings, BeforeValidator(_empty_section)] = MemorySettings()
-    providers: Annotated[ProvidersSettings, BeforeValidator(_empty_section)] = ProvidersSettings()
-    correction: Annotated[CorrectionSettings, BeforeValidator(_empty_section)] = CorrectionSettings()
-    recall: Annotated[DeepRecallSettings, BeforeValidator(_empty_section)] = DeepRecallSettings()
-    turns: Annotated[TurnsSettings, BeforeValidator(_empty_section)] = TurnsSettings()
-    context: Annotated[ContextSettings, BeforeValidator(_empty_section)] = ContextSettings()
-    models: Annotated[ModelsSettings, BeforeValidator(_empty_section)] = ModelsSettings()
-    server: Annotated[ServerSettings, BeforeValidator(_empty_section)] = ServerSettings()
-    logging: Annotated[LoggingSettings, BeforeValidator(_empty_section)] = LoggingSettings()
+    memory: Annotated[MemorySettings, BeforeValidator(empty_section)] = MemorySettings()
+    providers: Annotated[ProvidersSettings, BeforeValidator(empty_section)] = ProvidersSettings()
+    correction: Annotated[CorrectionSettings, BeforeValidator(empty_section)] = CorrectionSettings()
+    recall: Annotated[DeepRecallSettings, BeforeValidator(empty_section)] = DeepRecallSettings()
+    turns: Annotated[TurnsSettings, BeforeValidator(empty_section)] = TurnsSettings()
+    context: Annotated[ContextSettings, BeforeValidator(empty_section)] = ContextSettings()
+    models: Annotated[ModelsSettings, BeforeValidator(empty_section)] = ModelsSettings()
+    server: Annotated[ServerSettings, BeforeValidator(empty_section)] = ServerSettings()
+    logging: Annotated[LoggingSettings, BeforeValidator(empty_section)] = LoggingSettings()
 
     @property
     def has_memory(self) -> bool:
@@ -398,7 +309,7 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
             source.problem(("correction", "llm", "name"), "openai-compatible needs correction.llm.base_url")
         )
     problems += _embeddings_contradictions(source, settings)
-    problems += _recall_contradictions(source, settings)
+    problems += recall_contradictions(source, settings.recall, thinks_with=llm.name)
     if look.name == "local" and not llm.name.startswith("qwen"):
         text = f"local is the model of providers.llm, which is {llm.name}: not one that runs here"
         problems.append(source.problem(("correction", "llm", "name"), text))
@@ -419,22 +330,3 @@ def _embeddings_contradictions(source: LocatedYaml, settings: Settings) -> list[
     }
     place = ("providers", "embeddings", "name")
     return [source.problem(place, f"openai-compatible needs {name}") for name, given in needs.items() if not given]
-
-
-def _recall_contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
-    chosen, llm, rerank = settings.recall.llm, settings.providers.llm, settings.recall.rerank
-    if rerank.name == "cohere-compatible" and not (rerank.base_url and rerank.model):
-        missing = "model" if rerank.base_url else "base_url"
-        return [source.problem(("recall", "rerank", "name"), f"cohere-compatible needs recall.rerank.{missing}")]
-    if settings.recall.method == "hybrid_rerank" and rerank.name == "none":
-        text = "recall.method hybrid_rerank asks recall.rerank, which is none; valid: cohere-compatible"
-        return [source.problem(("recall", "method"), text)]
-    if chosen.name == "openai-compatible" and not chosen.base_url:
-        return [source.problem(("recall", "llm", "name"), "openai-compatible needs recall.llm.base_url")]
-    if settings.recall.asks_a_model and chosen.name == "local" and not llm.name.startswith("qwen"):
-        text = (
-            f"recall.method {settings.recall.method} asks recall.llm: local is the model of providers.llm, "
-            f"which is {llm.name}: not one that runs here"
-        )
-        return [source.problem(("recall", "method"), text)]
-    return []

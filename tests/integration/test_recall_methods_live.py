@@ -20,7 +20,8 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.weights.store import Store as Weights
 from glyphoxa.bootstrap.deep_recall import open_deep_recall
 from glyphoxa.bootstrap.structured_llm import RECALL, SECOND_LOOK, local_slots, slot_of
-from glyphoxa.config.settings import DeepRecallSettings, RecallLlmSettings, RerankSettings, Settings
+from glyphoxa.config.recall_settings import DeepRecallSettings, RecallLlmSettings, RerankSettings
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.memory.recall.graph.methods import RecallMethod

@@ -9,16 +9,8 @@ import pytest
 
 from glyphoxa.config.check import PROVIDERS, Finding, check, port_is_free
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.config.settings import (
-    ProvidersSettings,
-    RecallLlmSettings,
-    RecallMethodName,
-    RecallStageName,
-    RerankSettings,
-    SecondLookSettings,
-    Settings,
-    read_settings,
-)
+from glyphoxa.config.recall_settings import RecallLlmSettings, RecallMethodName, RecallStageName, RerankSettings
+from glyphoxa.config.settings import ProvidersSettings, SecondLookSettings, Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.memory.recall.graph.methods import RecallMethod
 from glyphoxa.memory.recall.graph.settings import STAGES

@@ -1,0 +1,101 @@
+"""How NPCs that may look long search their memory: the section `recall` of the settings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
+
+from glyphoxa.config.located_yaml import LocatedYaml, Problem
+from glyphoxa.config.sections import KeyVariable, Section, empty_section
+
+RecallLlmName = Literal["local", "openai", "openai-compatible", "google"]
+RerankName = Literal["none", "cohere-compatible"]
+RecallMethodName = Literal["hybrid", "hybrid_llm", "llm", "hybrid_rerank"]
+RecallStageName = Literal[
+    "vector_prefilter",
+    "diffusion",
+    "hybrid_score",
+    "co_occurrence",
+    "topics",
+    "residual",
+    "diversity",
+    "per_type_cap",
+]
+
+
+class RecallLlmSettings(Section):
+    """Who picks memories, where recall.method asks a language model.
+
+    `local` is the NPCs' own model, in a place of its own in its prompt cache. Two cores take 7 to 12 s to read what it
+    picks from, and a tool has 3: it serves `glyphoxa recall`, at a table another is needed. `openai-compatible` needs
+    a `base_url`.
+    """
+
+    name: RecallLlmName = "local"
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: KeyVariable = None
+
+
+class RerankSettings(Section):
+    """Who gives a second opinion on the order, where recall.method asks for one: `cohere-compatible` is a server that
+    answers `POST /rerank` as Cohere does. It needs a `base_url` and a `model`.
+    """
+
+    name: RerankName = "none"
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: KeyVariable = None
+
+
+class DeepRecallSettings(Section):
+    """How an NPC of budget tier DEEP searches its memory with its tools. What it is reminded of in a turn by itself,
+    and what NPCs of other tiers find, is `hybrid` with no stage on, whatever is set here: somebody waits (C-44).
+
+    Attributes:
+        method: `hybrid`: words, meaning and the structure of talk. `hybrid_llm`: a language model filters what that
+            finds. `llm`: a language model picks, and may ask for what is next to what it sees. `hybrid_rerank`: what
+            hybrid finds, in the order of a reranker.
+        stages: Of the memory graph, which are on. None is by default: none has been measured to win (C-43).
+        llm: See `RecallLlmSettings`.
+        rerank: See `RerankSettings`.
+    """
+
+    method: RecallMethodName = "hybrid"
+    stages: tuple[RecallStageName, ...] = ()
+    llm: Annotated[RecallLlmSettings, BeforeValidator(empty_section)] = RecallLlmSettings()
+    rerank: Annotated[RerankSettings, BeforeValidator(empty_section)] = RerankSettings()
+
+    @property
+    def asks_a_model(self) -> bool:
+        return self.method in ("hybrid_llm", "llm")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all NPCs search alike."""
+        return self.method == "hybrid" and not self.stages
+
+
+def recall_contradictions(source: LocatedYaml, recall: DeepRecallSettings, *, thinks_with: str) -> list[Problem]:
+    """Values that are fine alone and wrong together.
+
+    Args:
+        thinks_with: The name in providers.llm, whose model `local` is.
+    """
+    chosen, rerank = recall.llm, recall.rerank
+    if rerank.name == "cohere-compatible" and not (rerank.base_url and rerank.model):
+        missing = "model" if rerank.base_url else "base_url"
+        return [source.problem(("recall", "rerank", "name"), f"cohere-compatible needs recall.rerank.{missing}")]
+    if recall.method == "hybrid_rerank" and rerank.name == "none":
+        text = "recall.method hybrid_rerank asks recall.rerank, which is none; valid: cohere-compatible"
+        return [source.problem(("recall", "method"), text)]
+    if chosen.name == "openai-compatible" and not chosen.base_url:
+        return [source.problem(("recall", "llm", "name"), "openai-compatible needs recall.llm.base_url")]
+    if recall.asks_a_model and chosen.name == "local" and not thinks_with.startswith("qwen"):
+        text = (
+            f"recall.method {recall.method} asks recall.llm: local is the model of providers.llm, "
+            f"which is {thinks_with}: not one that runs here"
+        )
+        return [source.problem(("recall", "method"), text)]
+    return []
