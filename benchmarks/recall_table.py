@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except GlyphoxaError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print("\n".join(part.strip("\n") + "\n" for part in parts), end="")
+    print("\n".join(part.strip("\n") + "\n" for part in parts if part), end="")
     return 0
 
 
