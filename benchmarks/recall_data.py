@@ -1,6 +1,6 @@
 """Talk and questions about it, as the recall benchmarks are given them: `turns.jsonl` and `questions.jsonl`.
 
-    {"campaign": "c", "session": "s01", "turn": 0, "id": "D1:3", "speaker": "Caroline", "text": "...", "at": null}
+    {"campaign": "c", "session": "s01", "turn": 0, "id": "D1:3", "speaker": "Tamsin", "text": "...", "at": null}
     {"id": "q1", "campaign": "c", "question": "...", "category": "multi-hop", "evidence": ["D1:3"]}
 
 Published evidence ids are not clean ("D8:6; D9:17", "D:11:26", "D30:05"): they are taken apart and compared by their

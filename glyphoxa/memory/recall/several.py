@@ -1,4 +1,4 @@
-"""Questions that want several things ("What items has she bought?"): their answers lie in several sessions."""
+"""Questions that want several things ("Which cities has Joren seen?"): their answers lie in several sessions."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class Reading:
             if all(each in self.table.hollow for each in self._tokens[at + 1 : end]):
                 continue
             if at == 0 and end == len(self._tokens) and token in self.table.asks_alone and self._is_asked:
-                self._ask = replace(self._ask, asks_for_time=True)  # "When Jon has lost his job?"
+                self._ask = replace(self._ask, asks_for_time=True)  # "When Joren has lost his ship?"
             else:
                 words = self.question[self.left_out :][self.spoken[at + 1].start : self.spoken[end - 1].end]
                 self._ask = replace(self._ask, anchor=Anchor(words, relation))
