@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,14 +10,17 @@ import numpy as np
 from numpy import bool_, float32
 from numpy.typing import NDArray
 
+from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.talk_feed import Said
 from glyphoxa.memory.recall.asked import Question
-from glyphoxa.memory.recall.ranking import Ranking
+from glyphoxa.memory.recall.ranking import Ranking, Weights, rank
+from glyphoxa.memory.recall.second_hop import second_hop
 from glyphoxa.memory.recall.several import POOL, apart, wants_several
 from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
 from glyphoxa.memory.recall.when.fit import Fit
+from glyphoxa.memory.recall.when.in_view import fit_of
 
 _FITS: Final = 0.5
 """A turn that fits the time of the question so well is told with that reason."""
@@ -89,6 +93,54 @@ class Ranked:
 
     def _said(self, at: int) -> Said:
         return self.index.said(int(self.seen.columns.rows[at]))
+
+
+def rank_view(
+    index: TalkIndex,
+    viewer: Viewer,
+    asked: Question,
+    vector: NDArray[float32] | None,
+    *,
+    exclude: Collection[UtteranceId],
+    weights: Weights,
+    min_cosine: float,
+    now_ms: int,
+) -> Ranked:
+    """All that a viewer may know of, as it is now.
+
+    Args:
+        vector: Of the question, of unit length; None: by words alone.
+        exclude: What is in the prompt already.
+        min_cosine: With no word in common, less similar than this is not about the question.
+        now_ms: Milliseconds since the Unix epoch.
+    """
+    changes = index.changes
+    seen = index.look(viewer, asked.terms, vector)
+    fit = fit_of(asked, index, viewer, seen, now_ms=now_ms)
+    heard = index.speakers(viewer)
+    ranking = rank(
+        asked,
+        seen,
+        speakers=frozenset(heard[name] for name in asked.speakers if name in heard),
+        time=None if fit is None else fit.prior,
+        second_hop=second_hop(index, viewer, asked.terms, seen) if weights.has_second_hop else None,
+        weights=weights,
+    )
+    may_be_told = ~np.isin(seen.columns.rows, index.rows_of(exclude))
+    about = _is_about_it(seen, min_cosine)
+    return Ranked(index, changes, viewer, asked, vector, seen, ranking, fit, about, may_be_told, weights.apart)
+
+
+def _is_about_it(seen: Seen, min_cosine: float) -> NDArray[bool_]:
+    """Whether a turn shares a word with the question, or is near to it in meaning. A session that is spoken of in the
+    question makes its turns likelier, none of them relevant.
+    """
+    found = np.zeros(len(seen), bool_)
+    for match in seen.matches:
+        found[match.places] = True
+    if seen.cosines is not None:
+        found |= seen.cosines >= min_cosine  # false for one that has none
+    return found
 
 
 def _with_neighbours(found: NDArray[bool_], seen: Seen) -> NDArray[bool_]:

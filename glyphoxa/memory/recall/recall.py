@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-from numpy import bool_, float32
+from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
@@ -23,11 +22,9 @@ from glyphoxa.memory.ports.talk_feed import TalkFeed
 from glyphoxa.memory.question_vectors import LeftOut, QuestionVectors
 from glyphoxa.memory.recall.asked import Question, read_question
 from glyphoxa.memory.recall.held import Bounds, HeldTalk
-from glyphoxa.memory.recall.ranked import Ranked
-from glyphoxa.memory.recall.ranking import DEFAULT, Weights, rank
-from glyphoxa.memory.recall.second_hop import second_hop
-from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
-from glyphoxa.memory.recall.when.in_view import fit_of
+from glyphoxa.memory.recall.ranked import Ranked, rank_view
+from glyphoxa.memory.recall.ranking import DEFAULT, Weights
+from glyphoxa.memory.recall.talk_index import TalkIndex
 from glyphoxa.memory.recall.when.recap import asks_for_recap, recap, sessions_in_question, without_repeats
 
 _IN_A_THREAD = 20_000
@@ -308,33 +305,16 @@ class Recall:
         vector: NDArray[float32] | None,
         exclude: Collection[UtteranceId],
     ) -> Ranked:
-        weights = self._settings.weights
-        changes = index.changes
-        seen = index.look(viewer, asked.terms, vector)
-        fit = fit_of(asked, index, viewer, seen, now_ms=self._now_ms())
-        heard = index.speakers(viewer)
-        ranking = rank(
+        return rank_view(
+            index,
+            viewer,
             asked,
-            seen,
-            speakers=frozenset(heard[name] for name in asked.speakers if name in heard),
-            time=None if fit is None else fit.prior,
-            second_hop=second_hop(index, viewer, asked.terms, seen) if weights.has_second_hop else None,
-            weights=weights,
+            vector,
+            exclude=exclude,
+            weights=self._settings.weights,
+            min_cosine=self._settings.min_cosine,
+            now_ms=self._now_ms(),
         )
-        may_be_told = ~np.isin(seen.columns.rows, index.rows_of(exclude))
-        about = self._is_about_it(seen)
-        return Ranked(index, changes, viewer, asked, vector, seen, ranking, fit, about, may_be_told, weights.apart)
-
-    def _is_about_it(self, seen: Seen) -> NDArray[bool_]:
-        """Whether a turn shares a word with the question, or is near to it in meaning. A session that is spoken of in
-        the question makes its turns likelier, none of them relevant.
-        """
-        found = np.zeros(len(seen), bool_)
-        for match in seen.matches:
-            found[match.places] = True
-        if seen.cosines is not None:
-            found |= seen.cosines >= self._settings.min_cosine  # false for one that has none
-        return found
 
 
 _Key = tuple[CampaignId, NpcId, str, frozenset[UtteranceId], int, bool]
