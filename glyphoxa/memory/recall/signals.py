@@ -113,6 +113,7 @@ def _hits_of(seen: Seen) -> _Hits:
 
 
 def rarity(match: Match, n: int) -> float:
+    """Of a term in a view of n turns: the inverse document frequency of BM25, above 0."""
     return _idf(len(match.places), max(n, _LEAST_TURNS))
 
 

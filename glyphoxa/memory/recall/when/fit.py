@@ -47,7 +47,8 @@ _TRUST_DURING, _TRUST_IN_EVENT = 0.1, 0.05
 class PastSession:
     """
     Attributes:
-        number: Among the sessions of the campaign, from 1, also of those the viewer was not at.
+        number: From 1: among all that were played, or among those the viewer was at; see
+            `glyphoxa.memory.recall.when.in_view.sessions_of`.
         first_ms: When its first turn was said, milliseconds since the Unix epoch.
         story: Its days of the story, as far as they are known.
         summary: As the viewer may know it; None if none is written.
