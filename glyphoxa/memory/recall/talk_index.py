@@ -38,14 +38,10 @@ class Match:
     """Where a term of the question stands in a view.
 
     Attributes:
-        term: As it was asked for.
-        times: How often the question has it.
         places: Turns that have it, each once; int32.
         counts: How often each has it; float32.
     """
 
-    term: str
-    times: int
     places: NDArray[int32]
     counts: NDArray[float32]
 
@@ -192,9 +188,7 @@ class TalkIndex:
         with self._lock:
             view = self._view(viewer)
             columns = view.columns()
-            matches = tuple(
-                match for term, times in asked.words.items() if (match := self._match(view, term, times)) is not None
-            )
+            matches = tuple(match for term in asked.words if (match := self._match(view, term)) is not None)
             mean_length = view.total_length / len(view) if len(view) else 0.0
             if vector is None:
                 return Seen(columns, mean_length, matches)
@@ -278,12 +272,12 @@ class TalkIndex:
             self._stale.discard(gone)
         return view
 
-    def _match(self, view: View, term: str, times: int) -> Match | None:
+    def _match(self, view: View, term: str) -> Match | None:
         found = self._in_view(view, self._postings.get(term))
         if found is None and term.startswith(NAME):
             # It is written like a name only in the question.
             found = self._in_view(view, self._postings.get(next(iter(self.terms.stems(term[len(NAME) :])), "")))
-        return None if found is None else Match(term, times, *found)
+        return None if found is None else Match(*found)
 
     def _in_view(self, view: View, posting: bytearray | None) -> tuple[NDArray[int32], NDArray[float32]] | None:
         if posting is None:
