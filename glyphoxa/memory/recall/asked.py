@@ -58,7 +58,7 @@ def read_question(text: str, *, terms: Terms, speakers: Collection[str], now_ms:
                 meaning = _as_self(meaning, called, terms.language)
     return Question(
         text,
-        Asked({term: times for term, times in asked.words.items() if term not in spoken}, asked.names - spoken),
+        Asked(tuple(term for term in asked.words if term not in spoken)),
         frozenset(named),
         meaning,
         read_time(text, language=terms.language, now_ms=now_ms),

@@ -30,8 +30,8 @@ def second_hop(index: TalkIndex, viewer: Viewer, asked: Asked, seen: Seen) -> ND
     words = by_words(seen)
     hits = np.argpartition(-words, min(_FIRST_HITS, len(words) - 1))[:_FIRST_HITS]
     said = [index.said(int(seen.columns.rows[at])) for at in hits if words[at] > 0]
-    terms = {term for one in said for term in index.terms.of_turn("", one.text)} - asked.words.keys()
-    for match in index.look(viewer, Asked(dict.fromkeys(sorted(terms), 1))).matches:
+    terms = {term for one in said for term in index.terms.of_turn("", one.text)} - set(asked.words)
+    for match in index.look(viewer, Asked(tuple(sorted(terms)))).matches:
         if _FEWEST <= len(match.places) <= _MOST:
             places = match.places[match.places < len(seen)]  # talk may have grown since
             found[places] += rarity(match, len(seen))

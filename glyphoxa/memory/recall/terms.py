@@ -35,12 +35,10 @@ class Asked:
     """What is looked for.
 
     Attributes:
-        words: Terms of the index, each once, with how often it was said.
-        names: Those of `words` that were written like names.
+        words: Terms of the index, each once, in the order in which they were said.
     """
 
-    words: dict[str, int]
-    names: frozenset[str] = frozenset()
+    words: tuple[str, ...]
 
 
 class Terms:
@@ -74,15 +72,13 @@ class Terms:
 
     def of_question(self, question: str) -> Asked:
         """Of a question; the last 200 words of a longer one."""
-        found: Counter[str] = Counter()
-        names = set()
+        found: dict[str, None] = {}
         for word in words(question)[-MOST_WORDS:]:
             if self._is_name(word):
-                names.add(NAME + word.folded)
-                found[NAME + word.folded] += 1
+                found[NAME + word.folded] = None
             elif word.folded not in self._stop:
-                found[self._stem(word.folded)] += 1
-        return Asked(dict(found), frozenset(names))
+                found[self._stem(word.folded)] = None
+        return Asked(tuple(found))
 
     def stems(self, text: str) -> Iterable[str]:
         """The stems of the words of a text that are no stop words, in order."""
