@@ -20,6 +20,7 @@ from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
+from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.graph import KnowledgeGraph
 from glyphoxa.memory.ports.talk import PastTalk, SessionSummaries
 from glyphoxa.memory.recall.exact.asked import asked_for
@@ -33,6 +34,7 @@ from glyphoxa.npc.budget import (
 )
 from glyphoxa.npc.tool_answers import MOST_FOUND, Found, best_match, described, fact_found, found, nothing, when
 
+_PATIENT_FROM_MS: Final = 1_500
 _LOOKED_AT: Final = 50
 """Facts from which those that a query asks for are taken."""
 
@@ -189,9 +191,7 @@ class MemoryTools:
         return found([described(about, relation)])
 
     async def _search_sessions(self, arguments: Mapping[str, object]) -> Found:
-        recalled = await self._memory.talk.recall(
-            self._memory.campaign, self._memory.npc, _required(arguments, "query"), limit=5
-        )
+        recalled = await self._recall(_required(arguments, "query"), limit=5)
         return found([{"said": one.text, "session": one.session_id, "when": when(one.at_ms)} for one in recalled])
 
     async def _get_session_summary(self, arguments: Mapping[str, object]) -> Found:
@@ -202,6 +202,13 @@ class MemoryTools:
         if summary is None:
             return nothing(f"session {session!r} has no summary: ask memory_search_sessions instead")
         return found([{"summary": summary, "session": session}])
+
+    async def _recall(self, query: str, *, limit: int) -> list[Recalled]:
+        """A tool has more time than a turn, if its tier has: an embedder that is far away is waited for."""
+        patient = self._rule.ceiling_ms >= _PATIENT_FROM_MS
+        return await self._memory.talk.recall(
+            self._memory.campaign, self._memory.npc, query, limit=limit, patient=patient
+        )
 
     async def _search_facts(self, arguments: Mapping[str, object]) -> Found:
         query = _required(arguments, "query")
@@ -216,7 +223,7 @@ class MemoryTools:
         )
         answers = await self._in_words(self._asked_first(query, facts)[: MOST_FOUND // 2])
         timed = after_ms is not None or before_ms is not None
-        recalled = await self._memory.talk.recall(self._memory.campaign, self._memory.npc, query, limit=MOST_FOUND)
+        recalled = await self._recall(query, limit=MOST_FOUND)
         for one in recalled:
             within = one.at_ms is not None and (after_ms or 0) <= one.at_ms and one.at_ms < (before_ms or one.at_ms + 1)
             if within or not timed:
