@@ -466,8 +466,10 @@ async def test_many_who_ask_at_once_and_a_table_that_closes_meanwhile(name: Embe
         found = await asyncio.gather(*(questions.embed_in_time("Who?", deadline_ms=DEADLINE_MS) for _ in range(8)))
         assert not any(isinstance(each, LeftOut) for each in found)
         assert len(vectors.requests) == 1
-        questions.begin("Where?")
+        asking = asyncio.create_task(questions.embed_in_time("Where?", deadline_ms=DEADLINE_MS))
+        await asyncio.sleep(0)  # it is on its way
         await questions.close()
+        assert isinstance(await asking, LeftOut)
 
 
 async def test_talk_is_brought_over_to_a_provider_by_command_and_looked_into(
