@@ -1,4 +1,7 @@
-"""What an NPC would be reminded of by a question: the way of a turn, at a desk and without hurry."""
+"""What an NPC would be reminded of by a question, at a desk and without hurry.
+
+Talk comes the way of a turn. Facts come by the exact gate; in a turn the gazetteer spots the names.
+"""
 
 from __future__ import annotations
 
