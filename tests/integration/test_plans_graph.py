@@ -18,13 +18,14 @@ from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId
 from tests.support.patience import DEADLINE_MS
-from tests.support.postgres import TestServer
+from tests.support.postgres import TestServer, vacuum
 
 GRAPH, RAG = load_paragraphs("graph"), load_paragraphs("graph_rag")
 BIG = CampaignId("big")
 AN_NPC, AN_ENTITY, ANOTHER = "npc-1", "e1500", "e1700"
 TALK = 20_000
 FEW = ("campaigns", "sessions")
+FILLED = (*FEW, "entities", "relationships", "attribute_facts", "session_entries", "chunks")
 BOTH = pytest.mark.parametrize("kind", ["of these values", "of any values"])
 
 # Entity 0 is an end of a tenth of all relations, entity 1 of a twentieth, and so on: everybody knows the king.
@@ -82,7 +83,7 @@ async def fill(dsn: str) -> None:
         for statement in _TALK:
             await connection.execute(statement, BIG, TALK)
         await connection.execute(index.replace(" ON ONLY ", " ON "))
-        await connection.execute("VACUUM ANALYZE")
+        await vacuum(connection, *FILLED)
     await database.close()
 
 

@@ -12,6 +12,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import CampaignId, NpcId
+from tests.support.postgres import vacuum
 
 BIG: Final = CampaignId("big")
 MODEL: Final = "twin"
@@ -64,7 +65,7 @@ class ManyChunks:
             )
             await connection.execute("SET maintenance_work_mem = '512MB'")
             await connection.execute(index.replace(" ON ONLY ", " ON "))
-            await connection.execute("VACUUM (ANALYZE) chunks, session_entries")
+            await vacuum(connection, "chunks", "session_entries")
         finally:
             await connection.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncpg
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
+from tests.support.postgres import vacuum
 
 BIG = CampaignId("big")
 N_UTTERANCES = 100_000
@@ -44,7 +45,6 @@ async def fill_with_talk(dsn: str) -> None:
             )
             await connection.execute(_TALK, campaign, n)
         await connection.execute(_CORRECTIONS, BIG, N_UTTERANCES // 10)
-        # As the server does by itself within a minute: what counts from an index alone needs it.
-        await connection.execute("VACUUM (ANALYZE) sessions, session_entries, corrections, chunks")
+        await vacuum(connection, "sessions", "session_entries", "corrections", "chunks")
     finally:
         await connection.close()

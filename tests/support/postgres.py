@@ -110,6 +110,27 @@ async def two_others(dsn: str) -> AsyncIterator[tuple[Connection, Connection]]:
         await two.close()
 
 
+async def vacuum(connection: Connection, *tables: str) -> None:
+    """As the server does by itself within a minute; done again until all of it is known to be visible to everybody.
+
+    Whoever is connecting to any database of the server, and waits there for one that is being made or dropped, keeps
+    what is newer from being marked so; an index alone is then not enough to answer from.
+    """
+    give_up = asyncio.get_running_loop().time() + DEADLINE_S
+    while True:
+        await connection.execute(f"VACUUM (ANALYZE, INDEX_CLEANUP ON) {', '.join(tables)}")
+        left = await connection.fetchval(
+            """SELECT count(*)
+                 FROM unnest($1::text[]) AS named, pg_partition_tree(named::regclass) AS part
+                 JOIN pg_class ON pg_class.oid = part.relid
+                WHERE relkind = 'r' AND relallvisible < relpages""",
+            tables,
+        )
+        if not left:
+            return
+        assert asyncio.get_running_loop().time() < give_up, f"{left} tables are not visible to everybody"
+
+
 async def the_one_that_waits(watcher: Connection) -> int:
     """Who waits for a lock in this database, once somebody does."""
     while True:
