@@ -98,6 +98,7 @@ def open_deep_talk(
     *,
     talk: PastTalk,
     recent: Callable[[NpcId], Sequence[str]],
+    world: Callable[[NpcId], str],
     llama: LlamaServer | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> PastTalk:
@@ -107,16 +108,17 @@ def open_deep_talk(
         recall: Whose talk it is.
         talk: What the tools of others ask.
         recent: What an NPC heard last.
+        world: What stands in every prompt of an NPC.
 
     Raises:
         InvalidInput: See `open_deep_recall`.
     """
     if settings.recall.is_plain:
         return talk
-    method = RecallMethod(settings.recall.method)
+    method = RecallMethod(settings.recall.searches_by)
     deep = open_deep_recall(settings, recall, stack, method=method, llama=llama, environ=environ)
     deadline_ms = DEFAULT_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS
-    return DeepTalk(talk, deep, method=method, deadline_ms=deadline_ms, recent=recent)
+    return DeepTalk(talk, deep, method=method, deadline_ms=deadline_ms, recent=recent, world=world)
 
 
 def _open_reranker(settings: Settings, stack: AsyncExitStack, environ: Mapping[str, str]) -> Reranker | None:

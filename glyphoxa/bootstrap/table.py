@@ -345,6 +345,7 @@ class LiveTable:
                 stack,
                 talk=self._guard,
                 recent=self._heard_last,
+                world=lambda npc: "\n".join(self._context.standing(npc)),
                 llama=self._local.llama,
             )
 

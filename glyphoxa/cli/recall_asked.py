@@ -77,10 +77,17 @@ class Asking:
     async def _reminded(self, *, limit: int, by_words: bool) -> Reminded:
         campaign, npc = self.desk.campaign, self.npc
         if self.deep is not None:
-            return await self.deep.recall(campaign, npc, self._called, method=self.method, limit=limit)
+            world = await self._world() if self.method.asks_a_model else ""
+            return await self.deep.recall(campaign, npc, self._called, method=self.method, limit=limit, world=world)
         return await self.desk.past_talk.reminded(
             campaign, npc, self._called, limit=limit, by_words=by_words, patient=True
         )
+
+    async def _world(self) -> str:
+        """What the NPC knows of itself."""
+        itself = self.desk.cast.played(self.npc)
+        known = None if itself is None else await self.desk.graph.known(self.desk.campaign, self.npc, itself)
+        return "" if known is None else "\n".join(sentence.text for sentence in sentences_of(known))
 
     @property
     def _called(self) -> str:

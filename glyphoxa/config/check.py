@@ -112,7 +112,7 @@ def check(
     }
     if settings.recall.asks_a_model:
         chosen["recall.llm"] = settings.recall.llm
-    if settings.recall.method == "hybrid_rerank":
+    if settings.recall.searches_by == "hybrid_rerank":
         chosen["recall.rerank"] = settings.recall.rerank
     for kind, choice in chosen.items():
         if choice.name == "none":
@@ -156,7 +156,9 @@ def _recall(settings: Settings) -> Finding:
     if chosen.is_plain:
         return Finding("ok", "recall", "hybrid")
     stages = f", with {', '.join(chosen.stages)}" if chosen.stages else ""
-    return Finding("ok", "recall", f"{chosen.method}{stages}, where an NPC of tier DEEP searches; hybrid elsewhere")
+    return Finding(
+        "ok", "recall", f"{chosen.searches_by}{stages}, where an NPC of tier DEEP searches; hybrid elsewhere"
+    )
 
 
 def _provider(

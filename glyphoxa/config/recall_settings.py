@@ -25,7 +25,7 @@ RecallStageName = Literal[
 
 
 class RecallLlmSettings(Section):
-    """Who picks memories, where recall.method asks a language model.
+    """Who picks memories, where a search asks a language model.
 
     `local` is the NPCs' own model, in a place of its own in its prompt cache. Two cores take 7 to 12 s to read what it
     picks from, and a tool has 3: it serves `glyphoxa recall`, at a table another is needed. `openai-compatible` needs
@@ -39,7 +39,7 @@ class RecallLlmSettings(Section):
 
 
 class RerankSettings(Section):
-    """Who gives a second opinion on the order, where recall.method asks for one: `cohere-compatible` is a server that
+    """Who gives a second opinion on the order, where a search asks for one: `cohere-compatible` is a server that
     answers `POST /rerank` as Cohere does. It needs a `base_url` and a `model`.
     """
 
@@ -56,25 +56,36 @@ class DeepRecallSettings(Section):
     Attributes:
         method: `hybrid`: words, meaning and the structure of talk. `hybrid_llm`: a language model filters what that
             finds. `llm`: a language model picks, and may ask for what is next to what it sees. `hybrid_rerank`: what
-            hybrid finds, in the order of a reranker.
+            hybrid finds, in the order of a reranker. None: see `searches_by`.
         stages: Of the memory graph, which are on. None is by default: none has been measured to win (C-43).
         llm: See `RecallLlmSettings`.
         rerank: See `RerankSettings`.
     """
 
-    method: RecallMethodName = "hybrid"
+    method: RecallMethodName | None = None
     stages: tuple[RecallStageName, ...] = ()
     llm: Annotated[RecallLlmSettings, BeforeValidator(empty_section)] = RecallLlmSettings()
     rerank: Annotated[RerankSettings, BeforeValidator(empty_section)] = RerankSettings()
 
     @property
+    def searches_by(self) -> RecallMethodName:
+        """The method. Where none is set, who is named is asked (R-372, R-374): a language model that is not the one
+        that runs here, else a reranker.
+        """
+        if self.method is not None:
+            return self.method
+        if self.llm.name != "local":
+            return "llm"
+        return "hybrid" if self.rerank.name == "none" else "hybrid_rerank"
+
+    @property
     def asks_a_model(self) -> bool:
-        return self.method in ("hybrid_llm", "llm")
+        return self.searches_by in ("hybrid_llm", "llm")
 
     @property
     def is_plain(self) -> bool:
         """Whether all NPCs search alike."""
-        return self.method == "hybrid" and not self.stages
+        return self.searches_by == "hybrid" and not self.stages
 
 
 def recall_contradictions(source: LocatedYaml, recall: DeepRecallSettings, *, thinks_with: str) -> list[Problem]:

@@ -84,6 +84,10 @@ class HotContextAssembly:
         """Somebody begins to speak: the facts shown for the last question are not kept for this one."""
         self._shown.clear()
 
+    def standing(self, npc: NpcId) -> tuple[str, ...]:
+        """What stands in every prompt of an NPC, as it was read last: what it knows of itself, and where it is."""
+        return tuple(line for line in (*self._identities.last(npc).lines, self._scenes.get(npc, "")) if line)
+
     async def gather(self, npc: NpcId, question: str) -> HotContext:
         """See `HotContextSource.gather`."""
         late: list[str] = []

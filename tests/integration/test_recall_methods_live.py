@@ -230,7 +230,10 @@ async def test_at_a_table_only_who_may_look_deep_asks_the_model(
             [deep] = await found("grimjaw")
             assert "harbour" in deep
             [body] = server.completions
-            assert "Tamsin: Grimjaw, my sister is a pirate." in body["messages"][-1]["content"]
+            asked = body["messages"][-1]["content"]
+            assert "Tamsin: Grimjaw, my sister is a pirate." in asked
+            world, _, _ = asked.partition("Said before:")
+            assert world.startswith("World:\n") and "The Cold Forge" in world
 
 
 # -- as the DM asks
@@ -258,7 +261,7 @@ async def test_the_dm_sees_what_a_model_would_pick_and_in_which_round(
     ("options", "problem"),
     [
         (("--method", "llm"), "model weights are missing; fetch them with"),
-        (("--method", "hybrid_rerank"), "recall.method is hybrid_rerank, but recall.rerank is not set; valid"),
+        (("--method", "hybrid_rerank"), "recall by hybrid_rerank needs recall.rerank, which names nobody; valid"),
     ],
 )
 async def test_without_a_model_to_ask_the_dm_hears_it_in_one_line(

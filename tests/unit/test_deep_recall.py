@@ -228,6 +228,13 @@ async def test_the_last_of_what_was_said_is_told_to_the_model() -> None:
     assert chooser.asked[0].recent == tuple(recent[-5:])
 
 
+async def test_a_language_model_is_told_what_the_npc_knows_anyway() -> None:
+    """R-386"""
+    chooser = ChooserTwin()
+    await asked(deep_over(two_sessions(), chooser=chooser), method=RecallMethod.LLM, world="Magic is forbidden.")
+    assert chooser.asked[0].world_info == "Magic is forbidden."
+
+
 @pytest.mark.parametrize("method", [RecallMethod.LLM, RecallMethod.HYBRID_LLM])
 async def test_on_the_voice_path_no_language_model_is_asked_and_nothing_is_read(method: RecallMethod) -> None:
     """C-44"""
@@ -238,11 +245,10 @@ async def test_on_the_voice_path_no_language_model_is_asked_and_nothing_is_read(
 
 
 async def test_who_cannot_be_asked_is_named() -> None:
-    with pytest.raises(InvalidInput, match="there is no language model to ask"):
+    with pytest.raises(InvalidInput, match="recall by llm needs a language model"):
         await asked(DeepRecall(a_recall(two_sessions())), method=RecallMethod.LLM)
-    settings = GraphRecallSettings(rerank=True)
     with pytest.raises(InvalidInput, match="hybrid_rerank"):
-        await asked(DeepRecall(a_recall(two_sessions()), settings=settings))
+        await asked(DeepRecall(a_recall(two_sessions())), method=RecallMethod.HYBRID_RERANK)
 
 
 @pytest.mark.parametrize("question", ["", "   ", "?!", "the of and", "word " * 2_000, "Что случилось?"])

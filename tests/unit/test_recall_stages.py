@@ -405,7 +405,6 @@ def test_of_each_type_only_the_first_three_stay() -> None:
 def test_every_stage_is_off_and_the_numbers_are_the_documents() -> None:
     settings = GraphRecallSettings()
     assert not any(getattr(settings, stage) for stage in STAGES)
-    assert not settings.rerank
     assert (settings.vector_top_k, settings.diffusion_steps, settings.diffusion_decay) == (20, 2, 0.6)
     assert (settings.diffusion_top_k, settings.teleport_probability) == (100, 0.0)
     assert (settings.visible_recent_messages, settings.exclude_recent_rounds) == (5, 0)

@@ -108,8 +108,23 @@ def test_how_deep_recall_is_done_is_checked_by_name(tmp_path: Path) -> None:
     assert found == "2: cohere-compatible needs recall.rerank.model"
 
 
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        ("{}", "hybrid"),
+        ("{stages: [topics]}", "hybrid"),
+        ("{llm: {name: google}}", "llm"),
+        ("{rerank: {name: cohere-compatible, base_url: http://x/v1, model: m}}", "hybrid_rerank"),
+        ("{method: hybrid, llm: {name: google}}", "hybrid"),
+    ],
+)
+def test_who_is_named_for_deep_recall_is_asked_unless_a_method_is_set(tmp_path: Path, text: str, method: str) -> None:
+    """R-372, R-374, C-44"""
+    assert read(tmp_path, f"recall: {text}").recall.searches_by == method
+
+
 def test_who_recalls_is_shown_and_its_key_is_looked_for_if_it_is_asked(tmp_path: Path) -> None:
-    shown = findings(read(tmp_path, "recall: {llm: {name: openai}}"), environ={})
+    shown = findings(read(tmp_path, "recall: {method: hybrid, llm: {name: openai}}"), environ={})
     assert "recall.llm" not in shown
     assert shown["recall"] == Finding("ok", "recall", "hybrid")
     asking = read(tmp_path, "recall: {method: hybrid_llm, stages: [diffusion], llm: {name: openai}}")

@@ -66,7 +66,7 @@ class DeepRecall:
             InvalidInput: It cannot be used there, or there is nobody whom it asks.
         """
         check_method(
-            self._really(method),
+            method,
             path=path,
             has_reranker=self._reranker is not None,
             has_chooser=self._chooser is not None,
@@ -83,6 +83,7 @@ class DeepRecall:
         exclude: Sequence[UtteranceId] = (),
         limit: int = 15,
         recent: Sequence[str] = (),
+        world: str = "",
         deadline_ms: int | None = None,
     ) -> Reminded:
         """What an NPC witnessed that bears on a question, the most helpful first.
@@ -91,6 +92,7 @@ class DeepRecall:
             exclude: What is in the prompt already.
             limit: At most 200. A reranker or a language model that filters is given more, if there is more.
             recent: What was said just before, oldest first, each with its speaker: a language model is shown the end.
+            world: What the NPC knows of itself and of the world anyway, for a language model (R-386).
             deadline_ms: For all of it. What is not ready by then is left out: the ranking stands without the graph, and
                 what a language model has chosen so far, or the ranking, without the rest.
 
@@ -114,7 +116,7 @@ class DeepRecall:
             left_out.append("memory graph: it was not ready in time")
             items = ranked.items(limit)
         else:
-            second_look = self._really(method) in (RecallMethod.HYBRID_LLM, RecallMethod.HYBRID_RERANK)
+            second_look = method in (RecallMethod.HYBRID_LLM, RecallMethod.HYBRID_RERANK)
             most = max(limit, self.settings.max_results) if second_look else limit
             recalling = GraphRecall(
                 graph.graph,
@@ -123,7 +125,9 @@ class DeepRecall:
                 reranker=self._reranker,
                 chooser=None if self._chooser is None else _InTime(self._chooser, until),
             )
-            found = await recalling.recall(_asked(graph, ranked), question, method=method, path=path, recent=recent)
+            found = await recalling.recall(
+                _asked(graph, ranked), question, method=method, path=path, recent=recent, world_info=world
+            )
             left_out += found.left_out
             items = _recalled(ranked, found)[:limit]
         items = await self._recall.with_recap(ranked, campaign, npc, items, limit, left_out)
@@ -132,10 +136,6 @@ class DeepRecall:
     async def close(self) -> None:
         """Give up what is under way; the ranking is another's to close."""
         await self._graphs.close()
-
-    def _really(self, method: RecallMethod) -> RecallMethod:
-        reranks = method is RecallMethod.HYBRID and self.settings.rerank
-        return RecallMethod.HYBRID_RERANK if reranks else method
 
 
 def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:

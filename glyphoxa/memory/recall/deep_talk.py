@@ -26,6 +26,7 @@ class DeepTalk:
         deep: Not used on the voice path.
         deadline_ms: For one answer; below what a tool may take, so that there is one.
         recent: What an NPC heard last, oldest first, each with its speaker.
+        world: What an NPC knows of itself and of the world anyway.
     """
 
     def __init__(
@@ -36,12 +37,14 @@ class DeepTalk:
         method: RecallMethod,
         deadline_ms: int,
         recent: Callable[[NpcId], Sequence[str]] = lambda _: (),
+        world: Callable[[NpcId], str] = lambda _: "",
     ) -> None:
         self._talk = talk
         self._deep = deep
         self._method = method
         self._deadline_ms = deadline_ms
         self._recent = recent
+        self._world = world
         self._has_failed = False
 
     async def recall(
@@ -65,6 +68,7 @@ class DeepTalk:
                 exclude=exclude,
                 limit=limit,
                 recent=self._recent(npc),
+                world=self._world(npc),
                 deadline_ms=self._deadline_ms,
             )
         except GlyphoxaError as error:

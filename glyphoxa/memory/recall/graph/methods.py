@@ -63,11 +63,13 @@ def check_method(
     """
     if path is RecallPath.VOICE and method.asks_a_model:
         valid = ", ".join(other for other in RecallMethod if not other.asks_a_model)
-        raise InvalidInput(f"recall.method is {method}, which asks a language model; valid on the voice path: {valid}")
+        raise InvalidInput(f"recall by {method} asks a language model; valid on the voice path: {valid}")
     if method.asks_a_model and not has_chooser:
-        raise InvalidInput(f"recall.method is {method}, but there is no language model to ask; valid without: hybrid")
+        raise InvalidInput(
+            f"recall by {method} needs a language model, and recall.llm names none; valid without: hybrid"
+        )
     if method is RecallMethod.HYBRID_RERANK and not has_reranker:
-        raise InvalidInput(f"recall.method is {method}, but recall.rerank is not set; valid without: hybrid")
+        raise InvalidInput(f"recall by {method} needs recall.rerank, which names nobody; valid without: hybrid")
 
 
 class Exploration:
@@ -146,8 +148,6 @@ class GraphRecall:
         Raises:
             InvalidInput: See `check_method` and `glyphoxa.memory.recall.graph.recall.recall`.
         """
-        if method is RecallMethod.HYBRID and self.settings.rerank:
-            method = RecallMethod.HYBRID_RERANK
         check_method(method, path=path, has_reranker=self.reranker is not None, has_chooser=self.chooser is not None)
         found = recall(self.graph, question, self.settings)
         if method is RecallMethod.HYBRID_RERANK and self.reranker is not None:

@@ -20,13 +20,13 @@ STAGES: Final = (
     *("vector_prefilter", "diffusion", "hybrid_score", "co_occurrence"),
     *("topics", "residual", "diversity", "per_type_cap"),
 )
-"""Switches in the order of the pipeline. `rerank` is one as well; it is not part of the pure pipeline."""
+"""Switches in the order of the pipeline."""
 
 HALF_LIVES_TURNS: Final[Mapping[str, float]] = MappingProxyType(
     {"event": 50.0, "character_sheet": 200.0, "location_state": 100.0, "rule_constraint": inf}
 )
 OTHER_HALF_LIFE_TURNS: Final = 50.0
-_PARTS: Final = ("semantic_edges", "temporal_edges", "forgetting", "rerank", "include_world_info")
+_PARTS: Final = ("semantic_edges", "temporal_edges", "forgetting", "include_world_info")
 
 _WHOLE: Final[Mapping[str, tuple[int, int, str]]] = MappingProxyType(
     {
@@ -65,7 +65,6 @@ class GraphRecallSettings:
         residual: FISTA residual discovery (R-396).
         diversity: DPP (R-397).
         per_type_cap: At most `cap_of_type` of each type.
-        rerank: HYBRID has its hits reordered, as HYBRID_RERANK does (R-383).
         vector_top_k: R-378.
         diffusion_steps, diffusion_decay, diffusion_top_k, teleport_probability: R-379 to R-382. Top-K is per step.
         refractory: What one of the 15 most energetic nodes of a step passes on in those after it. As small as it is,
@@ -99,7 +98,6 @@ class GraphRecallSettings:
     residual: bool = False
     diversity: bool = False
     per_type_cap: bool = False
-    rerank: bool = False
     vector_top_k: int = 20
     diffusion_steps: int = 2
     diffusion_decay: float = 0.6
