@@ -1,6 +1,6 @@
 """Whether the exact gate gives what a question calls for, and nothing beside it: PrecisionMemBench.
 
-    python -m benchmarks.precision DIR [--beside 2000]
+    python -m benchmarks.precision DIR [--beside 2000] [--arm live]
 
 `DIR` holds `beliefs.seed.json`, `retrieval.cases.json` and `session-retrieval.cases.json` of PrecisionMemBench
 (tenurehq/precisionMemBench, MIT, (c) 2026 Jeffrey Flynt). Each turn of a session is a case; what is learned in a turn
@@ -11,11 +11,14 @@ is known from the next one on, in later sessions too. The last line printed is a
 A case passes when what it names is in its place: `mustInclude` and `shouldInclude` of pinned facts and of relevant
 beliefs in the two together, `mustExclude` in neither, `shouldOnlyInclude` is all that is relevant and not pinned;
 open questions stand apart. The text of a persona (`personaPrelude`) is no retrieval and is not looked at.
+
+With `--arm live` the same is asked over the path of a turn, with a database: see `benchmarks.precision_live`.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import random
 import sys
@@ -27,12 +30,15 @@ from typing import Final
 
 from benchmarks.memory_words import invented_name
 from benchmarks.names import percentile
-from benchmarks.precision_cases import BELIEFS, CASES, SESSIONS, Belief, Case, read_beliefs, read_cases
+from benchmarks.precision_cases import BELIEFS, CASES, EVERYWHERE, SESSIONS, Belief, Case, read_beliefs, read_cases
+from benchmarks.precision_live import Live
+from benchmarks.turn_world import a_directory
+from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.memory.recall.exact.gate import ExactGate, ExactSet, Named
+from glyphoxa.observability import log
 
-_EVERYWHERE: Final = "user:universal"
 _TIMES: Final = 20
 """Each question is timed so often; one alone is too short for a clock."""
 
@@ -82,7 +88,7 @@ class Memory:
         self.learn(replace(belief, item=replace(belief.item, names=(*belief.item.names, *aliases))))
 
     def ask(self, case: Case) -> ExactSet:
-        scopes = case.scopes - {_EVERYWHERE}
+        scopes = case.scopes - {EVERYWHERE}
 
         def may_see(item: Named) -> bool:
             belief = self._beliefs.get(item.id)
@@ -94,9 +100,14 @@ class Memory:
 def main(argv: Sequence[str] | None = None) -> int:
     options = _options().parse_args(argv)
     try:
-        figures = measure(
-            read_beliefs(options.directory), read_cases(options.directory), beside=invented(options.beside)
-        )
+        beliefs, cases = read_beliefs(options.directory), read_cases(options.directory)
+        beside = invented(options.beside)
+        if options.arm == "live":
+            native_env.prepare()
+            log.set_up(level="WARNING")
+            figures = asyncio.run(measure_live(beliefs, cases, beside=beside))
+        else:
+            figures = measure(beliefs, cases, beside=beside)
     except GlyphoxaError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -140,6 +151,21 @@ def measure(beliefs: Iterable[Belief], cases: Iterable[Case], *, beside: Iterabl
     return figures
 
 
+async def measure_live(beliefs: Sequence[Belief], cases: Sequence[Case], *, beside: Iterable[Named] = ()) -> Figures:
+    """The same at a table. Each question is asked once, and timed from its text to its prompt."""
+    live = Live(beliefs, cases, beside)
+    figures = Figures(times_ms=live.times_ms)
+    with a_directory() as directory:
+        try:
+            await live.open(directory)
+            for case in cases:
+                figures.count(case, case.complaints(await live.ask(case)))
+                await live.learn(case.taught, case.renamed or {})
+        finally:
+            await live.close()
+    return figures
+
+
 def invented(n: int) -> list[Named]:
     """Entities with two invented names each, the same for every run."""
     dice = random.Random("beside the beliefs")
@@ -154,6 +180,7 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.precision", description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path, metavar="DIR", help=f"holds {BELIEFS}, {CASES}, {SESSIONS}")
     parser.add_argument("--beside", type=int, default=0, metavar="N", help="invented entities beside the beliefs")
+    parser.add_argument("--arm", choices=("gate", "live"), default="gate", help="the gate alone, or the path of a turn")
     return parser
 
 

@@ -17,6 +17,8 @@ BELIEFS: Final = "beliefs.seed.json"
 CASES: Final = "retrieval.cases.json"
 SESSIONS: Final = "session-retrieval.cases.json"
 
+EVERYWHERE: Final = "user:universal"
+"""The scope of what is the asker's persona: no retrieval."""
 _USER: Final = "test-user"
 _MOST_BELIEFS: Final = 20
 
@@ -26,15 +28,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """Somebody's belief, as the gate holds it: by its names, without its text.
+    """Somebody's belief.
 
     Attributes:
+        item: As the gate holds it: by its names.
         scopes: Where it counts.
+        text: What is believed.
     """
 
     item: Named
     user: str
     scopes: frozenset[str]
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,7 @@ def _belief(record: Record) -> Belief:
         or record.get("resolved_at") is not None,
         told_ms=round(datetime.fromisoformat(record["last_reinforced_at"]).timestamp() * 1000),
     )
-    return Belief(item, record["user_id"], frozenset(record["scope"]))
+    return Belief(item, record["user_id"], frozenset(record["scope"]), record.get("content", item.names[0]))
 
 
 def _case(record: Record) -> Case:
