@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
 from glyphoxa.config.recall_settings import DeepRecallSettings, recall_contradictions
 from glyphoxa.config.sections import KeyVariable, Section, empty_section, unset
+from glyphoxa.context.prompt import Role
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.utterance import UNSURE
 
@@ -186,6 +187,8 @@ class ContextSettings(Section):
         facts_tokens: Of what an NPC is reminded of, tokens of 4 characters each. Small models attend to little; a large
             one makes use of 1,500.
         max_facts: Sentences of it; left out, one for each 30 tokens.
+        facts_depth, facts_role: It stands in a message of its own, of this role, with so many messages of talk behind
+            it; left out, in the message of the question, behind it. An NPC with engine s2s has it there always.
         history_tokens: Of recent talk.
     """
 
@@ -193,6 +196,8 @@ class ContextSettings(Section):
     recall_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
     facts_tokens: Annotated[int, Field(ge=0, le=20_000)] = 90
     max_facts: Annotated[int, Field(ge=0, le=500)] | None = None
+    facts_depth: Annotated[int, Field(ge=0, le=9999)] | None = None
+    facts_role: Role = "system"
     history_tokens: Annotated[int, Field(ge=0, le=100_000)] = 500
 
 
@@ -308,6 +313,9 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
         problems.append(
             source.problem(("correction", "llm", "name"), "openai-compatible needs correction.llm.base_url")
         )
+    if settings.context.facts_depth == 0 and settings.context.facts_role == "assistant":
+        text = "facts_role assistant at facts_depth 0 would be what the NPC has answered already; valid: system, user"
+        problems.append(source.problem(("context", "facts_role"), text))
     problems += _embeddings_contradictions(source, settings)
     problems += recall_contradictions(source, settings.recall, thinks_with=llm.name)
     if look.name == "local" and not llm.name.startswith("qwen"):

@@ -1,24 +1,44 @@
 """The words an engine is given, and the one place where hot context joins them.
 
-Memory stands in the last user message, behind the question: everything in front of it stays the same from turn to
-turn, and the question is read while it is still being spoken, so that a prompt cache (a provider's, or the local
-model's KV cache) is hit. The small local model also uses facts better there than in front of the question (the
-examples of an NPC are put in the same form).
+Unless a DM wants it elsewhere, memory stands in the last user message, behind the question: everything in front of it
+stays the same from turn to turn, and the question is read while it is still being spoken, so that a prompt cache (a
+provider's, or the local model's KV cache) is hit. The small local model also uses facts better there than in front of
+the question (the examples of an NPC are put in the same form).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from glyphoxa.context.ports import HotContext
 from glyphoxa.domain.ids import NpcId
 
+Role = Literal["system", "user", "assistant"]
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    role: Literal["system", "user", "assistant"]
+    role: Role
     content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where what an NPC is reminded of stands (R-411 to R-413).
+
+    Attributes:
+        depth: In a message of its own, with so many messages of talk behind it: 0 is behind the question, and a number
+            larger than there are messages is in front of all talk. None: in the question's message, behind it.
+        role: Of that message of its own.
+    """
+
+    depth: int | None = None
+    role: Role = "system"
+
+
+BEHIND_THE_QUESTION: Final = Placement()
+_FACTS: Final = "Facts: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +57,24 @@ class Prompt:
     speaker_name: str
 
 
-def with_hot_context(prompt: Prompt, hot: HotContext) -> Prompt:
+def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION) -> Prompt:
     """A copy of the prompt with the hot context in it. The given prompt stays as it is.
 
     Who the NPC is joins the system message, which does not change during a scene; where it is stands right before
-    the question, and what it is reminded of behind it.
+    the question, and what it is reminded of where `facts_at` says.
     """
     first, *between, last = prompt.messages
     if hot.identity:
         first = replace(first, content=f"{first.content}\n{' '.join(hot.identity)}")
+    facts = " ".join(hot.facts)
     scene = f"Scene: {hot.scene}\n" if hot.scene else ""
-    asked = f"{scene}{with_facts(last.content, ' '.join(hot.facts))}"
-    return replace(prompt, messages=(first, *between, replace(last, content=asked)))
+    asked = f"{scene}{last.content if facts_at.depth is not None else with_facts(last.content, facts)}"
+    talk = [*between, replace(last, content=asked)]
+    if facts and facts_at.depth is not None:
+        talk.insert(max(0, len(talk) - facts_at.depth), Message(facts_at.role, _FACTS + facts))
+    return replace(prompt, messages=(first, *talk))
 
 
 def with_facts(question: str, facts: str) -> str:
     """A question and what the NPC knows that bears on it, as the model reads them."""
-    return f"{question}\nFacts: {facts}" if facts else question
+    return f"{question}\n{_FACTS}{facts}" if facts else question

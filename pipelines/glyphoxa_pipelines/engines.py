@@ -86,6 +86,7 @@ def mouth_parts(order: MouthOrder) -> MouthParts:
         listener=order.listener,
         host=_host(order),
         tools=declare(order.tools) if has_tools and order.tools is not None else None,
+        facts_at=Placement(order.settings.context.facts_depth, order.settings.context.facts_role),
         clock=order.now_ms,
     )
 

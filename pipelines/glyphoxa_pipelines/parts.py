@@ -14,6 +14,7 @@ from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
 from glyphoxa.context.ports import HotContextSource
+from glyphoxa.context.prompt import BEHIND_THE_QUESTION, Placement
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.table import AudioSink, EarListener
@@ -91,6 +92,7 @@ class MouthParts:
     new_splitter: Called once a reply.
     new_clean: The safety filter of one reply.
     tools: What the model may look up (a pipecat `ToolsSchema`), by the NPC's budget tier.
+    facts_at: Where in the prompt what the NPC is reminded of stands.
     """
 
     npc: Npc
@@ -103,4 +105,5 @@ class MouthParts:
     listener: Listener
     host: Host
     tools: Any = None
+    facts_at: Placement = BEHIND_THE_QUESTION
     clock: Callable[[], int] = now_ms

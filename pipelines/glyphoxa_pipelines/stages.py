@@ -11,7 +11,7 @@ from glyphoxa_processors.spoken_text import SpokenText
 
 
 def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
-    """What the NPC has in mind, put in front of the question. First in every mouth."""
+    """What the NPC has in mind, put into the prompt. First in every mouth."""
     return HotContextInjector(
         parts.context,
         parts.listener,
@@ -19,6 +19,7 @@ def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
         on_trouble=speaker.worry,
         clock=parts.clock,
         tools=parts.tools,
+        facts_at=parts.facts_at,
     )
 
 

@@ -1,4 +1,4 @@
-"""Puts what an NPC has in mind in front of the question, in a copy of the prompt."""
+"""Puts what an NPC has in mind into a copy of the prompt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import LLMService
 
 from glyphoxa.context.ports import HotContext, HotContextSource
-from glyphoxa.context.prompt import Prompt, with_hot_context
+from glyphoxa.context.prompt import BEHIND_THE_QUESTION, Placement, Prompt, with_hot_context
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Stage
 from glyphoxa.npc.mouth import Injected, Listener, Marked
@@ -30,6 +30,7 @@ class HotContextInjector(FrameProcessor):
 
     Args:
         tools: Function schemas to declare to the model (`pipecat` `ToolsSchema`), if any.
+        facts_at: Where what the NPC is reminded of stands.
         deadline_ms: The source keeps deadlines of its own; this one holds when it does not.
     """
 
@@ -42,6 +43,7 @@ class HotContextInjector(FrameProcessor):
         on_trouble: OnFailure | None = None,
         clock: Callable[[], int],
         tools: Any = None,
+        facts_at: Placement = BEHIND_THE_QUESTION,
         deadline_ms: int = 500,
     ) -> None:
         super().__init__()
@@ -51,6 +53,7 @@ class HotContextInjector(FrameProcessor):
         self._on_trouble = on_trouble or on_failure
         self._clock = clock
         self._tools = tools
+        self._facts_at = facts_at
         self._deadline_ms = deadline_ms
         self._turn: TurnId | None = None
 
@@ -63,7 +66,7 @@ class HotContextInjector(FrameProcessor):
                 return
             case PrimeFrame(prompt=prompt):
                 hot = self._source.gather_nowait(prompt.npc, prompt.question)
-                frame = PrimeFrame(with_hot_context(prompt, hot))
+                frame = PrimeFrame(with_hot_context(prompt, hot, self._facts_at))
             case InterruptionFrame():
                 self._turn = None
             case ErrorFrame(error=error, processor=source) if self._turn is not None:
@@ -75,9 +78,9 @@ class HotContextInjector(FrameProcessor):
 
     async def _answer(self, turn: TurnId, prompt: Prompt) -> None:
         hot = await self._gather(prompt)
-        asked = with_hot_context(prompt, hot)
+        asked = with_hot_context(prompt, hot, self._facts_at)
         self._listener(Marked(prompt.npc, turn, Stage.CONTEXT_READY, self._clock()))
-        self._listener(Injected(prompt.npc, turn, hot.recalled, hot.omitted, as_text(asked)))
+        self._listener(Injected(prompt.npc, turn, hot.recalled, hot.omitted, as_text(asked), hot.passed_over))
         await self.push_frame(ReplyBeginsFrame(turn))
         await self.push_frame(LLMContextFrame(context=as_context(asked, tools=self._tools)))
 

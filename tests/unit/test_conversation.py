@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.ports import HotContext
-from glyphoxa.context.prompt import with_hot_context
+from glyphoxa.context.prompt import Message, Placement, with_hot_context
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 
 GRIMJAW = a_campaign().npc(SMITH)
@@ -89,6 +91,20 @@ def test_hot_context_joins_a_copy_near_the_end() -> None:
     )
     assert asked.messages[1:-1] == prompt.messages[1:-1]
     assert prompt.messages[-1].content == "Tamsin says: How is my blade?"
+
+
+@pytest.mark.parametrize(("depth", "place"), [(0, -1), (1, -2), (9999, 1)])
+def test_what_it_is_reminded_of_stands_where_the_dm_wants_it(depth: int, place: int) -> None:
+    """R-411 to R-413"""
+    conversation = Conversation(GRIMJAW)
+    conversation.hear(an_utterance("Good evening.", id="u1"))
+    prompt = conversation.prompt("How is my blade?", "Tamsin")
+    hot = HotContext(facts=("The blade is half done.",), scene="forge.")
+    asked = with_hot_context(prompt, hot, Placement(depth, "system")).messages
+    assert asked[place] == Message("system", "Facts: The blade is half done.")
+    without = [message for message in asked if message is not asked[place]]
+    assert without == [*prompt.messages[:-1], Message("user", "Scene: forge.\nTamsin says: How is my blade?")]
+    assert with_hot_context(prompt, HotContext(), Placement(depth)) == prompt
 
 
 def test_an_npc_without_examples_has_only_its_persona_before_the_talk() -> None:

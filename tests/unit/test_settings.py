@@ -57,6 +57,9 @@ def test_what_an_npc_is_reminded_of_can_be_more_for_a_large_model(tmp_path: Path
     assert read(tmp_path, "context: {facts_tokens: 1500}\n").context.facts_tokens == 1500
     [mistake] = mistakes(tmp_path, "context: {facts_tokens: -1}\n")
     assert mistake.startswith("1: context.facts_tokens")
+    [mistake] = mistakes(tmp_path, "context:\n  facts_depth: 0\n  facts_role: assistant\n")
+    assert mistake.startswith("3: facts_role assistant at facts_depth 0 would be")
+    assert read(tmp_path, "context: {facts_depth: 9999, facts_role: user}\n").context.facts_depth == 9999
 
 
 def test_a_misspelt_key_is_reported_with_its_line_and_the_nearest_valid_one(tmp_path: Path) -> None:
