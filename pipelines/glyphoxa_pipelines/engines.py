@@ -14,6 +14,7 @@ from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
 from glyphoxa.bootstrap.engines import EarOrder, MouthOrder
+from glyphoxa.context.prompt import Placement
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.judgement.safety import SafetyFilter
 from glyphoxa.npc.mouth import Mouth
