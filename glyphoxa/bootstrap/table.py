@@ -35,10 +35,11 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, TableEvent
 from glyphoxa.domain.heard import Draft, EarEvent, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, UtteranceId
+from glyphoxa.domain.turn import LookUp
 from glyphoxa.memory.ports.talk import PastTalk
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, Mouth, MouthEvent
-from glyphoxa.npc.room import End, Leave, Move, Room
+from glyphoxa.npc.room import End, Leave, LookedUp, Move, Room
 from glyphoxa.npc.scribe import Scribe
 from glyphoxa.npc.table import AudioSink, Seat
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
@@ -365,7 +366,7 @@ class LiveTable:
         if self._guard is not None and self._deep_talk is not None:
             talk = self._deep_talk if npc.budget_tier == "DEEP" else self._guard
             memory = MemoryOf(self.campaign.id, npc.id, self._guard, talk, self._guard, self.campaign.language)
-            tools = MemoryTools(memory, tier=npc.budget_tier)
+            tools = MemoryTools(memory, tier=npc.budget_tier, tell=partial(self._on_look_up, npc.id))
         order = MouthOrder(
             npc=npc,
             others=self._names_of_others(npc),
@@ -405,6 +406,9 @@ class LiveTable:
 
     def _on_mouth(self, event: MouthEvent) -> None:
         self._room.mailbox.post(event)
+
+    def _on_look_up(self, npc: NpcId, look_up: LookUp) -> None:
+        self._room.mailbox.post(LookedUp(npc, look_up))
 
     def _on_voice(self, npc: NpcId, pcm: bytes) -> None:
         for sink in tuple(self._sinks):

@@ -18,6 +18,7 @@ from loguru import logger
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.choice import chosen
 from glyphoxa.context.identity import Identities
+from glyphoxa.context.passed_over import IN_EVERY_PROMPT, IN_THE_TALK, NOT_NEAR, missing, no_room
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.relevance import without_call, worth_telling
@@ -125,22 +126,13 @@ class HotContextAssembly:
         possible of what a prompt cache has read on a partial transcript is in the final prompt too.
         """
         asks_of_the_past = self._prefetch.spotter.spot(question).temporal
-        past = worth_telling(
-            question,
-            self._not_in_prompt(npc, said),
-            npc=npc,
-            tokens=self._budgets.facts_tokens,
-            asks_of_the_past=asks_of_the_past,
-        )
+        tokens, most = self._budgets.facts_tokens, self._budgets.most_facts
+        fresh = self._not_in_prompt(npc, said)
+        past = worth_telling(question, fresh, npc=npc, tokens=tokens, asks_of_the_past=asks_of_the_past)
         identity = self._identities.last(npc)
         known = [fact for fact in looked_up if not identity.tells(fact)]
         ranked = [*past, *known] if asks_of_the_past else [*known, *past]
-        facts = chosen(
-            ranked,
-            tokens=self._budgets.facts_tokens,
-            most=self._budgets.most_facts,
-            already=self._shown.get(npc, ()),
-        )
+        facts = chosen(ranked, tokens=tokens, most=most, already=self._shown.get(npc, ()))
         texts = tuple(fact.text for fact in facts)
         if question:
             self._shown[npc] = texts
@@ -150,6 +142,12 @@ class HotContextAssembly:
             omitted=omitted,
             identity=identity.lines,
             scene=self._scenes.get(npc, ""),
+            passed_over=(
+                *missing(facts, of=ranked, why=no_room(tokens=tokens, most=most)),
+                *missing(past, of=fresh, why=NOT_NEAR),
+                *missing(fresh, of=said, why=IN_THE_TALK),
+                *missing(known, of=looked_up, why=IN_EVERY_PROMPT),
+            ),
         )
 
     def _not_in_prompt(self, npc: NpcId, said: Sequence[Recalled]) -> list[Recalled]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.turn import PassedOver, Recalled
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class HotContext:
         omitted: "scene: late by 12 ms", "recall: database away": parts left out, each with its reason.
         identity: What it knows of itself: its relationships, its secrets. The same from turn to turn.
         scene: Where it is, when, and with whom; empty when unknown.
+        passed_over: What it was reminded of as well and is not told, each with the reason.
     """
 
     facts: tuple[str, ...] = ()
@@ -26,6 +27,7 @@ class HotContext:
     omitted: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
     scene: str = ""
+    passed_over: tuple[PassedOver, ...] = ()
 
 
 class HotContextSource(Protocol):

@@ -77,13 +77,45 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
+class PassedOver:
+    """Something an NPC was reminded of in this turn that got no place in its prompt.
+
+    Attributes:
+        why: "not near enough to the question".
+    """
+
+    recalled: Recalled
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """What an NPC's model looked up by itself while it answered.
+
+    Attributes:
+        tool: Its name, as the model called it.
+        found: What the model was answered: JSON.
+    """
+
+    tool: str
+    arguments: Mapping[str, object]
+    found: Mapping[str, object]
+    took_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class TurnRecord:
     """A finished turn, as it is logged, shown and measured.
 
     Attributes:
+        recalled: What stood in the prompt, in that order.
         stages: Milliseconds since the Unix epoch at which each stage was reached.
         omitted: Parts of the hot context that were late or failed, each with its reason.
         prompt_text: Everything the model was given, for the DM's inspection and for leak checks.
+        passed_over: What was recalled as well, and had no place in the prompt.
+        looked_up: What the model asked for by itself, in the order in which it was answered.
+        utterance_id: `text` in the log.
+        reply_id: `reply_heard` in the log; None when nothing was heard.
     """
 
     id: TurnId
@@ -102,6 +134,10 @@ class TurnRecord:
     omitted: tuple[str, ...] = ()
     prompt_text: str = ""
     error: str = ""
+    passed_over: tuple[PassedOver, ...] = ()
+    looked_up: tuple[LookUp, ...] = ()
+    utterance_id: UtteranceId | None = None
+    reply_id: UtteranceId | None = None
 
     @property
     def first_audio_ms(self) -> int | None:

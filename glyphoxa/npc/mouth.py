@@ -20,7 +20,7 @@ from typing import Protocol
 
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import NpcId, TurnId
-from glyphoxa.domain.turn import Recalled, Stage
+from glyphoxa.domain.turn import PassedOver, Recalled, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class Injected:
     recalled: tuple[Recalled, ...]
     omitted: tuple[str, ...]
     prompt_text: str
+    passed_over: tuple[PassedOver, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.events import NpcSilent, NpcSpeaks, SceneChanged, TableEvent, TurnFinished
 from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.actor import Ask, Expect, GetReady, Hear, Hush, MakeASound, NpcActor, Relax, Speak, Spoke
 from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent, ReplyKnown, SentenceStarted
@@ -47,7 +47,15 @@ class End:
     """The session ends: NPCs fall silent, unfinished speech is kept."""
 
 
-RoomMessage = EarEvent | MouthEvent | Tick | Move | Leave | End
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """An NPC's model was answered by one of its tools."""
+
+    npc: NpcId
+    look_up: LookUp
+
+
+RoomMessage = EarEvent | MouthEvent | LookedUp | Tick | Move | Leave | End
 
 
 class Room:
@@ -83,6 +91,7 @@ class Room:
         self._names = {str(player.id): player.name for player in campaign.players}
         self._book = TurnBook(session, self._names)
         self._unanswered: dict[PlayerId, list[UtteranceId]] = {}
+        self._kept_last: dict[PlayerId, UtteranceId] = {}
         self._half_said: dict[PlayerId, Draft] = {}
         self._replies: dict[TurnId, ReplyKnown] = {}
         self._audiences: dict[TurnId, frozenset[NpcId]] = {}
@@ -124,6 +133,8 @@ class Room:
                 for player in tuple(self._half_said):
                     self._leave(player)
                 self._perform(self._talk.hush_all())
+            case LookedUp(npc, look_up):
+                self._book.looked_up(npc, look_up)
             case Marked() | Injected() | SentenceStarted() | ReplyKnown() | Finished():
                 self._on_mouth(message)
             case _:
@@ -144,12 +155,13 @@ class Room:
                 self._relax_all_but(npc)
                 self._npcs[npc].mailbox.post(GetReady(text, self._name(player)))
             case talk.Begin(turn, npc, player, text):
-                self._book.begun(turn, question=text, at_ms=now_ms)
+                self._book.begun(turn, npc, question=text, at_ms=now_ms)
                 self._relax_all_but(npc)
                 unless = tuple(self._unanswered.get(player, ()))
                 self._npcs[npc].mailbox.post(Ask(turn, text, self._name(player), unless))
             case talk.Commit(turn, npc, draft, addressed, at_ms):
-                self._book.committed(turn, npc, draft, addressed.reason, at_ms=at_ms)
+                kept = self._kept_last.get(draft.player)
+                self._book.committed(turn, npc, draft, addressed.reason, at_ms=at_ms, utterance=kept)
                 if turn in self._replies:
                     self._expect(self._replies[turn])
             case talk.Release(turn, npc):
@@ -162,7 +174,8 @@ class Room:
                 self._keep(draft, addressed.npc)
             case talk.NotAddressed(draft, reason):
                 self._unanswered.pop(draft.player, None)
-                self._finish(self._book.not_addressed(draft, reason))
+                kept = self._kept_last.get(draft.player)
+                self._finish(self._book.not_addressed(draft, reason, utterance=kept))
             case talk.AskAgain(at_ms):
                 self._call_at(at_ms, lambda: self.mailbox.post(Tick()))
             case _:
@@ -193,6 +206,7 @@ class Room:
             typed=draft.typed,
         )
         self._unanswered.setdefault(draft.player, []).append(utterance.id)
+        self._kept_last[draft.player] = utterance.id
         self._scribe.mailbox.post(utterance)
         for npc in self._talk.present:
             other = self._npcs[to].npc.name if to is not None and to != npc else ""
@@ -247,11 +261,12 @@ class Room:
     def _on_finished(self, event: Finished) -> None:
         began_ms = self._book.at_first_audio(event.turn)
         cancelled_as, effects = self._talk.on_finished(event.turn, at_ms=event.at_ms)
-        record = self._book.finished(event, cancelled_as)
+        reply = self._next_id() if began_ms is not None and event.heard else None
+        record = self._book.finished(event, cancelled_as, reply=reply)
         if began_ms is not None:
             self._tell(NpcSilent(event.npc, event.turn, event.at_ms))
-            if event.heard:
-                self._npc_spoke(event, began_ms, self._audiences[event.turn])
+            if reply is not None:
+                self._npc_spoke(event, reply, began_ms, self._audiences[event.turn])
         self._audiences.pop(event.turn, None)
         if record is not None:
             if record.outcome is not Outcome.MERGED:
@@ -262,10 +277,10 @@ class Room:
             # Who spoke first: it is the one most likely to be spoken to again.
             self._get_ready(event.npc, *(npc for npc in self._talk.present if npc != event.npc))
 
-    def _npc_spoke(self, event: Finished, began_ms: int, audience: frozenset[NpcId]) -> None:
+    def _npc_spoke(self, event: Finished, reply: UtteranceId, began_ms: int, audience: frozenset[NpcId]) -> None:
         npc = self._npcs[event.npc].npc
         utterance = Utterance(
-            id=self._next_id(),
+            id=reply,
             campaign_id=self._campaign.id,
             session_id=self._session,
             speaker_id=SpeakerId(npc.id),

@@ -20,7 +20,7 @@ from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.turn import LookUp, Recalled
 from glyphoxa.memory.ports.graph import KnowledgeGraph
 from glyphoxa.memory.ports.talk import PastTalk, SessionSummaries
 from glyphoxa.memory.recall.exact.asked import asked_for
@@ -130,13 +130,20 @@ class MemoryTools:
         memory: What is asked, and for whom.
         tier: What this NPC's model sees, and how long one call may take.
         rules: What the tiers mean.
+        tell: Is told of every call that was answered; returns at once.
     """
 
     def __init__(
-        self, memory: MemoryOf, *, tier: BudgetTier, rules: Mapping[BudgetTier, TierRule] = DEFAULT_RULES
+        self,
+        memory: MemoryOf,
+        *,
+        tier: BudgetTier,
+        rules: Mapping[BudgetTier, TierRule] = DEFAULT_RULES,
+        tell: Callable[[LookUp], None] = lambda _: None,
     ) -> None:
         self._memory = memory
         self._rule = rules[tier]
+        self._tell = tell
         self._does: Mapping[str, Callable[[Mapping[str, object]], Awaitable[Found]]] = {
             QUERY_ENTITIES: self._query_entities,
             SEARCH_SESSIONS: self._search_sessions,
@@ -155,6 +162,13 @@ class MemoryTools:
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
         """Answer a model's call, under either of the tool's names. Never raises, never outlasts the ceiling."""
+        now = asyncio.get_running_loop().time
+        began = now()
+        answer = await self._answer(name, arguments)
+        self._tell(LookUp(name, arguments, answer, round((now() - began) * 1_000)))
+        return answer
+
+    async def _answer(self, name: str, arguments: Mapping[str, object]) -> Found:
         spec = next((spec for spec in self.declared if name in (spec.name, spec.wire_name)), None)
         if spec is None:
             return nothing(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in self.declared)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from glyphoxa.domain.heard import Draft
-from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId
-from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
+from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.turn import LookUp, Outcome, PassedOver, Recalled, Stage, TurnRecord
 from glyphoxa.npc.mouth import Finished, Injected, Marked
 
 
@@ -18,10 +18,13 @@ class _Open:
     recalled: tuple[Recalled, ...] = ()
     omitted: tuple[str, ...] = ()
     prompt_text: str = ""
+    passed_over: tuple[PassedOver, ...] = ()
+    looked_up: tuple[LookUp, ...] = ()
     npc: NpcId | None = None
     draft: Draft | None = None
     question: str = ""
     reason: str = ""
+    utterance: UtteranceId | None = None
 
 
 @dataclass(slots=True)
@@ -35,16 +38,31 @@ class TurnBook:
     session: SessionId
     names: dict[str, str]
     _open: dict[TurnId, _Open] = field(default_factory=dict)
+    _asked: dict[NpcId, TurnId] = field(default_factory=dict)
     _unanswered: int = 0
 
-    def begun(self, turn: TurnId, *, question: str, at_ms: int) -> None:
+    def begun(self, turn: TurnId, npc: NpcId, *, question: str, at_ms: int) -> None:
         entry = self._open.setdefault(turn, _Open())
         entry.question = question
+        self._asked[npc] = turn
         entry.stages.setdefault(Stage.ADDRESSED, at_ms)
 
-    def committed(self, turn: TurnId, npc: NpcId, draft: Draft, reason: str, *, at_ms: int) -> None:
+    def committed(
+        self,
+        turn: TurnId,
+        npc: NpcId,
+        draft: Draft,
+        reason: str,
+        *,
+        at_ms: int,
+        utterance: UtteranceId | None = None,
+    ) -> None:
+        """
+        Args:
+            utterance: As which its words were kept.
+        """
         entry = self._open.setdefault(turn, _Open())
-        entry.npc, entry.draft, entry.reason = npc, draft, reason
+        entry.npc, entry.draft, entry.reason, entry.utterance = npc, draft, reason, utterance
         entry.stages.setdefault(Stage.ADDRESSED, at_ms)
         entry.stages |= _heard_stages(draft) | {Stage.TURN_END: at_ms}
 
@@ -59,6 +77,13 @@ class TurnBook:
     def injected(self, event: Injected) -> None:
         if (entry := self._open.get(event.turn)) is not None:
             entry.recalled, entry.omitted, entry.prompt_text = event.recalled, event.omitted, event.prompt_text
+            entry.passed_over = event.passed_over
+
+    def looked_up(self, npc: NpcId, look_up: LookUp) -> None:
+        """An NPC's model was answered. It answers one turn at a time, the one that it was asked last."""
+        turn = self._asked.get(npc)
+        if turn is not None and (entry := self._open.get(turn)) is not None:
+            entry.looked_up += (look_up,)
 
     def dropped(self, turn: TurnId) -> None:
         """A speculation that came to nothing."""
@@ -68,22 +93,25 @@ class TurnBook:
         """A committed turn that was called off before any engine was asked."""
         return self._close(turn, outcome)
 
-    def finished(self, event: Finished, cancelled_as: Outcome | None) -> TurnRecord | None:
+    def finished(
+        self, event: Finished, cancelled_as: Outcome | None, *, reply: UtteranceId | None = None
+    ) -> TurnRecord | None:
         """The record of a committed turn; None for a speculation.
 
         Args:
             cancelled_as: The outcome that was decided when the turn was called off.
+            reply: As which what was heard of it was kept.
         """
         entry = self._open.get(event.turn)
         if entry is not None and Stage.FIRST_AUDIO in entry.stages:
             entry.stages[Stage.AUDIO_END] = event.at_ms
-        return self._close(event.turn, cancelled_as or _outcome(event), event)
+        return self._close(event.turn, cancelled_as or _outcome(event), event, reply)
 
     def at_first_audio(self, turn: TurnId) -> int | None:
         entry = self._open.get(turn)
         return entry.stages.get(Stage.FIRST_AUDIO) if entry is not None else None
 
-    def not_addressed(self, draft: Draft, reason: str) -> TurnRecord:
+    def not_addressed(self, draft: Draft, reason: str, *, utterance: UtteranceId | None = None) -> TurnRecord:
         self._unanswered += 1
         return TurnRecord(
             id=TurnId(f"u{self._unanswered:04d}"),
@@ -96,9 +124,12 @@ class TurnBook:
             address_reason=reason,
             outcome=Outcome.NOT_ADDRESSED,
             stages=_heard_stages(draft),
+            utterance_id=utterance,
         )
 
-    def _close(self, turn: TurnId, outcome: Outcome, event: Finished | None = None) -> TurnRecord | None:
+    def _close(
+        self, turn: TurnId, outcome: Outcome, event: Finished | None = None, reply: UtteranceId | None = None
+    ) -> TurnRecord | None:
         entry = self._open.pop(turn, None)
         if entry is None or entry.draft is None:
             return None
@@ -119,6 +150,10 @@ class TurnBook:
             omitted=entry.omitted,
             prompt_text=entry.prompt_text,
             error=event.error if event is not None else "",
+            passed_over=entry.passed_over,
+            looked_up=entry.looked_up,
+            utterance_id=entry.utterance,
+            reply_id=reply,
         )
 
     def _name(self, draft: Draft) -> str:

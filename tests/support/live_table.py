@@ -195,7 +195,7 @@ class AnsweringMouth(MouthTwin):
         if self.turn != turn:
             return
         text = "\n".join(message.content for message in with_hot_context(prompt, hot).messages)
-        self._listener(Injected(self.npc.id, turn, hot.recalled, hot.omitted, text))
+        self._listener(Injected(self.npc.id, turn, hot.recalled, hot.omitted, text, hot.passed_over))
         self.turn = None
         super().begin(turn, prompt)
         self._thinking = None

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.adapters.postgres.turn_rows import turn_parameters
 from glyphoxa.domain.errors import NotFound, Unavailable, Unstorable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
@@ -94,27 +94,7 @@ class PostgresTranscriptLog:
         campaign = CampaignId(storable(campaign))
         async with self._storing(campaign) as connection:
             await connection.execute(
-                self._sql["record_turn"],
-                campaign,
-                storable(turn.id),
-                storable(turn.session_id),
-                storable(turn.speaker_id),
-                storable(turn.speaker_name),
-                storable(turn.raw_text),
-                storable(turn.text),
-                storable(turn.npc_id or ""),
-                storable(turn.address_reason),
-                turn.outcome.value,
-                storable(turn.reply),
-                storable(turn.reply_heard),
-                [
-                    {key: storable(v) if isinstance(v, str) else v for key, v in asdict(r).items()}
-                    for r in turn.recalled
-                ],
-                {stage.value: at_ms for stage, at_ms in turn.stages.items()},
-                [storable(part) for part in turn.omitted],
-                storable(turn.prompt_text),
-                storable(turn.error),
+                self._sql["record_turn"], campaign, *(_all_storable(value) for value in turn_parameters(turn))
             )
 
     @asynccontextmanager
@@ -148,6 +128,19 @@ class PostgresTranscriptLog:
 def storable(text: str) -> str:
     """PostgreSQL stores neither NUL characters nor halves of surrogate pairs."""
     return text.replace("\0", "�").encode("utf-8", "replace").decode("utf-8")
+
+
+def _all_storable(value: object) -> object:
+    """The same of all texts in a JSON value."""
+    match value:
+        case str():
+            return storable(value)
+        case dict():
+            return {storable(key): _all_storable(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_all_storable(one) for one in value]
+        case _:
+            return value
 
 
 def timestamp(at_ms: int) -> datetime:

@@ -1,0 +1,80 @@
+"""A turn's record as a row of `turns`, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, Final
+
+import asyncpg
+
+from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.turn import LookUp, Outcome, PassedOver, Recalled, Stage, TurnRecord
+
+_OF_RECALLED: Final = frozenset(field.name for field in fields(Recalled))
+_STAGES: Final = {stage.value: stage for stage in Stage}
+
+
+def turn_parameters(turn: TurnRecord) -> tuple[object, ...]:
+    """What the paragraph `record_turn` takes behind the campaign. Not all of it may be storable: see `storable`."""
+    return (
+        turn.id,
+        turn.session_id,
+        turn.speaker_id,
+        turn.speaker_name,
+        turn.raw_text,
+        turn.text,
+        turn.npc_id or "",
+        turn.address_reason,
+        turn.outcome.value,
+        turn.reply,
+        turn.reply_heard,
+        [asdict(one) for one in turn.recalled],
+        {stage.value: at_ms for stage, at_ms in turn.stages.items()},
+        list(turn.omitted),
+        turn.prompt_text,
+        turn.error,
+        [{**asdict(one.recalled), "why": one.why} for one in turn.passed_over],
+        [
+            {"tool": one.tool, "arguments": dict(one.arguments), "found": dict(one.found), "took_ms": one.took_ms}
+            for one in turn.looked_up
+        ],
+        turn.utterance_id,
+        turn.reply_id,
+    )
+
+
+def turn_of_row(row: asyncpg.Record) -> TurnRecord:
+    return TurnRecord(
+        id=TurnId(row["id"]),
+        session_id=SessionId(row["session_id"]),
+        speaker_id=SpeakerId(row["speaker_id"]),
+        speaker_name=row["speaker_name"],
+        raw_text=row["raw_text"],
+        text=row["text"],
+        npc_id=NpcId(row["npc_id"]) if row["npc_id"] else None,
+        address_reason=row["address_reason"],
+        outcome=Outcome(row["outcome"]),
+        reply=row["reply"],
+        reply_heard=row["reply_heard"],
+        recalled=tuple(_recalled(one) for one in row["recalled"]),
+        stages={_STAGES[stage]: at_ms for stage, at_ms in row["stages"].items() if stage in _STAGES},
+        omitted=tuple(row["omitted"]),
+        prompt_text=row["prompt_text"],
+        error=row["error"],
+        passed_over=tuple(PassedOver(_recalled(one), one["why"]) for one in row["passed_over"]),
+        looked_up=tuple(
+            LookUp(one["tool"], one["arguments"], one["found"], one["took_ms"]) for one in row["looked_up"]
+        ),
+        utterance_id=_utterance(row["utterance_id"]),
+        reply_id=_utterance(row["reply_id"]),
+    )
+
+
+def _recalled(stored: Mapping[str, Any]) -> Recalled:
+    known = {name: value for name, value in stored.items() if name in _OF_RECALLED}
+    return Recalled(**known)
+
+
+def _utterance(key: str | None) -> UtteranceId | None:
+    return None if key is None else UtteranceId(key)
