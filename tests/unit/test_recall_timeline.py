@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glyphoxa.domain.calendar import StoryCalendar, StoryDays
 from glyphoxa.memory.recall.when.ask import NO_TIME, Anchor, Place, TimeAsk
-from glyphoxa.memory.recall.when.days import DAY_MS, StoryCalendar, StoryDays
+from glyphoxa.memory.recall.when.days import DAY_MS, Days
 from glyphoxa.memory.recall.when.fit import Fit, PastSession, Turns, fit_in_time
 from glyphoxa.memory.recall.when.reader import read_time
+from glyphoxa.memory.recall.when.story import Story
 from glyphoxa.memory.recall.when.timeline import LEAST_TOKENS, Talk, Told, estimated_tokens, timeline_of
 
 N_TURNS = 10
@@ -20,7 +22,7 @@ MINUTE_MS = 60_000
 FIRST_MS = round(datetime(2026, 11, 1, 19, tzinfo=UTC).timestamp() * 1000)
 NOW = FIRST_MS + 28 * DAY_MS
 SUMMARIES = ("They met.", None, "They fought. They fled.", None)
-CALENDAR = StoryCalendar(today=40)
+STORY = Story(StoryCalendar(), today=40)
 
 
 def campaign(summaries: Sequence[str | None] = SUMMARIES) -> list[PastSession]:
@@ -45,8 +47,8 @@ WORTH = np.zeros(len(TURNS), np.float32)
 TALK = Talk(TURNS, WORTH, lambda place: f"turn {place}")
 
 
-def asked(question: str, *, calendar: StoryCalendar | None = None) -> TimeAsk:
-    return read_time(question, language="en", now_ms=NOW, calendar=calendar)
+def asked(question: str, *, story: Story | None = None) -> TimeAsk:
+    return read_time(question, language="en", days=Days(NOW), story=story)
 
 
 def fit(question: str, *, current: int | None = 5, anchors: Sequence[int] = ()) -> Fit:
@@ -150,7 +152,7 @@ def test_an_event_counts_less_for_a_ranking_than_a_date() -> None:
 
 
 def test_yesterday_may_be_a_day_of_the_story() -> None:
-    ask = asked("What did you do three days ago?", calendar=CALENDAR)
+    ask = asked("What did you do three days ago?", story=STORY)
     found = fit_in_time(ask, SESSIONS, TURNS, current=5)
     assert found is not None
     assert by_session(found)[3] == 1  # the story's day 37; no session was three days ago
@@ -287,7 +289,7 @@ def test_every_turn_fits_from_not_at_all_to_wholly_and_no_budget_is_exceeded(
     turns, sessions = _first_turns(n), SESSIONS[:n]
     anchors = data.draw(st.lists(st.integers(0, len(turns) - 1), max_size=4)) if n else []
     ask = replace(
-        asked(question, calendar=CALENDAR), place=place, anchor=anchor, asks_for_recap=recap, asks_for_order=not recap
+        asked(question, story=STORY), place=place, anchor=anchor, asks_for_recap=recap, asks_for_order=not recap
     )
     found = fit_in_time(ask, sessions, turns, current=current, anchors=anchors)
     if found is not None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from glyphoxa.memory.recall.terms import NAME, Asked, Terms
 from glyphoxa.memory.recall.when.ask import TimeAsk
+from glyphoxa.memory.recall.when.days import Days
 from glyphoxa.memory.recall.when.reader import read_time
+from glyphoxa.memory.recall.when.table_times import TableTimes
 from glyphoxa.speech.language.phonetics import primary_language
 from glyphoxa.speech.language.words import words
 
@@ -28,6 +30,7 @@ class Question:
             to the fair" than the same with a name. On five conversations of LoCoMo this raises R@10 of meaning alone
             from 44.5 to 62.4.
         time: What it says of time.
+        times: How the table tells it.
     """
 
     text: str
@@ -35,14 +38,19 @@ class Question:
     speakers: frozenset[str]
     meaning: str
     time: TimeAsk
+    times: TableTimes = field(default_factory=TableTimes)
 
 
-def read_question(text: str, *, terms: Terms, speakers: Collection[str], now_ms: int) -> Question:
+def read_question(
+    text: str, *, terms: Terms, speakers: Collection[str], now_ms: int, times: TableTimes | None = None
+) -> Question:
     """
     Args:
         speakers: Names of those whom the one who remembers has heard.
         now_ms: Milliseconds since the Unix epoch.
+        times: How the table tells the time; by default in UTC.
     """
+    times = times or TableTimes()
     text = " ".join(text[-MOST_CHARACTERS:].split())
     asked = terms.of_question(text)
     named: set[str] = set()
@@ -61,8 +69,19 @@ def read_question(text: str, *, terms: Terms, speakers: Collection[str], now_ms:
         Asked(tuple(term for term in asked.words if term not in spoken)),
         frozenset(named),
         meaning,
-        read_time(text, language=terms.language, now_ms=now_ms),
+        _read_time(text, terms.language, now_ms, times),
+        times,
     )
+
+
+def _read_time(text: str, language: str, now_ms: int, times: TableTimes) -> TimeAsk:
+    days = Days(now_ms, times.zone)
+    ask = read_time(text, language=language, days=days, story=times.story)
+    if ask.window is None:
+        return ask
+    # Only where a day is told does it matter whether it still is the one on which the evening began.
+    here = times.days(now_ms)
+    return ask if here == days else read_time(text, language=language, days=here, story=times.story)
 
 
 def _ways_to_call(name: str, terms: Terms) -> list[str]:

@@ -19,9 +19,11 @@ from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.embedding import Embedder
 from glyphoxa.memory.ports.talk import SessionSummaries
 from glyphoxa.memory.ports.talk_feed import TalkFeed
+from glyphoxa.memory.ports.times import TimesOfCampaigns
 from glyphoxa.memory.question_vectors import LeftOut, QuestionVectors
 from glyphoxa.memory.recall.asked import Question, read_question
 from glyphoxa.memory.recall.held import Bounds, HeldTalk
+from glyphoxa.memory.recall.held_times import HeldTimes
 from glyphoxa.memory.recall.ranked import Ranked, rank_view
 from glyphoxa.memory.recall.ranking import DEFAULT, Weights
 from glyphoxa.memory.recall.talk_index import TalkIndex
@@ -78,6 +80,7 @@ class Recall:
         feed: Where talk is read.
         embedder: How questions are embedded; None for words alone.
         summaries: Told where a recap is asked for; None for none.
+        times: How campaigns tell the time; None: in UTC, and no story counts its days.
         now_ms: Milliseconds since the Unix epoch; "last week" counts from it.
     """
 
@@ -87,11 +90,13 @@ class Recall:
         *,
         embedder: Embedder | None = None,
         summaries: SessionSummaries | None = None,
+        times: TimesOfCampaigns | None = None,
         settings: RecallSettings | None = None,
         bounds: Bounds | None = None,
         now_ms: Callable[[], int] | None = None,
     ) -> None:
         self.held = HeldTalk(feed, dimensions=embedder.dimensions if embedder is not None else 1, bounds=bounds)
+        self.times = HeldTimes(times)
         self.vectors = QuestionVectors(embedder)
         self._summaries = summaries
         self._settings = settings or RecallSettings()
@@ -125,7 +130,7 @@ class Recall:
         index = self.held.index(campaign)
         if index is None:
             return None
-        asked = self._read(index, npc, question)
+        asked = self._read(campaign, index, npc, question)
         if asked is None or limit <= 0:
             return []
         return self._ranked(index, npc, asked, None, exclude).items(limit)
@@ -243,15 +248,14 @@ class Recall:
         if by_words:
             embed_ms = 0
         held = self.held.index(campaign)
-        asked = None if held is None else self._read(held, npc, question)
-        changes = None if held is None else held.changes
+        asked = None if held is None else self._read(campaign, held, npc, question)
         vector: NDArray[float32] | LeftOut | None = None
         if asked is None:
             index = await self._up_to_date(campaign, left_out)
         else:
             index, vector = await asyncio.gather(self._up_to_date(campaign, left_out), self._embed(asked, embed_ms))
-        if index is not held or index.changes != changes:
-            asked = self._read(index, npc, question)
+        if asked is None or asked.times is not self.times.of(campaign, index):
+            asked = self._read(campaign, index, npc, question)
         if asked is not None and vector is None:
             vector = await self._embed(asked, embed_ms)
         if isinstance(vector, LeftOut):
@@ -259,11 +263,17 @@ class Recall:
             vector = None
         return index, asked, vector
 
-    def _read(self, index: TalkIndex, viewer: Viewer, question: str) -> Question | None:
+    def _read(self, campaign: CampaignId, index: TalkIndex, viewer: Viewer, question: str) -> Question | None:
         """None if nothing is asked."""
         if not question.strip():
             return None
-        return read_question(question, terms=index.terms, speakers=index.speakers(viewer), now_ms=self._now_ms())
+        return read_question(
+            question,
+            terms=index.terms,
+            speakers=index.speakers(viewer),
+            now_ms=self._now_ms(),
+            times=self.times.of(campaign, index),
+        )
 
     async def _embed(self, asked: Question, deadline_ms: int) -> NDArray[float32] | LeftOut | None:
         if not deadline_ms:
@@ -275,7 +285,9 @@ class Recall:
         deadline_ms = self._settings.deadline_ms if held is None else self._settings.refresh_deadline_ms
         try:
             async with asyncio.timeout(deadline_ms / 1000):
-                return await self.held.refresh(campaign)
+                index = await self.held.refresh(campaign)
+                await self.times.refresh(campaign)
+                return index
         except (TimeoutError, GlyphoxaError) as error:
             if held is None:
                 raise Unavailable(

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy import bool_, float32, int32
+from numpy import bool_, float32, int32, int64
 from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import SessionId, UtteranceId
@@ -159,6 +159,13 @@ class TalkIndex:
     def rows_of(self, utterances: Iterable[UtteranceId]) -> list[int]:
         """The rows of those of them that are here."""
         return [row for utterance in utterances if (row := self._row_of.get(utterance)) is not None]
+
+    def told_at_ms(self) -> NDArray[int64]:
+        """When everything was said that somebody may be reminded of, whoever was there."""
+        with self._lock:
+            kept = self._kept.table
+            told: NDArray[int64] = kept["at_ms"][kept["is_told"]]
+            return told
 
     def session_numbers(self) -> dict[SessionId, int]:
         """The campaign's sessions by when they began, from 1, also those the viewer was not at: "the last session" is

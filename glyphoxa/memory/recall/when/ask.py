@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from glyphoxa.memory.recall.when.days import StoryDays, Window
+from glyphoxa.domain.calendar import StoryDays
+from glyphoxa.memory.recall.when.days import Window
 from glyphoxa.memory.recall.when.words import Part, Relation
 
 PlaceKind = Literal["session", "first", "latest", "recent", "long_ago", "opening", "whole"]

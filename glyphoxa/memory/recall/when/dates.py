@@ -1,4 +1,4 @@
-"""Dates in a sentence: days, months, years and seasons of our calendar, and days of a story's own.
+"""Dates in a sentence: days, months, years and seasons of our calendar.
 
 Ordinary words are no months: "may" and "march" need a day, a year, or a word such as "in" before them.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from glyphoxa.memory.recall.when.days import Days, StoryCalendar, StoryDays, Window
+from glyphoxa.memory.recall.when.days import Days, Window
 from glyphoxa.memory.recall.when.words import TimeWords
-from glyphoxa.speech.language.words import Word, fold
+from glyphoxa.speech.language.words import Word
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 2199
 _LINKS = frozenset(("of", "the", "in", "im", "des"))
@@ -55,35 +55,6 @@ def dates_in(spoken: Sequence[Word], words: TimeWords) -> list[Date]:
         if date is not None:
             found.append(date)
     return found
-
-
-def story_days_in(
-    spoken: Sequence[Word], words: TimeWords, calendar: StoryCalendar
-) -> tuple[StoryDays, int, int] | None:
-    """The first day, or month, of the story that is named, with its first and last word; None if none is.
-
-    "day 12", "the third of Hammer", "in Hammer".
-    """
-    tokens = [word.full for word in spoken]
-    names = {fold(name): nth for nth, (name, _) in enumerate(calendar.months)}
-    for at, token in enumerate(tokens):
-        if token in words.day_words:
-            day = _digits(tokens, at + 1)
-            if day is not None:
-                return StoryDays(day, day), at, at + 1
-            day = words.ordinals.get(tokens[at - 1]) if at else None
-            if day is not None and not calendar.months and tokens[max(0, at - 2)] in words.articles:
-                return StoryDays(day, day), at - 1, at
-        elif token in names:
-            day, first, last = _day_beside(at, tokens, words)
-            year = _digits(tokens, last + 1)
-            before = tokens[first - 1] if first else ""
-            if day is None and year is None and before not in words.in_year | {"im"}:
-                continue
-            days = calendar.days_of(names[token], day=day, year=year)
-            if days is not None:
-                return days, first, last + (year is not None)
-    return None
 
 
 def _month(at: int, tokens: Sequence[str], words: TimeWords, *, is_capital: bool) -> Date | None:

@@ -1,14 +1,17 @@
-"""Spans of time: days of our calendar by plain arithmetic, and days of a story's own.
+"""Spans of time: days of our calendar, where the table is.
 
-No time zone of the machine comes into it: a moment is milliseconds since the Unix epoch, a table's days begin at
-midnight of the offset that is given.
+A moment is milliseconds since the Unix epoch, a day is its number since 1970-01-01. A day begins at midnight of the
+table's clock, and is 23 or 25 hours long where that clock is changed: each boundary is looked up by itself. Every
+moment is in one day.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Final
+
+from glyphoxa.memory.recall.when.zone import Zone
 
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 60 * MINUTE_MS
@@ -16,7 +19,10 @@ DAY_MS: Final = 24 * HOUR_MS
 FADES_DAYS: Final = 3
 """Before a day or month that was named. Measured on five conversations of LoCoMo: 1 to 7 days differ little."""
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_FIRST_DAY: Final = date(1800, 1, 1).toordinal() - _EPOCH_DAY
 _LAST_DAY: Final = date(9998, 12, 31).toordinal() - _EPOCH_DAY
+_LAST_YEAR: Final = 9998
+_EARLIEST_NOW: Final = 366
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,46 +31,13 @@ class Window:
 
     Attributes:
         fades_ms: How far before it something is still about as likely to be meant as not.
+        is_of_days: It is of whole days: an evening counts as the day on which it began.
     """
 
     from_ms: int | None
     until_ms: int | None
     fades_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoryDays:
-    """Days of the story, both ends in it; None is open."""
-
-    first: int | None
-    last: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class StoryCalendar:
-    """How a story counts its days.
-
-    Args:
-        months: Name and number of days of each, in order; empty if only days are counted.
-        today: The story's day now, counted like all days from `first_day`; None if nobody keeps count.
-        year: The year of the story now.
-        first_day: Number of the first day of year 0.
-    """
-
-    months: tuple[tuple[str, int], ...] = ()
-    today: int | None = None
-    year: int = 0
-    first_day: int = 0
-
-    def days_of(self, month: int, *, day: int | None = None, year: int | None = None) -> StoryDays | None:
-        """Of a month, counted from 0, or of one of its days; None if the month has no such day."""
-        length = self.months[month][1]
-        if day is not None and not 1 <= day <= length:
-            return None
-        days_a_year = sum(days for _, days in self.months)
-        begins = self.first_day + (self.year if year is None else year) * days_a_year
-        begins += sum(days for _, days in self.months[:month])
-        return StoryDays(begins, begins + length - 1) if day is None else StoryDays(*[begins + day - 1] * 2)
+    is_of_days: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +46,38 @@ class Days:
 
     Args:
         now_ms: Milliseconds since the Unix epoch.
-        offset_minutes: Of the table's clock from UTC, eastward.
+        zone: Of the table's clock.
+        evening: The day on which the evening began that is being played: to those who sit there it is still that day
+            after midnight. None: it is the day that the clock tells.
     """
 
     now_ms: int
-    offset_minutes: int = 0
+    zone: Zone = UTC
+    evening: int | None = None
 
     @property
     def today(self) -> int:
         """Days since 1970-01-01."""
-        day = (self.now_ms + self.offset_minutes * MINUTE_MS) // DAY_MS
-        return min(max(day, 366), _LAST_DAY)
+        return self.day_of(self.now_ms) if self.evening is None else self.evening
+
+    def day_of(self, at_ms: int) -> int:
+        """The day of a moment by the clock, from 1971 to 9998."""
+        at_ms = min(max(at_ms, _EARLIEST_NOW * DAY_MS), _LAST_DAY * DAY_MS)
+        day = datetime.fromtimestamp(at_ms / 1_000, self.zone).toordinal() - _EPOCH_DAY
+        # A clock that is put back over midnight tells the end of a day twice.
+        if at_ms >= self.begins_ms(day + 1):
+            return day + 1
+        return day - 1 if at_ms < self.begins_ms(day) else day
+
+    def begins_ms(self, day: int, *, hour: int = 0) -> int:
+        """When the clock tells that hour of a day, in milliseconds since the Unix epoch.
+
+        Args:
+            hour: From midnight; beyond 24 is the day after.
+        """
+        later, hour = divmod(hour, 24)
+        ordinal = min(max(day + later, _FIRST_DAY), _LAST_DAY) + _EPOCH_DAY
+        return round(datetime.fromordinal(ordinal).replace(hour=hour, tzinfo=self.zone).timestamp() * 1_000)
 
     @property
     def year(self) -> int:
@@ -95,13 +89,11 @@ class Days:
 
     def window(self, first: int, last: int, *, fades: float = FADES_DAYS) -> Window:
         """Days, both in it."""
-        shift = self.offset_minutes * MINUTE_MS
-        return Window(first * DAY_MS - shift, (last + 1) * DAY_MS - shift, round(fades * DAY_MS))
+        return Window(self.begins_ms(first), self.begins_ms(last + 1), round(fades * DAY_MS), is_of_days=True)
 
     def part_of_day(self, day: int, first_hour: int, last_hour: int) -> Window:
         """Hours of a day from midnight, `last_hour` not in it; beyond 24 is the day after."""
-        begins = day * DAY_MS - self.offset_minutes * MINUTE_MS
-        return Window(begins + first_hour * HOUR_MS, begins + last_hour * HOUR_MS, DAY_MS // 2)
+        return Window(self.begins_ms(day, hour=first_hour), self.begins_ms(day, hour=last_hour), DAY_MS // 2)
 
     def in_calendar(self, year: int | None, month: int | None, day: int | None) -> Window | None:
         """A year, a month or a day. Without a year the latest that has begun. None when there is no such day.
@@ -124,10 +116,11 @@ class Days:
 
     def season(self, first_month: int, year: int | None) -> Window | None:
         """Three months; without a year the latest that has begun."""
-        begins = self.in_calendar(year, first_month, 1)
-        if begins is None or begins.from_ms is None:
+        if year is None:
+            year = self.year - (_number(self.year, first_month, 1) > self.today)
+        if not 1 <= year <= _LAST_YEAR:
             return None
-        first = (begins.from_ms + self.offset_minutes * MINUTE_MS) // DAY_MS
+        first = _number(year, first_month, 1)
         return self.window(first, first + 89, fades=10)
 
     def weekday(self, nth: int) -> int:
@@ -157,12 +150,18 @@ class Days:
 
     def about(self, days_ago: float, *, within: float) -> Window:
         """Around a moment in the past, `within` days to either side."""
-        at = self.now_ms - round(days_ago * DAY_MS)
+        at = self._from_ms(days_ago) - round(days_ago * DAY_MS)
         return Window(at - round(within * DAY_MS), at + round(within * DAY_MS), round(max(within, 0.02) * DAY_MS))
 
     def since(self, days_ago: float) -> Window:
-        at = self.now_ms - round(days_ago * DAY_MS)
+        at = self._from_ms(days_ago) - round(days_ago * DAY_MS)
         return Window(at, None, round(max(days_ago / 4, 0.02) * DAY_MS))
+
+    def _from_ms(self, days_ago: float) -> int:
+        """Whence one counts back: days from the day that it still is, hours from now."""
+        if self.evening is None or days_ago < 1:
+            return self.now_ms
+        return min(self.now_ms, self.begins_ms(self.evening + 1) - 1)
 
 
 def _number(year: int, month: int, day: int) -> int:

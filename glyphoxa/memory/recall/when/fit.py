@@ -15,13 +15,20 @@ import numpy as np
 from numpy import float32, float64, int32, int64
 from numpy.typing import NDArray
 
+from glyphoxa.domain.calendar import StoryDays
 from glyphoxa.memory.recall.when.ask import Anchor, Place, PlaceKind, TimeAsk
-from glyphoxa.memory.recall.when.days import StoryDays, Window
+from glyphoxa.memory.recall.when.days import Window
 from glyphoxa.memory.recall.when.words import Part, Relation
 
 _TOLD_LATER: Final = 6.0
 """How much slower it fades after a span than before it."""
-_STORY_FADES_DAYS: Final = 3.0
+_STORY_FADES: Final = 0.1
+"""Of the length of what was asked for. Two evenings are often one day of the story apart, and a day that was named is
+one of them and not the other.
+"""
+_STORY_FADES_LEAST_DAYS: Final = 0.5
+_STORY_FADES_OPEN_DAYS: Final = 3.0
+_STORY_TOLD_LATER: Final = 2.0
 _FAR: Final = 50.0
 _OUTSIDE_PART: Final = 0.3
 _NEAR_EVENT: Final = 10.0
@@ -68,10 +75,13 @@ class Turns:
     Attributes:
         at_ms: Milliseconds since the Unix epoch.
         sessions: Which of the sessions a turn belongs to, from 0, never decreasing.
+        as_of_evening_ms: The same as `at_ms` for a comparison with whole days; None if it is the same. See
+            `glyphoxa.memory.recall.when.evenings.as_of_its_evening`.
     """
 
     at_ms: NDArray[int64]
     sessions: NDArray[int32]
+    as_of_evening_ms: NDArray[int64] | None = None
 
     def __len__(self) -> int:
         return len(self.at_ms)
@@ -150,7 +160,8 @@ def _present(sessions: Sequence[PastSession], current: int | None) -> int:
 def _in_span(ask: TimeAsk, sessions: Sequence[PastSession], turns: Turns) -> NDArray[float32]:
     scores = np.zeros(len(turns), float32)
     if ask.window is not None:
-        scores = _in_window(ask.window, turns.at_ms)
+        by_evening = turns.as_of_evening_ms if ask.window.is_of_days else None
+        scores = _in_window(ask.window, turns.at_ms if by_evening is None else by_evening)
     if ask.story is not None and len(sessions):
         of_sessions = np.array([_in_story(ask.story, session.story) for session in sessions], float32)
         scores = np.maximum(scores, of_sessions[turns.sessions])
@@ -181,7 +192,10 @@ def _in_story(asked: StoryDays, session: StoryDays | None) -> float:
     last = np.inf if session.last is None else session.last
     early = 0.0 if asked.first is None else max(0.0, asked.first - last)
     late = 0.0 if asked.last is None else max(0.0, first - asked.last)
-    return float(np.exp(-early / _STORY_FADES_DAYS - late / (_TOLD_LATER * _STORY_FADES_DAYS)))
+    fades = _STORY_FADES_OPEN_DAYS
+    if asked.first is not None and asked.last is not None:
+        fades = max(_STORY_FADES_LEAST_DAYS, _STORY_FADES * (asked.last - asked.first + 1))
+    return float(np.exp(-early / fades - late / (_STORY_TOLD_LATER * fades)))
 
 
 def _at_place(place: Place, sessions: Sequence[PastSession], turns: Turns, current: int | None) -> NDArray[float32]:

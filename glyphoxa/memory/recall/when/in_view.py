@@ -11,17 +11,18 @@ from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.memory.recall.asked import Question
 from glyphoxa.memory.recall.signals import by_words
 from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
+from glyphoxa.memory.recall.when.evenings import STILL_PLAYED_MS
 from glyphoxa.memory.recall.when.fit import Fit, PastSession, Turns, fit_in_time
 
-_STILL_PLAYED_MS = 6 * 3_600_000
-"""A session in which something was said so recently goes on: "last session" is the one before it."""
 _MOST_ANCHORS = 3
 _SURE = 0.6
 """Of the best by words: a turn that is nearly as good may tell of the event as well."""
 
 
-def turns_of(seen: Seen) -> Turns:
-    return Turns(seen.columns.at_ms, seen.columns.sessions)
+def turns_of(question: Question, seen: Seen) -> Turns:
+    at_ms, window = seen.columns.at_ms, question.time.window
+    by_evening = question.times.as_of_its_evening(at_ms) if window is not None and window.is_of_days else None
+    return Turns(at_ms, seen.columns.sessions, by_evening)
 
 
 def sessions_of(
@@ -45,14 +46,17 @@ def sessions_of(
         at_ms = columns.at_ms[start : end + 1]
         # What was rolled back since it was looked at has no number any more.
         number = nth if numbers is None else numbers.get(session, 0)
-        found.append(PastSession(number, int(at_ms.min()), int(at_ms.max()), summary=summary))
+        story = question.times.sessions.get(session)
+        found.append(PastSession(number, int(at_ms.min()), int(at_ms.max()), story, summary))
     return found
 
 
 def current_session(sessions: list[PastSession], *, now_ms: int) -> int | None:
-    """The number of the session that is being played; None between sessions."""
+    """The number of the session that is being played; None between sessions. One in which something was said so
+    recently goes on: "last session" is the one before it.
+    """
     last = max(sessions, key=lambda session: session.number, default=None)
-    if last is None or now_ms - last.last_ms > _STILL_PLAYED_MS:
+    if last is None or now_ms - last.last_ms > STILL_PLAYED_MS:
         return None
     return last.number
 
@@ -64,7 +68,7 @@ def fit_of(question: Question, index: TalkIndex, viewer: Viewer, seen: Seen, *, 
     sessions = sessions_of(question, index, seen)
     current = current_session(sessions, now_ms=now_ms)
     anchors = anchors_of(question, index, viewer, seen)
-    return fit_in_time(question.time, sessions, turns_of(seen), current=current, anchors=anchors)
+    return fit_in_time(question.time, sessions, turns_of(question, seen), current=current, anchors=anchors)
 
 
 def anchors_of(question: Question, index: TalkIndex, viewer: Viewer, seen: Seen) -> list[int]:

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from glyphoxa.memory.recall.when.ask import NO_TIME, TimeAsk
-from glyphoxa.memory.recall.when.days import Days, StoryCalendar
+from glyphoxa.memory.recall.when.days import Days
 from glyphoxa.memory.recall.when.reading import Reading
+from glyphoxa.memory.recall.when.story import Story, names_in_story
 from glyphoxa.memory.recall.when.words import TimeWords
 from glyphoxa.memory.recall.when.words_de import GERMAN
 from glyphoxa.memory.recall.when.words_en import ENGLISH
@@ -25,23 +26,15 @@ MOST_WORDS: Final = 200
 _LANGUAGES: Final[Mapping[str, TimeWords]] = {"en": ENGLISH, "de": GERMAN}
 
 
-def read_time(
-    question: str,
-    *,
-    language: str,
-    now_ms: int,
-    offset_minutes: int = 0,
-    calendar: StoryCalendar | None = None,
-) -> TimeAsk:
+def read_time(question: str, *, language: str, days: Days, story: Story | None = None) -> TimeAsk:
     """What the question says of time. Of a language without tables nothing is read; no text is an error.
 
     Args:
         language: BCP 47 tag: "en", "de-AT".
-        now_ms: Milliseconds since the Unix epoch, from which "last week" counts.
-        offset_minutes: Of the table's clock from UTC, eastward: when its days begin.
-        calendar: Of the story, if it has one: then days of the story are read as well.
+        days: From which "last week" counts.
+        story: If it counts its days: then those are read as well.
 
-    >>> read_time("What happened last session?", language="en", now_ms=0).place
+    >>> read_time("What happened last session?", language="en", days=Days(now_ms=0)).place
     Place(kind='session', back=1, number=None, relation='during', part=None)
     """
     table = _LANGUAGES.get(primary_language(language))
@@ -50,9 +43,10 @@ def read_time(
     left_out = max(0, len(question) - MOST_CHARACTERS)
     spoken = words(question[left_out:])[-MOST_WORDS:]
     tokens = {word.full for word in spoken}
-    if not tokens & table.triggers and calendar is None and not any(token.isdecimal() for token in tokens):
+    may_tell = bool(tokens & table.triggers) or any(token.isdecimal() for token in tokens)
+    if not may_tell and (story is None or tokens.isdisjoint(names_in_story(story.calendar))):
         return NO_TIME
-    return Reading(question, left_out, spoken, table, Days(now_ms, offset_minutes), calendar).read()
+    return Reading(question, left_out, spoken, table, days, story).read()
 
 
 def tells_time(text: str, *, language: str) -> bool:

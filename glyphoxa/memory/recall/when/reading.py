@@ -14,9 +14,10 @@ from itertools import accumulate
 from typing import Final
 
 from glyphoxa.memory.recall.when.ask import NO_TIME, Anchor, Place, TimeAsk
-from glyphoxa.memory.recall.when.dates import dates_in, story_days_in
-from glyphoxa.memory.recall.when.days import Days, StoryCalendar, Window
-from glyphoxa.memory.recall.when.spans import beside, part_of, place_of, related, story_of, story_related, window_of
+from glyphoxa.memory.recall.when.dates import dates_in
+from glyphoxa.memory.recall.when.days import Days, Window
+from glyphoxa.memory.recall.when.spans import beside, part_of, place_of, related, window_of
+from glyphoxa.memory.recall.when.story import Story, story_days_in, story_related
 from glyphoxa.memory.recall.when.words import Part, Phrase, Relation, TimeWords
 from glyphoxa.speech.language.words import Word
 
@@ -45,7 +46,7 @@ class Reading:
     spoken: list[Word]
     table: TimeWords
     days: Days
-    calendar: StoryCalendar | None
+    story: Story | None
     _ask: TimeAsk = NO_TIME
     _tokens: list[str] = field(default_factory=list)
     _joined: str = ""
@@ -81,12 +82,15 @@ class Reading:
                 self._put_window(window, date.first, date.last, is_date=True)
 
     def _read_story(self) -> None:
-        found = None if self.calendar is None else story_days_in(self.spoken, self.table, self.calendar)
-        if found is None or found[1] in self._taken:
+        found = None if self.story is None else story_days_in(self.spoken, self.table, self.story)
+        if found is None:
             return
-        relation, begins = self._relation(found[1])
-        self._ask = replace(self._ask, story=story_related(found[0], relation))
-        self._take(begins, found[2])
+        days, first, last = found
+        relation, begins = self._relation(first)
+        self._ask = replace(self._ask, story=story_related(days, relation))
+        is_ours_too = first in self._taken or self._tokens[first] in self.table.weekdays
+        if not is_ours_too:
+            self._take(begins, last)
 
     def _read_phrase(self, phrase: Phrase) -> None:
         for match in phrase.pattern.finditer(self._joined):
@@ -108,9 +112,13 @@ class Reading:
         window = window_of(kind, said, self.table, self.days)
         if window is None or self._ask.window is not None:
             return
+        relation, _ = self._relation(first)
         window = self._put_window(window, first, last)
-        if self.calendar is not None and self.calendar.today is not None and self._ask.story is None:
-            self._ask = replace(self._ask, story=story_of(window, self.calendar.today, self.days))
+        if self.story is not None and self._ask.story is None:
+            unit = self.table.units.get(said.get("u") or "", 0.0)
+            of_unit = self.story.of_unit(unit, int(kind == "last")) if kind in ("last", "this") else None
+            days = self.story.of_window(window, self.days) if of_unit is None else story_related(of_unit, relation)
+            self._ask = replace(self._ask, story=days)
 
     def _put_window(self, window: Window, first: int, last: int, *, is_date: bool = False) -> Window:
         relation, begins = self._relation(first)

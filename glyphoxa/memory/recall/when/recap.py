@@ -68,7 +68,7 @@ def recap(
     pieces = timeline_of(
         question.time,
         sessions,
-        Talk(turns_of(seen), worth - worth.min(initial=0.0), text_of),
+        Talk(turns_of(question, seen), worth - worth.min(initial=0.0), text_of),
         current=current_session(sessions, now_ms=now_ms),
         budget_tokens=lines * _TOKENS_PER_LINE,
         anchors=anchors_of(question, index, viewer, seen),

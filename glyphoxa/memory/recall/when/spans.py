@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from glyphoxa.memory.recall.when.ask import Place
-from glyphoxa.memory.recall.when.days import DAY_MS, Days, StoryDays, Window
+from glyphoxa.memory.recall.when.days import DAY_MS, Days, Window
 from glyphoxa.memory.recall.when.words import NIGHT, SESSION, WEEKEND, Part, Relation, TimeWords
 
 Slots = Mapping[str, str | None]
@@ -124,30 +124,7 @@ def part_of(window: Window, part: Part) -> Window:
         return window
     third = (window.until_ms - window.from_ms) // 3
     from_ms = window.from_ms + third * ("beginning", "middle", "end").index(part)
-    return Window(from_ms, from_ms + third, window.fades_ms)
-
-
-def story_related(days: StoryDays, relation: Relation) -> StoryDays:
-    """Likewise, in days of the story."""
-    match relation:
-        case "before":
-            return StoryDays(None, None if days.first is None else days.first - 1)
-        case "until":
-            return StoryDays(None, days.last)
-        case "after":
-            return StoryDays(None if days.last is None else days.last + 1, None)
-        case "since":
-            return StoryDays(days.first, None)
-        case _:
-            return days
-
-
-def story_of(window: Window, today: int, days: Days) -> StoryDays:
-    """Days of the story as far from its today as the span is from ours: at a table "yesterday" may be either."""
-    midnight = days.window(days.today, days.today).from_ms or 0
-    first = None if window.from_ms is None else today + (window.from_ms - midnight) // DAY_MS
-    last = None if window.until_ms is None else today + (window.until_ms - 1 - midnight) // DAY_MS
-    return StoryDays(first, last)
+    return replace(window, from_ms=from_ms, until_ms=from_ms + third)
 
 
 def number_of(word: str | None, table: TimeWords) -> int:

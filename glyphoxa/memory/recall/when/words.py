@@ -55,6 +55,7 @@ class TimeWords:
         day_first: Whether "8.5.2023" is certain to be in May.
         in_year: Words after which four digits are a year.
         day_words: "day", before a number of the story.
+        on_day: Words after which the name of a day of the story is one.
         parts: What stands before a span and means only its beginning, middle or end.
         amount: An amount of time at the end of a text ("two weeks", "the Monday").
         tells: Words by which a turn tells a time.
@@ -83,6 +84,7 @@ class TimeWords:
     day_first: bool
     in_year: frozenset[str]
     day_words: frozenset[str]
+    on_day: frozenset[str]
     parts: tuple[tuple[Part, re.Pattern[str]], ...]
     amount: re.Pattern[str]
     phrases: tuple[Phrase, ...]

@@ -207,6 +207,7 @@ GERMAN: Final = TimeWords(
     day_first=True,
     in_year=set_of("in im seit bis jahr jahre nach vor ab von sommer winter herbst anfang ende mitte"),
     day_words=set_of("tag tage tags"),
+    on_day=set_of("am an zu zum zur letzten letzter letztes letztem vorigen voriges diesen diesem dieses"),
     parts=(
         (
             "beginning",

@@ -193,6 +193,7 @@ ENGLISH: Final = TimeWords(
     day_first=False,
     in_year=set_of("in of during since until till by year before after around from"),
     day_words=set_of("day"),
+    on_day=set_of("on at last this past early late mid"),
     parts=(
         (
             "beginning",

@@ -1,0 +1,209 @@
+"""Days as a story counts them: by months and weekdays of its own, or by their number alone.
+
+A day is a number. With months 0 is the first day of the year 0; without, the numbers are the DM's. Months follow each
+other without gaps, so that a festival between two of them is a month of one day.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
+
+MOST_DAYS: Final = 1_000
+"""Of a month."""
+_LAST_YEAR: Final = 999_999
+_LAST_DAY: Final = 999_999_999
+_WORD: Final = re.compile(r"\w+")
+_NUMBER: Final = re.compile(r"(\d{1,9})(?:st|nd|rd|th)?")
+_ARTICLES: Final = frozenset(("the", "der", "die", "das", "den", "dem"))
+_LINKS: Final = _ARTICLES | {"of", "day", "on", "am", "tag", "des"}
+
+
+@dataclass(frozen=True, slots=True)
+class StoryDays:
+    """Days of the story, both ends in it; None is open."""
+
+    first: int | None
+    last: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoryCalendar:
+    """How a story counts its days.
+
+    Args:
+        months: Name and number of days of each, in order; empty if only days are counted.
+        weekdays: Their names, in order. They go on without a break, through festivals too.
+        first_weekday: Which of them the day 0 is, from 0.
+    """
+
+    months: tuple[tuple[str, int], ...] = ()
+    weekdays: tuple[str, ...] = ()
+    first_weekday: int = 0
+
+    @property
+    def days_a_year(self) -> int:
+        return sum(days for _, days in self.months)
+
+    def days_of(self, month: int, *, year: int, day: int | None = None) -> StoryDays | None:
+        """Of a month, counted from 0, or of one of its days; None if the month has no such day."""
+        length = self.months[month][1]
+        if day is not None and not 1 <= day <= length:
+            return None
+        begins = year * self.days_a_year + sum(days for _, days in self.months[:month])
+        return StoryDays(begins, begins + length - 1) if day is None else StoryDays(*[begins + day - 1] * 2)
+
+    def date_of(self, number: int) -> tuple[int, int, int]:
+        """Year, month (from 0) and day (from 1). Only where there are months."""
+        year, left = divmod(number, self.days_a_year)
+        for month, (_, days) in enumerate(self.months):
+            if left < days:
+                return year, month, left + 1
+            left -= days
+        raise AssertionError("a year ends with its last month")
+
+    def weekday_of(self, number: int) -> int:
+        """From 0. Only where there are weekdays."""
+        return (number + self.first_weekday) % len(self.weekdays)
+
+    def in_words(self, number: int) -> str:
+        """As `day_named` reads it: "12 Hammer 1492", "Midwinter 1492"; "12" where only days are counted."""
+        if not self.months:
+            return str(number)
+        year, month, day = self.date_of(number)
+        name, days = self.months[month]
+        return " ".join([*([] if days == 1 else [str(day)]), name, *([str(year)] if year else [])])
+
+    def day_named(self, text: str, *, year: int = 0) -> int:
+        """The number of a day that somebody writes: "12 Hammer 1492", "Hammer 12", "Midwinter 1492"; "12" or "day 12"
+        where only days are counted. A weekday may stand before it, an era behind the year.
+
+        Args:
+            year: Where none is written.
+
+        Raises:
+            InvalidInput: There is no such day, or it is another day of the week.
+        """
+        words = _words(text)
+        weekday, words = self._weekday_in(words)
+        number = self._date(text, words, year) if self.months else self._count(text, words)
+        if weekday is not None and self.weekday_of(number) != weekday:
+            really = self.weekdays[self.weekday_of(number)]
+            raise InvalidInput(f"{text!r} is a {really}, not a {self.weekdays[weekday]}")
+        return number
+
+    def settled(self, text: str) -> StoryCalendar:
+        """The calendar in which that day has the weekday that is written with it, if one is.
+
+        Raises:
+            InvalidInput: There is no such day.
+        """
+        weekday, _ = self._weekday_in(_words(text))
+        if weekday is None:
+            return self
+        number = replace(self, weekdays=()).day_named(" ".join(self._weekday_in(_words(text))[1]))
+        return replace(self, first_weekday=(weekday - number) % len(self.weekdays))
+
+    @property
+    def example(self) -> str:
+        """A day as it may be written."""
+        if not self.months:
+            return "12"
+        longest = max(range(len(self.months)), key=lambda month: (self.months[month][1], -month))
+        name, days = self.months[longest]
+        return f"{name} 1492" if days == 1 else f"{min(12, days)} {name} 1492"
+
+    def _weekday_in(self, words: list[str]) -> tuple[int | None, list[str]]:
+        """At the beginning, and the words without it."""
+        for nth, name in enumerate(self.weekdays):
+            own = name_words(name)
+            if tuple(words[: len(own)]) == own:
+                return nth, words[len(own) :]
+        return None, words
+
+    def _count(self, text: str, words: list[str]) -> int:
+        numbers = [word for word in words if word not in _LINKS]
+        if len(numbers) != 1 or (match := _NUMBER.fullmatch(numbers[0])) is None:
+            raise InvalidInput(f"{text!r} is no day of the story: its days are only counted, so write a number like 12")
+        return min(int(match[1]), _LAST_DAY)
+
+    def _date(self, text: str, words: list[str], year: int) -> int:
+        read = self._read(words)
+        if read is None:
+            names = [name for name, _ in self.months]
+            near = did_you_mean(next((w for w in words if not w[0].isdigit() and w not in _LINKS), ""), names)
+            raise InvalidInput(f"{text!r} is no day of the story: write it like {self.example!r} ({near})")
+        month, day, named_year = read
+        name, length = self.months[month]
+        found = self.days_of(month, year=year if named_year is None else named_year, day=day)
+        if found is None or found.first is None:
+            raise InvalidInput(f"{text!r} is no day of the story: {name} has the days 1 to {length}")
+        return found.first
+
+    def _read(self, words: list[str]) -> tuple[int, int, int | None] | None:
+        """Month (from 0), day, and year, if one is there; None if it is written otherwise."""
+        found = self._month_in(words)
+        if found is None:
+            return None
+        at, end, month = found
+        before = [word for word in words[:at] if word not in _LINKS]
+        after = words[end:]
+        numbers = [int(match[1]) for match in map(_NUMBER.fullmatch, before) if match]
+        if len(numbers) != len(before) or len(numbers) > 1:
+            return None
+        is_one_day = self.months[month][1] == 1
+        for word in after:
+            match = _NUMBER.fullmatch(word)
+            if match is None:
+                break  # an era
+            numbers.append(int(match[1]))
+        n_behind = len(numbers) - len(before)
+        era = after[n_behind:]
+        if any(word[0].isdigit() for word in era) or (era and not n_behind):
+            return None
+        if is_one_day and not before and len(numbers) < 2:
+            numbers.insert(0, 1)
+        if not 1 <= len(numbers) <= 2 or (len(numbers) == 2 and numbers[1] > _LAST_YEAR):
+            return None
+        return month, numbers[0], numbers[1] if len(numbers) == 2 else None
+
+    def _month_in(self, words: Sequence[str]) -> tuple[int, int, int] | None:
+        """Its first word, one past its last, and which it is; the longest name that is there."""
+        found = (
+            (at, at + len(own), month)
+            for month, own in enumerate(name_words(name) for name, _ in self.months)
+            for at in range(len(words) - len(own) + 1)
+            if tuple(words[at : at + len(own)]) == own
+        )
+        return max(found, key=lambda one: (one[1] - one[0], -one[0]), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignTimes:
+    """How a campaign tells the time.
+
+    Attributes:
+        time_zone: IANA name; "" for that of the machine.
+        calendar: None if the story counts no days.
+        today: The day that the story stands at; None if nobody has said.
+        sessions: On which days of the story each of them was played, where that is known.
+    """
+
+    time_zone: str = ""
+    calendar: StoryCalendar | None = None
+    today: int | None = None
+    sessions: dict[str, StoryDays] = field(default_factory=dict)
+
+
+def name_words(name: str) -> tuple[str, ...]:
+    """Of a month or a weekday, without the article it may begin with."""
+    words = _words(name)
+    return tuple(words[1:] if len(words) > 1 and words[0] in _ARTICLES else words)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
