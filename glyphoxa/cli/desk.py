@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from glyphoxa.adapters.postgres.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.turn_review import PostgresTurns
 from glyphoxa.cli.opened import opened_store, settings_with_memory, stored_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.entities import EntityDesk
 from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.timeline import Timeline
+from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.memory.ports.graph import KnowledgeGraph
@@ -45,6 +47,7 @@ class Desk:
     language: str
     graph: KnowledgeGraph
     past_talk: Recall
+    turns: TurnDesk
 
 
 Act = Callable[[Desk, argparse.Namespace], Awaitable[int]]
@@ -85,6 +88,7 @@ async def desk_at(store: Store, settings: Settings, wanted: CampaignId | None) -
         stored.language,
         store.graph,
         store.past_talk,
+        TurnDesk(campaign, PostgresTurns(store.database), inspection, cast),
     )
 
 

@@ -6,8 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer
+from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.utterance import Correction
 from glyphoxa.memory.world.happenings import WorldEvent
 
 
@@ -27,6 +29,14 @@ class Said:
     text: str
     at_ms: int
     is_struck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Uttered:
+    """An utterance as it is kept, and what led to its words."""
+
+    said: Said
+    corrections: tuple[Correction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,4 +112,36 @@ class Review(Protocol):
 
     async def sessions(self, campaign: CampaignId) -> list[Session]:
         """The earliest first."""
+        ...
+
+
+class Turns(Protocol):
+    """What was recorded of turns. One round trip each. Calls raise `Unavailable` when the database is away."""
+
+    async def latest(
+        self, campaign: CampaignId, *, session: SessionId | None = None, npc: NpcId | None = None, limit: int
+    ) -> list[TurnRecord]:
+        """The newest first, without their prompts.
+
+        Args:
+            npc: Who was to answer.
+        """
+        ...
+
+    async def turn(self, campaign: CampaignId, turn: TurnId) -> TurnRecord | None: ...
+
+    async def ending_with(
+        self,
+        campaign: CampaignId,
+        ending: str,
+        *,
+        session: SessionId | None = None,
+        npc: NpcId | None = None,
+        limit: int,
+    ) -> list[TurnId]:
+        """Turns whose id ends so, the newest first."""
+        ...
+
+    async def uttered(self, campaign: CampaignId, ids: Collection[UtteranceId]) -> Mapping[UtteranceId, Uttered]:
+        """Those of these that are in the log, rolled back or not."""
         ...

@@ -1,0 +1,179 @@
+"""A turn as `glyphoxa turns` tells it: what was heard, what the NPC had in mind, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final
+
+from glyphoxa.cli.facts_shown import place, validity_in_words
+from glyphoxa.cli.lines import Line
+from glyphoxa.cli.recall_shown import signals_in_words
+from glyphoxa.dm.cast import Cast
+from glyphoxa.dm.ports import Uttered
+from glyphoxa.dm.turns import ExplainedTurn, Memory, short
+from glyphoxa.dm.wording import moment
+from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
+
+_OUTCOMES: Final[Mapping[Outcome, str]] = {
+    Outcome.ANSWERED: "answered",
+    Outcome.INTERRUPTED: "cut off by a player",
+    Outcome.NOT_ADDRESSED: "answered by nobody",
+    Outcome.MERGED: "called off: its speaker went on, and the next turn answers both",
+    Outcome.SUPERSEDED: "called off: others spoke first",
+    Outcome.WITHHELD: "withheld: the safety filter left nothing that may be said",
+    Outcome.TIMED_OUT: "called off: the answer took too long",
+    Outcome.FAILED: "failed",
+}
+_LONGEST_FOUND: Final = 400
+_SAYS: Final = ("said", "fact", "summary")
+"""What a tool found is one of these, or something else."""
+
+
+def told(explained: ExplainedTurn, cast: Cast) -> Iterator[Line]:
+    """The whole turn but for its prompt."""
+    turn = explained.turn
+    asked = f"to {cast.person(turn.npc_id)}" if turn.npc_id is not None else "to nobody"
+    yield Line(f"{turn.id}  {turn.speaker_name} {asked}, {when(turn)}")
+    yield from chain(
+        _heard(explained),
+        _came_of_it(explained, cast),
+        _in_mind(explained),
+        _left_out(explained),
+        _looked_up(turn.looked_up),
+        _timeline(turn),
+    )
+    if turn.prompt_text:
+        yield Line(f"everything it was given: glyphoxa turns {short(turn.id)} --prompt", 1)
+
+
+def when(turn: TurnRecord) -> str:
+    """When its words had been said; empty when that is not known."""
+    return moment(turn.stages.get(Stage.SPEECH_END, min(turn.stages.values(), default=None)))
+
+
+def outcome(turn: TurnRecord) -> str:
+    """Such as: answered; failed: the model cannot be reached."""
+    return ": ".join(part for part in (_OUTCOMES[turn.outcome], turn.error) if part)
+
+
+def _heard(explained: ExplainedTurn) -> Iterator[Line]:
+    turn, heard = explained.turn, explained.heard
+    yield Line(f"heard: {_where(heard) or turn.session_id}", 1)
+    yield Line(f"{turn.speaker_name}: {turn.text}", 2)
+    if turn.raw_text != turn.text:
+        yield Line(f"recognised as: {turn.raw_text}", 2)
+    for correction in heard.corrections if heard is not None else ():
+        why = f"{correction.reason or correction.stage}, {correction.score:.2f}"
+        yield Line(f"{correction.before} was put right as {correction.after}: {why}", 2)
+    yield from _since(heard, turn.text)
+    if turn.address_reason:
+        yield Line(f"addressed: {turn.address_reason}", 1)
+
+
+def _came_of_it(explained: ExplainedTurn, cast: Cast) -> Iterator[Line]:
+    turn = explained.turn
+    after = f", {turn.first_audio_ms} ms after the end of speech" if turn.first_audio_ms is not None else ""
+    yield Line(f"{outcome(turn)}{after}", 1)
+    if turn.npc_id is None:
+        return
+    if turn.reply_heard:
+        yield Line(f"{cast.person(turn.npc_id)}: {turn.reply_heard}", 2)
+    if turn.reply and turn.reply != turn.reply_heard:
+        yield Line(f"it would have said: {turn.reply}", 2)
+    yield from _since(explained.spoken, turn.reply_heard)
+
+
+def _in_mind(explained: ExplainedTurn) -> Iterator[Line]:
+    turn, told = explained.turn, explained.told
+    if turn.npc_id is None or not turn.prompt_text:
+        return
+    n_recalled = len(explained.memories)
+    if not n_recalled:
+        yield Line("reminded of nothing", 1)
+        return
+    rest = f", of {n_recalled} that it was reminded of" if n_recalled > len(told) else ""
+    yield Line(f"in its prompt: {len(told) or 'nothing'}{rest}", 1)
+    for memory in told:
+        yield from _memory(memory)
+    if not any(name.startswith("meaning") for one in _of_talk(explained) for name in one.recalled.signals) and any(
+        one.recalled.signals for one in _of_talk(explained)
+    ):
+        yield Line("found by words alone: what the question means had no say", 2)
+
+
+def _left_out(explained: ExplainedTurn) -> Iterator[Line]:
+    if explained.left_out or explained.turn.omitted:
+        yield Line("left out:", 1)
+    for memory in explained.left_out:
+        yield from _memory(memory)
+    for part in explained.turn.omitted:
+        yield Line(part, 2)
+
+
+def _memory(memory: Memory) -> Iterator[Line]:
+    recalled = memory.recalled
+    yield Line(recalled.text, 2)
+    if memory.left_out:
+        yield Line(f"left out: {memory.left_out}", 3)
+    where = _where(memory.place) or ", ".join(part for part in (recalled.session_id, moment(recalled.at_ms)) if part)
+    # What a campaign's file tells has a time, that of its loading, and no place.
+    is_from = f", from {where}" if where and recalled.session_id is not None else ""
+    yield Line(f"known because: {recalled.reason or 'nobody noted why'}{is_from}", 3)
+    if recalled.signals:
+        yield Line(f"found by: {signals_in_words(recalled.signals)} (score {recalled.score:.2f})", 3)
+    if memory.validity is not None:
+        yield Line(f"holds: {validity_in_words(memory.validity) or 'always'}", 3)
+    if memory.since:
+        yield Line(f"since then: {memory.since}", 3)
+
+
+def _looked_up(look_ups: Sequence[LookUp]) -> Iterator[Line]:
+    if look_ups:
+        yield Line("looked up by its model:", 1)
+    for one in look_ups:
+        asked = ", ".join(f"{name}: {value}" for name, value in one.arguments.items())
+        yield Line(f"{one.tool} ({asked}), {one.took_ms} ms", 2)
+        found = one.found.get("found")
+        for each in found if isinstance(found, list) else ():
+            yield Line(f"found: {_found(each)}", 3)
+        if note := one.found.get("note"):
+            yield Line(str(note), 3)
+
+
+def _found(found: object) -> str:
+    if isinstance(found, Mapping) and (says := next((name for name in _SAYS if name in found), None)) is not None:
+        rest = ", ".join(f"{name} {value}" for name, value in found.items() if name != says and value)
+        return f"{found[says]} ({rest})" if rest else str(found[says])
+    text = json.dumps(found, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST_FOUND else f"{text[:_LONGEST_FOUND]} ..."
+
+
+def _timeline(turn: TurnRecord) -> Iterator[Line]:
+    zero = turn.stages.get(Stage.SPEECH_END)
+    if zero is None:
+        return
+    usual = list(Stage)
+    reached = sorted(turn.stages.items(), key=lambda mark: (mark[1], usual.index(mark[0])))
+    marks = (f"{stage.value.replace('_', ' ')} {at - zero}" for stage, at in reached if stage is not Stage.SPEECH_END)
+    yield Line(f"ms after the end of speech: {', '.join(marks)}", 1)
+
+
+def _of_talk(explained: ExplainedTurn) -> list[Memory]:
+    return [memory for memory in explained.memories if memory.recalled.source == "said"]
+
+
+def _where(uttered: Uttered | None) -> str:
+    if uttered is None:
+        return ""
+    return f"{place(uttered.said.session_id, uttered.said.floor)}, {moment(uttered.said.at_ms)}"
+
+
+def _since(uttered: Uttered | None, text: str) -> Iterator[Line]:
+    if uttered is None:
+        return
+    if uttered.said.is_struck:
+        yield Line("since then: rolled back", 2)
+    elif uttered.said.text != text:
+        yield Line(f"since then: its words are now: {uttered.said.text}", 2)

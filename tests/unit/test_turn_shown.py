@@ -1,0 +1,268 @@
+"""Why an NPC said what it said, as the DM reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from glyphoxa.cli.lines import Line, show_lines
+from glyphoxa.cli.turn_shown import told
+from glyphoxa.dm.ports import Said, Uttered
+from glyphoxa.dm.turns import LAST, TurnDesk
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.knowledge import Claim, witnessed_by
+from glyphoxa.domain.turn import LookUp, Outcome, PassedOver, Recalled, Stage, TurnRecord
+from glyphoxa.domain.utterance import Correction
+from glyphoxa.memory.world.happenings import Cause, FactClosed, FactScoped, FactStated, Happening
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
+from tests.support.world_twin import a_world
+
+ASKED, TOLD, SPOKEN = UtteranceId("s2-1"), UtteranceId("s1-7"), UtteranceId("s2-2")
+S1, S2 = SessionId("s1"), SessionId("s2")
+BROTHER = Recalled(
+    "Tamsin said: My brother was lost in the fen.",
+    "said",
+    session_id=S1,
+    utterance_id=TOLD,
+    reason="witnessed in session s1",
+    at_ms=60_000,
+    speaker_id=SpeakerId("tamsin"),
+    similarity=0.5,
+    signals={"words": 1.574, "meaning": 1.941},
+)
+TURN = TurnRecord(
+    id=TurnId("s2-19ab3cd4e5f-t0007"),
+    session_id=S2,
+    speaker_id=SpeakerId("tamsin"),
+    speaker_name="Tamsin",
+    raw_text="grim jaw where was my brother lost",
+    text="Grimjaw, where was my brother lost?",
+    npc_id=SMITH,
+    address_reason="Grimjaw was called",
+    outcome=Outcome.ANSWERED,
+    reply="In the fen.",
+    reply_heard="In the fen.",
+    recalled=(BROTHER,),
+    stages={Stage.SPEECH_END: 1_000_000, Stage.FIRST_AUDIO: 1_000_812, Stage.CONTEXT_READY: 1_000_030},
+    prompt_text="[system]\nYou are Grimjaw.",
+    utterance_id=ASKED,
+    reply_id=SPOKEN,
+)
+
+
+class TurnsTwin:
+    """Turns and the talk they rest on, newest first."""
+
+    def __init__(self, turns: Sequence[TurnRecord]) -> None:
+        self.held = list(turns)
+        self.talk = {
+            ASKED: Uttered(
+                Said(ASKED, S2, 1, "Tamsin", TURN.text, 999_000),
+                (Correction(0, 8, "grim jaw", "Grimjaw", 0.93, "phonetic", "sounds alike"),),
+            ),
+            TOLD: Uttered(Said(TOLD, S1, 7, "Tamsin", "My brother was lost in the fen.", 60_000)),
+            SPOKEN: Uttered(Said(SPOKEN, S2, 2, "Grimjaw", "In the fen.", 1_000_812)),
+        }
+
+    async def latest(
+        self, campaign: CampaignId, *, session: SessionId | None = None, npc: NpcId | None = None, limit: int
+    ) -> list[TurnRecord]:
+        fit = [each for each in self.held if session in (None, each.session_id) and npc in (None, each.npc_id)]
+        return [replace(each, prompt_text="") for each in fit[:limit]]
+
+    async def turn(self, campaign: CampaignId, turn: TurnId) -> TurnRecord | None:
+        return next((each for each in self.held if each.id == turn), None)
+
+    async def ending_with(
+        self,
+        campaign: CampaignId,
+        ending: str,
+        *,
+        session: SessionId | None = None,
+        npc: NpcId | None = None,
+        limit: int,
+    ) -> list[TurnId]:
+        fit = await self.latest(campaign, session=session, npc=npc, limit=1_000)
+        return [each.id for each in fit if each.id.endswith(ending)][:limit]
+
+    async def uttered(self, campaign: CampaignId, ids: Collection[UtteranceId]) -> Mapping[UtteranceId, Uttered]:
+        return {each: self.talk[each] for each in ids if each in self.talk}
+
+
+class Evening:
+    """A DM who asks about turns, and a world that goes on."""
+
+    def __init__(self, *turns: TurnRecord) -> None:
+        self.turns = TurnsTwin(turns)
+        self.world = a_world()
+        self.desk = TurnDesk(CAMPAIGN, self.turns, self.world, self.world.cast())
+
+    async def happens(self, *happenings: Happening) -> None:
+        await self.world.commit(CAMPAIGN, happenings, Cause("dm", 5_000))
+
+    async def told(self, turn: str = LAST) -> list[str]:
+        """The lines, each with two blanks for what it stands below."""
+        explained = await self.desk.explain(await self.desk.find(turn))
+        return [f"{'  ' * line.depth}{line.text}" for line in told(explained, self.desk.cast)]
+
+
+def of_fact(fact: FactId) -> Recalled:
+    return Recalled("Mirelle, debt: 40.", "entity", reason="witnessed in session s1", session_id=S1, fact_id=fact)
+
+
+DEBT = Claim.attribute(EntityId("e-mirelle"), "debt", 40)
+
+
+async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it() -> None:
+    assert await Evening(TURN).told() == [
+        "s2-19ab3cd4e5f-t0007  Tamsin to Grimjaw, 1970-01-01 00:16",
+        "  heard: s2, floor 1, 1970-01-01 00:16",
+        "    Tamsin: Grimjaw, where was my brother lost?",
+        "    recognised as: grim jaw where was my brother lost",
+        "    grim jaw was put right as Grimjaw: sounds alike, 0.93",
+        "  addressed: Grimjaw was called",
+        "  answered, 812 ms after the end of speech",
+        "    Grimjaw: In the fen.",
+        "  in its prompt: 1",
+        "    Tamsin said: My brother was lost in the fen.",
+        "      known because: witnessed in session s1, from s1, floor 7, 1970-01-01 00:01",
+        "      found by: meaning 1.94, words 1.57 (score 1.00)",
+        "  ms after the end of speech: context ready 30, first audio 812",
+        "  everything it was given: glyphoxa turns 4e5f-t0007 --prompt",
+    ]
+
+
+async def test_what_was_recalled_in_vain_and_what_was_late_is_told_with_the_reason() -> None:
+    vain = replace(BROTHER, text="Tamsin said: Good evening.", utterance_id=None)
+    turn = replace(TURN, passed_over=(PassedOver(vain, "not near enough to the question"),), omitted=("scene: late",))
+    lines = await Evening(turn).told()
+    assert "  in its prompt: 1, of 2 that it was reminded of" in lines
+    at = lines.index("  left out:")
+    assert lines[at + 1 : at + 3] == [
+        "    Tamsin said: Good evening.",
+        "      left out: not near enough to the question",
+    ]
+    assert "    scene: late" in lines[at:]
+
+
+async def test_talk_that_was_rolled_back_corrected_or_lost_since_is_marked() -> None:
+    evening = Evening(TURN)
+    said = evening.turns.talk[TOLD].said
+    evening.turns.talk[TOLD] = Uttered(replace(said, is_struck=True))
+    assert "      since then: rolled back" in await evening.told()
+    evening.turns.talk[TOLD] = Uttered(replace(said, text="My brother was lost in the Fen."))
+    assert "      since then: its words are now: My brother was lost in the Fen." in await evening.told()
+    del evening.turns.talk[TOLD]
+    assert "      since then: not in the log any more" in await evening.told()
+    evening.turns.talk[SPOKEN] = Uttered(replace(evening.turns.talk[SPOKEN].said, is_struck=True))
+    assert "    since then: rolled back" in await evening.told()
+
+
+async def test_what_became_of_a_fact_since_is_marked() -> None:
+    fact = DEBT.fact_id
+    evening = Evening(replace(TURN, recalled=(of_fact(fact),)))
+    await evening.happens(FactStated(DEBT, visibility=witnessed_by([SMITH])))
+    lines = await evening.told()
+    assert "      holds: always" in lines and not any("since then" in line for line in lines)
+
+    await evening.happens(FactScoped(fact, witnessed_by([INNKEEPER])))
+    assert "      since then: Grimjaw may not know it any more" in await evening.told()
+    await evening.happens(FactClosed(fact, 2_000))
+    told = await evening.told()
+    assert any(line.startswith("      since then: no longer held: closed (event ") for line in told)
+
+
+async def test_a_fact_whose_events_were_taken_back_is_held_no_longer() -> None:
+    evening = Evening(replace(TURN, recalled=(of_fact(DEBT.fact_id),)))
+    assert "      since then: no longer held: it was taken back" in await evening.told()
+
+
+async def test_what_its_model_looked_up_is_told_with_what_was_found() -> None:
+    look_up = LookUp(
+        "memory_search_sessions",
+        {"query": "brother"},
+        {
+            "found": [{"said": "Tamsin: He is lost.", "session": "s1", "when": None}, {"name": "Joren"}],
+            "note": "2 more",
+        },
+        took_ms=210,
+    )
+    lines = await Evening(replace(TURN, looked_up=(look_up,))).told()
+    at = lines.index("  looked up by its model:")
+    assert lines[at + 1 : at + 5] == [
+        "    memory_search_sessions (query: brother), 210 ms",
+        "      found: Tamsin: He is lost. (session s1)",
+        '      found: {"name": "Joren"}',
+        "      2 more",
+    ]
+
+
+async def test_an_npc_that_was_reminded_by_words_alone_is_said_to_be() -> None:
+    by_words = replace(BROTHER, signals={"words": 1.5}, similarity=None)
+    lines = await Evening(replace(TURN, recalled=(by_words,))).told()
+    assert "    found by words alone: what the question means had no say" in lines
+    assert "    found by words alone: what the question means had no say" not in await Evening(TURN).told()
+
+
+@pytest.mark.parametrize(
+    ("turn", "line"),
+    [
+        (
+            replace(TURN, outcome=Outcome.FAILED, error="no model", reply="", reply_heard=""),
+            "  failed: no model, 812 ms",
+        ),
+        (replace(TURN, outcome=Outcome.INTERRUPTED, reply_heard="In"), "    it would have said: In the fen."),
+        (replace(TURN, recalled=()), "  reminded of nothing"),
+        (replace(TURN, npc_id=None, outcome=Outcome.NOT_ADDRESSED, stages={}, prompt_text=""), "  answered by nobody"),
+    ],
+)
+async def test_a_turn_that_came_to_less_says_so(turn: TurnRecord, line: str) -> None:
+    assert any(each.startswith(line) for each in await Evening(turn).told())
+
+
+async def test_a_turn_is_found_by_the_end_of_its_id_or_as_the_last_that_fits() -> None:
+    older = replace(TURN, id=TurnId("s1-18ff0000000-t0007"), session_id=S1)
+    other = replace(TURN, id=TurnId("s1-18ff0000000-t0003"), session_id=S1, npc_id=INNKEEPER)
+    desk = Evening(TURN, older, other).desk
+    assert (await desk.find(LAST)).id == TURN.id
+    assert (await desk.find(LAST, npc=INNKEEPER)).id == other.id
+    assert (await desk.find("4e5f-t0007")).id == TURN.id
+    assert (await desk.find("t0007", session=S1)).id == older.id
+    with pytest.raises(InvalidInput, match=f"'t0007' may be several turns: {TURN.id}, {older.id}$"):
+        await desk.find("t0007")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "problem"),
+    [
+        ("4e5f-t0008", "no turn '4e5f-t0008' in campaign 'town': did you mean '4e5f-t0007'?"),
+        ("Grimjaw", "no turn 'Grimjaw' in campaign 'town': the latest are 4e5f-t0007"),
+        ("", "no turn '' in campaign 'town': the latest are 4e5f-t0007"),
+    ],
+)
+async def test_who_asks_for_a_turn_that_is_not_there_hears_what_is(wanted: str, problem: str) -> None:
+    with pytest.raises(NotFound) as raised:
+        await Evening(TURN).desk.find(wanted)
+    assert str(raised.value) == problem
+
+
+async def test_where_there_is_no_turn_that_is_all_there_is_to_say() -> None:
+    with pytest.raises(NotFound, match=r"^no turn in campaign 'town' yet$"):
+        await Evening().desk.find(LAST)
+    with pytest.raises(NotFound, match=r"^no turn of session 's1' to Mirelle in campaign 'town' yet$"):
+        await Evening(TURN).desk.find(LAST, session=S1, npc=INNKEEPER)
+
+
+def test_on_a_terminal_lines_are_broken_between_words_and_stand_below_their_beginning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [Line("heard"), Line("My brother was lost in the fen,\nlong ago.", 2)]
+    show_lines(lines)
+    assert capsys.readouterr().out == "heard\n    My brother was lost in the fen, long ago.\n"
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show_lines(lines)
+    assert capsys.readouterr().out == "heard\n    My brother was lost in\n      the fen, long ago.\n"
