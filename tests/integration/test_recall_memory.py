@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import shutil
 from collections.abc import AsyncIterator
@@ -22,7 +23,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.guard import MemoryGuard
-from glyphoxa.memory.ports.talk_feed import Said
+from glyphoxa.memory.ports.talk_feed import Meaning, Said
 from glyphoxa.memory.recall.held import HeldTalk
 from glyphoxa.memory.recall.recall import RecallSettings
 from glyphoxa.memory.watch import MemoryWatch
@@ -163,7 +164,7 @@ async def test_a_change_that_is_seen_later_has_a_later_mark(memory: Store, dsn: 
     """Else whoever is at the later mark already never reads it."""
     await memory.log.append([told("One.", id="u1"), told("Two.", id="u2", at_ms=2_000)])
     feed = PostgresTalkFeed(memory.database)
-    known = await feed.changed(CAMPAIGN, after=-1, limit=9)
+    known = list(await feed.changed(CAMPAIGN, after=-1, limit=9))
     better = "UPDATE session_entries SET text = text || $1 WHERE utterance_id = $2"
     async with two_others(dsn) as (one, watcher):
         under_way = one.transaction()
@@ -173,11 +174,25 @@ async def test_a_change_that_is_seen_later_has_a_later_mark(memory: Store, dsn: 
         await asyncio.wait(
             {second, asyncio.create_task(the_one_that_waits(watcher))}, return_when=asyncio.FIRST_COMPLETED
         )
-        seen = await feed.changed(CAMPAIGN, after=known[-1].mark, limit=9)
+        seen = list(await feed.changed(CAMPAIGN, after=known[-1].mark, limit=9))
         await under_way.commit()
     assert await second
     seen += await feed.changed(CAMPAIGN, after=max(said.mark for said in known + seen), limit=9)
     assert {said.text for said in seen} == {"One.!", "Two!"}
+
+
+async def test_a_page_of_talk_is_not_an_object_for_each_utterance(memory: Store) -> None:
+    """So many, page after page, would have the garbage collector stop everybody for a twentieth of a second."""
+    await memory.log.append([told(f"My sister, {n}.", id=f"u{n}", at_ms=n) for n in range(100)])
+    await memory.chunks.fill_missing(CAMPAIGN)
+    feed = PostgresTalkFeed(memory.database, model=EMBEDDER.name)
+    gc.collect()
+    page = await feed.changed(CAMPAIGN, after=-1, limit=500)
+    meanings = await feed.meanings(CAMPAIGN, [UtteranceId(f"u{n}") for n in range(100)])
+    assert len(page) == len(meanings) == 100
+    assert not [one for one in gc.get_objects() if isinstance(one, Said | Meaning)]
+    assert [said.text for said in page[98:]] == ["My sister, 98.", "My sister, 99."]
+    assert {one.utterance_id: one.vectors.shape for one in meanings} == {f"u{n}": (1, 384) for n in range(100)}
 
 
 async def test_talk_of_before_the_marks_has_marks(empty_dsn: str, tmp_path: Path) -> None:
@@ -339,7 +354,7 @@ def a_guard(store: Store) -> tuple[MemoryGuard, MemoryWatch]:
         changed=lambda: None,
         now_ms=lambda: 0,
     )
-    return MemoryGuard(store.graph, store.past_talk, store.summaries, watch), watch
+    return MemoryGuard(store.graph, store.past_talk, store.summaries, watch, by_name=store.by_name), watch
 
 
 async def test_what_is_missed_while_the_database_is_away_is_recalled_when_it_is_back(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +17,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.memory.ports.talk_feed import Meaning
 from glyphoxa.memory.recall.held import Bounds, HeldTalk
 from glyphoxa.memory.recall.recall import Recall, RecallSettings
+from glyphoxa.memory.recall.terms import Terms
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.patience import DEADLINE_MS
 from tests.support.talk_feed import DIMENSIONS, FeedTwin, an_embedder_of_words, said
@@ -279,6 +282,81 @@ async def test_a_database_restored_from_an_earlier_day_is_followed() -> None:
     feed.forget()
     feed.tell(said("v1", "My sister fell.", floor=1))
     assert await ids(recall) == ["v1"]
+
+
+@pytest.mark.parametrize("n_new", [0, 1, 3, 6])
+async def test_of_a_log_that_was_restored_and_went_on_otherwise_nothing_is_missed_and_nothing_told_that_is_not_in_it(
+    n_new: int,
+) -> None:
+    """Other campaigns have some of its marks now, so that what is there where the last one was tells nothing."""
+    feed = some_talk()
+    feed.tell(*(said(f"u{n}", f"My sister, {n}.", floor=n) for n in range(3, 9)))
+    recall = a_recall(feed)
+    await ids(recall)
+    feed.forget()
+    feed.tell(*some_talk().forget())
+    feed.tell(*(said(f"v{n}", f"My sister fell, {n}.", floor=n + 3) for n in range(n_new)))
+    feed.tell(*(said(f"o{n}", "Another table.") for n in range(6 - n_new)), campaign=OTHER)
+    feed.tell(said("last", "My sister is here.", floor=30))
+    index = await recall.held.refresh(CAMPAIGN)
+    there = {"u1", "u2", *(f"v{n}" for n in range(n_new)), "last"}
+    assert {index.said(row).utterance_id for row in range(len(index))} == there
+    assert set(await ids(recall)) <= there
+
+
+@pytest.mark.parametrize("n_changed", [1, 2, 5, 700, 999])
+async def test_a_log_whose_latest_talk_was_revised_is_the_same_log_and_not_read_anew(n_changed: int) -> None:
+    feed = FeedTwin()
+    feed.tell(*(said(f"u{n}", f"Word {n}.", floor=n) for n in range(1, 1_001)))
+    held = HeldTalk(feed, dimensions=DIMENSIONS)
+    index = await held.refresh(CAMPAIGN)
+    for n in range(1_000, 1_000 - n_changed, -1):
+        feed.change(f"u{n}", text=f"A better word {n}.")
+    again = await held.refresh(CAMPAIGN)
+    assert again is index
+    texts = {index.said(row).text for row in index.rows_of([UtteranceId(f"u{n}") for n in range(1, 1_001)])}
+    assert len([text for text in texts if "better" in text]) == n_changed
+
+
+async def test_a_look_whether_it_is_the_same_log_that_is_cut_off_is_made_again() -> None:
+    feed = some_talk()
+    feed.tell(*(said(f"u{n}", "It rains.", floor=n) for n in range(3, 9)))
+    held = HeldTalk(feed, dimensions=DIMENSIONS)
+    await held.refresh(CAMPAIGN)
+    feed.forget()
+    feed.tell(*some_talk().forget())
+    feed.tell(*(said(f"o{n}", "Another table.") for n in range(9)), campaign=OTHER)
+    feed.tell(*(said(f"v{n}", "My sister fell.", floor=n + 30) for n in range(600)))
+    left = 0
+
+    async def cut(what: str) -> None:
+        nonlocal left
+        left -= what == "changed"
+        if left == 0:
+            raise Unavailable("cut")
+
+    feed.before = cut
+    for n_answers in range(1, 8):
+        left = n_answers
+        with contextlib.suppress(Unavailable):
+            await held.refresh(CAMPAIGN)
+    index = await held.refresh(CAMPAIGN)
+    assert {index.said(row).utterance_id for row in range(len(index))} == {"u1", "u2", *(f"v{n}" for n in range(600))}
+
+
+async def test_a_languages_lists_of_words_are_not_read_where_sound_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def read(language: str) -> Terms:
+        threads.append(threading.current_thread())
+        return Terms(language)
+
+    monkeypatch.setattr("glyphoxa.memory.recall.held.Terms", read)
+    await ids(a_recall(some_talk()))
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_some_moment(

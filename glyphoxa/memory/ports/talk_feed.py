@@ -58,7 +58,7 @@ class TalkFeed(Protocol):
         """
         ...
 
-    async def changed(self, campaign: CampaignId, *, after: int, limit: int) -> list[Said]:
+    async def changed(self, campaign: CampaignId, *, after: int, limit: int) -> Sequence[Said]:
         """What has changed since a mark (-1: everything), at most `limit`, in the order of the marks. As many as
         asked for: there may be more.
 
@@ -67,7 +67,7 @@ class TalkFeed(Protocol):
         """
         ...
 
-    async def meanings(self, campaign: CampaignId, utterances: Sequence[UtteranceId]) -> list[Meaning]:
+    async def meanings(self, campaign: CampaignId, utterances: Sequence[UtteranceId]) -> Sequence[Meaning]:
         """The vectors of those that are embedded.
 
         Raises:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import OrderedDict
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 
 from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.memory.ports.talk_feed import Said, TalkFeed
 from glyphoxa.memory.recall.talk_index import TalkIndex
 from glyphoxa.memory.recall.terms import Terms
 
 _PAGE = 500
-"""A page is made into objects on the event loop, in a few milliseconds."""
 _MEANINGS_PAGE = 500
 _MEANINGS_AGAIN_S = 2.0
 """Talk that is not embedded yet is asked for again after this; what is new, at once."""
@@ -44,6 +44,7 @@ class _Copy:
         last: Of the latest mark. It must be in the log still, or have a later mark there.
         is_whole: It was read to its end.
         may_have_other_words: The campaign's language may be another one by now.
+        missing: Talk that is no longer where it was in the log: it must come with a later mark.
         asked_at: When vectors were last asked for, and after which mark.
     """
 
@@ -51,6 +52,7 @@ class _Copy:
     last: Said | None = None
     is_whole: bool = False
     may_have_other_words: bool = False
+    missing: set[UtteranceId] = field(default_factory=set)
     asked_at: float = 0.0
     asked_mark: int = -1
 
@@ -122,12 +124,13 @@ class HeldTalk:
             raise _closed()
         held = self._held.setdefault(campaign, _Held())
         self._held.move_to_end(campaign)
-        if held.reading is None or held.reading.done():
-            task = held.reading = self._tasks.begin(self._read(campaign, held))
-        elif held.following is None or held.following.done():
-            task = held.following = self._tasks.begin(self._read_after(held.reading, campaign, held))
-        else:
+        if held.following is not None and not held.following.done():
+            # Also when what it follows has just ended: there are never two at once.
             task = held.following
+        elif held.reading is None or held.reading.done():
+            task = held.reading = self._tasks.begin(self._read(campaign, held))
+        else:
+            task = held.following = self._tasks.begin(self._read_after(held.reading, campaign, held))
         try:
             # Whoever asked may be late and go: the reading goes on for those who come next.
             await asyncio.shield(task)
@@ -165,7 +168,9 @@ class HeldTalk:
         while True:
             if held.anew is None:
                 language = await self._feed.language(campaign)
-                held.anew = _Copy(TalkIndex(Terms(language), dimensions=self._dimensions))
+                # A language's lists of words are long.
+                terms = await asyncio.to_thread(Terms, language)
+                held.anew = _Copy(TalkIndex(terms, dimensions=self._dimensions))
             if await self._read_on(campaign, held.anew):
                 break
             held.anew = None
@@ -178,25 +183,63 @@ class HeldTalk:
             # With the last one that is known, which tells whether it is the same log still.
             after = -1 if copy.last is None else copy.last.mark - 1
             page = await self._feed.changed(campaign, after=after, limit=_PAGE)
-            if copy.last is not None and (not page or (page[0].mark == copy.last.mark and page[0] != copy.last)):
-                return False
-            new = page[1:] if page and page[0] == copy.last else page
-            if any(said.utterance_id in index for said in new) or (copy.is_whole and new and not len(index)):
-                copy.may_have_other_words = True
-            if len(new) <= _FEW:
-                index.put(new)
-            else:
-                await asyncio.to_thread(index.put, new)
-            if new:
-                copy.last = new[-1]
+            n_known = 0
+            if copy.last is not None:
+                n_known = 1 if page and page[0] == copy.last else 0
+                if not n_known and not await self._is_same_log(campaign, copy, copy.last, page):
+                    return False
+            n_new = len(page) - n_known
+            if n_new:
+                if copy.is_whole and not len(index):
+                    copy.may_have_other_words = True
+                new = itertools.islice(page, n_known, None)
+                if n_new <= _FEW:
+                    again = index.put(new)
+                else:
+                    again = await asyncio.to_thread(index.put, new)
+                if again:
+                    copy.may_have_other_words = True
+                    copy.missing -= again
+                copy.last = page[-1]
             if len(page) < _PAGE:
                 break
+        if copy.missing:
+            return False
         copy.is_whole = True
         now = asyncio.get_running_loop().time()
         if index.mark != copy.asked_mark or now - copy.asked_at >= _MEANINGS_AGAIN_S:
             mark = index.mark
             await self._read_meanings(campaign, index, is_first=copy.asked_mark < 0)
             copy.asked_mark, copy.asked_at = mark, now
+        return True
+
+    async def _is_same_log(self, campaign: CampaignId, copy: _Copy, last: Said, page: Sequence[Said]) -> bool:
+        """Whether `last`, which is not where it was, has a later mark by now. In a log that was restored from an
+        earlier day and went on otherwise there may be later marks too, and earlier ones that nobody here has read: the
+        latest that is still as it was tells from where on what is held has to be looked for.
+
+        Args:
+            page: What there is from the mark of `last` on.
+        """
+        if not page or page[0].mark <= last.mark:
+            return False
+        known, tried, nth = copy.index.changed_before(last.mark, 1), None, 1
+        while known is not None and known != tried:
+            page = await self._feed.changed(campaign, after=known.mark - 1, limit=_PAGE)
+            if page and page[0] == known:
+                break
+            nth *= 2
+            known, tried = copy.index.changed_before(last.mark, nth), known
+        else:
+            return False
+        missing = copy.index.changed_between(known.mark, last.mark)
+        while page and page[0].mark <= last.mark:
+            for said in page:
+                if said.mark <= last.mark and said != known and not copy.index.has(said):
+                    return False
+                missing.discard(said.utterance_id)
+            page = await self._feed.changed(campaign, after=page[-1].mark, limit=_PAGE)
+        copy.missing |= missing
         return True
 
     async def _has_its_language(self, campaign: CampaignId, copy: _Copy) -> bool:

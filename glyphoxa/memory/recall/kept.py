@@ -35,6 +35,9 @@ ROW: Final = np.dtype(
 """Numbers for everything: `length` in terms, `speaker` the name, `audience` the set of those who were there, `is_told`
 false for what was rolled back or said otherwise since."""
 
+NO_MARK: Final = -1
+"""Of what is nobody's any more."""
+
 T = TypeVar("T", bound=Hashable)
 
 
@@ -128,3 +131,4 @@ class Kept:
     def bury(self, row: int) -> None:
         """It is nobody's any more."""
         self._table["is_told"][row] = False
+        self._table["mark"][row] = NO_MARK
