@@ -192,6 +192,7 @@ def campaign_of(campaign: CampaignId, turns: Sequence[Turn]) -> Campaign:
         npcs=(Npc(WITNESS, itself, WITNESS_NAME, f"You are {WITNESS_NAME}."),),
         players=tuple(Player(PlayerId(f"speaker {name}"), name) for name in speakers),
         scenes=(Scene(SceneId("the-scene"), _PLACE, (WITNESS,)),),
+        time_zone="UTC",  # the same on every machine
     )
 
 

@@ -65,6 +65,7 @@ class TableMemory:
     Args:
         store: None without long-term memory: what is said is then kept on disk only.
         spool: The directory in which what is said is kept first; of this table only.
+        session: Whose day of the story is kept.
         tell: Takes events of the table.
         now_ms: Unix epoch.
 
@@ -78,11 +79,13 @@ class TableMemory:
         campaign: Campaign,
         spool: Path,
         *,
+        session: SessionId | None = None,
         tell: Callable[[TableEvent], None],
         now_ms: Callable[[], int],
     ) -> None:
         self.store = store
         self._campaign = campaign
+        self._session = session
         self._tell = tell
         self._now_ms = now_ms
         self._loop = asyncio.get_running_loop()
@@ -145,6 +148,8 @@ class TableMemory:
             except GlyphoxaError as error:
                 raise Unavailable(str(error)) from None
             done = await self.store.campaigns.load(self._campaign)
+            if self._session is not None:
+                await self.store.times.begin(self._campaign.id, self._session)
             self._is_stored = True
         _say_what_changed(self._campaign, done)
         await self._read_past_talk(self.store)
@@ -155,6 +160,7 @@ class TableMemory:
         """
         try:
             await store.past_talk.held.refresh(self._campaign.id)
+            await store.past_talk.times.refresh(self._campaign.id)
         except GlyphoxaError as error:
             logger.debug("past talk is not in memory yet: {}", error)
         except Exception as error:

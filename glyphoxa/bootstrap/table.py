@@ -117,7 +117,9 @@ class LiveTable:
         self._is_closing = False
         self._base = Path(settings.campaign or ".").absolute().parent
 
-        self._memory = TableMemory(store, campaign, settings.data_directory / "spool", tell=self._tell, now_ms=now_ms)
+        self._memory = TableMemory(
+            store, campaign, settings.data_directory / "spool", session=session, tell=self._tell, now_ms=now_ms
+        )
         self._recorder, self._guard = self._memory.recorder, self._memory.guard
         self._names = TableNames(
             campaign,

@@ -13,12 +13,25 @@ from glyphoxa.observability import log
 
 
 def parser() -> argparse.ArgumentParser:
-    from glyphoxa.cli import campaign, config, entity, facts, inspect, models, names, recall, reindex, serve, turns
+    from glyphoxa.cli import (
+        calendar,
+        campaign,
+        config,
+        entity,
+        facts,
+        inspect,
+        models,
+        names,
+        recall,
+        reindex,
+        serve,
+        turns,
+    )
 
     root = argparse.ArgumentParser(prog="glyphoxa", description="Voice characters for tabletop role-playing.")
     root.add_argument("--version", action="version", version=f"glyphoxa {version('glyphoxa')}")
     verbs = root.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb in (serve, campaign, facts, entity, inspect, recall, turns, names, reindex, config, models):
+    for verb in (serve, campaign, calendar, facts, entity, inspect, recall, turns, names, reindex, config, models):
         verb.add_parser(verbs)
     return root
 

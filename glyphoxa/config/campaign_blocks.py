@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from glyphoxa.domain.calendar import MOST_DAYS
 from glyphoxa.domain.campaign import BudgetTier, Engine, SlotRule
 
 RELATIONSHIP_TYPES = (
@@ -42,6 +43,23 @@ class CampaignBlock(_Block):
     name: Name
     id: Slug | None = None
     language: Text = "en"
+    time_zone: str = ""
+
+
+def _as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class CalendarBlock(_Block):
+    """
+    Attributes:
+        months: With their days, in order.
+        today: The day that the story stands at.
+    """
+
+    months: dict[Name, Annotated[int, Field(strict=True, ge=1, le=MOST_DAYS)]] = Field(default_factory=dict)
+    weekdays: tuple[Name, ...] = ()
+    today: Annotated[str, BeforeValidator(_as_text)] = ""
 
 
 class EntityBlock(_Block):
@@ -114,6 +132,7 @@ class SecretBlock(_Block):
 
 class CampaignDocument(_Block):
     campaign: CampaignBlock
+    calendar: CalendarBlock | None = None
     entity_types: tuple[Name, ...] = ()
     slots: dict[Name, SlotRule] = Field(default_factory=dict)
     entities: tuple[EntityBlock, ...] = ()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from glyphoxa.config.campaign_blocks import CampaignDocument
+from glyphoxa.config.campaign_calendar import check_zone, read_calendar
 from glyphoxa.config.campaign_words import edge_name, hint_for, wrong_attribute
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
 from glyphoxa.domain.campaign import (
@@ -63,6 +64,9 @@ class _Reading:
         npc_by_name = {npc.name.casefold(): npc for npc in npcs}
         entities = self._scoped(entities, npc_by_name)
         block = self.document.campaign
+        self.problems += check_zone(self.source, block.time_zone)
+        calendar, story_day, problems = read_calendar(self.source, self.document.calendar)
+        self.problems += problems
         campaign = Campaign(
             id=CampaignId(self._id(block.id, block.name, ("campaign", "name"))),
             name=block.name,
@@ -74,6 +78,9 @@ class _Reading:
             scenes=self._scenes(by_name, npc_by_name),
             secrets=self._secrets(by_name, npc_by_name),
             slots=self.document.slots,
+            time_zone=block.time_zone,
+            calendar=calendar,
+            story_day=story_day,
         )
         if self.problems:
             raise InvalidFile(self.source.path, self.problems)

@@ -102,9 +102,9 @@ def _possible(happenings: Sequence[Happening], world: WorldState) -> list[Happen
 
 def _compare_cast(was: Campaign, now: Campaign, found: Findings) -> None:
     """What is not in the world, but of the table: only told."""
-    for what in ("name", "language"):
+    for what in ("name", "language", "time_zone", "calendar", "story_day"):
         if getattr(was, what) != getattr(now, what):
-            found.changed.append(f"the campaign's {what}")
+            found.changed.append(f"the campaign's {what.replace('_', ' ')}")
     # What players call an NPC is its entity's.
     _tell(
         "NPC",

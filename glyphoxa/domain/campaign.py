@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 
@@ -140,6 +141,9 @@ class Campaign:
 
     Attributes:
         slots: The campaign's own rules for predicates.
+        time_zone: IANA name of the table's; "" for that of the machine.
+        calendar: None if the story counts no days.
+        story_day: Where the story stands, as its file has it and its calendar writes it; "" if it does not say.
     """
 
     id: CampaignId
@@ -152,6 +156,9 @@ class Campaign:
     scenes: tuple[Scene, ...]
     secrets: tuple[Secret, ...] = ()
     slots: Mapping[str, SlotRule] = field(default_factory=dict)
+    time_zone: str = ""
+    calendar: StoryCalendar | None = None
+    story_day: str = ""
 
     def entity(self, entity_id: EntityId) -> Entity:
         for entity in self.entities:

@@ -277,6 +277,8 @@ async def test_a_fork_has_the_same_past_and_a_future_of_its_own(town: Store) -> 
 
 _ONE_ROW_EACH = """
 INSERT INTO campaign_documents (campaign_id, document, seq) VALUES ('town', '{"id": "town", "name": "town"}', 4);
+INSERT INTO campaign_times (campaign_id, time_zone, story_day) VALUES ('town', 'Europe/Berlin', '12');
+INSERT INTO story_days (campaign_id, session_id, day, file_day) VALUES ('town', 'first', '12', '12');
 INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage)
     VALUES ('town', 'first-1', 0, 0, 4, 'wort', 'word', 0.9, 'phonetic');
 INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, outcome)

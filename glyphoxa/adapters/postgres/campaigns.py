@@ -11,6 +11,7 @@ from loguru import logger
 from pydantic import TypeAdapter
 
 from glyphoxa.adapters.postgres.beside import beside
+from glyphoxa.adapters.postgres.campaign_times import put_times
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.talk_language import follow_language
@@ -153,6 +154,7 @@ class PostgresCampaigns:
             events = await world.commit(found.happenings, Cause(origin, _now_ms())) if found.happenings else []
             seq = events[-1].seq if events else None
             await world.connection.execute(self._sql["put_document"], campaign, document, seq)
+            await put_times(world.connection, new.file)
         return found
 
     async def _read(self, connection: Connection, campaign: CampaignId) -> Described | None:

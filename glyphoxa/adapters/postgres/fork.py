@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 COPIED: Final = (
     "campaign_documents",
+    "campaign_times",
+    "story_days",
     "sessions",
     "session_entries",
     "talk_to_embed",

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from glyphoxa.adapters.postgres.campaign_times import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.campaigns import PostgresCampaigns
 from glyphoxa.adapters.postgres.chunk_index import PostgresChunkIndex
 from glyphoxa.adapters.postgres.database import Database
@@ -38,6 +39,7 @@ class Store:
     world: PostgresWorld
     campaigns: PostgresCampaigns
     summaries: PostgresSessionSummaries
+    times: PostgresCampaignTimes
 
 
 @asynccontextmanager
@@ -89,7 +91,8 @@ async def open_store(
     world = PostgresWorld(database, accept_at=auto_accept)
     feed = PostgresTalkFeed(database, model=None if embedder is None else embedder.name)
     summaries = PostgresSessionSummaries(database)
-    past_talk = Recall(feed, embedder=embedder, summaries=summaries, settings=recall)
+    times = PostgresCampaignTimes(database)
+    past_talk = Recall(feed, embedder=embedder, summaries=summaries, times=times, settings=recall)
     try:
         yield Store(
             database,
@@ -102,6 +105,7 @@ async def open_store(
             world,
             PostgresCampaigns(database, world),
             summaries,
+            times,
         )
     finally:
         await past_talk.close()

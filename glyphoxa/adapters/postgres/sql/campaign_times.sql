@@ -1,0 +1,24 @@
+-- put_times --
+-- As the campaign's file has them.
+INSERT INTO campaign_times (campaign_id, time_zone, calendar, story_day) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (campaign_id) DO UPDATE
+    SET time_zone = excluded.time_zone, calendar = excluded.calendar, story_day = excluded.story_day;
+
+-- times --
+SELECT time_zone, calendar, story_day FROM campaign_times WHERE campaign_id = $1;
+
+-- told --
+-- What day it was said to be, in order. Served by story_days_pkey.
+SELECT session_id, day, file_day, (extract(epoch FROM told_at) * 1000)::bigint AS told_ms
+  FROM story_days WHERE campaign_id = $1 ORDER BY id;
+
+-- tell --
+INSERT INTO story_days (campaign_id, session_id, day, file_day) VALUES ($1, $2, $3, $4);
+
+-- forget --
+DELETE FROM story_days WHERE campaign_id = $1 AND session_id = $2;
+
+-- last_said --
+-- The session in which something was said last, and when. Served by idx_session_entries_timestamp.
+SELECT session_id, (extract(epoch FROM timestamp) * 1000)::bigint AS at_ms
+  FROM session_entries WHERE campaign_id = $1 AND NOT struck ORDER BY timestamp DESC LIMIT 1;
