@@ -35,7 +35,7 @@ def told(explained: ExplainedTurn, cast: Cast) -> Iterator[Line]:
     """The whole turn but for its prompt."""
     turn = explained.turn
     asked = f"to {cast.person(turn.npc_id)}" if turn.npc_id is not None else "to nobody"
-    yield Line(f"{turn.id}  {turn.speaker_name} {asked}, {when(turn)}")
+    yield Line(f"{turn.id}: {turn.speaker_name} {asked}, {when(turn)}")
     yield from chain(
         _heard(explained),
         _came_of_it(explained, cast),

@@ -64,7 +64,7 @@ def _list(turns: list[TurnRecord], cast: Cast, *, limit: int, is_narrowed: bool)
     if not turns:
         print("no turn like that was recorded" if is_narrowed else "no turn was recorded yet")
         return
-    table = a_table("turn", "when", "heard", "said", "in mind")
+    table = a_table("turn", "when", "heard", "said", "in prompt")
     for turn in turns:
         n_recalled = len(turn.recalled) + len(turn.passed_over)
         table.add_row(

@@ -164,11 +164,16 @@ def heard(text: str, unsure: str = "") -> tuple[HeardWord, ...]:
 
 
 class AnsweringMouth(MouthTwin):
-    """Has in mind what it should before it answers, and is done with its answer as soon as it is heard."""
+    """Has in mind what it should before it answers, and is done with its answer as soon as it is heard.
+
+    Attributes:
+        looks_up: A call of one of its tools that it makes before each answer.
+    """
 
     def __init__(self, order: MouthOrder) -> None:
         super().__init__(order.npc, order.listener, order.now_ms)
         self.tools = order.tools
+        self.looks_up: tuple[str, dict[str, object]] | None = None
         self._context = order.context
         self._thinking: asyncio.Task[None] | None = None
         self._may_be_heard = False
@@ -196,6 +201,10 @@ class AnsweringMouth(MouthTwin):
             return
         text = "\n".join(message.content for message in with_hot_context(prompt, hot).messages)
         self._listener(Injected(self.npc.id, turn, hot.recalled, hot.omitted, text, hot.passed_over))
+        if self.looks_up is not None and self.tools is not None:
+            await self.tools.call(*self.looks_up)
+            if self.turn != turn:
+                return
         self.turn = None
         super().begin(turn, prompt)
         self._thinking = None
