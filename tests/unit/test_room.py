@@ -14,11 +14,11 @@ from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.events import Degraded, NpcSpeaks, TableEvent, TurnFinished, UtteranceKept
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
-from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, MouthEvent
-from glyphoxa.npc.room import Leave, Move, Room
+from glyphoxa.npc.room import Leave, LookedUp, Move, Room
 from glyphoxa.npc.scribe import Scribe
 from glyphoxa.speech.language.spans import leads_to
 from glyphoxa.turns.address import Mention
@@ -273,6 +273,43 @@ async def test_a_turn_nobody_answers_is_recorded_too(table: TableOfTwins) -> Non
     (turn,) = table.turns()
     assert (turn.outcome, turn.npc_id) == (Outcome.NOT_ADDRESSED, None)
     assert turn.stages[Stage.SPEECH_END] > 0
+
+
+async def test_a_turn_says_where_its_words_stand_in_the_log(table: TableOfTwins) -> None:
+    await table.says(BRAN, "What a night.")
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    table.mouth(SMITH).end()
+    await table.settle()
+    nobodys, answered = table.turns()
+    kept = {utterance.text: utterance.id for utterance in table.log.utterances.values()}
+    assert (nobodys.utterance_id, nobodys.reply_id) == (kept["What a night."], None)
+    assert (answered.utterance_id, answered.reply_id) == (kept["Grimjaw, how is my blade?"], kept["Aye."])
+
+
+async def test_an_answer_that_nobody_heard_stands_nowhere(table: TableOfTwins) -> None:
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    table.mouth(SMITH).end(heard="")
+    await table.settle()
+    (turn,) = table.turns()
+    assert turn.reply_id is None and turn.utterance_id is not None
+
+
+async def test_what_an_npc_s_model_looks_up_belongs_to_the_turn_it_answers(table: TableOfTwins) -> None:
+    def look_up(npc: NpcId, query: str) -> LookUp:
+        found = LookUp("memory_search_sessions", {"query": query}, {"found": []}, took_ms=5)
+        table.room.mailbox.post(LookedUp(npc, found))
+        return found
+
+    look_up(SMITH, "before anybody asked")
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    blade, _ = look_up(SMITH, "blade"), look_up(INNKEEPER, "of another")
+    table.mouth(SMITH).end()
+    await table.settle()
+    await table.says(TAMSIN, "Grimjaw, and my shield?")
+    shield = look_up(SMITH, "shield")
+    table.mouth(SMITH).end()
+    await table.settle()
+    assert [turn.looked_up for turn in table.turns()] == [(blade,), (shield,)]
 
 
 async def test_captions_follow_what_is_heard(table: TableOfTwins) -> None:

@@ -7,7 +7,7 @@ import pytest
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.turn import LookUp, Recalled
 from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Talk, a_graph, tools_of
@@ -197,3 +197,16 @@ async def test_wrong_arguments_are_explained_to_the_model(name: str, arguments: 
     answer = await tools_of().call(name, arguments)
     assert answer["found"] == []
     assert note in str(answer["note"])
+
+
+async def test_every_call_is_told_with_what_the_model_was_answered() -> None:
+    told: list[LookUp] = []
+    memory = MemoryOf(SALTMERE, GRIMJAW, a_graph(), AwayTalk())
+    tools = MemoryTools(memory, tier="STANDARD", tell=told.append)
+    entity = await tools.call("memory.query_entities", {"name": "The Smith"})
+    away = await tools.call("memory_search_sessions", {"query": "sister"})
+    assert [(each.tool, each.arguments, each.found) for each in told] == [
+        ("memory.query_entities", {"name": "The Smith"}, entity),
+        ("memory_search_sessions", {"query": "sister"}, away),
+    ]
+    assert all(each.took_ms >= 0 for each in told)
