@@ -90,7 +90,7 @@ class StoryCalendar:
         """
         words = _words(text)
         weekday, words = self._weekday_in(words)
-        number = self._date(text, words, year) if self.months else self._count(text, words)
+        number = self._number(text, words, year)
         if weekday is not None and self.weekday_of(number) != weekday:
             really = self.weekdays[self.weekday_of(number)]
             raise InvalidInput(f"{text!r} is a {really}, not a {self.weekdays[weekday]}")
@@ -102,11 +102,10 @@ class StoryCalendar:
         Raises:
             InvalidInput: There is no such day.
         """
-        weekday, _ = self._weekday_in(_words(text))
+        weekday, words = self._weekday_in(_words(text))
         if weekday is None:
             return self
-        number = replace(self, weekdays=()).day_named(" ".join(self._weekday_in(_words(text))[1]))
-        return replace(self, first_weekday=(weekday - number) % len(self.weekdays))
+        return replace(self, first_weekday=(weekday - self._number(text, words, 0)) % len(self.weekdays))
 
     @property
     def example(self) -> str:
@@ -119,11 +118,15 @@ class StoryCalendar:
 
     def _weekday_in(self, words: list[str]) -> tuple[int | None, list[str]]:
         """At the beginning, and the words without it."""
+        at = 1 if words and words[0] in _ARTICLES else 0
         for nth, name in enumerate(self.weekdays):
             own = name_words(name)
-            if tuple(words[: len(own)]) == own:
-                return nth, words[len(own) :]
+            if own and tuple(words[at : at + len(own)]) == own:
+                return nth, words[at + len(own) :]
         return None, words
+
+    def _number(self, text: str, words: list[str], year: int) -> int:
+        return self._date(text, words, year) if self.months else self._count(text, words)
 
     def _count(self, text: str, words: list[str]) -> int:
         numbers = [word for word in words if word not in _LINKS]

@@ -1,0 +1,236 @@
+"""Days at tables in Berlin, Denver and where clocks are changed; evenings that go on after midnight."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.memory.recall.when.ask import TimeAsk
+from glyphoxa.memory.recall.when.days import DAY_MS, HOUR_MS, Days
+from glyphoxa.memory.recall.when.evenings import STILL_PLAYED_MS, as_of_its_evening, days_at, evenings_in
+from glyphoxa.memory.recall.when.fit import PastSession, Turns, fit_in_time
+from glyphoxa.memory.recall.when.reader import read_time
+from glyphoxa.memory.recall.when.table_times import TableTimes
+from glyphoxa.memory.recall.when.zone import read_zone, zone_of_campaign
+
+BERLIN, DENVER = ZoneInfo("Europe/Berlin"), ZoneInfo("America/Denver")
+SAO_PAULO = ZoneInfo("America/Sao_Paulo")
+"""Clocks were changed at midnight there: a day began at one o'clock."""
+APIA = ZoneInfo("Pacific/Apia")
+"""Which has had no 30 December 2011."""
+ZONES = [
+    ZoneInfo(name)
+    for name in (
+        "UTC",
+        "Europe/Berlin",
+        "America/Denver",
+        "America/Sao_Paulo",
+        "Pacific/Apia",
+        "America/St_Johns",
+        "Asia/Kathmandu",
+        "Africa/Cairo",
+        "Australia/Lord_Howe",
+    )
+]
+
+
+def ms(moment: str, zone: ZoneInfo = BERLIN) -> int:
+    """Of a time that a clock there tells."""
+    return round(datetime.fromisoformat(moment).replace(tzinfo=zone).timestamp() * 1_000)
+
+
+def number(day: str) -> int:
+    return (datetime.fromisoformat(day).replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(days=1)
+
+
+moments = st.integers(ms("1975-01-01"), ms("2060-01-01"))
+
+
+@settings(derandomize=True, deadline=None, max_examples=400)
+@given(moments, st.sampled_from(ZONES))
+def test_every_moment_is_in_exactly_one_day(at_ms: int, zone: ZoneInfo) -> None:
+    days = Days(at_ms, zone)
+    there = [
+        day for day in range(days.today - 2, days.today + 3) if days.begins_ms(day) <= at_ms < days.begins_ms(day + 1)
+    ]
+    assert there == [days.today]
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(moments, st.sampled_from(ZONES))
+def test_days_follow_each_other_and_are_about_a_day_long(at_ms: int, zone: ZoneInfo) -> None:
+    days = Days(at_ms, zone)
+    begins = [days.begins_ms(days.today + nth) for nth in range(-3, 4)]
+    for begin, end in pairwise(begins):
+        is_skipped = zone is APIA or zone.key == "Pacific/Apia"
+        assert (end - begin == 0 and is_skipped) or 23 * HOUR_MS - 1 <= end - begin <= 25 * HOUR_MS
+
+
+@pytest.mark.parametrize(
+    ("day", "hours"), [("2026-03-29", 23), ("2026-10-25", 25), ("2026-10-26", 24), ("2026-07-01", 24)]
+)
+def test_a_day_on_which_the_clock_is_changed_is_longer_or_shorter(day: str, hours: int) -> None:
+    window = Days(ms("2026-12-01"), BERLIN).window(number(day), number(day))
+    assert window.from_ms == ms(day)
+    assert window.until_ms is not None
+    assert window.until_ms - window.from_ms == hours * HOUR_MS
+
+
+def test_a_day_begins_when_the_clock_first_tells_it() -> None:
+    days = Days(ms("2018-11-04 12:00", SAO_PAULO), SAO_PAULO)
+    assert days.begins_ms(days.today) == ms("2018-11-04 01:00", SAO_PAULO)
+    before = days.begins_ms(days.today) - 1
+    assert days.day_of(before) == days.today - 1
+
+
+def test_a_day_that_was_left_out_is_no_moment_long() -> None:
+    days = Days(ms("2012-01-05", APIA), APIA)
+    skipped = number("2011-12-30")
+    assert days.begins_ms(skipped) == days.begins_ms(skipped + 1)
+    assert days.day_of(days.begins_ms(skipped)) == skipped + 1
+
+
+@pytest.mark.parametrize("question", ["What did we do yesterday?", "Was haben wir gestern gemacht?"])
+@pytest.mark.parametrize("zone", [BERLIN, DENVER])
+def test_yesterday_is_the_day_before_at_the_table(zone: ZoneInfo, question: str) -> None:
+    language = "de" if "gestern" in question else "en"
+    window = read_time(question, language=language, days=Days(ms("2026-03-30 19:00", zone), zone)).window
+    assert window is not None
+    assert (window.from_ms, window.until_ms) == (ms("2026-03-29", zone), ms("2026-03-30", zone))
+
+
+def test_this_morning_is_told_by_the_clock_on_the_day_it_is_changed() -> None:
+    window = read_time("this morning", language="en", days=Days(ms("2026-03-29 20:00"), BERLIN)).window
+    assert window is not None
+    assert (window.from_ms, window.until_ms) == (ms("2026-03-29 04:00"), ms("2026-03-29 13:00"))
+
+
+# Saturday evening, from eight until half past one.
+SATURDAY = [ms("2026-11-21 20:00") + nth * 10 * 60_000 for nth in range(34)]
+SUNDAY = [ms("2026-11-22 19:00") + nth * 10 * 60_000 for nth in range(6)]
+TALK = np.array([*SATURDAY, *SUNDAY], np.int64)
+
+
+def asked(question: str, now: str, *, language: str = "en", talk: np.ndarray = TALK) -> tuple[TimeAsk, TableTimes]:
+    times = TableTimes(BERLIN, said_at_ms=lambda: talk)
+    return read_time(question, language=language, days=times.days(ms(now))), times
+
+
+def found(question: str, now: str, *, language: str = "en") -> list[bool]:
+    """Of each thing that was said, whether it fits."""
+    ask, times = asked(question, now, language=language)
+    turns = Turns(TALK, np.repeat(np.arange(2, dtype=np.int32), (34, 6)), times.as_of_its_evening(TALK))
+    sessions = [PastSession(1, SATURDAY[0], SATURDAY[-1]), PastSession(2, SUNDAY[0], SUNDAY[-1])]
+    fit = fit_in_time(ask, sessions, turns, current=None)
+    assert fit is not None
+    return [bool(score == 1) for score in fit.scores]
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("What happened yesterday?", "en"),
+        ("What did she say on Saturday?", "en"),
+        ("What did she say on 21 November?", "en"),
+        ("Was ist gestern passiert?", "de"),
+        ("Was hat sie am Samstag gesagt?", "de"),
+        ("Was hat sie am 21. November gesagt?", "de"),
+    ],
+)
+def test_what_was_said_after_midnight_belongs_to_the_evening(question: str, language: str) -> None:
+    assert found(question, "2026-11-22 21:00", language=language) == [True] * 34 + [False] * 6
+
+
+def test_what_is_asked_after_midnight_is_asked_on_that_evening() -> None:
+    """At half past twelve yesterday is Friday, and Saturday is today."""
+    ask, _ = asked("What did we do yesterday?", "2026-11-22 00:30")
+    assert ask.window is not None
+    assert (ask.window.from_ms, ask.window.until_ms) == (ms("2026-11-20"), ms("2026-11-21"))
+    ask, _ = asked("What was that today?", "2026-11-22 00:30")
+    assert ask.window is not None
+    assert ask.window.from_ms == ms("2026-11-21")
+
+
+def test_who_asks_the_next_morning_asks_on_sunday() -> None:
+    ask, _ = asked("yesterday", "2026-11-22 11:00")
+    assert ask.window is not None
+    assert ask.window.from_ms == ms("2026-11-21")
+
+
+def test_an_hour_ago_is_an_hour_ago_after_midnight_too() -> None:
+    ask, _ = asked("What did you say an hour ago?", "2026-11-22 00:30")
+    assert ask.window is not None
+    assert ask.window.from_ms is not None
+    assert ask.window.until_ms is not None
+    assert ask.window.from_ms <= ms("2026-11-21 23:30") < ask.window.until_ms
+
+
+def test_a_table_that_is_opened_anew_after_midnight_plays_the_same_evening() -> None:
+    """Evenings follow from the talk, whatever its sessions are called."""
+    assert len(evenings_in(TALK)) == 2
+    assert evenings_in(TALK[::-1]).tolist() == evenings_in(TALK).tolist()
+    assert len(evenings_in(np.zeros(0, np.int64))) == 0
+
+
+def test_an_evening_ends_at_noon_at_the_latest() -> None:
+    endless = np.arange(ms("2026-11-21 20:00"), ms("2026-11-23 20:00"), HOUR_MS)
+    evenings = evenings_in(endless)
+    assert len(evenings) == 1
+    counted = as_of_its_evening(endless, BERLIN, evenings)
+    days = Days(0, BERLIN)
+    by_day = {
+        day: [int(at) for at, as_of in zip(endless, counted, strict=True) if days.day_of(int(as_of)) == day]
+        for day in map(number, ("2026-11-21", "2026-11-22", "2026-11-23"))
+    }
+    assert by_day[number("2026-11-21")][-1] == ms("2026-11-22 11:00")
+    assert by_day[number("2026-11-22")][0] == ms("2026-11-22 12:00")
+    assert days_at(ms("2026-11-22 11:30"), BERLIN, evenings).today == number("2026-11-21")
+    assert days_at(ms("2026-11-22 12:30"), BERLIN, evenings).today == number("2026-11-22")
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(
+    st.lists(st.tuples(st.integers(0, 40 * DAY_MS), st.integers(1, 30)), min_size=1, max_size=8),
+    st.sampled_from(ZONES),
+)
+def test_talk_is_of_the_day_it_was_said_or_of_the_evening_before(spells: list[tuple[int, int]], zone: ZoneInfo) -> None:
+    begin = ms("2026-10-10")
+    at_ms = np.unique([begin + start + nth * 20 * 60_000 for start, n in spells for nth in range(n)]).astype(np.int64)
+    evenings = evenings_in(at_ms)
+    counted = as_of_its_evening(at_ms, zone, evenings)
+    days = Days(0, zone)
+    assert (counted <= at_ms).all()
+    for at, as_of in zip(at_ms.tolist(), counted.tolist(), strict=True):
+        said, day = days.day_of(at), days.day_of(as_of)
+        assert said - day in (0, 1)
+        if said != day:  # the evening began then
+            first = max(first for first, _ in evenings.tolist() if first <= at)
+            assert days.day_of(first) == day
+            assert at < days.begins_ms(day + 1, hour=12)
+    assert all(
+        later - earlier >= STILL_PLAYED_MS for earlier, later in zip(evenings[:-1, 1], evenings[1:, 0], strict=True)
+    )
+
+
+def test_no_zone_is_that_of_the_machine() -> None:
+    assert read_zone("") is None
+    now_ms = ms("2026-11-22 12:00")
+    today = datetime.fromtimestamp(now_ms / 1_000).date()
+    assert Days(now_ms, None).today == number(today.isoformat())
+
+
+@pytest.mark.parametrize(
+    "name", ["Europe/Berlni", "europe/berlin", "Berlin", "../etc/passwd", "Europe", "+01:00", "\0"]
+)
+def test_a_zone_that_there_is_not_is_an_error_with_what_would_be_one(name: str) -> None:
+    with pytest.raises(InvalidInput, match="unknown time zone"):
+        read_zone(name)
+
+
+def test_a_stored_zone_that_this_machine_does_not_know_is_utc() -> None:
+    assert zone_of_campaign("Moon/Tycho") is UTC
