@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Final
 
 from glyphoxa.cli.facts_shown import place, validity_in_words
+from glyphoxa.cli.facts_shown import short as short_fact
 from glyphoxa.cli.lines import Line
 from glyphoxa.cli.recall_shown import signals_in_words
 from glyphoxa.dm.cast import Cast
@@ -117,16 +118,28 @@ def _memory(memory: Memory) -> Iterator[Line]:
     yield Line(recalled.text, 2)
     if memory.left_out:
         yield Line(f"left out: {memory.left_out}", 3)
-    where = _where(memory.place) or ", ".join(part for part in (recalled.session_id, moment(recalled.at_ms)) if part)
-    # What a campaign's file tells has a time, that of its loading, and no place.
-    is_from = f", from {where}" if where and recalled.session_id is not None else ""
-    yield Line(f"known because: {recalled.reason or 'nobody noted why'}{is_from}", 3)
+    yield Line(f"known because: {', '.join((recalled.reason or 'nobody noted why', *_source(memory)))}", 3)
     if recalled.signals:
         yield Line(f"found by: {signals_in_words(recalled.signals)} (score {recalled.score:.2f})", 3)
+    elif recalled.fact_id is not None:
+        yield Line(f"found by: a name in what was said (fact {short_fact(recalled.fact_id)})", 3)
     if memory.validity is not None:
         yield Line(f"holds: {validity_in_words(memory.validity) or 'always'}", 3)
     if memory.since:
         yield Line(f"since then: {memory.since}", 3)
+
+
+def _source(memory: Memory) -> Iterator[str]:
+    """Where and when it was said or learned. What a campaign's file tells has only the time of its loading."""
+    recalled, said = memory.recalled, memory.place.said if memory.place is not None else None
+    if recalled.session_id is None:
+        return
+    if recalled.session_id not in recalled.reason:
+        yield f"session {recalled.session_id}"
+    if said is not None:
+        yield f"floor {said.floor}"
+    if at := moment(recalled.at_ms if said is None else said.at_ms):
+        yield at
 
 
 def _looked_up(look_ups: Sequence[LookUp]) -> Iterator[Line]:

@@ -94,8 +94,11 @@ class TurnDesk:
         if turn in found:
             found = [TurnId(turn)]
         if len(found) > 1:
+            listed = found[:_MOST_LISTED]
+            names = [short(each) for each in listed]
             more = " and more" if len(found) > _MOST_LISTED else ""
-            raise InvalidInput(f"{turn!r} may be several turns: {', '.join(found[:_MOST_LISTED])}{more}")
+            listing = ", ".join(names if len({*names}) == len(names) else listed)
+            raise InvalidInput(f"{turn!r} may be several turns: {listing}{more}")
         record = await self.turns.turn(self.campaign, found[0]) if found else None
         if record is None:
             raise NotFound(await self._missing(turn, session=session, npc=npc))

@@ -89,7 +89,7 @@ async def test_the_dm_sees_why_an_npc_said_what_it_said(
         r"^  addressed: Grimjaw was called$",
         r"^  answered, \d+ ms after the end of speech$",
         r"^    Tamsin said: Grimjaw, my brother Joren was lost in the fen\.$",
-        r"^      known because: witnessed in session s1, from s1, floor 2, ",
+        r"^      known because: witnessed in session s1, floor 2, ",
         r"^      found by: .*words \d",
         r"^    found by words alone",
         r"^    You said: I am sorry\.$\n^      left out: not near enough to the question$",
