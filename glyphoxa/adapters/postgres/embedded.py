@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -156,6 +157,15 @@ class EmbeddedPostgres:
                 f"because a directory above it is private: {self._elsewhere()}, or run as an ordinary user"
             )
 
+    def _check_owner(self, binaries: Binaries) -> None:
+        """A copy that root made is root's, and PostgreSQL does not run as root."""
+        account = binaries.account
+        if account.uid is not None and self.data.stat().st_uid != account.uid:
+            raise InvalidInput(
+                f"{self.data} belongs to root, and PostgreSQL does not run as root but as {account.name!r}: "
+                f"`chown -R {account.name} {shlex.quote(str(self.data))}`, or copy it with `cp -a`"
+            )
+
     def _create(self, binaries: Binaries) -> None:
         """Initialise the data directory beside its place, so that a half-made one is never taken for data."""
         version = self.data / "PG_VERSION"
@@ -166,6 +176,7 @@ class EmbeddedPostgres:
                     f"{self.data} was written by PostgreSQL {stored}; the programs here are {binaries.major}: "
                     f"set PG_BIN to programs of version {stored}, or dump and restore"
                 )
+            self._check_owner(binaries)
             return
         if self.data.exists() and any(self.data.iterdir()):
             raise InvalidInput(f"{self.data} holds files that are not PostgreSQL's; {self._elsewhere()}")

@@ -14,6 +14,7 @@ from pathlib import Path
 import asyncpg
 from loguru import logger
 
+from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
 
 _LOCK = 0x676C7970  # "glyp": taken for the time of a migration, in every database alike
@@ -102,6 +103,7 @@ async def migrate(
             _check_model(dimensions, model, wanted_dimensions=embedding_dimensions, wanted_model=embedding_model)
         for migration in migrations[len(rows) :]:
             await _apply(connection, migration, dimensions)
+        await _give_rights(connection)
         return len(migrations) - len(rows)
     finally:
         if not connection.is_closed():
@@ -140,6 +142,20 @@ def _check_model(dimensions: int, model: str | None, *, wanted_dimensions: int, 
             f"the embedding model is {wanted_model!r}, but the vectors in this database are of {model!r}: set it back, "
             "or run `glyphoxa reindex` to embed all talk with the other model"
         )
+
+
+async def _give_rights(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    """To the role for which rows of other campaigns are not there: on a server on which a backup of the database was
+    restored there may be none.
+    """
+    sql = load_paragraphs("rights")
+    if not await connection.fetchval(sql["is_superuser"]):
+        return
+    if await connection.fetchval(sql["has_role"]) and await connection.fetchval(sql["has_all"]):
+        return
+    async with connection.transaction():
+        await connection.execute(sql["give"])
+    logger.info("the database has the rights again that it was made with")
 
 
 async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migration, dimensions: int) -> None:
