@@ -88,9 +88,10 @@ def without_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     use = Database.use
 
     def use_patiently(
-        self: Database, campaign: CampaignId | None, *, deadline_ms: int = DEADLINE_MS
+        self: Database, campaign: CampaignId | None, *, deadline_ms: int = DEADLINE_MS, **options: Any
     ) -> AbstractAsyncContextManager[Any]:
-        return use(self, campaign, deadline_ms=deadline_ms if deadline_ms < 1_000 else max(deadline_ms, DEADLINE_MS))
+        patient_ms = deadline_ms if deadline_ms < 1_000 else max(deadline_ms, DEADLINE_MS)
+        return use(self, campaign, deadline_ms=patient_ms, **options)
 
     monkeypatch.setattr(Database, "use", use_patiently)
     for deadline in _DEADLINES_S:

@@ -93,11 +93,16 @@ class Database:
                 await self._ready()
 
     @asynccontextmanager
-    async def use(self, campaign: CampaignId | None, *, deadline_ms: int = 1000) -> AsyncIterator[Connection]:
+    async def use(
+        self, campaign: CampaignId | None, *, deadline_ms: int = 1000, plan_once: bool = False
+    ) -> AsyncIterator[Connection]:
         """A connection for the time of the block, which is cut off at the deadline.
 
         Args:
             campaign: The one whose rows there are for this connection; None for what belongs to no campaign.
+            plan_once: A statement's plan for any values is good enough, and serves from its first execution on. The
+                server by itself plans what reads a partitioned table anew each time, because it takes all partitions
+                for read that are left out only when the values are known.
 
         Raises:
             Unavailable: The server is away, or the deadline has passed.
@@ -111,7 +116,7 @@ class Database:
                     await self._forget(pool)
                     raise
                 try:
-                    await connection.enter(campaign or "")  # type: ignore[attr-defined] # the proxy passes it on
+                    await connection.enter(campaign or "", plan_once=plan_once)  # type: ignore[attr-defined] # passed on
                     yield connection
                 except BaseException:
                     # Cancelling a running query takes a round trip that the caller, already late, does not wait for.
@@ -254,14 +259,21 @@ class _OfOneCampaign(asyncpg.Connection):
     """A connection for which one campaign's rows are there at a time (see `0008_isolation.sql`)."""
 
     campaign: str | None = None
+    plan_once: bool | None = False
 
-    async def enter(self, campaign: str) -> None:
+    async def enter(self, campaign: str, *, plan_once: bool = False) -> None:
         if self.campaign != campaign:
             self.campaign = None  # nobody knows, until it is done
             await self.execute("SELECT set_config('glyphoxa.campaign', $1, false)", campaign)
             self.campaign = campaign
+        if self.plan_once != plan_once:
+            self.plan_once = None
+            await self.execute(_PLAN_ONCE if plan_once else _PLAN_AS_USUAL)
+            self.plan_once = plan_once
 
 
+_PLAN_ONCE = "SET plan_cache_mode = force_generic_plan"
+_PLAN_AS_USUAL = "RESET plan_cache_mode"
 # A superuser gives that rank up: see `_init`.
 _IS_ABOVE_RULES = "SELECT rolbypassrls AND NOT rolsuper FROM pg_roles WHERE rolname = current_user"
 _SERVER_SETTINGS = {

@@ -62,7 +62,7 @@ class PostgresGraphRag:
         # The index is over an expression that names the dimensions.
         query = self._sql["by_meaning"].replace("{{dimensions}}", str(len(embedding)))
         try:
-            async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            async with self._database.use(campaign, deadline_ms=_DEADLINE_MS, plan_once=True) as connection:
                 rows = await connection.fetch(query, campaign, seer, _id(around), depth, embedding, self._model, limit)
         except asyncpg.DataError as error:
             raise InvalidInput(f"an embedding of {len(embedding)} dimensions cannot be asked with: {error}") from None

@@ -51,62 +51,36 @@ SELECT 1, a.fact_id, a.entity_id, a.attribute, NULL, a.value, nullif(a.attribute
  WHERE a.campaign_id = $1 AND a.entity_id = (SELECT id FROM node)
    AND glyphoxa_may_know($2, a.status, a.scope, a.knowers)
 UNION ALL
-SELECT 2, f.fact_id, f.subject_id, f.predicate, f.object_id, f.value, nullif(f.attributes, '{}'), f.provenance::text,
-       f.origin, f.status, f.scope, nullif(f.known_how, '[]')::text, f.valid_from, f.valid_to, f.story_from,
-       f.story_to, nullif(f.supports, '{}'), nullif(f.disputes, '{}'), f.mentions, f.doubted, f.seq,
+SELECT 2, r.fact_id, r.source_id, r.rel_type, r.target_id, NULL, nullif(r.attributes, '{}'), r.provenance::text,
+       r.origin, r.status, r.scope, nullif(r.known_how, '[]')::text, r.valid_from, r.valid_to, r.story_from,
+       r.story_to, nullif(r.supports, '{}'), nullif(r.disputes, '{}'), r.mentions, r.doubted, r.seq,
        NULL, NULL, NULL, NULL, NULL
-  FROM node n CROSS JOIN facts f
- WHERE $4 AND f.campaign_id = $1 AND f.scope = 'secret' AND f.knowers @> ARRAY[$2]
-   AND f.subject_id <> n.id AND f.object_id IS DISTINCT FROM n.id
-   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
-   AND (SELECT glyphoxa_may_know($2, s.scope, s.knowers)
-          FROM entities s WHERE s.campaign_id = $1 AND s.id = f.subject_id)
-   AND (f.object_id IS NULL OR (SELECT glyphoxa_may_know($2, o.scope, o.knowers)
-                                  FROM entities o WHERE o.campaign_id = $1 AND o.id = f.object_id));
+  FROM relationships r
+  JOIN entities s ON s.campaign_id = $1 AND s.id = r.source_id
+  JOIN entities o ON o.campaign_id = $1 AND o.id = r.target_id
+ WHERE $4 AND r.campaign_id = $1 AND r.scope = 'secret' AND r.knowers @> ARRAY[$2]
+   AND r.source_id <> (SELECT id FROM node) AND r.target_id <> (SELECT id FROM node)
+   AND (NOT glyphoxa_holds_both_ways(r.rel_type) OR r.source_id COLLATE "C" <= r.target_id COLLATE "C")
+   AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
+   AND glyphoxa_may_know($2, s.scope, s.knowers) AND glyphoxa_may_know($2, o.scope, o.knowers)
+UNION ALL
+SELECT 2, a.fact_id, a.entity_id, a.attribute, NULL, a.value, nullif(a.attributes, '{}'), a.provenance::text,
+       a.origin, a.status, a.scope, nullif(a.known_how, '[]')::text, a.valid_from, a.valid_to, a.story_from,
+       a.story_to, nullif(a.supports, '{}'), nullif(a.disputes, '{}'), a.mentions, a.doubted, a.seq,
+       NULL, NULL, NULL, NULL, NULL
+  FROM attribute_facts a
+  JOIN entities s ON s.campaign_id = $1 AND s.id = a.entity_id
+ WHERE $4 AND a.campaign_id = $1 AND a.scope = 'secret' AND a.knowers @> ARRAY[$2]
+   AND a.entity_id <> (SELECT id FROM node)
+   AND glyphoxa_may_know($2, a.status, a.scope, a.knowers) AND glyphoxa_may_know($2, s.scope, s.knowers);
 
 -- visible_subgraph --
 -- What is at most $4 relations away from $3: the first of any type, those beyond of the types $5. Part 0: entities with
--- their depth. Part 1: relations between them. The walk goes level by level, so that each entity is left once, however
--- many ways lead to it, and is served as that of `traverse` is.
-WITH RECURSIVE withheld AS MATERIALIZED (
-    SELECT coalesce(array_agg(e.id), '{}') AS ids
-      FROM entities e
-     WHERE e.campaign_id = $1 AND e.scope <> 'public' AND NOT glyphoxa_may_know($2, e.scope, e.knowers)),
-walk (depth, level, seen) AS (
-    SELECT 0, ARRAY[e.id], (SELECT ids FROM withheld) || e.id
-      FROM entities e
-     WHERE e.campaign_id = $1 AND e.id = glyphoxa_entity($1, $3) AND glyphoxa_may_know($2, e.scope, e.knowers)
-    UNION ALL
-    SELECT w.depth + 1, n.ids, w.seen || n.ids
-      FROM walk w
-     CROSS JOIN LATERAL (
-           SELECT array_agg(step.id) AS ids
-             FROM (SELECT r.target_id
-                     FROM relationships r
-                    WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
-                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
-                      AND (w.depth = 0 OR r.rel_type = ANY ($5))
-                   UNION
-                   SELECT r.target_id
-                     FROM relationships r
-                    WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
-                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
-                      AND (w.depth = 0 OR r.rel_type = ANY ($5))
-                   UNION
-                   SELECT r.source_id
-                     FROM relationships r
-                    WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
-                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
-                      AND (w.depth = 0 OR r.rel_type = ANY ($5))
-                   UNION
-                   SELECT r.source_id
-                     FROM relationships r
-                    WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
-                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
-                      AND (w.depth = 0 OR r.rel_type = ANY ($5))
-                   EXCEPT SELECT unnest(w.seen)) AS step (id)) n
-     WHERE w.depth < $4 AND n.ids IS NOT NULL),
-reached AS MATERIALIZED (SELECT w.depth, l.id FROM walk w CROSS JOIN LATERAL unnest(w.level) AS l (id))
+-- their depth. Part 1: relations between them.
+WITH reached AS MATERIALIZED (
+    SELECT w.depth, l.id
+      FROM glyphoxa_walk($1, $2, $3, $4, types => $5, first_of_any => true) w
+     CROSS JOIN LATERAL unnest(w.level) AS l (id))
 SELECT 0 AS part, NULL AS fact_id, NULL AS subject_id, NULL AS predicate, NULL AS object_id, NULL::jsonb AS value,
        NULL::jsonb AS attributes, NULL AS provenance, NULL AS origin, NULL AS status, NULL AS scope, NULL AS known_how,
        NULL::timestamptz AS valid_from, NULL::timestamptz AS valid_to, NULL::bigint AS story_from,
@@ -129,50 +103,9 @@ SELECT 1, r.fact_id, r.source_id, r.rel_type, r.target_id, NULL, nullif(r.attrib
 
 -- traverse --
 -- Everything at most $4 relations away from $3, along relations of the types $6 (NULL: all) in the direction $5,
--- nearest first, at most $7. A level is not left when those before it are enough already. Entities that the viewer may
--- not know of count as seen: they are few, and found once by idx_entities_restricted. Public relations are read from
--- idx_rel_source and idx_rel_target alone, the others by idx_rel_source_restricted and idx_rel_target_restricted.
-WITH RECURSIVE withheld AS MATERIALIZED (
-    SELECT coalesce(array_agg(e.id), '{}') AS ids
-      FROM entities e
-     WHERE e.campaign_id = $1 AND e.scope <> 'public' AND NOT glyphoxa_may_know($2, e.scope, e.knowers)),
-walk (depth, level, seen) AS (
-    SELECT 0, ARRAY[e.id], (SELECT ids FROM withheld) || e.id
-      FROM entities e
-     WHERE e.campaign_id = $1 AND e.id = glyphoxa_entity($1, $3) AND glyphoxa_may_know($2, e.scope, e.knowers)
-    UNION ALL
-    SELECT w.depth + 1, n.ids, w.seen || n.ids
-      FROM walk w
-     CROSS JOIN LATERAL (
-           SELECT array_agg(step.id) AS ids
-             FROM (SELECT r.target_id
-                     FROM relationships r
-                    WHERE $5 <> 'in' AND r.campaign_id = $1 AND r.source_id = ANY (w.level)
-                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
-                      AND ($6::text[] IS NULL OR r.rel_type = ANY ($6))
-                   UNION
-                   SELECT r.target_id
-                     FROM relationships r
-                    WHERE $5 <> 'in' AND r.campaign_id = $1 AND r.source_id = ANY (w.level)
-                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
-                      AND ($6::text[] IS NULL OR r.rel_type = ANY ($6))
-                   UNION
-                   SELECT r.source_id
-                     FROM relationships r
-                    WHERE $5 <> 'out' AND r.campaign_id = $1 AND r.target_id = ANY (w.level)
-                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
-                      AND ($6::text[] IS NULL OR r.rel_type = ANY ($6))
-                   UNION
-                   SELECT r.source_id
-                     FROM relationships r
-                    WHERE $5 <> 'out' AND r.campaign_id = $1 AND r.target_id = ANY (w.level)
-                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
-                      AND ($6::text[] IS NULL OR r.rel_type = ANY ($6))
-                   EXCEPT SELECT unnest(w.seen)) AS step (id)) n
-     WHERE w.depth < $4 AND n.ids IS NOT NULL
-       AND cardinality(w.seen) - cardinality((SELECT ids FROM withheld)) < $7)
+-- nearest first, at most $7. A level is not left when those before it are enough already.
 SELECT e.id, e.type, e.name, e.aliases, e.attributes AS entity_attributes, w.depth
-  FROM walk w
+  FROM glyphoxa_walk($1, $2, $3, $4, direction => $5, types => $6, enough => $7) w
  CROSS JOIN LATERAL (SELECT * FROM entities e WHERE e.campaign_id = $1 AND e.id = ANY (w.level)) e
  ORDER BY w.depth, e.name, e.id
  LIMIT $7;
@@ -180,42 +113,10 @@ SELECT e.id, e.type, e.name, e.aliases, e.attributes AS entity_attributes, w.dep
 -- path --
 -- A shortest chain of relations from $3 to $4, at most $5 long: a row for each relation with the entity it leads to,
 -- in order, and one without a relation for the end (so that no row means no way). The walk finds the levels up to that
--- of the end; the way back picks a relation to the level before. Served as `traverse` is.
+-- of the end; the way back picks a relation to the level before. How long the chain is nobody knows when this is
+-- planned: each of its facts is looked up by itself, or all of them would be read.
 WITH RECURSIVE ends AS MATERIALIZED (SELECT glyphoxa_entity($1, $3) AS source, glyphoxa_entity($1, $4) AS target),
-withheld AS MATERIALIZED (
-    SELECT coalesce(array_agg(e.id), '{}') AS ids
-      FROM entities e
-     WHERE e.campaign_id = $1 AND e.scope <> 'public' AND NOT glyphoxa_may_know($2, e.scope, e.knowers)),
-walk (depth, level, seen) AS (
-    SELECT 0, ARRAY[e.id], (SELECT ids FROM withheld) || e.id
-      FROM entities e
-     WHERE e.campaign_id = $1 AND e.id = (SELECT source FROM ends) AND glyphoxa_may_know($2, e.scope, e.knowers)
-    UNION ALL
-    SELECT w.depth + 1, n.ids, w.seen || n.ids
-      FROM walk w
-     CROSS JOIN LATERAL (
-           SELECT array_agg(step.id) AS ids
-             FROM (SELECT r.target_id
-                     FROM relationships r
-                    WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
-                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
-                   UNION
-                   SELECT r.target_id
-                     FROM relationships r
-                    WHERE r.campaign_id = $1 AND r.source_id = ANY (w.level)
-                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
-                   UNION
-                   SELECT r.source_id
-                     FROM relationships r
-                    WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
-                      AND r.scope = 'public' AND glyphoxa_may_know($2, r.status, r.scope, '{}')
-                   UNION
-                   SELECT r.source_id
-                     FROM relationships r
-                    WHERE r.campaign_id = $1 AND r.target_id = ANY (w.level)
-                      AND r.scope <> 'public' AND glyphoxa_may_know($2, r.status, r.scope, r.knowers)
-                   EXCEPT SELECT unnest(w.seen)) AS step (id)) n
-     WHERE w.depth < $5 AND n.ids IS NOT NULL AND NOT (SELECT target FROM ends) = ANY (w.level)),
+walk AS MATERIALIZED (SELECT * FROM glyphoxa_walk($1, $2, $3, $5, target => (SELECT target FROM ends))),
 back (depth, id, fact_id, leads_to) AS (
     SELECT w.depth, ends.target, NULL::text, NULL::text FROM walk w, ends WHERE ends.target = ANY (w.level)
     UNION ALL
@@ -238,8 +139,8 @@ back (depth, id, fact_id, leads_to) AS (
             LIMIT 1) s)
 SELECT f.*, e.id, e.type, e.name, e.aliases, e.attributes AS entity_attributes
   FROM back b
-  LEFT JOIN facts f ON f.campaign_id = $1 AND f.fact_id = b.fact_id
-  LEFT JOIN entities e ON e.campaign_id = $1 AND e.id = b.leads_to
+  LEFT JOIN LATERAL (SELECT * FROM facts f WHERE f.campaign_id = $1 AND f.fact_id = b.fact_id LIMIT 1) f ON true
+  LEFT JOIN LATERAL (SELECT * FROM entities e WHERE e.campaign_id = $1 AND e.id = b.leads_to LIMIT 1) e ON true
  ORDER BY b.depth;
 
 -- facts_by_words --
