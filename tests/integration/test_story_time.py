@@ -1,0 +1,202 @@
+"""Evenings on different days of a story, from the campaign file to what an NPC is reminded of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.calendar import StoryDays
+from glyphoxa.domain.events import TurnFinished
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.turn import TurnRecord
+from tests.support.command_line import run
+from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
+from tests.support.patience import DEADLINE_MS
+
+TOWN = CampaignId("town")
+MONTHS = {"Hammer": 30, "Midwinter": 1, "Alturiak": 30}
+Capture = pytest.CaptureFixture[str]
+NINE, TWO = "The ferryman asked nine silver of me.", "The ferryman asked two silver of me."
+
+
+def campaign_file(directory: Path, *, today: str = "", language: str = "en") -> Path:
+    return write_campaign(
+        directory,
+        campaign={"id": "town", "name": "The Town", "language": language, "time_zone": "Europe/Berlin"},
+        calendar={"months": MONTHS, "weekdays": ["Moonday", "Starday"], "today": today},
+    )
+
+
+@pytest.fixture
+def settings(tmp_path: Path, dsn: str) -> Settings:
+    settings = settings_for(campaign_file(tmp_path, today="12 Hammer 1492"), dsn, tmp_path)
+    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
+
+
+@pytest.fixture
+def settings_file(tmp_path: Path, dsn: str) -> Path:
+    path = tmp_path / "settings.yaml"
+    path.write_text(f"data_dir: {tmp_path}\nmemory:\n  postgres_dsn: {dsn}\nproviders:\n  embeddings: {{name: none}}\n")
+    return path
+
+
+async def said(evening: Evening, text: str) -> TurnRecord:
+    (await evening.ear()).say(text)
+    turns = await evening.until(
+        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
+    )
+    return turns[0]
+
+
+async def two_evenings(settings: Settings, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One on 12 Hammer, one on 25 Hammer."""
+    async with an_evening(settings, monkeypatch, session="s1") as evening:
+        await said(evening, NINE)
+    campaign_file(directory, today="25 Hammer 1492")
+    async with an_evening(settings, monkeypatch, session="s2") as evening:
+        await said(evening, TWO)
+    campaign_file(directory, today="3 Alturiak 1492")
+
+
+def best(turn: TurnRecord) -> str:
+    """The session of what was recalled first."""
+    talk = [one for one in turn.recalled if one.source == "said" and "silver" in one.text]
+    return str(max(talk, key=lambda one: one.score).session_id)
+
+
+async def shown(capsys: Capture, *arguments: object) -> str:
+    capsys.readouterr()
+    assert await run(*arguments) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+async def test_a_question_that_names_a_day_of_the_story_finds_its_evening(
+    settings: Settings, settings_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    await two_evenings(settings, tmp_path, monkeypatch)
+    async with an_evening(settings, monkeypatch, session="s3") as evening:
+        for day, session in (("on 12 Hammer", "s1"), ("on the 25th of Hammer", "s2"), ("before 20 Hammer", "s1")):
+            assert best(await said(evening, f"Grimjaw, how much silver did the ferryman ask of me {day}?")) == session
+    asked = "How much silver did the ferryman ask of Tamsin {}?"
+    for options in (["--lexical"], ["--method", "hybrid"]):
+        for day, session in (("on 12 Hammer", "s1"), ("on 25 Hammer 1492", "s2")):
+            table = await shown(
+                capsys, "recall", asked.format(day), "--npc", "Grimjaw", *options, "--config", settings_file
+            )
+            first = next(line for line in table.splitlines() if "silver of me" in line)
+            assert f" {session} " in first, table
+    recap = await shown(
+        capsys, "recall", "What happened on 25 Hammer?", "--npc", "Grimjaw", "--lexical", "--config", settings_file
+    )
+    assert TWO in recap
+    assert NINE not in recap.split(TWO)[0]
+
+
+async def test_in_german_too(
+    settings: Settings, settings_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    campaign_file(tmp_path, today="12 Hammer 1492", language="de")
+    async with an_evening(settings, monkeypatch, session="s1") as evening:
+        await said(evening, "Der Fährmann wollte neun Silber.")
+    campaign_file(tmp_path, today="25 Hammer 1492", language="de")
+    async with an_evening(settings, monkeypatch, session="s2") as evening:
+        await said(evening, "Der Fährmann wollte zwei Silber.")
+    for day, number in (("am 12. Hammer", "neun"), ("am 25. Hammer 1492", "zwei")):
+        table = await shown(
+            capsys, "recall", f"Was wollte der Fährmann {day}?", "--npc", "Grimjaw", "--lexical",
+            "--config", settings_file,
+        )  # fmt: skip
+        assert number in table.splitlines()[1], table
+
+
+async def test_the_dm_says_how_the_days_go_on_and_puts_them_right(
+    settings: Settings, settings_file: Path, tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    async def calendar(*arguments: object) -> str:
+        return await shown(capsys, "calendar", *arguments, "--config", settings_file)
+
+    async def days() -> dict[str, StoryDays]:
+        async with open_store(dsn, data_dir=tmp_path) as store:
+            times = await store.times.times(TOWN)
+        assert times.time_zone == "Europe/Berlin"
+        return times.sessions
+
+    async with an_evening(settings, monkeypatch, session="s1") as evening:
+        await said(evening, NINE)
+        assert "session s1 goes on on it" in await calendar("today", "13", "Hammer")
+    number = 1492 * 61 + 11
+    assert await days() == {"s1": StoryDays(number, number + 1)}
+    # The file still says the 12th, as it did when the DM went on: the DM's word stands, for the next evening too.
+    async with an_evening(settings, monkeypatch, session="s2") as evening:
+        await said(evening, TWO)
+    assert (await days())["s2"] == StoryDays(number + 1, number + 1)
+    assert "was played on 14 Hammer 1492 to Midwinter 1492" in await calendar("session", "s2", "14 Hammer", "Midwinter")
+    table = await calendar("show")
+    assert table.splitlines()[0] == "it is Midwinter 1492"
+    assert "12 Hammer 1492, 13 Hammer 1492" in table
+    assert await days() == {"s1": StoryDays(number, number + 1), "s2": StoryDays(number + 2, number + 19)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("today", "31", "Hammer"), "'31 Hammer' is no day of the story: Hammer has the days 1 to 30"),
+        (("today", "3", "Hamer"), "did you mean 'Hammer'?"),
+        (("session", "s9", "3 Hammer"), "no session 's9' in campaign 'town': valid: s1"),
+        (("session", "s1", "3 Hammer", "2 Hammer"), "3 Hammer 1492 is after 2 Hammer 1492: the first day comes first"),
+        (("session", "s1", "3 Hammer", "40 Hammer"), "Hammer has the days 1 to 30"),
+    ],
+)
+async def test_a_day_that_there_is_not_changes_nothing(
+    arguments: tuple[str, ...],
+    why: str,
+    settings: Settings,
+    settings_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    async with an_evening(settings, monkeypatch, session="s1") as evening:
+        await said(evening, NINE)
+    before = await shown(capsys, "calendar", "show", "--config", settings_file)
+    assert await run("calendar", *arguments, "--config", settings_file) == 1
+    assert why in capsys.readouterr().err
+    assert await shown(capsys, "calendar", "show", "--config", settings_file) == before
+
+
+async def test_a_calendar_with_a_mistake_leaves_what_was_loaded(
+    settings: Settings, settings_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    load = ("campaign", "load", settings.campaign, "--yes", "--config", settings_file)
+    await shown(capsys, *load)
+    before = await shown(capsys, "calendar", "show", "--config", settings_file)
+    campaign_file(tmp_path, today="31 Hammer 1492")
+    assert await run(*load) == 1
+    error = capsys.readouterr().err
+    assert "campaign.yaml:" in error
+    assert "Hammer has the days 1 to 30" in error
+    assert await shown(capsys, "calendar", "show", "--config", settings_file) == before
+
+
+async def test_a_new_day_in_the_file_is_told_before_it_is_loaded(
+    settings: Settings, settings_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    load = ("campaign", "load", settings.campaign, "--yes", "--config", settings_file)
+    await shown(capsys, *load)
+    campaign_file(tmp_path, today="13 Hammer 1492")
+    assert "~ the campaign's story day" in await shown(capsys, *load)
+    assert "nothing to change" in await shown(capsys, *load)
+    shown_now = await shown(capsys, "calendar", "show", "--config", settings_file)
+    assert shown_now.startswith("it is 13 Hammer 1492")
+
+
+async def test_a_campaign_without_a_calendar_has_no_days(
+    settings: Settings, settings_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    write_campaign(tmp_path)
+    await shown(capsys, "campaign", "load", settings.campaign, "--yes", "--config", settings_file)
+    assert await run("calendar", "show", "--config", settings_file) == 1
+    assert "counts no days of a story: give its file a block `calendar:`" in capsys.readouterr().err
