@@ -12,6 +12,7 @@ from glyphoxa.adapters.postgres.session_summaries import PostgresSessionSummarie
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap.table import now_ms
 from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.by_name import ByName
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Entity, Npc
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
@@ -90,13 +91,13 @@ class Operations:
         return {name: Operation(name, prepare) for name, prepare in prepared}
 
     async def hot_context(self) -> Operation:
-        """The table's own assembly, between partial transcripts that fetched nothing ahead: every part is asked."""
+        """The table's own assembly. No partial transcripts came before."""
         graph, talk = self._store.graph, self._store.past_talk
         scene = self._world.campaign.scenes[0]
         names = {npc: self._world.campaign.npc(npc).name for npc in scene.npcs}
         prefetch = Prefetch(
             self._id,
-            graph=graph,
+            by_name=ByName(self._world.campaign, self._store.by_name),
             talk=talk,
             spotter=self._spotter,
             present=lambda: names,
@@ -105,11 +106,11 @@ class Operations:
         context = HotContextAssembly(
             self._world.campaign, graph=graph, talk=talk, prefetch=prefetch, known_utterances=lambda _: ()
         )
+        await self._store.by_name.refresh(self._id)
         await context.enter(scene)
 
         def prepare(n: int) -> Call:
             npc, question = scene.npcs[n % len(scene.npcs)], self._question()
-            prefetch.graph_changed()
             context.new_speech()
 
             async def call() -> int:

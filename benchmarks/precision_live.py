@@ -23,6 +23,7 @@ from glyphoxa.bootstrap.names import TableNames
 from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.budgets import Budgets
+from glyphoxa.context.by_name import ByName
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Scene
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, PlayerId, SceneId, SpeakerId
@@ -80,7 +81,7 @@ class Live:
         await self._names.open()
         self._prefetch = Prefetch(
             _CAMPAIGN,
-            graph=store.graph,
+            by_name=ByName(self._campaign, store.by_name),
             talk=None,
             spotter=self._names,
             present=dict,
@@ -103,7 +104,9 @@ class Live:
     async def ask(self, case: Case) -> ExactSet:
         npc = self._npcs[case.user, case.scopes - {EVERYWHERE}]
         identity = (await self._context(self._store, _EVERYTHING).gather(npc, "")).identity
-        told = [each for each in self._beliefs.values() if each.item.is_pinned and any(each.text in s for s in identity)]
+        told = [
+            each for each in self._beliefs.values() if each.item.is_pinned and any(each.text in s for s in identity)
+        ]
         pinned = tuple(each.item for each in told if not each.item.is_question)[: case.limit]
         context = self._context(self._store, case.limit - len(pinned))
         began = perf_counter_ns()

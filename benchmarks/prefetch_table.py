@@ -13,6 +13,7 @@ from benchmarks.recall_data import WITNESS, Question, campaign_of, turn_id
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.budgets import Budgets
+from glyphoxa.context.by_name import ByName
 from glyphoxa.context.choice import tokens_of
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
@@ -122,11 +123,10 @@ def _prefetch(campaign: Campaign, talk: LoadedTalk, past: Recall, *, most: int) 
     present = {npc.id: npc.name for npc in campaign.npcs}
     return Prefetch(
         campaign.id,
-        graph=talk.store.graph,
+        by_name=ByName(campaign, talk.store.by_name),
         talk=past,
         spotter=KeywordSpotter(Gazetteer.build(entries_of(campaign), language=campaign.language)),
         present=lambda: present,
         known_utterances=lambda _: (),
-        names={entity.id: entity.name for entity in campaign.entities},
         max_recalled=most,
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 from glyphoxa.bootstrap.names import TableNames
 from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.by_name import ByName
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import with_hot_context
@@ -120,7 +121,7 @@ def _mind(campaign: Campaign, slow_down: SlowDown | None) -> Mind:
     conversation = Conversation(campaign.npcs[0])
     prefetch = Prefetch(
         campaign.id,
-        graph=None,
+        by_name=ByName(campaign, None),
         talk=None,
         spotter=names,
         present=lambda: {npc.id: npc.name for npc in campaign.npcs},

@@ -99,7 +99,7 @@ class TableMemory:
         self.guard: MemoryGuard | None = None
         if store is not None:
             log = _AfterItsCampaign(store.log, self.store_campaign)
-            self.guard = MemoryGuard(store.graph, store.past_talk, store.summaries, self._watch)
+            self.guard = MemoryGuard(store.graph, store.past_talk, store.summaries, self._watch, by_name=store.by_name)
         self.recorder = Recorder(
             Spool(spool, alarm=self._on_spool), log, listener=self._on_recorder, after_append=self.embed_what_is_new
         )
@@ -152,19 +152,20 @@ class TableMemory:
                 await self.store.times.begin(self._campaign.id, self._session)
             self._is_stored = True
         _say_what_changed(self._campaign, done)
-        await self._read_past_talk(self.store)
+        await self._read_ahead("past talk", self.store.past_talk.held.refresh)
+        await self._read_ahead("how the table tells the time", self.store.past_talk.times.refresh)
+        await self._read_ahead("what is known of the world", self.store.by_name.refresh)
 
-    async def _read_past_talk(self, store: Store) -> None:
+    async def _read_ahead(self, what: str, refresh: Callable[[CampaignId], Awaitable[object]]) -> None:
         """The talk of years is read before somebody waits for an answer. That it cannot be read keeps nobody from
         writing more of it down.
         """
         try:
-            await store.past_talk.held.refresh(self._campaign.id)
-            await store.past_talk.times.refresh(self._campaign.id)
+            await refresh(self._campaign.id)
         except GlyphoxaError as error:
-            logger.debug("past talk is not in memory yet: {}", error)
+            logger.debug("{} is not in memory yet: {}", what, error)
         except Exception as error:
-            logger.opt(exception=error).error("past talk cannot be read into memory")
+            logger.opt(exception=error).error("{} cannot be read into memory", what)
 
     async def said_before(self, session: SessionId) -> list[Utterance]:
         """What was said in a session before a restart, oldest first: what the log has, as far as that can be read now,

@@ -28,6 +28,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.budgets import Budgets
+from glyphoxa.context.by_name import ByName
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
@@ -142,15 +143,13 @@ class LiveTable:
         )
         self._prefetch = Prefetch(
             campaign.id,
-            graph=self._guard,
+            by_name=ByName(campaign, self._guard),
             talk=self._guard,
             spotter=self._names,
             present=lambda: {npc: campaign.npc(npc).name for npc in self._scene.npcs},
             known_utterances=self._known_utterances,
-            names={entity.id: entity.name for entity in campaign.entities},
             max_recalled=budgets.max_recalled,
         )
-        self._names.subscribe(lambda _: self._prefetch.graph_changed())
         self._context = HotContextAssembly(
             campaign,
             graph=self._guard,

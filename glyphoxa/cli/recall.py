@@ -20,6 +20,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.memory.embedding import Embedder
+from glyphoxa.memory.ports.by_name import FactsByName
 from glyphoxa.memory.recall.asked import MOST_CHARACTERS
 from glyphoxa.memory.recall.deep import DeepRecall
 from glyphoxa.memory.recall.graph.methods import RecallMethod
@@ -65,7 +66,8 @@ async def _run(options: argparse.Namespace) -> int:
         _embedder(settings, by_words=options.lexical) as embedder,
         opened_store(settings, embedder=embedder, recall=_PATIENT) as store,
     ):
-        return await _answer(await desk_at(store, settings, options.campaign), question, options)
+        desk = await desk_at(store, settings, options.campaign)
+        return await _answer(desk, question, store.by_name, options)
 
 
 @asynccontextmanager
@@ -90,12 +92,12 @@ async def _embedder(settings: Settings, *, by_words: bool) -> AsyncIterator[Embe
         yield embedder
 
 
-async def _answer(desk: Desk, question: str, options: argparse.Namespace) -> int:
+async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argparse.Namespace) -> int:
     npc = desk.cast.npc(options.npc)
     who = desk.cast.person(npc)
     method = RecallMethod(options.method or RecallMethod.HYBRID)
     async with _deep(desk, None if options.method is None else method) as deep:
-        asking = Asking(desk, npc, question, deep, method)
+        asking = Asking(desk, npc, question, by_name, deep, method)
         found = await asking.ask(limit=options.limit, by_words=options.lexical)
     shown = [*found.facts, *found.said]
     if shown:

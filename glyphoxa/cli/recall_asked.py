@@ -1,32 +1,30 @@
 """What an NPC would be reminded of by a question, at a desk and without hurry.
 
-Talk comes the way of a turn. Facts come by the exact gate; in a turn the gazetteer spots the names.
+Talk and facts come the way of a turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from glyphoxa.cli.desk import Desk
 from glyphoxa.cli.recall_shown import Shown, signals_in_words
 from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.by_name import KnownByName, known_by_name
 from glyphoxa.context.choice import chosen
 from glyphoxa.context.knowledge import sentences_of, within
+from glyphoxa.context.passed_over import IN_EVERY_PROMPT, NOT_NEAR, no_room
 from glyphoxa.context.relevance import without_call, worth_telling
-from glyphoxa.context.told import told_of
+from glyphoxa.context.told import told_by_name
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.ports.by_name import FactsByName, KnownByName
 from glyphoxa.memory.recall.deep import DeepRecall
 from glyphoxa.memory.recall.exact.facts import facts_asked
 from glyphoxa.memory.recall.graph.methods import RecallMethod
 from glyphoxa.memory.recall.recall import Reminded
 from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa.speech.names.keywords import KeywordSpotter
-
-_ALL_FACTS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +46,14 @@ class Asking:
     """One question, in the name of one NPC.
 
     Attributes:
+        by_name: Who is asked for facts.
         deep: Who searches talk by `method`; None: as in a turn.
     """
 
     desk: Desk
     npc: NpcId
     question: str
+    by_name: FactsByName
     deep: DeepRecall | None = None
     method: RecallMethod = RecallMethod.HYBRID
 
@@ -96,37 +96,34 @@ class Asking:
 
     async def _facts(self, budgets: Budgets) -> tuple[list[Shown], list[str]]:
         desk, npc = self.desk, self.npc
-        entities = await desk.graph.entities(desk.campaign, npc)
-        current = await desk.inspection.current(desk.campaign, npc, limit=_ALL_FACTS)
-        found = await known_by_name(
-            desk.graph, desk.campaign, npc, self._called, entities=entities, relations=current, language=desk.language
-        )
-        named = [one.known.entity.id for one in found]
+        await self.by_name.refresh(desk.campaign)
+        found = self.by_name.by_name(desk.campaign, npc, self._called) or []
         persistent = await self._in_every_prompt(budgets)
         shown: dict[str, Shown] = {}
         left_out: list[str] = []
-        for one in found:
-            if one.known.entity.id == desk.cast.played(npc):
-                left_out.append(f"what {one.known.entity.name} knows of itself: it stands in every prompt")
-                continue
-            for told in self._told_of(one, named):
-                if told.recalled.fact_id in persistent:
-                    left_out.append(f"{told.recalled.text!r}: it stands in every prompt")
+        others = [one for one in found if one.known.entity.id != desk.cast.played(npc)]
+        if len(others) < len(found):
+            left_out.append(f"what {desk.cast.person(npc)} knows of itself: {IN_EVERY_PROMPT}")
+        named = [one.known.entity.id for one in others if one.is_named]
+        for one, told in told_by_name(others, self.question, npc, language=desk.language):
+            for shown_one in self._shown(one, told, named):
+                if shown_one.recalled.fact_id in persistent:
+                    left_out.append(f"{shown_one.recalled.text!r}: it stands in every prompt")
                 else:
-                    shown.setdefault(told.recalled.text, told)
+                    shown.setdefault(shown_one.recalled.text, shown_one)
         return list(shown.values()), left_out
 
-    def _told_of(self, one: KnownByName, named: Collection[EntityId]) -> Iterator[Shown]:
+    def _shown(self, one: KnownByName, told: Sequence[Recalled], named: Collection[EntityId]) -> Iterator[Shown]:
         known, language = one.known, self.desk.language
         facts = {fact.id: fact for fact in (*known.attributes, *(fact for fact, _ in known.relations))}
         asked_for = facts_asked(known, self.question, named=named, language=language).predicates
-        for told in told_of(known, self.question, self.npc, named=named, language=language):
-            fact = facts.get(told.fact_id) if told.fact_id is not None else None
+        for each in told:
+            fact = facts.get(each.fact_id) if each.fact_id is not None else None
             if fact is None:
-                yield Shown(told, one.why)
+                yield Shown(each, one.why)
                 continue
             asks = f", asks for {fact.claim.predicate}" if fact.claim.predicate in asked_for else ""
-            yield Shown(told, f"{one.why}{asks}", fact.validity)
+            yield Shown(each, f"{one.why}{asks}", fact.validity)
 
     async def _in_every_prompt(self, budgets: Budgets) -> set[FactId]:
         entity = self.desk.cast.played(self.npc)
@@ -151,7 +148,7 @@ class Asking:
             if one in places:
                 return "yes"
             if one in ranked:
-                return f"no: no room among {budgets.most_facts} in {tokens} tokens"
-            return "no: not near enough to the question"
+                return f"no: {no_room(tokens=tokens, most=budgets.most_facts)}"
+            return f"no: {NOT_NEAR}"
 
         return [replace(one, told=place(one.recalled)) for one in (*facts, *said)]

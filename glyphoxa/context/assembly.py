@@ -1,16 +1,16 @@
 """Hot context: what an NPC has in mind when it answers (R-012 to R-022).
 
-Identity, look-ups and recall are gathered at the same time, each under its own deadline and in the name of the NPC that
-is to answer. A late or failed part is left out and said so; identity then falls back to what it was last time, which
-also keeps the beginning of the prompt the same for the prompt cache, or at first to what the campaign's file lets this
-NPC know. The scene is known without asking.
+Identity, what changed of the world, and recall are gathered at the same time, each under its own deadline and in the
+name of the NPC that is to answer. A late or failed part is left out and said so; identity then falls back to what it
+was last time, which also keeps the beginning of the prompt the same for the prompt cache, or at first to what the
+campaign's file lets this NPC know. The scene is known without asking, and so is what is known of who is named.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from loguru import logger
@@ -22,12 +22,11 @@ from glyphoxa.context.passed_over import IN_EVERY_PROMPT, IN_THE_TALK, NOT_NEAR,
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.relevance import without_call, worth_telling
-from glyphoxa.context.told import told_of
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
+from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.graph import KnowledgeGraph, Known
+from glyphoxa.memory.ports.graph import KnowledgeGraph
 from glyphoxa.memory.ports.talk import PastTalk
 
 T = TypeVar("T")
@@ -61,6 +60,7 @@ class HotContextAssembly:
         self._graph = graph
         self._talk = talk
         self._prefetch = prefetch
+        self._by_name = prefetch.by_name
         self._known_utterances = known_utterances
         self._budgets = budgets or Budgets()
         self._holds_words = holds_words
@@ -96,22 +96,22 @@ class HotContextAssembly:
         # Memory has answered it while it was spoken: worth only a short wait (R-041).
         is_ready = self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name))
         recall_deadline_ms = min(budgets.recall_deadline_ms, PREFETCHED_DEADLINE_MS if is_ready else sys.maxsize)
-        _, looked_up, said = await asyncio.gather(
+        _, _, said = await asyncio.gather(
             self._part("identity", self._identities.read(npc), budgets.part_deadline_ms, late),
-            self._part("entities", self._entities(npc, question), budgets.part_deadline_ms, late),
+            self._part("facts", self._by_name.refresh(), budgets.part_deadline_ms, late),
             self._part("recall", self._past_talk(npc, question), recall_deadline_ms, [] if is_ready else late),
         )
         recalled = said if said is not None else self._prefetch.recalled(npc)
-        return self._sheet(npc, question, looked_up or (), recalled, omitted=tuple(late))
+        looked_up = self._looked_up(npc, question, late)
+        return self._sheet(npc, question, looked_up, recalled, omitted=tuple(late))
 
     def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
         """See `HotContextSource.gather_nowait`."""
-        spotted = self._prefetch.spotter.spot(question).entity_ids
-        known = {entity: self._prefetch.entity(npc, entity) for entity in self._worth_telling(npc, spotted)}
-        looked_up = self._told(npc, question, known, spotted)
+        late: list[str] = []
+        looked_up = self._looked_up(npc, question, late)
         # While nobody speaks there is no question, and what the last one recalled is no part of the next.
         said = self._prefetch.recalled(npc) if question else ()
-        return self._sheet(npc, question, looked_up, said, omitted=())
+        return self._sheet(npc, question, looked_up, said, omitted=tuple(late))
 
     def _sheet(
         self,
@@ -166,26 +166,15 @@ class HotContextAssembly:
         parts = [scene.time_of_day, place, f"{' and '.join(others)} is here" if others else ""]
         return ", ".join(part for part in parts if part) + "."
 
-    async def _entities(self, npc: NpcId, question: str) -> tuple[Recalled, ...]:
-        spotted = self._prefetch.spotter.spot(question).entity_ids
-        known = {
-            entity: await self._prefetch.fetch_entity_now(npc, entity) for entity in self._worth_telling(npc, spotted)
-        }
-        return self._told(npc, question, known, spotted)
-
-    def _told(
-        self, npc: NpcId, question: str, known: Mapping[EntityId, Known | None], named: Sequence[EntityId]
-    ) -> tuple[Recalled, ...]:
-        return tuple(
-            told
-            for one in known.values()
-            if one is not None
-            for told in told_of(one, question, npc, named=named, language=self._campaign.language)
-        )
-
-    def _worth_telling(self, npc: NpcId, entities: Sequence[EntityId]) -> list[EntityId]:
-        """An NPC need not be reminded of itself; its identity is in every prompt."""
-        return [entity for entity in entities if entity != self._campaign.npc(npc).entity_id]
+    def _looked_up(self, npc: NpcId, question: str, late: list[str]) -> Sequence[Recalled]:
+        """What is known of who is named, as it was read last."""
+        try:
+            return self._by_name.told(npc, question)
+        except Exception as error:
+            # As in `_part`: a bug in a look-up costs that look-up, never the NPC's answer.
+            logger.exception("hot context without facts")
+            late.append(f"facts: {type(error).__name__}")
+            return ()
 
     async def _past_talk(self, npc: NpcId, question: str) -> tuple[Recalled, ...]:
         if self._talk is None or not question:

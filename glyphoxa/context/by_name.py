@@ -1,56 +1,68 @@
-"""Whom and what a question names, as far as one NPC knows of it."""
+"""Whom and what a question names, as far as one NPC knows of it, from memory and at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import cached_property
 
-from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
-from glyphoxa.domain.knowledge import Fact
-from glyphoxa.memory.ports.graph import KnowledgeGraph, Known
-from glyphoxa.memory.recall.exact.facts import named_entity, named_relation
-from glyphoxa.memory.recall.exact.gate import ExactGate
+from glyphoxa.context.of_file import state_of_file
+from glyphoxa.context.told import told_by_name
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.ports.by_name import FactsByName, KnownByName
+from glyphoxa.memory.recall.exact.named_world import NamedWorld
+
+_NOW_MS = 0
+"""What a campaign's file says holds always."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownByName:
+class ByName:
     """
-    Attributes:
-        why: "named 'the smith'".
-    """
-
-    known: Known
-    why: str
-
-
-async def known_by_name(
-    graph: KnowledgeGraph,
-    campaign: CampaignId,
-    npc: NpcId,
-    question: str,
-    *,
-    entities: Iterable[Entity],
-    relations: Iterable[Fact] = (),
-    language: str = "en",
-) -> list[KnownByName]:
-    """What the NPC knows of those whom the question names, in the order in which they are named.
-
     Args:
-        entities: All that the NPC knows of.
-        relations: Facts that it knows: a name inside a longer one is meant where the two belong together.
-        language: Of the campaign.
-
-    Raises:
-        Unavailable: The graph cannot be asked.
+        memory: None without long-term memory: the campaign's file tells. With it the file does not, not even while the
+            database is away: the DM may have hidden since what it tells everybody.
     """
-    gate = ExactGate(map(named_entity, entities), language=language)
-    for fact in relations:
-        if fact.claim.object is not None:
-            gate.put(named_relation(fact))
-    found = []
-    for called in gate.ask(question).called:
-        known = await graph.known(campaign, npc, EntityId(called.item.id))
-        if known is not None:
-            found.append(KnownByName(known, called.why))
-    return found
+
+    def __init__(self, campaign: Campaign, memory: FactsByName | None) -> None:
+        self._campaign = campaign
+        self._memory = memory
+        self._own = {npc.id: npc.entity_id for npc in campaign.npcs}
+        self._may_be_old = False
+
+    def forget(self) -> None:
+        """What is in memory may be otherwise now: nobody is told of it before `refresh` has ended, however it ends."""
+        self._may_be_old = self._memory is not None
+
+    async def refresh(self) -> None:
+        """Have in memory what is known now.
+
+        Raises:
+            GlyphoxaError: It cannot be read; what is in memory stays.
+        """
+        try:
+            if self._memory is not None:
+                await self._memory.refresh(self._campaign.id)
+        finally:
+            self._may_be_old = False
+
+    def named(self, npc: NpcId, question: str) -> list[KnownByName]:
+        """Whom the question names beside the NPC itself, of whom it knows: its identity is in every prompt. Nobody when
+        nothing is in memory.
+        """
+        if not question or self._may_be_old:
+            return []
+        if self._memory is None:
+            found = self._of_file.by_name(npc, question, at_ms=_NOW_MS)
+        else:
+            found = self._memory.by_name(self._campaign.id, npc, question) or []
+        return [one for one in found if one.known.entity.id != self._own.get(npc)]
+
+    def told(self, npc: NpcId, question: str) -> list[Recalled]:
+        """What the NPC is told of them."""
+        found = self.named(npc, question)
+        return [one for _, told in told_by_name(found, question, npc, language=self._campaign.language) for one in told]
+
+    @cached_property
+    def _of_file(self) -> NamedWorld:
+        also = {npc.entity_id: (npc.name, *npc.aliases) for npc in self._campaign.npcs}
+        return NamedWorld(state_of_file(self._campaign), language=self._campaign.language, also_called=also)

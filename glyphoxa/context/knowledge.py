@@ -11,6 +11,7 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.graph import Known
+from glyphoxa.memory.recall.exact.facts import TOOK_PART
 
 _PHRASES: Mapping[str, str] = {
     "KNOWS": "{source} knows {target}",
@@ -62,13 +63,13 @@ def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None) -> s
 
 
 def sentences_of(known: Known) -> list[Sentence]:
-    """What is known of an entity, the most telling first. Without secrets: they stand in the identity of who keeps
-    them.
+    """What is known of an entity, the most telling first; last what it took part in, which comes along when that is
+    named. Without secrets: they stand in the identity of who keeps them.
     """
     first = {predicate: n for n, predicate in enumerate(_SPOKEN_FIRST)}
     attributes = sorted(known.attributes, key=lambda fact: first.get(fact.claim.predicate, len(first)))
     sentences = [Sentence(fact_sentence(fact, known.entity), fact) for fact in attributes if not is_secret(fact)]
-    for fact, other in known.relations:
+    for fact, other in sorted(known.relations, key=lambda each: each[0].claim.predicate == TOOK_PART):
         if not is_secret(fact):
             subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
             sentences.append(Sentence(fact_sentence(fact, subject, end), fact))

@@ -8,6 +8,7 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance, Status, Viewer, Visibility, secret_of
 from glyphoxa.memory.ports.graph import IdentitySnapshot, Known
+from glyphoxa.memory.world.state import WorldEntity, WorldState
 
 
 def scoped_entities(campaign: Campaign) -> list[tuple[Entity, Visibility]]:
@@ -37,6 +38,14 @@ def facts_of(campaign: Campaign) -> list[Fact]:
         visibility = _visibility(sorted(secret.known_by), hidden=secret.hidden)
         facts.append(_fact(Claim.attribute(about, "secret", secret.text), visibility))
     return facts
+
+
+def state_of_file(campaign: Campaign) -> WorldState:
+    """The file's world, as it would be stored."""
+    entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped_entities(campaign))
+    state = WorldState()
+    state.load((), entities=entities, facts=facts_of(campaign))
+    return state
 
 
 class ScopedKnowledge:

@@ -11,11 +11,34 @@ from dataclasses import replace
 from glyphoxa.context.knowledge import recalled_of
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.ports.by_name import KnownByName
 from glyphoxa.memory.ports.graph import Known
-from glyphoxa.memory.recall.exact.facts import facts_asked
+from glyphoxa.memory.recall.exact.facts import FactsAsked, facts_asked
 
 _BESIDE = 0.5
 """What describes an entity, against what is asked of it."""
+
+
+def told_by_name(
+    found: Sequence[KnownByName], question: str, npc: NpcId, *, language: str = "en"
+) -> list[tuple[KnownByName, list[Recalled]]]:
+    """
+    Args:
+        found: Whom the question names, in the order in which they are named, then who comes along. Who comes along is
+            told of beside the others, and not at all where the question is answered without.
+        language: Of the question.
+    """
+    named = [one.known.entity.id for one in found if one.is_named]
+    told: list[tuple[KnownByName, list[Recalled]]] = []
+    is_answered = False
+    for one in found:
+        asked = facts_asked(one.known, question, named=named, language=language)
+        is_answered = is_answered or (asked.answer is not None and asked.is_short)
+        if one.is_named:
+            told.append((one, _told_of(one.known, asked, npc)))
+        elif not is_answered:
+            told.append((one, [replace(each, score=_BESIDE) for each in _most_telling(recalled_of(one.known, npc))]))
+    return told
 
 
 def told_of(
@@ -27,7 +50,10 @@ def told_of(
         named: All entities that the question names.
         language: Of the question.
     """
-    asked = facts_asked(known, question, named=named, language=language)
+    return _told_of(known, facts_asked(known, question, named=named, language=language), npc)
+
+
+def _told_of(known: Known, asked: FactsAsked, npc: NpcId) -> list[Recalled]:
     if asked.answer is None:
         return _most_telling(recalled_of(known, npc))
     answer = list(recalled_of(asked.answer, npc))

@@ -1,8 +1,8 @@
 """Memory as a table that is being played may ask it: never in vain for long (R-251, R-252).
 
 Every answer is the database's, or `Unavailable`: at once while it is known to be away, and whoever asks goes on with
-what it has. Of talk that is what is in memory. A question that failed or was given up too late has the database looked
-at.
+what it has. Of talk, and of who is named, that is what is in memory. A question that failed or was given up too late
+has the database looked at.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Fact, Viewer
 from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.ports.by_name import FactsByName, KnownByName
 from glyphoxa.memory.ports.graph import (
     KNOWN_THROUGH,
     Direction,
@@ -32,11 +33,20 @@ T = TypeVar("T")
 
 
 class MemoryGuard:
-    """A `KnowledgeGraph`, a `PastTalk` and `SessionSummaries` in front of others. See the module."""
+    """A `KnowledgeGraph`, a `PastTalk`, `SessionSummaries` and `FactsByName` in front of others. See the module."""
 
-    def __init__(self, graph: KnowledgeGraph, talk: PastTalk, summaries: SessionSummaries, watch: MemoryWatch) -> None:
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        talk: PastTalk,
+        summaries: SessionSummaries,
+        watch: MemoryWatch,
+        *,
+        by_name: FactsByName,
+    ) -> None:
         self._graph = graph
         self._talk = talk
+        self._by_name = by_name
         self._summaries = summaries
         self._watch = watch
 
@@ -127,6 +137,12 @@ class MemoryGuard:
         limit: int = 5,
     ) -> list[Recalled] | None:
         return self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit)
+
+    async def refresh(self, campaign: CampaignId) -> None:
+        await self._ask(lambda: self._by_name.refresh(campaign))
+
+    def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
+        return self._by_name.by_name(campaign, npc, question)
 
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         return await self._ask(lambda: self._summaries.summary(campaign, npc, session))

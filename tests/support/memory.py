@@ -14,7 +14,10 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, Utteranc
 from glyphoxa.domain.knowledge import Fact, Viewer, Visibility
 from glyphoxa.domain.turn import Recalled, TurnRecord
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.ports.by_name import KnownByName
 from glyphoxa.memory.ports.graph import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
+from glyphoxa.memory.recall.exact.named_world import NamedWorld
+from glyphoxa.memory.world.state import WorldEntity, WorldState
 
 
 class Weather:
@@ -124,6 +127,27 @@ class GraphTwin:
         self.asked_for.append(viewer)
         await self.weather.pass_through()
         return ScopedKnowledge(self.scoped, self.of_world)
+
+
+class ByNameTwin:
+    """Who is named, in the world of a graph as it was when it was read last."""
+
+    def __init__(self, graph: GraphTwin) -> None:
+        self._graph = graph
+        self._world: NamedWorld | None = None
+        self.asked_for: list[NpcId] = []
+
+    async def refresh(self, campaign: CampaignId) -> None:
+        await self._graph.weather.pass_through()
+        state = WorldState()
+        scoped = self._graph.scoped
+        entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped)
+        state.load((), entities=entities, facts=self._graph.of_world)
+        self._world = NamedWorld(state)
+
+    def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
+        self.asked_for.append(npc)
+        return None if self._world is None else self._world.by_name(npc, question, at_ms=0)
 
 
 class LogTwin:

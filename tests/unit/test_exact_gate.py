@@ -163,6 +163,19 @@ def test_a_relation_brings_those_who_take_part_in_it() -> None:
     assert called("What of Marek?") == ["marek"]
 
 
+def test_who_took_part_in_an_event_comes_along_with_it() -> None:
+    battle = Named("battle", ("Battle of Skarn",), "event")
+    fought = Named("fought", (), "", ("marek", "battle"), part_of="battle")
+    held_at = Named("held at", (), "", ("battle", "tankard"))
+    world = (battle, fought, held_at, MAREK, TANKARD)
+    assert called("Tell me of the Battle of Skarn", world) == ["battle", "marek"]
+    assert called("What of Marek?", world) == ["marek"]
+    assert called("the Battle of Skarn", world, may_see=lambda item: item.id != "fought") == ["battle"]
+    gate = ExactGate(world)
+    gate.remove("fought")
+    assert [each.item.id for each in gate.ask("the Battle of Skarn").called] == ["battle"]
+
+
 def test_who_has_ended_is_not_brought_along() -> None:
     assert called("the feud", (replace(MAREK, has_ended=True), ELDRINAX, FEUD)) == ["feud", "eldrinax"]
     assert called("the feud", (FEUD,)) == ["feud"]
@@ -262,6 +275,7 @@ ITEMS = st.lists(
         names=st.lists(NAMES, max_size=2).map(tuple),
         kind=st.sampled_from(("npc", "location", "event")),
         participants=st.lists(IDS, max_size=2, unique=True).map(tuple),
+        part_of=st.just("") | IDS,
         is_pinned=st.booleans(),
         is_question=st.booleans(),
         has_ended=st.booleans(),

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.budgets import Budgets
+from glyphoxa.context.by_name import ByName
 from glyphoxa.context.of_file import ScopedKnowledge
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.ids import EntityId, NpcId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Knower, Visibility, secret_of
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa.speech.names.keywords import KeywordSpotter
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SMITH, TAMSIN, a_campaign, an_utterance
-from tests.support.memory import GraphTwin, LogTwin
+from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
 
 
 def told_to(npc: NpcId, what: str) -> Fact:
@@ -46,14 +47,14 @@ class Mind:
     def __init__(self) -> None:
         campaign = a_campaign()
         self.graph, self.log = GraphTwin.of(campaign), LogTwin()
-        names = [Entry(e.name, e.id, e.type, e.aliases) for e in campaign.entities]
+        self.by_name = ByNameTwin(self.graph)
         self.in_prompt: dict[NpcId, list[UtteranceId]] = {}
         self.words_in_prompt: dict[NpcId, list[str]] = {}
         self.prefetch = Prefetch(
             CAMPAIGN,
-            graph=self.graph,
+            by_name=ByName(campaign, self.by_name),
             talk=self.log,
-            spotter=KeywordSpotter(Gazetteer.build(names)),
+            spotter=KeywordSpotter(Gazetteer.build([])),
             present=lambda: {SMITH: "Grimjaw", INNKEEPER: "Mirelle"},
             known_utterances=lambda _: (),
         )
@@ -68,8 +69,9 @@ class Mind:
         )
 
     async def partial(self, text: str) -> None:
-        """A partial transcript, and the look-ups it starts."""
+        """Somebody begins to speak, a partial transcript, and the look-ups these start."""
         before = asyncio.all_tasks()
+        self.prefetch.forget(TAMSIN)
         self.prefetch.on_partial(TAMSIN, text)
         await asyncio.gather(*(asyncio.all_tasks() - before))
 
@@ -309,7 +311,7 @@ async def test_the_table_plays_on_without_memory() -> None:
     spotter = KeywordSpotter(Gazetteer.build([]))
     prefetch = Prefetch(
         CAMPAIGN,
-        graph=None,
+        by_name=ByName(campaign, None),
         talk=None,
         spotter=spotter,
         present=lambda: {SMITH: "Grimjaw"},

@@ -12,7 +12,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.memory.guard import MemoryGuard
 from glyphoxa.memory.watch import MemoryWatch
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
-from tests.support.memory import GraphTwin, LogTwin
+from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
 from tests.support.virtual_time import run_in_virtual_time
 
 GRIMJAW = EntityId("e-grimjaw")
@@ -32,7 +32,7 @@ class Memory:
         self.looks_ms: list[int] = []
         self.states: list[str] = []
         self.watch = MemoryWatch(ping=self._ping, make_good=self._make_good, changed=self._changed, now_ms=self.now_ms)
-        self.guard = MemoryGuard(self.graph, self.log, NoSummaries(), self.watch)
+        self.guard = MemoryGuard(self.graph, self.log, NoSummaries(), self.watch, by_name=ByNameTwin(self.graph))
 
     def now_ms(self) -> int:
         return round(asyncio.get_running_loop().time() * 1_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,9 +20,11 @@ from glyphoxa.adapters.postgres.talk_feed import PostgresTalkFeed
 from glyphoxa.adapters.postgres.talk_search import PostgresTalkSearch
 from glyphoxa.adapters.postgres.transcript_log import PostgresTranscriptLog
 from glyphoxa.adapters.postgres.world import PostgresWorld
+from glyphoxa.adapters.postgres.world_feed import PostgresWorldFeed
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.memory.embedding import Embedder
+from glyphoxa.memory.recall.exact.held_worlds import HeldWorlds
 from glyphoxa.memory.recall.recall import Recall, RecallSettings
 
 
@@ -34,6 +37,7 @@ class Store:
     talk_search: PostgresTalkSearch
     chunks: PostgresChunkIndex
     past_talk: Recall
+    by_name: HeldWorlds
     graph: PostgresGraph
     graph_rag: PostgresGraphRag
     world: PostgresWorld
@@ -92,6 +96,7 @@ async def open_store(
     feed = PostgresTalkFeed(database, model=None if embedder is None else embedder.name)
     summaries = PostgresSessionSummaries(database)
     times = PostgresCampaignTimes(database)
+    by_name = HeldWorlds(PostgresWorldFeed(database), now_ms=_now_ms)
     past_talk = Recall(feed, embedder=embedder, summaries=summaries, times=times, settings=recall)
     try:
         yield Store(
@@ -100,6 +105,7 @@ async def open_store(
             PostgresTalkSearch(database),
             chunks,
             past_talk,
+            by_name,
             PostgresGraph(database),
             PostgresGraphRag(database, model="" if embedder is None else embedder.name),
             world,
@@ -109,8 +115,13 @@ async def open_store(
         )
     finally:
         await past_talk.close()
+        await by_name.close()
         try:
             await database.close()
         finally:
             if server is not None:
                 server.release()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,7 +1,7 @@
 """The exact gate for what an NPC knows of the world.
 
-Scope and validity are decided in SQL before anything comes here. Two steps: who or what is named in a question
-(`ExactGate` over `named_entity` and `named_relation`), and which of the facts about it the question asks for
+Scope and validity are decided before anything comes here. Two steps: who or what is named in a question (`ExactGate`
+over `named_entity` and `named_relation`: see `named_world`), and which of the facts about it the question asks for
 (`facts_asked`): "Who owns the Rusty Tankard?" is answered by its owner and not by its description. A question that
 asks for nothing in particular, or for what is not known, narrows nothing.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from typing import Final
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
@@ -17,6 +18,10 @@ from glyphoxa.domain.knowledge import Fact
 from glyphoxa.memory.ports.graph import Known
 from glyphoxa.memory.recall.exact.asked import AskedFor, asked_for
 from glyphoxa.memory.recall.exact.gate import Named
+from glyphoxa.memory.world.state import WorldEntity
+
+TOOK_PART: Final = "PARTICIPATED_IN"
+_OF_FACT: Final = "\x1f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +71,28 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
     return FactsAsked(tuple(answering), answer, asked.is_short)
 
 
-def named_entity(entity: Entity) -> Named:
-    return Named(entity.id, (entity.name, *entity.aliases), entity.type)
+def named_entity(entity: Entity | WorldEntity, *also: str) -> Named:
+    """
+    Args:
+        also: What else it is called.
+    """
+    return Named(entity.id, (entity.name, *entity.aliases, *also), entity.type)
+
+
+def tie_id(fact_id: str) -> str:
+    """Of a fact among entities: no entity has it."""
+    return f"{_OF_FACT}{fact_id}"
 
 
 def named_relation(fact: Fact) -> Named:
-    """What ties two entities together: nobody calls it by a name, but a name inside the other's name is meant then."""
-    ends = (fact.claim.subject,) if fact.claim.object is None else (fact.claim.subject, fact.claim.object)
-    return Named(fact.id, (), "", ends, has_ended=fact.status != "accepted", validity=fact.validity)
+    """What ties two entities together: nobody calls it by a name, but a name inside the other's name is meant then, and
+    who took part in something comes along with it.
+    """
+    claim = fact.claim
+    ends = (claim.subject,) if claim.object is None else (claim.subject, claim.object)
+    whole = claim.object if claim.predicate == TOOK_PART and claim.object is not None else ""
+    has_ended = fact.status != "accepted"
+    return Named(tie_id(fact.id), (), "", ends, whole, has_ended=has_ended, validity=fact.validity)
 
 
 def _stands_right(fact: Fact, entity: EntityId, asked: AskedFor) -> bool:

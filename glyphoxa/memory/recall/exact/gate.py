@@ -4,7 +4,7 @@ Similarity always finds something, and so brings what nobody asked for. Here the
 question calls for is
 
     whatever is named in it, in whole words, one typo forgiven   (`glyphoxa.memory.recall.exact.names`)
-    and, with a relation, whoever takes part in it
+    and, with a relation or an event, whoever takes part in it
 
 as far as the one who asks may see it and it still holds: what was superseded or resolved, what he may not know and
 what is not valid at that time is left out before names are looked at, so that it hides nothing and hints at nothing.
@@ -30,6 +30,8 @@ class Named:
         names: Its own name first, then its aliases; none for what comes along with others only.
         kind: Of an entity, its type: persons and places have short forms.
         participants: Ids of what a relation is between.
+        part_of: Of a relation, the one of its participants that the others come along with: of who took part in a
+            battle, the battle.
         is_pinned: It is told whether it is asked for or not.
         is_question: It is not settled; told apart from facts when it is pinned.
         has_ended: It was superseded or resolved: it is never called for.
@@ -40,6 +42,7 @@ class Named:
     names: tuple[str, ...] = ()
     kind: str = ""
     participants: tuple[str, ...] = ()
+    part_of: str = ""
     is_pinned: bool = False
     is_question: bool = False
     has_ended: bool = False
@@ -60,10 +63,12 @@ class CalledFor:
 
     Attributes:
         why: "named 'k8s'", "'Reedis' is one letter from 'Redis'", "takes part in 'auth'".
+        is_named: It stands in the question itself.
     """
 
     item: Named
     why: str
+    is_named: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,7 @@ class ExactGate:
         self._items: dict[str, Named] = {}
         self._pinned: set[str] = set()
         self._relations_of: dict[str, set[str]] = {}
+        self._parts_of: dict[str, set[str]] = {}
         for item in items:
             self.put(item)
 
@@ -117,6 +123,8 @@ class ExactGate:
             self._pinned.add(item.id)
         for participant in item.participants:
             self._relations_of.setdefault(participant, set()).add(item.id)
+        if item.part_of:
+            self._parts_of.setdefault(item.part_of, set()).add(item.id)
         self._names.put(item.id, item.names, item.kind)
 
     def remove(self, item_id: str) -> None:
@@ -126,10 +134,9 @@ class ExactGate:
             return
         self._pinned.discard(item_id)
         for participant in item.participants:
-            relations = self._relations_of[participant]
-            relations.discard(item_id)
-            if not relations:
-                del self._relations_of[participant]
+            _discard(self._relations_of, participant, item_id)
+        if item.part_of:
+            _discard(self._parts_of, item.part_of, item_id)
         self._names.remove(item_id)
 
     def ask(
@@ -167,10 +174,16 @@ class ExactGate:
             yield CalledFor(self._items[bearer], _why(call))
         brought = dict.fromkeys(named)
         for bearer, call in named.items():
-            for participant in self._items[bearer].participants:
+            for participant in self._brought_by(bearer, is_live):
                 if participant not in brought and is_live(participant):
                     brought[participant] = None
-                    yield CalledFor(self._items[participant], f"takes part in {call.name!r}")
+                    yield CalledFor(self._items[participant], f"takes part in {call.name!r}", is_named=False)
+
+    def _brought_by(self, bearer: str, is_live: Callable[[str], bool]) -> Iterator[str]:
+        yield from self._items[bearer].participants
+        for part in sorted(self._parts_of.get(bearer, ())):
+            if is_live(part):
+                yield from self._items[part].participants
 
     def _outermost(self, calls: Sequence[Call], is_live: Callable[[str], bool]) -> Iterator[Call]:
         """Without names that only stand inside a longer one."""
@@ -192,6 +205,14 @@ class ExactGate:
             return True
         common = self._relations_of.get(one, set()) & self._relations_of.get(other, set())
         return any(is_live(relation) for relation in common)
+
+
+def _discard(sets: dict[str, set[str]], key: str, member: str) -> None:
+    # A participant may be named twice.
+    held = sets.get(key, set())
+    held.discard(member)
+    if not held:
+        sets.pop(key, None)
 
 
 def _why(call: Call) -> str:
