@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from rich.text import Text
 _STEP = 2
 """Cells that a line stands further to the right than the one it belongs to; so does what is broken off it."""
 _LEAST = 24
+_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,21 @@ class Line:
     depth: int = 0
 
 
+def plain(text: str) -> str:
+    """A text in one line, without what a terminal takes for a command: somebody at the table may have typed it."""
+    return " ".join(printable(text).split())
+
+
+def printable(text: str) -> str:
+    """The same in as many lines as it has."""
+    return _COMMANDS.sub(" ", text)
+
+
 def show_lines(lines: Iterable[Line]) -> None:
     console = Console() if sys.stdout.isatty() else None
     for line in lines:
         indent = " " * (_STEP * line.depth)
-        text = " ".join(line.text.split())
+        text = plain(line.text)
         if console is None:
             print(f"{indent}{text}")
             continue

@@ -9,7 +9,7 @@ from typing import Final
 
 from glyphoxa.cli.facts_shown import place, validity_in_words
 from glyphoxa.cli.facts_shown import short as short_fact
-from glyphoxa.cli.lines import Line
+from glyphoxa.cli.lines import Line, plain
 from glyphoxa.cli.recall_shown import signals_in_words
 from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.ports import Uttered
@@ -81,7 +81,7 @@ def _came_of_it(explained: ExplainedTurn, cast: Cast) -> Iterator[Line]:
         return
     if turn.reply_heard:
         yield Line(f"{cast.person(turn.npc_id)}: {turn.reply_heard}", 2)
-    if turn.reply and turn.reply != turn.reply_heard:
+    if turn.reply and plain(turn.reply) != plain(turn.reply_heard):
         yield Line(f"it would have said: {turn.reply}", 2)
     yield from _since(explained.spoken, turn.reply_heard)
 
@@ -122,7 +122,7 @@ def _memory(memory: Memory) -> Iterator[Line]:
     if recalled.signals:
         yield Line(f"found by: {signals_in_words(recalled.signals)} (score {recalled.score:.2f})", 3)
     elif recalled.fact_id is not None:
-        yield Line(f"found by: a name in what was said (fact {short_fact(recalled.fact_id)})", 3)
+        yield Line(f"found by: {recalled.path or 'a name in what was said'} (fact {short_fact(recalled.fact_id)})", 3)
     if memory.validity is not None:
         yield Line(f"holds: {validity_in_words(memory.validity) or 'always'}", 3)
     if memory.since:

@@ -61,6 +61,7 @@ class Recalled:
         signals: What the score is made of: "words", "meaning", "neighbours", "session" and so on, each with its share.
         at_ms: When it was said, for past talk; None when that is not known.
         fact_id: What is known, for an entity.
+        path: By what that was found: "named 'the smith', asks for OWNS".
     """
 
     text: str
@@ -74,6 +75,7 @@ class Recalled:
     similarity: float | None = None
     signals: Mapping[str, float] = field(default_factory=dict)
     fact_id: FactId | None = None
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,6 +262,17 @@ async def test_where_there_is_no_turn_that_is_all_there_is_to_say() -> None:
         await Evening(TURN).desk.find(LAST, session=S1, npc=INNKEEPER)
 
 
+async def test_a_fact_says_by_which_name_it_was_found() -> None:
+    named = replace(of_fact(DEBT.fact_id), path="named 'the innkeeper'")
+    lines = await Evening(replace(TURN, recalled=(named,))).told()
+    assert f"      found by: named 'the innkeeper' (fact {DEBT.fact_id[:8]})" in lines
+
+
+def test_what_somebody_typed_is_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    show_lines([Line("Tamsin: \x1b[2Jhello\x07\nthere\x9b1m")])
+    assert capsys.readouterr().out == "Tamsin: [2Jhello there 1m\n"
+
+
 def test_on_a_terminal_lines_are_broken_between_words_and_stand_below_their_beginning(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
