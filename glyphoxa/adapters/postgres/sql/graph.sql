@@ -77,18 +77,16 @@ SELECT 2, a.fact_id, a.entity_id, a.attribute, NULL, a.value, nullif(a.attribute
 -- visible_subgraph --
 -- What is at most $4 relations away from $3: the first of any type, those beyond of the types $5. Part 0: entities with
 -- their depth. Part 1: relations between them.
-WITH reached AS MATERIALIZED (
-    SELECT w.depth, l.id
-      FROM glyphoxa_walk($1, $2, $3, $4, types => $5, first_of_any => true) w
-     CROSS JOIN LATERAL unnest(w.level) AS l (id))
+WITH walk AS MATERIALIZED (SELECT * FROM glyphoxa_walk($1, $2, $3, $4, types => $5, first_of_any => true)),
+reached AS MATERIALIZED (SELECT l.id FROM walk w CROSS JOIN LATERAL unnest(w.level) AS l (id))
 SELECT 0 AS part, NULL AS fact_id, NULL AS subject_id, NULL AS predicate, NULL AS object_id, NULL::jsonb AS value,
        NULL::jsonb AS attributes, NULL AS provenance, NULL AS origin, NULL AS status, NULL AS scope, NULL AS known_how,
        NULL::timestamptz AS valid_from, NULL::timestamptz AS valid_to, NULL::bigint AS story_from,
        NULL::bigint AS story_to, NULL::text[] AS supports, NULL::text[] AS disputes, NULL::int AS mentions,
        NULL::boolean AS doubted, NULL::bigint AS seq,
        e.id, e.type, e.name, nullif(e.aliases, '{}') AS aliases, nullif(e.attributes, '{}') AS entity_attributes,
-       r.depth
-  FROM reached r JOIN entities e ON e.campaign_id = $1 AND e.id = r.id
+       w.depth
+  FROM walk w CROSS JOIN LATERAL (SELECT * FROM entities e WHERE e.campaign_id = $1 AND e.id = ANY (w.level)) e
 UNION ALL
 SELECT 1, r.fact_id, r.source_id, r.rel_type, r.target_id, NULL, nullif(r.attributes, '{}'), r.provenance::text,
        r.origin, r.status, r.scope, nullif(r.known_how, '[]')::text, r.valid_from, r.valid_to, r.story_from,
