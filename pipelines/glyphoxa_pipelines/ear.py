@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from asyncio import sleep as wait
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from loguru import logger
 from pipecat.audio.vad.silero import SileroVADAnalyzer
-from pipecat.audio.vad.vad_analyzer import VADState
+from pipecat.audio.vad.vad_analyzer import VADParams, VADState
 from pipecat.frames.frames import (
     Frame,
     InputAudioRawFrame,
@@ -19,48 +21,89 @@ from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa.npc.table import INPUT_RATE_HZ, Ear
 from glyphoxa.turns.endpointing import Endpointing
+from glyphoxa.turns.speech_end import SpeechEnd
 from glyphoxa_pipelines.host import Line
 from glyphoxa_pipelines.parts import EarParts
 from glyphoxa_pipelines.settled import Settled
 from glyphoxa_processors.corrector import PhoneticCorrector
-from glyphoxa_processors.end_of_turn import DETECTOR_TAIL_MS, EndOfTurn
+from glyphoxa_processors.end_of_turn import EndOfTurn
 from glyphoxa_processors.prefetcher import KeywordPrefetcher
 
-_SHORTEST_STOP_MS = 100
+_SHORTEST_STOP_MS = 96
 """Three of the detector's windows: with less, one that it is unsure of ends the speech."""
-_TWENTY_MS = INPUT_RATE_HZ // 50 * 2
+_WINDOW = 512
+_BYTES_PER_MS = INPUT_RATE_HZ // 1_000 * 2
+_TWENTY_MS = 20 * _BYTES_PER_MS
 
 
 class Detector(SileroVADAnalyzer):
-    """Tells speech from other sound, and whether it hears what it is not yet sure of."""
+    """Tells speech from other sound, when it ended, and whether there is some that it is not yet sure of.
+
+    pipecat counts a pause in whole windows from the end of the last window of speech, which is behind the end of the
+    speech. Here it is counted from the end of the voice, and is over when it is over: not with the next window, nor
+    with the next piece of sound.
+
+    Args:
+        pause_ms: So much silence is a pause.
+    """
 
     hears_onset = False
+
+    def __init__(self, *, params: VADParams, pause_ms: int) -> None:
+        # pipecat's own count never comes first.
+        super().__init__(params=params.model_copy(update={"stop_secs": (_SHORTEST_STOP_MS + pause_ms) / 1_000}))
+        self._pause_ms = pause_ms
+        self._end = SpeechEnd(INPUT_RATE_HZ)
+        self._begun = b""
+        self.quiet_ms = pause_ms
+        """At the last pause: from the end of the voice until it was reported."""
 
     async def analyze_audio(self, buffer: bytes) -> VADState:
         state = await super().analyze_audio(buffer)
         self.hears_onset = state is VADState.STARTING
+        self._follow(buffer, state)
+        if state is VADState.STOPPING and self._end.detected_quiet_ms >= _SHORTEST_STOP_MS:
+            quiet_ms = self._end.quiet_ms + len(self._begun) // _BYTES_PER_MS
+            left_ms = max(0, self._pause_ms - quiet_ms)
+            if left_ms * _BYTES_PER_MS < len(buffer):
+                # Less than the next piece of sound lasts: that one would come too late.
+                await wait(left_ms / 1_000)
+                self.quiet_ms = quiet_ms + left_ms
+                state = self._vad_state = VADState.QUIET
+                self._vad_stopping_count = 0
         return state
+
+    def _follow(self, buffer: bytes, state: VADState) -> None:
+        is_speech = state in (VADState.STARTING, VADState.SPEAKING)
+        sound = self._begun + buffer
+        whole = len(sound) - len(sound) % (2 * _WINDOW)
+        self._begun = sound[whole:]
+        for at in range(0, whole, 2 * _WINDOW):
+            self._end.hear(np.frombuffer(sound, np.int16, count=_WINDOW, offset=at), is_speech=is_speech)
 
 
 class PauseFinder(VADProcessor):
-    """Tells when speech began and paused by the ear's clock; pipecat's own stamps are the machine's."""
+    """Tells when speech began and paused by the ear's clock; pipecat's own stamps are the machine's.
+
+    In the report of a pause, `stop_secs` is how long ago the voice ended.
+    """
 
     def __init__(self, detector: Detector, *, clock: Callable[[], int], **kwargs: Any) -> None:
         super().__init__(vad_analyzer=detector, **kwargs)
+        self._detector = detector
         self._clock = clock
 
     async def broadcast_frame(self, frame_cls: type[Frame], **kwargs: Any) -> None:
         if issubclass(frame_cls, VADUserStartedSpeakingFrame | VADUserStoppedSpeakingFrame):
             kwargs["timestamp"] = self._clock() / 1_000
+        if issubclass(frame_cls, VADUserStoppedSpeakingFrame):
+            kwargs["stop_secs"] = self._detector.quiet_ms / 1_000
         await super().broadcast_frame(frame_cls, **kwargs)
 
 
 def processors(parts: EarParts) -> list[FrameProcessor]:
     """The graph, in the order of the frames. The detector and the recogniser belong to this human alone."""
     player, clock, pauses = parts.player.id, parts.clock, parts.pauses
-    # The detector counts from the end of its last confident window, which is behind the end of the speech.
-    stop_ms = max(_SHORTEST_STOP_MS, pauses.pause_ms - DETECTOR_TAIL_MS)
-    vad = parts.vad.model_copy(update={"stop_secs": stop_ms / 1_000})
     endpointing = Endpointing(
         player,
         language=parts.language,
@@ -70,7 +113,7 @@ def processors(parts: EarParts) -> list[FrameProcessor]:
         confirm_within_ms=pauses.confirm_within_ms,
         punctuated=pauses.punctuated,
     )
-    detector = Detector(params=vad)
+    detector = Detector(params=parts.vad, pause_ms=pauses.pause_ms)
     return [
         PauseFinder(detector, clock=clock),
         parts.stt,

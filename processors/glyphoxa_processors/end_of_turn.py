@@ -32,10 +32,6 @@ from glyphoxa.turns.endpointing import (
 )
 from glyphoxa_processors.frames import TurnOverFrame
 
-DETECTOR_TAIL_MS = 50
-"""By how much Silero hears speech end too late: its last confident window ends 30-76 ms (median 55, eight recordings)
-behind the last voiced sample. All pauses are counted from there."""
-
 
 class EndOfTurn(FrameProcessor):
     """The last processor of an ear. Reports to the listener what the player says and when they have finished.
@@ -78,7 +74,7 @@ class EndOfTurn(FrameProcessor):
             case VADUserStartedSpeakingFrame():
                 return Started(at_ms=int((frame.timestamp - frame.start_secs) * 1_000))
             case VADUserStoppedSpeakingFrame():
-                speech_end_ms = int((frame.timestamp - frame.stop_secs) * 1_000) - DETECTOR_TAIL_MS
+                speech_end_ms = round((frame.timestamp - frame.stop_secs) * 1_000)
                 return Paused(speech_end_ms=speech_end_ms, at_ms=self._clock())
             case TranscriptionFrame():
                 return Final(

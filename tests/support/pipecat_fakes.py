@@ -351,7 +351,7 @@ class Listening:
         if speech:
             self.send(VADUserStartedSpeakingFrame(start_secs=0.2, timestamp=at_s))
         else:
-            self.send(VADUserStoppedSpeakingFrame(stop_secs=0.2, timestamp=at_s))
+            self.send(VADUserStoppedSpeakingFrame(stop_secs=0.25, timestamp=at_s))
 
     def send(self, frame: Frame) -> None:
         line = self.ear._line
