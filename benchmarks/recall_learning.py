@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import CampaignId
 
-_PRICE: Final = 1.0
-"""Of the squared weights, in questions."""
+_PRICE: Final = 0.03
+"""Of the squared weights, in questions: enough to keep them apart. A higher one takes from signals whose numbers are
+small, such as that of scenes: with 1 a conversation that is left out loses 0.9 points of R@10."""
 _STEPS: Final = 30
 _CLOSE: Final = 1e-5
 

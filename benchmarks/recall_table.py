@@ -118,16 +118,19 @@ def _tune(got: Figures) -> str:
         held, shipped = of["held_out"], of["shipped"]
         rows.append(
             f"| {kind} | {held['r10']:.1f} / {held['mrr']:.1f} | {shipped['r10']:.1f} / {shipped['mrr']:.1f} "
-            f"| {_difference(of.get('held_out_vs_shipped'))} |"
+            f"| {_difference(of.get('held_out_vs_shipped'))} | {_multi_hop(of.get('held_out_by_category'))} |"
         )
     return (
         "\n## Nothing learnt from what it is measured on (`benchmarks.recall_tune`)\n\n"
         "Weights learnt anew for each conversation from the others (and, besides, from the second set) rank its "
         "questions.\n\n"
-        "| | held out R@10 / MRR | shipped R@10 / MRR | R@10, held out against shipped |\n|---|---|---|---|\n"
-        + "\n".join(rows)
-        + "\n"
+        "| | held out R@10 / MRR | shipped R@10 / MRR | R@10, held out against shipped | multi-hop R@10, held out |\n"
+        "|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
     )
+
+
+def _multi_hop(categories: Mapping[str, Any] | None) -> str:
+    return f"{categories['multi-hop']['r10']:.1f}" if categories and "multi-hop" in categories else ""
 
 
 def _prefetch(sets: Mapping[str, Figures]) -> str:

@@ -4,8 +4,8 @@
 
 For each campaign in DIR the weights are learnt anew from all others (and from those of `--also`, which are not
 measured), and its questions are ranked by those, through the shipped recall. The last line printed is a JSON object:
-figures of the left-out campaigns (`held_out`) beside those of the shipped weights (`shipped`), with and without
-meaning, and how much the learnt weights differ.
+figures of the left-out campaigns (`held_out`, `held_out_by_category`) beside those of the shipped weights (`shipped`),
+with and without meaning, and how much the learnt weights differ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from benchmarks.recall import ask_all, data_options, tell
 from benchmarks.recall_asking import embedded, shipped_recall, shipped_reminder
 from benchmarks.recall_data import WITNESS, Question, RecallData, read_data, turn_id
-from benchmarks.recall_figures import Answer, compared, quality
+from benchmarks.recall_figures import Answer, compared, figures, quality
 from benchmarks.recall_learning import Example, left_out_weights
 from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
 from benchmarks.turn import STOPPED, stoppable
@@ -70,14 +70,14 @@ async def measure(data: RecallData, directory: Path, also: Path, options: argpar
     async with loaded_talk(data, directory, embeddings=options.embeddings, tell=tell) as talk:
         gc.collect()
         gc.freeze()
-        figures: dict[str, Any] = {"questions": len(asked.questions), **talk.figures}
+        found: dict[str, Any] = {"questions": len(asked.questions), **talk.figures}
         for kind, names in _signals(talk).items():
             tell(f"{kind}: signals of {len(asked.questions)} questions")
             examples = await examples_of(talk, asked.questions, names, with_meaning=kind == "hybrid")
             weights = left_out_weights(examples, others.get(kind, ()))
-            figures[kind] = await _measured(talk, asked.questions, weights, names, kind)
-            tell(f"{kind}: held out {figures[kind]['held_out']}, shipped {figures[kind]['shipped']}")
-        return figures
+            found[kind] = await _measured(talk, asked.questions, weights, names, kind)
+            tell(f"{kind}: held out {found[kind]['held_out']}, shipped {found[kind]['shipped']}")
+        return found
 
 
 async def _of_others(directory: Path, options: argparse.Namespace) -> dict[str, list[Example]]:
@@ -153,6 +153,7 @@ async def _measured(
     mean = np.mean(list(weights.values()), axis=0)
     return {
         "held_out": quality(held_out),
+        "held_out_by_category": figures(held_out)["by_category"],
         "shipped": quality(shipped),
         "held_out_vs_shipped": compared(held_out, shipped),
         "campaigns": {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from glyphoxa.memory.recall.terms import NAME, Asked, Terms
+from glyphoxa.memory.recall.terms import MOST_WORDS, NAME, Asked, Terms
 from glyphoxa.memory.recall.when.ask import TimeAsk
 from glyphoxa.memory.recall.when.days import Days
 from glyphoxa.memory.recall.when.reader import read_time
@@ -16,6 +16,8 @@ from glyphoxa.speech.language.words import words
 
 MOST_CHARACTERS = 2_000
 """Of a question; the end of a longer one is what is asked."""
+_SHORTEST = 3
+"""Letters of a short form of a name."""
 _SELF = {"en": ("I", "my"), "de": ("ich", "mein")}
 
 
@@ -56,10 +58,11 @@ def read_question(
     named: set[str] = set()
     spoken: set[str] = set()
     meaning = text
+    short = _short_names(text, speakers, terms)
     for name in sorted(speakers, key=len, reverse=True):
-        if name.partition(" ")[0] not in text:
+        if name.partition(" ")[0] not in text and name not in short:
             continue  # most are not named, and to look for them closely takes longer than all the rest
-        for called in _ways_to_call(name, terms):
+        for called in (*_ways_to_call(name, terms), *short.get(name, ())):
             if re.search(rf"\b{re.escape(called)}\b", text):
                 named.add(name)
                 spoken |= {NAME + word.folded for word in words(called)} | set(terms.stems(called))
@@ -89,6 +92,25 @@ def _ways_to_call(name: str, terms: Terms) -> list[str]:
     first = name.partition(" ")[0]
     ways = [name] if first == name or not any(terms.stems(first)) else [name, first]
     return [way for way in ways if len(way) > 1]
+
+
+def _short_names(text: str, speakers: Collection[str], terms: Terms) -> dict[str, list[str]]:
+    """Words of a question that are the beginning of the first part of one name and of no other, as "Mel" is of
+    "Melanie": by the name of whom they mean. Whoever is called so in full is meant.
+    """
+    said = {word.text for word in words(text)[-MOST_WORDS:] if terms.is_name(word) and len(word.text) >= _SHORTEST}
+    if not said:
+        return {}
+    by_first: dict[str, list[str]] = {}
+    for name in speakers:
+        by_first.setdefault(name.partition(" ")[0], []).append(name)
+    found: dict[str, list[str]] = {}
+    for short in sorted(said - by_first.keys()):
+        meant = [first for first in by_first if first.startswith(short)]
+        if len(meant) == 1 and any(terms.stems(short)):
+            for name in by_first[meant[0]]:
+                found.setdefault(name, []).append(short)
+    return found
 
 
 def _as_self(text: str, name: str, language: str) -> str:

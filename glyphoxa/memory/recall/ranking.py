@@ -42,19 +42,19 @@ BY_WORDS: Final[Mapping[str, float]] = {
 }
 BY_WORDS_AND_MEANING: Final[Mapping[str, float]] = {
     "words": 3.0,
-    "led_up": 2.0,
-    "scene": 8.0,
+    "led_up": 3.0,
+    "scene": 14.0,
     "speaker": 1.2,
     "asks": -1.0,
     "answers": 3.0,
     "tells_time": 2.5,
     "tells_number": 2.5,
     "time": 6.5,
-    "meaning": 2.0,
-    "meaning_before": 0.3,
-    "meaning_after": 0.5,
+    "meaning": 2.5,
+    "meaning_before": 0.2,
+    "meaning_after": 0.6,
     "meaning_answers": 1.0,
-    "meaning_near": 2.0,
+    "meaning_near": 2.5,
 }
 
 

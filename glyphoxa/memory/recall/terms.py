@@ -74,7 +74,7 @@ class Terms:
         """Of a question; the last 200 words of a longer one."""
         found: dict[str, None] = {}
         for word in words(question)[-MOST_WORDS:]:
-            if self._is_name(word):
+            if self.is_name(word):
                 found[NAME + word.folded] = None
             elif word.folded not in self._stop:
                 found[self._stem(word.folded)] = None
@@ -84,14 +84,15 @@ class Terms:
         """The stems of the words of a text that are no stop words, in order."""
         return (self._stem(word.folded) for word in words(text) if word.folded not in self._stop)
 
+    def is_name(self, word: Word) -> bool:
+        """Whether it is written as nothing but a name is."""
+        return self._capital_says_name and word.is_capital and not word.opens and word.folded not in _I
+
     def _of(self, word: Word, *, is_name: bool) -> Iterable[str]:
         if is_name:
             yield NAME + word.folded
         if word.folded not in self._stop:
             yield self._stem(word.folded)
-
-    def _is_name(self, word: Word) -> bool:
-        return self._capital_says_name and word.is_capital and not word.opens and word.folded not in _I
 
 
 _I = frozenset(("i", "im", "ill", "id", "ive"))
