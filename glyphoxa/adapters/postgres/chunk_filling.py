@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.chunk_vectors import Due, embedded
+from glyphoxa.adapters.postgres.chunk_vectors import Due, Remembered, embedded
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
@@ -58,6 +58,7 @@ class ChunkFilling:
         self._embedder = embedder
         self._model_setting = model_setting
         self._sql = load_paragraphs("chunks")
+        self._remembered = Remembered()
         self._spotters: dict[CampaignId, tuple[str, KeywordSpotter]] = {}
 
     async def drain(
@@ -129,6 +130,7 @@ class ChunkFilling:
 
     async def want_all(self, campaign: CampaignId) -> None:
         """List all talk, to be embedded even if nothing changed."""
+        self._remembered.forget()
         async with self._use(campaign) as connection:
             await connection.execute(self._sql["want_all"], campaign)
 
@@ -146,7 +148,7 @@ class ChunkFilling:
             yield Filled(skipped=len(as_before))
         size = self._embedder.batch
         for at in range(0, len(to_embed), size):
-            done, failed = await embedded(self._embedder, campaign, to_embed[at : at + size])
+            done, failed = await embedded(self._embedder, campaign, to_embed[at : at + size], self._remembered)
             if done is None:
                 yield None
                 return
