@@ -39,14 +39,18 @@ class _Desk:
         return day_now(self.kept.file_day, self.kept.told)
 
     def day(self, text: str) -> str:
-        """As the calendar writes it; without a year, in the one in which the story stands.
+        """As the calendar writes it; without a year, the one nearest to where the story stands.
 
         Raises:
             InvalidInput: There is no such day.
         """
         times = times_of("", self.calendar, self.kept.file_day, self.kept.told)
-        year = self.calendar.date_of(times.today)[0] if self.calendar.months and times.today is not None else 0
-        return self.calendar.in_words(self.calendar.day_named(text, year=year))
+        today = times.today
+        if not self.calendar.months or today is None:
+            return self.calendar.in_words(self.calendar.day_named(text))
+        year = self.calendar.date_of(today)[0]
+        near = {self.calendar.day_named(text, year=max(0, year + by)) for by in (0, -1, 1)}
+        return self.calendar.in_words(min(near, key=lambda number: abs(number - today)))
 
 
 _Act = Callable[[_Desk, argparse.Namespace], Awaitable[int]]

@@ -46,6 +46,7 @@ def day(at_ms: int) -> str:
         ("What did Mirelle find on 3 June, 2023?", "2023-06-03", "2023-06-03"),
         ("the 3rd of June", "2026-06-03", "2026-06-03"),
         ("What did we do on May 8th?", "2026-05-08", "2026-05-08"),
+        ("on the twenty-second of May", "2026-05-22", "2026-05-22"),
         ("on the second of May", "2026-05-02", "2026-05-02"),
         ("on 24 December", "2025-12-24", "2025-12-24"),
         ("on 2023-05-08", "2023-05-08", "2023-05-08"),

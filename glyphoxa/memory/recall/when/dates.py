@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glyphoxa.memory.recall.when.days import Days, Window
-from glyphoxa.memory.recall.when.words import TimeWords
+from glyphoxa.memory.recall.when.words import TimeWords, day_before
 from glyphoxa.speech.language.words import Word
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 2199
@@ -77,17 +77,17 @@ def _day_beside(at: int, tokens: Sequence[str], words: TimeWords) -> tuple[int |
     before = at - 1
     if before > 0 and tokens[before] in _LINKS:
         before -= 1
-    day = _day(tokens[before], words) if before >= 0 else None
+    day, first = day_before(before, tokens, words)
+    if day is None and before >= 0:
+        day = _day(tokens[before])
     if day is not None and (before == at - 1 or tokens[at - 1] == "of"):
-        return day, before, at
+        return day, first, at
     following = tokens[at + 1] if at + 1 < len(tokens) else ""
-    day = _day(following, words) if following[:1].isdecimal() else None
+    day = _day(following)
     return (day, at, at + 1) if day is not None else (None, at, at)
 
 
-def _day(token: str, words: TimeWords) -> int | None:
-    if token in words.ordinals:
-        return words.ordinals[token]
+def _day(token: str) -> int | None:
     digits = token[:-2] if token[-2:] in ("st", "nd", "rd", "th") else token
     if not (digits.isdecimal() and len(digits) <= 2):
         return None

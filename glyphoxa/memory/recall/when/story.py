@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays, name_words
 from glyphoxa.memory.recall.when.days import Days, Window
-from glyphoxa.memory.recall.when.words import Relation, TimeWords
+from glyphoxa.memory.recall.when.words import Relation, TimeWords, day_before
 from glyphoxa.speech.language.words import Word, fold
 
 _LINKS: Final = frozenset(("of", "the", "in", "im", "des", "year", "jahr", "jahre", "jahres"))
@@ -139,9 +139,9 @@ def _counted(at: int, tokens: Sequence[str], words: TimeWords) -> tuple[StoryDay
     day = _number(tokens, at + 1)
     if day is not None:
         return StoryDays(day, day), at, at + 1
-    day = words.ordinals.get(tokens[at - 1]) if at else None
-    if day is not None and tokens[max(0, at - 2)] in words.articles:
-        return StoryDays(day, day), at - 1, at
+    day, first = day_before(at - 1, tokens, words)
+    if day is not None and tokens[max(0, first - 1)] in words.articles:
+        return StoryDays(day, day), first, at
     return None
 
 
@@ -186,9 +186,14 @@ def _day_beside(
     before = at - 1
     if before > 0 and tokens[before] in ("of", "the", "des"):
         before -= 1 + (before > 1 and tokens[before] == "the" and tokens[before - 1] == "of")
-    day = _number(tokens, before) or words.ordinals.get(tokens[before] if before >= 0 else "")
-    if day is not None and (before == at - 1 or tokens[before + 1] in ("of", "des")):
-        return day, before, last
+    is_linked = before == at - 1 or tokens[before + 1] in ("of", "des")
+    if is_linked and before > 0 and tokens[before] in words.day_words:
+        before -= 1  # "the third day of Hammer"
+    day, first = day_before(before, tokens, words)
+    if day is None:
+        day = _number(tokens, before)
+    if day is not None and is_linked:
+        return day, first, last
     following = _number(tokens, last + 1)
     return (following, at, last + 1) if following is not None and following <= length else (None, at, last)
 

@@ -21,7 +21,7 @@ def _never() -> NDArray[int64]:
     return np.zeros(0, int64)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TableTimes:
     """
     Args:

@@ -8,7 +8,7 @@ over such words set apart by single spaces, in which `{n}` stands for an amount,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,6 +40,7 @@ class TimeWords:
         months: To 1 to 12.
         doubtful: Months and seasons that are ordinary words as well, and need more than themselves.
         month_after: Words after which a doubtful month is one.
+        tens: Words that an ordinal behind them is added to: "twenty" in "twenty-fifth".
         units: To days, or one of the units that are none.
         seasons: To the number of their first month.
         relations: Words that stand before a moment, or before an event.
@@ -67,6 +68,7 @@ class TimeWords:
     month_after: frozenset[str]
     numbers: Mapping[str, int]
     ordinals: Mapping[str, int]
+    tens: Mapping[str, int]
     units: Mapping[str, float]
     weekdays: Mapping[str, int]
     seasons: Mapping[str, int]
@@ -117,6 +119,14 @@ def compiled(
             text = text.replace("{" + slot + "}", f"(?P<{slot}>{choice})")
         found.append(Phrase(kind, frozenset(begins.split()), whole(text)))
     return tuple(found)
+
+
+def day_before(at: int, tokens: Sequence[str], words: TimeWords) -> tuple[int | None, int]:
+    """The number that an ordinal gives which ends there, and its first word: two in "twenty fifth"."""
+    day = words.ordinals.get(tokens[at]) if 0 <= at < len(tokens) else None
+    if day is not None and day < 10 and at and tokens[at - 1] in words.tens:
+        return words.tens[tokens[at - 1]] + day, at - 1
+    return day, at
 
 
 def whole(pattern: str) -> re.Pattern[str]:

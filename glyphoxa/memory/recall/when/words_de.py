@@ -31,6 +31,8 @@ _TENS = {
     "neunt": 9, "zehnt": 10, "elft": 11, "zwolft": 12, "dreizehnt": 13, "vierzehnt": 14, "funfzehnt": 15,
     "sechzehnt": 16, "siebzehnt": 17, "achtzehnt": 18, "neunzehnt": 19, "zwanzigst": 20, "dreissigst": 30,
 }  # fmt: skip
+_ONES = ("einund", "zweiund", "dreiund", "vierund", "funfund", "sechsund", "siebenund", "achtund", "neunund")
+_TENS |= {one + "zwanzigst": 20 + n for n, one in enumerate(_ONES, start=1)} | {"einunddreissigst": 31}
 _ORDINALS = {stem + ending: n for stem, n in _TENS.items() for ending in ("e", "en", "er", "em", "es")}
 _UNITS = {
     "minute": 1 / 1440, "minuten": 1 / 1440, "stunde": 1 / 24, "stunden": 1 / 24, "tag": 1.0, "tagen": 1.0,
@@ -181,6 +183,7 @@ GERMAN: Final = TimeWords(
     month_after=set_of(""),
     numbers=_NUMBERS,
     ordinals=_ORDINALS,
+    tens={},
     units=_UNITS,
     weekdays=_WEEKDAYS,
     seasons=_SEASONS,

@@ -172,6 +172,7 @@ ENGLISH: Final = TimeWords(
     month_after=set_of("in on since until till during by from before after early late mid"),
     numbers=_NUMBERS,
     ordinals=_ORDINALS,
+    tens={"twenty": 20, "thirty": 30},
     units=_UNITS,
     weekdays=_WEEKDAYS,
     seasons=_SEASONS,
