@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from glyphoxa.domain.campaign import Entity
@@ -66,15 +66,42 @@ def sentences_of(known: Known) -> list[Sentence]:
     """What is known of an entity, the most telling first; last what it took part in, which comes along when that is
     named. Without secrets: they stand in the identity of who keeps them.
     """
-    first = {predicate: n for n, predicate in enumerate(_SPOKEN_FIRST)}
-    attributes = sorted(known.attributes, key=lambda fact: first.get(fact.claim.predicate, len(first)))
-    sentences = [Sentence(fact_sentence(fact, known.entity), fact) for fact in attributes if not is_secret(fact)]
-    for fact, other in sorted(known.relations, key=lambda each: each[0].claim.predicate == TOOK_PART):
-        if not is_secret(fact):
-            subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
-            sentences.append(Sentence(fact_sentence(fact, subject, end), fact))
+    sentences = [Sentence(_sentence_of(fact, other, known), fact) for fact, other in _told_first(known)]
     by_text = {sentence.text: sentence for sentence in reversed(sentences) if sentence.text}
     return list(reversed(by_text.values()))
+
+
+def most_telling(known: Known, npc: NpcId) -> list[Recalled]:
+    """The first of what is known of an entity, and of what not everybody knows of it the first: without the words for
+    all the others, of which there may be a thousand.
+    """
+    found: list[Recalled] = []
+    for fact, other in _told_first(known):
+        if found and why_known(fact, npc) == "public":
+            continue
+        text = _sentence_of(fact, other, known)
+        if text and all(text != one.text for one in found):
+            found.append(_recalled(Sentence(text, fact), npc))
+            if len(found) == 2:
+                break
+    return found
+
+
+def _told_first(known: Known) -> Iterator[tuple[Fact, Entity | None]]:
+    first = {predicate: n for n, predicate in enumerate(_SPOKEN_FIRST)}
+    for fact in sorted(known.attributes, key=lambda fact: first.get(fact.claim.predicate, len(first))):
+        if not is_secret(fact):
+            yield fact, None
+    for fact, other in sorted(known.relations, key=lambda each: each[0].claim.predicate == TOOK_PART):
+        if not is_secret(fact):
+            yield fact, other
+
+
+def _sentence_of(fact: Fact, other: Entity | None, known: Known) -> str:
+    if other is None:
+        return fact_sentence(fact, known.entity)
+    subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
+    return fact_sentence(fact, subject, end)
 
 
 def why_known(fact: Fact, npc: NpcId) -> str:
@@ -99,17 +126,19 @@ def is_secret(fact: Fact) -> bool:
 
 def recalled_of(known: Known, npc: NpcId) -> tuple[Recalled, ...]:
     """The sentences about an entity for an NPC, each with where it is from and why it may know it."""
-    return tuple(
-        Recalled(
-            text=sentence.text,
-            source="entity",
-            session_id=sentence.fact.provenance.session_id,
-            utterance_id=sentence.fact.provenance.utterance_id,
-            at_ms=sentence.fact.provenance.at_ms,
-            reason=why_known(sentence.fact, npc),
-            fact_id=sentence.fact.id,
-        )
-        for sentence in sentences_of(known)
+    return tuple(_recalled(sentence, npc) for sentence in sentences_of(known))
+
+
+def _recalled(sentence: Sentence, npc: NpcId) -> Recalled:
+    provenance = sentence.fact.provenance
+    return Recalled(
+        text=sentence.text,
+        source="entity",
+        session_id=provenance.session_id,
+        utterance_id=provenance.utterance_id,
+        at_ms=provenance.at_ms,
+        reason=why_known(sentence.fact, npc),
+        fact_id=sentence.fact.id,
     )
 
 

@@ -22,7 +22,7 @@ from glyphoxa.memory.ports.world_feed import WorldFeed
 from glyphoxa.memory.recall.exact.named_world import NamedWorld
 from glyphoxa.memory.world.happenings import RolledBack, Undone, WorldEvent
 
-_MOST_WORLDS: Final = 4
+_MOST_WORLDS: Final = 2
 _FEW: Final = 50
 """Events that are taken one by one; behind more of them a world is read anew, beside those who ask meanwhile."""
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.knowledge import Dm, Fact, Viewer
+from glyphoxa.domain.knowledge import ALWAYS, Dm, Fact, Viewer
 from glyphoxa.memory.ports.by_name import KnownByName
 from glyphoxa.memory.ports.graph import Known
 from glyphoxa.memory.recall.asked import MOST_CHARACTERS
@@ -25,6 +25,9 @@ from glyphoxa.memory.world.happenings import WorldEvent
 from glyphoxa.memory.world.projection import apply
 from glyphoxa.memory.world.state import Changes, WorldEntity, WorldState
 
+_MOST_KEPT: Final = 256
+"""What viewers know of entities, which is asked for again with each partial transcript; a capital has a thousand facts.
+"""
 _MOST_BROUGHT: Final = 8
 """Who took part in a battle may be an army: no prompt has room for it."""
 
@@ -45,6 +48,7 @@ class NamedWorld:
         self._also_called = also_called or {}
         self._gate = ExactGate(language=language)
         self._ties: dict[str, Fact] = {}
+        self._kept: dict[tuple[Viewer, EntityId], Known] = {}
         for entity in state.entities.values():
             self._put_entity(entity)
         for fact in state.facts.values():
@@ -59,6 +63,7 @@ class NamedWorld:
         """
         for event in events:
             apply(self._state, event)
+        self._kept.clear()
         self._follow(self._state.changes())
         self._state.begin()
 
@@ -88,11 +93,21 @@ class NamedWorld:
         node = self._state.entity(entity)
         if node is None or not node.visibility.is_visible_to(viewer):
             return None
+        kept = self._kept.get((viewer, node.id))
+        if kept is not None:
+            return kept
+        facts = [fact for fact in self._state.touching(node.id) if _may_know(viewer, fact)]
+        known = self._known(viewer, node, [fact for fact in facts if _holds_at(fact, at_ms)])
+        if all(fact.validity == ALWAYS for fact in facts):
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[viewer, node.id] = known
+        return known
+
+    def _known(self, viewer: Viewer, node: WorldEntity, facts: Iterable[Fact]) -> Known:
         attributes: list[Fact] = []
         relations: list[tuple[Fact, Entity]] = []
-        for fact in self._state.touching(node.id):
-            if not _may_know(viewer, fact) or not _holds_at(fact, at_ms):
-                continue
+        for fact in facts:
             claim = fact.claim
             if claim.object is None:
                 attributes.append(fact)
