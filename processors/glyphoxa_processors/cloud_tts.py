@@ -40,13 +40,13 @@ def make_tts(
     spoken_by = voice or _DEFAULT_VOICES.get(provider.name, "")
 
     def openai() -> TTSService:
-        from pipecat.services.openai.tts import OpenAITTSService
+        from glyphoxa_processors.openai_tts import SpokenOpenAiTts
 
-        return OpenAITTSService(
+        return SpokenOpenAiTts(
             api_key=key(default_env="OPENAI_API_KEY"),
             base_url=provider.base_url,
             sample_rate=sample_rate,
-            settings=OpenAITTSService.Settings(
+            settings=SpokenOpenAiTts.Settings(
                 model=provider.model or "gpt-4o-mini-tts",
                 voice=spoken_by,
                 language=None,

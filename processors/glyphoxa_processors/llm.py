@@ -19,6 +19,7 @@ from pipecat.services.openai.llm import OpenAILLMService
 
 from glyphoxa_processors.frames import PrimeFrame
 from glyphoxa_processors.hot_context import as_context
+from glyphoxa_processors.openai_connections import kept_open
 
 _CONNECT_WITHIN_S = 3.0
 
@@ -83,6 +84,7 @@ class SpokenLLM(OpenAILLMService):
             project=project,
             default_headers=default_headers,
             timeout=Timeout(60.0, connect=_CONNECT_WITHIN_S),
+            http_client=kept_open(),
             # One, for a connection that went stale between two turns; more would only keep the table waiting.
             max_retries=1,
         )

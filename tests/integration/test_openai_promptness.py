@@ -1,0 +1,105 @@
+"""What OpenAI's clients are kept from doing: collecting half a second of sound, and connecting anew for each turn."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from aiohttp import web
+from httpcore2._async import http11
+from pipecat.frames.frames import LLMContextFrame, LLMFullResponseEndFrame, TTSAudioRawFrame, TTSSpeakFrame
+from pipecat.processors.aggregators.llm_context import LLMContext
+from pipecat.services.tts_service import TTSService
+
+from benchmarks.servers.local import tone
+from benchmarks.servers.openai import SPEECH_RATE_HZ, OpenAiServer, Reply
+from glyphoxa.domain.ids import TurnId
+from glyphoxa_processors.cloud_llm import make_llm
+from glyphoxa_processors.cloud_tts import make_tts
+from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
+from tests.support.graph import RunningGraph
+from tests.support.provider import KEYS, ProviderNamed
+
+TURN = TurnId("t1")
+
+
+def clause(text: str) -> list[PieceFrame | TTSSpeakFrame | PieceEndFrame]:
+    return [PieceFrame(TURN, text), TTSSpeakFrame(text, append_to_context=False), PieceEndFrame(TURN)]
+
+
+def voice_at(server: OpenAiServer) -> TTSService:
+    return make_tts(ProviderNamed("openai", server.base_url), environ=KEYS)
+
+
+class SlowVoice(OpenAiServer):
+    """Sends a fifth of a second, and the rest when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_go_on = asyncio.Event()
+
+    async def _speak(self, request: web.Request) -> web.StreamResponse:
+        sound = tone((await request.json())["input"], rate_hz=SPEECH_RATE_HZ)
+        response = web.StreamResponse(headers={"Content-Type": "audio/pcm"})
+        await response.prepare(request)
+        await response.write(sound[: SPEECH_RATE_HZ // 5 * 2])
+        await self.may_go_on.wait()
+        await response.write(sound[SPEECH_RATE_HZ // 5 * 2 :])
+        await response.write_eof()
+        return response
+
+
+async def test_a_voice_is_heard_from_its_first_tenth_of_a_second_on() -> None:
+    async with SlowVoice() as server, RunningGraph(voice_at(server)) as graph:
+        await graph.send(*clause("Sit down by the fire."), ReplyEndFrame(TURN))
+        await graph.wait_for(TTSAudioRawFrame)
+        server.may_go_on.set()
+        await graph.wait_for(ReplyEndFrame)
+    assert b"".join(f.audio for f in graph.of(TTSAudioRawFrame)) == tone(
+        "Sit down by the fire.", rate_hz=SPEECH_RATE_HZ
+    )
+
+
+async def test_the_first_clause_is_on_its_way_out_before_the_second_is_asked_for() -> None:
+    heard_before: list[bool] = []
+
+    class Watching(OpenAiServer):
+        async def _speak(self, request: web.Request) -> web.StreamResponse:
+            heard_before.append(bool(graph.of(TTSAudioRawFrame)))
+            return await super()._speak(request)
+
+    async with Watching() as server, RunningGraph(voice_at(server)) as graph:
+        await graph.send(*clause("Well met."), *clause("Sit down by the fire."), ReplyEndFrame(TURN))
+        await graph.wait_for(ReplyEndFrame)
+    assert heard_before == [False, True]
+
+
+@pytest.mark.parametrize(("idle_s", "n_connections"), [(200, 1), (300, 2)])
+async def test_a_model_that_was_quiet_for_minutes_is_asked_on_the_same_connection(
+    idle_s: float, n_connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from_ports: list[int] = []
+
+    class Watching(OpenAiServer):
+        async def _complete(self, request: web.Request) -> web.StreamResponse:
+            assert request.transport is not None
+            from_ports.append(request.transport.get_extra_info("peername")[1])
+            return await super()._complete(request)
+
+    passed_s = 0.0
+
+    class Clock:
+        @staticmethod
+        def monotonic() -> float:
+            return time.monotonic() + passed_s
+
+    monkeypatch.setattr(http11, "time", Clock)
+    async with Watching([Reply("Aye.")]) as server:
+        provider = ProviderNamed("openai-compatible", server.base_url, model="some-model")
+        async with RunningGraph(make_llm(provider, environ=KEYS)) as graph:
+            for n in (1, 2):
+                await graph.send(LLMContextFrame(context=LLMContext([{"role": "user", "content": "Well?"}])))
+                await graph.wait_for(LLMFullResponseEndFrame, n=n)
+                passed_s += idle_s
+    assert len(set(from_ports)) == n_connections
