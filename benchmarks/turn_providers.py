@@ -26,7 +26,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from benchmarks.servers.local import LocalServer, tone, wait_ms
+from benchmarks.servers.local import LocalServer, tone, until
 from benchmarks.servers.openai import SPEECH_RATE_HZ, OpenAiServer, Pace, Reply
 from benchmarks.turn_recordings import CHUNK_BYTES, CHUNK_MS, Recorded, read_recorded
 from glyphoxa.domain.errors import Unavailable
@@ -46,8 +46,8 @@ class Delays:
 
     Attributes:
         stt_final_ms: From the request for the final transcript to the transcript.
-        llm_ttft_ms: From the request to the first event of the stream.
-        tts_ttfb_ms: From the request to the first sound.
+        llm_ttft_ms: From the last byte of the request to the first event of the stream.
+        tts_ttfb_ms: From the last byte of the request to the first sound.
     """
 
     stt_final_ms: float = 20
@@ -135,8 +135,9 @@ class KnowingDeepgram(LocalServer):
                 if kind == "CloseStream":
                     break
                 if kind == "Finalize":
+                    due_s = asyncio.get_running_loop().time() + self._final_ms / 1_000
                     final = listening.results(is_final=True)
-                    await wait_ms(self._final_ms)
+                    await until(due_s)
                     await socket.send_json(final)
         await socket.close()
         return socket
@@ -235,13 +236,14 @@ class TalkingOpenAi(OpenAiServer):
         return [*others, web.post("/v1/audio/speech", self._say)]
 
     async def _say(self, request: web.Request) -> web.StreamResponse:
+        await request.read()
         due_s = asyncio.get_running_loop().time() + self.pace.speech_ttfb_ms / 1_000
         text = (await request.json())["input"]
         if text not in self._sounds:
             self._sounds[text] = tone(text, rate_hz=SPEECH_RATE_HZ, ms_per_character=MS_PER_CHARACTER)
         response = web.StreamResponse(headers={"Content-Type": "audio/pcm"})
         await response.prepare(request)
-        await wait_ms((due_s - asyncio.get_running_loop().time()) * 1_000)
+        await until(due_s)
         await response.write(self._sounds[text])
         await response.write_eof()
         return response

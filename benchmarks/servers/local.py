@@ -15,6 +15,9 @@ from typing import Self
 
 from aiohttp import web
 
+_LOOP_IS_LATE_S = 0.0012
+"""Its waits are rounded up to milliseconds."""
+
 
 class LocalServer:
     """An HTTP and WebSocket server on a free port of 127.0.0.1, for as long as the `async with` block.
@@ -96,6 +99,19 @@ async def wait_ms(delay_ms: float) -> None:
     """A provider's thinking time. Nothing when there is none, so that a test without delays never sleeps."""
     if delay_ms > 0:
         await asyncio.sleep(delay_ms / 1_000)
+
+
+async def until(due_s: float) -> None:
+    """Until that time of the loop's clock, to a tenth of a millisecond. Nothing when it has passed.
+
+    A wait of the loop ends up to 1 ms too late, and over a stream of events the client would be blamed for it.
+    """
+    loop = asyncio.get_running_loop()
+    left_s = due_s - loop.time()
+    if left_s > _LOOP_IS_LATE_S:
+        await asyncio.sleep(left_s - _LOOP_IS_LATE_S)
+    while loop.time() < due_s:  # noqa: ASYNC110 - there is no event but the time
+        await asyncio.sleep(0)
 
 
 def hang_up(request: web.Request) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
-from benchmarks.servers.local import LocalServer, hang_up, tone, wait_ms
+from benchmarks.servers.local import LocalServer, hang_up, tone, until, wait_ms
 from benchmarks.servers.vectors import Vectors
 
 SPEECH_RATE_HZ = 24_000
@@ -98,25 +98,28 @@ class OpenAiServer(LocalServer):
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         if (status := self.refusal(request)) is not None:
             return _refused(status)
+        await request.read()
+        # By the clock, from the request's last byte on: what the server does itself is part of its pace, and the
+        # lateness of every wait would add up over a reply.
+        due_s = asyncio.get_running_loop().time() + self.pace.ttft_ms / 1_000
         body = await request.json()
         self.completions.append(body)
         reply = self._choose(body)
-        await wait_ms(self.pace.ttft_ms)
         if not body.get("stream"):
+            await until(due_s)
             return web.json_response(_whole(body["model"], reply))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        events = [_event(_chunk(body["model"], delta)) for delta in _deltas(reply)]
+        await until(due_s)
         await response.prepare(request)
-        loop = asyncio.get_running_loop()
-        due_s = loop.time()
-        for n, delta in enumerate(_deltas(reply)):
+        for n, event in enumerate(events):
             if n == reply.dies_after:
                 hang_up(request)
                 return response
-            await response.write(_event(_chunk(body["model"], delta)))
+            await response.write(event)
             if self.pace.tokens_per_s:
-                # By the clock, or the lateness of every wait adds up over a reply.
                 due_s += 1 / self.pace.tokens_per_s
-                await wait_ms((due_s - loop.time()) * 1_000)
+                await until(due_s)
         await response.write(_event(_chunk(body["model"], {}, finish="tool_calls" if reply.tool_calls else "stop")))
         if (body.get("stream_options") or {}).get("include_usage"):
             await response.write(_event({**_chunk(body["model"], {}), "choices": [], "usage": _usage(reply)}))
