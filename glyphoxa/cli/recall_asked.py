@@ -5,7 +5,7 @@ Talk and facts come the way of a turn.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from glyphoxa.cli.desk import Desk
@@ -16,11 +16,10 @@ from glyphoxa.context.knowledge import sentences_of, within
 from glyphoxa.context.passed_over import IN_EVERY_PROMPT, NOT_NEAR, no_room
 from glyphoxa.context.relevance import without_call, worth_telling
 from glyphoxa.context.told import told_by_name
-from glyphoxa.domain.ids import EntityId, FactId, NpcId
+from glyphoxa.domain.ids import FactId, NpcId
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.by_name import FactsByName, KnownByName
+from glyphoxa.memory.ports.by_name import FactsByName
 from glyphoxa.memory.recall.deep import DeepRecall
-from glyphoxa.memory.recall.exact.facts import facts_asked
 from glyphoxa.memory.recall.graph.methods import RecallMethod
 from glyphoxa.memory.recall.recall import Reminded
 from glyphoxa.speech.names.gazetteer import Gazetteer
@@ -104,26 +103,15 @@ class Asking:
         others = [one for one in found if one.known.entity.id != desk.cast.played(npc)]
         if len(others) < len(found):
             left_out.append(f"what {desk.cast.person(npc)} knows of itself: {IN_EVERY_PROMPT}")
-        named = [one.known.entity.id for one in others if one.is_named]
         for one, told in told_by_name(others, self.question, npc, language=desk.language):
-            for shown_one in self._shown(one, told, named):
-                if shown_one.recalled.fact_id in persistent:
-                    left_out.append(f"{shown_one.recalled.text!r}: it stands in every prompt")
+            facts = {fact.id: fact for fact in (*one.known.attributes, *(fact for fact, _ in one.known.relations))}
+            for each in told:
+                fact = facts.get(each.fact_id) if each.fact_id is not None else None
+                if each.fact_id in persistent:
+                    left_out.append(f"{each.text!r}: {IN_EVERY_PROMPT}")
                 else:
-                    shown.setdefault(shown_one.recalled.text, shown_one)
+                    shown.setdefault(each.text, Shown(each, each.path, None if fact is None else fact.validity))
         return list(shown.values()), left_out
-
-    def _shown(self, one: KnownByName, told: Sequence[Recalled], named: Collection[EntityId]) -> Iterator[Shown]:
-        known, language = one.known, self.desk.language
-        facts = {fact.id: fact for fact in (*known.attributes, *(fact for fact, _ in known.relations))}
-        asked_for = facts_asked(known, self.question, named=named, language=language).predicates
-        for each in told:
-            fact = facts.get(each.fact_id) if each.fact_id is not None else None
-            if fact is None:
-                yield Shown(each, one.why)
-                continue
-            asks = f", asks for {fact.claim.predicate}" if fact.claim.predicate in asked_for else ""
-            yield Shown(each, f"{one.why}{asks}", fact.validity)
 
     async def _in_every_prompt(self, budgets: Budgets) -> set[FactId]:
         entity = self.desk.cast.played(self.npc)

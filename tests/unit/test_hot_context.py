@@ -150,6 +150,33 @@ async def test_what_is_in_the_talk_of_the_prompt_is_not_recalled_again(mind: Min
     assert [fact.utterance_id for fact in (await mind.assembly.gather(SMITH, asked)).recalled] == ["told"]
 
 
+async def test_what_is_recalled_and_not_told_is_noted_with_the_reason(mind: Mind) -> None:
+    await mind.log.append([an_utterance("Where is my dog?", id="dog")])
+    asked = "What of my brother?"
+
+    async def why_not(npc: NpcId = SMITH) -> dict[str | None, str]:
+        hot = await mind.assembly.gather(npc, asked)
+        return {one.recalled.utterance_id: one.why for one in hot.passed_over}
+
+    assert await why_not() == {"dog": "not near enough to the question"}
+    mind.words_in_prompt[SMITH] = [BROTHER.text]
+    assert (await why_not())["told"] == "it stands in the talk of the prompt"
+    assert await why_not(INNKEEPER) == {}  # she heard none of it
+
+
+async def test_what_stands_in_every_prompt_is_noted_not_to_be_told_again(mind: Mind) -> None:
+    hot = await mind.assembly.gather(SMITH, "Who knows Mirelle?")
+    assert [(one.recalled.text, one.why) for one in hot.passed_over] == [
+        ("Mirelle knows Grimjaw.", "it stands in every prompt")
+    ]
+
+
+async def test_a_fact_says_by_which_name_it_was_found_and_what_was_asked_for(mind: Mind) -> None:
+    mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax"))
+    (owner,) = (await mind.assembly.gather(SMITH, "Who owns Eldrinax?")).recalled
+    assert owner.path == "named 'Eldrinax', asks for OWNS"
+
+
 async def test_an_npc_recalls_only_what_it_witnessed(mind: Mind) -> None:
     asked = "do you remember my brother?"
     assert [fact.utterance_id for fact in (await mind.assembly.gather(SMITH, asked)).recalled] == ["told"]
