@@ -1,6 +1,7 @@
 """Questions as they are asked at a table, and the time that is read from them. It is Sunday 22 November 2026, 20:00."""
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -372,10 +373,14 @@ VOCABULARY = sorted(
     st.one_of(st.text(max_size=300), st.lists(st.sampled_from(VOCABULARY), max_size=60).map(" ".join)),
     st.sampled_from(["en", "de"]),
     st.integers(-(10**15), 10**15),
+    st.sampled_from([UTC, None, *map(ZoneInfo, ("Pacific/Apia", "America/Denver", "Europe/Berlin"))]),
+    st.one_of(st.none(), st.integers(0, 30_000)),
 )
-def test_no_text_and_no_time_is_an_error(text: str, language: str, now_ms: int) -> None:
+def test_no_text_and_no_time_is_an_error(
+    text: str, language: str, now_ms: int, zone: tzinfo | None, evening: int | None
+) -> None:
     story = Story(StoryCalendar((("Hammer", 30), ("may", 1)), ("Moonday", "dragon")), today=3)
-    ask = read_time(text, language=language, days=Days(now_ms), story=story)
+    ask = read_time(text, language=language, days=Days(now_ms, zone, evening), story=story)
     assert all(0 <= start < end <= len(text) for start, end in ask.said)
     tells_time(text, language=language)
 
