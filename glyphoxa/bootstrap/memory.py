@@ -22,7 +22,9 @@ from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableE
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.around import RecallAround
 from glyphoxa.memory.guard import MemoryGuard
+from glyphoxa.memory.ports.graph import TalkAround
 from glyphoxa.memory.ports.talk import TranscriptLog
 from glyphoxa.memory.recorder import Recorder
 from glyphoxa.memory.rest import Rest
@@ -71,6 +73,7 @@ class TableMemory:
 
     Attributes:
         guard: Memory as it may be asked; None without long-term memory.
+        around: Talk around an entity, as it may be asked; None where the graph cannot (R-140).
     """
 
     def __init__(
@@ -97,9 +100,12 @@ class TableMemory:
         self._watch = MemoryWatch(ping=self._ping, make_good=self._make_good, changed=self._has_changed, now_ms=now_ms)
         log: TranscriptLog | None = None
         self.guard: MemoryGuard | None = None
+        self.around: TalkAround | None = None
         if store is not None:
             log = _AfterItsCampaign(store.log, self.store_campaign)
             self.guard = MemoryGuard(store.graph, store.past_talk, store.summaries, self._watch, by_name=store.by_name)
+            around = RecallAround.of(store.graph_rag, store.past_talk.vectors)
+            self.around = None if around is None else self.guard.over(around)
         self.recorder = Recorder(
             Spool(spool, alarm=self._on_spool), log, listener=self._on_recorder, after_append=self.embed_what_is_new
         )

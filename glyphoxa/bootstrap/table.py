@@ -366,7 +366,15 @@ class LiveTable:
         tools = None
         if self._guard is not None and self._deep_talk is not None:
             talk = self._deep_talk if npc.budget_tier == "DEEP" else self._guard
-            memory = MemoryOf(self.campaign.id, npc.id, self._guard, talk, self._guard, self.campaign.language)
+            memory = MemoryOf(
+                self.campaign.id,
+                npc.id,
+                self._guard,
+                talk,
+                self._guard,
+                self.campaign.language,
+                around=self._memory.around,
+            )
             tools = MemoryTools(memory, tier=npc.budget_tier, tell=partial(self._on_look_up, npc.id))
         order = MouthOrder(
             npc=npc,

@@ -23,8 +23,10 @@ from glyphoxa.memory.ports.graph import (
     IdentitySnapshot,
     KnowledgeGraph,
     Known,
+    Passage,
     Reached,
     Subgraph,
+    TalkAround,
 )
 from glyphoxa.memory.ports.talk import PastTalk, SessionSummaries
 from glyphoxa.memory.watch import MemoryWatch
@@ -147,6 +149,10 @@ class MemoryGuard:
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         return await self._ask(lambda: self._summaries.summary(campaign, npc, session))
 
+    def over(self, talk: TalkAround) -> TalkAround:
+        """The same of talk around an entity, which not every memory has."""
+        return _GuardedAround(talk, self._ask)
+
     async def _ask(self, question: Callable[[], Awaitable[T]]) -> T:
         if self._watch.is_away:
             raise Unavailable("long-term memory is away")  # why is told once, by `MemoryWatch`
@@ -155,3 +161,18 @@ class MemoryGuard:
         except (GlyphoxaError, asyncio.CancelledError):
             self._watch.suspect()  # a caller that gave up may have waited too long
             raise
+
+
+class _GuardedAround:
+    """A `TalkAround`."""
+
+    def __init__(
+        self, talk: TalkAround, ask: Callable[[Callable[[], Awaitable[list[Passage]]]], Awaitable[list[Passage]]]
+    ) -> None:
+        self._talk = talk
+        self._ask = ask
+
+    async def recall_around(
+        self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
+    ) -> list[Passage]:
+        return await self._ask(lambda: self._talk.recall_around(campaign, viewer, question, around=around, limit=limit))

@@ -34,16 +34,18 @@ class TierRule:
     Attributes:
         ceiling_ms: A tool call that takes longer is cut. Calls side by side cost the longest, not the sum.
         tools: The only tools that are declared.
+        looks_around: Talk may be searched around an entity as well, where the graph can.
     """
 
     ceiling_ms: int
     tools: tuple[str, ...]
+    looks_around: bool = False
 
 
 DEFAULT_RULES: Mapping[BudgetTier, TierRule] = {
     "FAST": TierRule(500, (QUERY_ENTITIES,)),
     "STANDARD": TierRule(1_500, MEMORY_TOOLS),
-    "DEEP": TierRule(4_000, MEMORY_TOOLS),
+    "DEEP": TierRule(4_000, MEMORY_TOOLS, looks_around=True),
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -18,10 +18,10 @@ from loguru import logger
 
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, did_you_mean
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.turn import LookUp, Recalled
-from glyphoxa.memory.ports.graph import KnowledgeGraph
+from glyphoxa.memory.ports.graph import KnowledgeGraph, Passage, TalkAround
 from glyphoxa.memory.ports.talk import PastTalk, SessionSummaries
 from glyphoxa.memory.recall.exact.asked import asked_for
 from glyphoxa.npc.budget import (
@@ -35,6 +35,7 @@ from glyphoxa.npc.budget import (
 from glyphoxa.npc.tool_answers import MOST_FOUND, Found, best_match, described, fact_found, found, nothing, when
 
 _PATIENT_FROM_MS: Final = 1_500
+_TALK_FOUND: Final = 5
 _LOOKED_AT: Final = 50
 """Facts from which those that a query asks for are taken."""
 
@@ -107,12 +108,18 @@ SPECS: Mapping[str, ToolSpec] = {
 }
 
 
+_AROUND: Final = _text(
+    "Only talk of this person, place or group and of whoever is related to it: for what is said of a group's people"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryOf:
     """Memory, asked in the name of one NPC.
 
     Attributes:
         language: Of the campaign.
+        around: None where the graph cannot be asked for talk (R-140).
     """
 
     campaign: CampaignId
@@ -121,6 +128,7 @@ class MemoryOf:
     talk: PastTalk
     summaries: SessionSummaries | None = None
     language: str = "en"
+    around: TalkAround | None = None
 
 
 class MemoryTools:
@@ -154,7 +162,13 @@ class MemoryTools:
     @property
     def declared(self) -> tuple[ToolSpec, ...]:
         """The tools of this tier, in the order in which they are shown."""
-        return tuple(SPECS[name] for name in self._rule.tools)
+        specs = (SPECS[name] for name in self._rule.tools)
+        if self._memory.around is None or not self._rule.looks_around:
+            return tuple(specs)
+        return tuple(
+            replace(spec, parameters={**spec.parameters, "around": _AROUND}) if spec.name == SEARCH_SESSIONS else spec
+            for spec in specs
+        )
 
     @property
     def ceiling_ms(self) -> int:
@@ -205,8 +219,36 @@ class MemoryTools:
         return found([described(about, relation)])
 
     async def _search_sessions(self, arguments: Mapping[str, object]) -> Found:
-        recalled = await self._recall(_required(arguments, "query"), limit=5)
-        return found([{"said": one.text, "session": one.session_id, "when": when(one.at_ms)} for one in recalled])
+        query, around = _required(arguments, "query"), _optional(arguments, "around")
+        note = ""
+        if around and self._memory.around is not None and self._rule.looks_around:
+            answer, note = await self._search_around(self._memory.around, query, around)
+            if answer:
+                return found(answer)
+        recalled = await self._recall(query, limit=_TALK_FOUND)
+        everywhere = found([_said(one) for one in recalled])
+        return {**everywhere, "note": note} if note and recalled else everywhere
+
+    async def _search_around(self, talk: TalkAround, query: str, name: str) -> tuple[list[object], str]:
+        """What was said, each with whom it speaks of and how far that is related; else why talk is searched
+        everywhere instead.
+        """
+        asked = self._memory.campaign, self._memory.npc
+        try:
+            known = await self._memory.graph.entities(*asked)
+            entity = best_match(name, known)
+            if entity is None:
+                return [], f"nothing called {name!r} is known, this is from everywhere; " + did_you_mean(
+                    name, (one.name for one in known)
+                )
+            passages = await talk.recall_around(*asked, query, around=entity.id, limit=_TALK_FOUND)
+        except Unavailable as away:  # the talk that is in memory needs no database
+            logger.debug("talk around an entity is not found now: {}", away)
+            return [], f"who is related to {name!r} cannot be looked up now, this is from everywhere"
+        names = {one.id: one.name for one in known}
+        return [_said_of(passage, names) for passage in passages], (
+            f"nothing was said of {entity.name!r} or of who is related to it, this is from everywhere"
+        )
 
     async def _get_session_summary(self, arguments: Mapping[str, object]) -> Found:
         session = SessionId(_required(arguments, "session"))
@@ -241,7 +283,7 @@ class MemoryTools:
         for one in recalled:
             within = one.at_ms is not None and (after_ms or 0) <= one.at_ms and one.at_ms < (before_ms or one.at_ms + 1)
             if within or not timed:
-                answers.append({"said": one.text, "session": one.session_id, "when": when(one.at_ms)})
+                answers.append(_said(one))
         return found(answers)
 
     def _asked_first(self, query: str, facts: Sequence[Fact]) -> list[Fact]:
@@ -256,6 +298,15 @@ class MemoryTools:
         known = await self._memory.graph.entities(self._memory.campaign, self._memory.npc)
         by_id = {entity.id: entity for entity in known}
         return [answer for fact in facts if (answer := fact_found(fact, by_id, self._memory.npc)) is not None]
+
+
+def _said(one: Recalled) -> Found:
+    return {"said": one.text, "session": one.session_id, "when": when(one.at_ms)}
+
+
+def _said_of(passage: Passage, names: Mapping[EntityId, str]) -> Found:
+    speaks_of = [names[entity] for entity in passage.entity_ids if entity in names]
+    return {**_said(passage.recalled), "speaks of": speaks_of, "relations away": passage.depth}
 
 
 def _optional(arguments: Mapping[str, object], key: str) -> str:

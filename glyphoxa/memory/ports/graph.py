@@ -180,3 +180,18 @@ class GraphRag(Protocol):
     ) -> list[Passage]:
         """By meaning (R-139)."""
         ...
+
+
+class TalkAround(Protocol):
+    """Talk around an entity, for an NPC that looks for it by itself. See `glyphoxa.memory.around`."""
+
+    async def recall_around(
+        self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
+    ) -> list[Passage]:
+        """What the viewer heard that speaks of `around`, or of what is at most two relations away, and bears on
+        `question`; best first. Empty around what the viewer may not know of.
+
+        Raises:
+            Unavailable: The database cannot be reached in time.
+        """
+        ...
