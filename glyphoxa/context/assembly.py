@@ -9,7 +9,6 @@ campaign's file lets this NPC know. The scene is known without asking, and so is
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -31,7 +30,6 @@ from glyphoxa.memory.ports.talk import PastTalk
 
 T = TypeVar("T")
 
-PREFETCHED_DEADLINE_MS = 8
 ENTER_DEADLINE_MS = 2_000
 """Between scenes nobody waits for an answer."""
 
@@ -67,6 +65,7 @@ class HotContextAssembly:
         self._identities = Identities(campaign, graph, tokens=self._budgets.identity_tokens)
         self._scenes: dict[NpcId, str] = {}
         self._shown: dict[NpcId, tuple[str, ...]] = {}
+        self._read_ahead: dict[NpcId, tuple[asyncio.Task[None], list[str]]] = {}
 
     async def enter(self, scene: Scene) -> None:
         """The table is in this scene now. Reads what its NPCs know of themselves, so that a prompt cache can be primed
@@ -82,8 +81,11 @@ class HotContextAssembly:
             await self._identities.read_file(npc)
 
     def new_speech(self) -> None:
-        """Somebody begins to speak: the facts shown for the last question are not kept for this one."""
+        """Somebody begins to speak: the facts shown for the last question are not kept for this one, nor what an NPC knew
+        of itself then.
+        """
         self._shown.clear()
+        self._read_ahead.clear()
 
     def standing(self, npc: NpcId) -> tuple[str, ...]:
         """What stands in every prompt of an NPC, as it was read last: what it knows of itself, and where it is."""
@@ -93,13 +95,13 @@ class HotContextAssembly:
         """See `HotContextSource.gather`."""
         late: list[str] = []
         budgets = self._budgets
-        # Memory has answered it while it was spoken: worth only a short wait (R-041).
+        # What memory has answered while it was spoken is not asked again (R-041).
         is_ready = self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name))
-        recall_deadline_ms = min(budgets.recall_deadline_ms, PREFETCHED_DEADLINE_MS if is_ready else sys.maxsize)
+        recall = _nothing() if is_ready else self._past_talk(npc, question)
         _, _, said = await asyncio.gather(
-            self._part("identity", self._identities.read(npc), budgets.part_deadline_ms, late),
+            self._identity(npc, late),
             self._part("facts", self._by_name.refresh(), budgets.part_deadline_ms, late),
-            self._part("recall", self._past_talk(npc, question), recall_deadline_ms, [] if is_ready else late),
+            self._part("recall", recall, budgets.recall_deadline_ms, late),
         )
         recalled = said if said is not None else self._prefetch.recalled(npc)
         looked_up = self._looked_up(npc, question, late)
@@ -108,6 +110,8 @@ class HotContextAssembly:
     def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
         """See `HotContextSource.gather_nowait`."""
         late: list[str] = []
+        if question:
+            self._begin_identity(npc)
         looked_up = self._looked_up(npc, question, late)
         # While nobody speaks there is no question, and what the last one recalled is no part of the next.
         said = self._prefetch.recalled(npc) if question else ()
@@ -166,6 +170,22 @@ class HotContextAssembly:
         parts = [scene.time_of_day, place, f"{' and '.join(others)} is here" if others else ""]
         return ", ".join(part for part in parts if part) + "."
 
+    def _begin_identity(self, npc: NpcId) -> None:
+        """It is being asked: what it knows of itself is read while they speak, once a speech."""
+        if self._graph is not None and npc not in self._read_ahead:
+            late: list[str] = []
+            self._read_ahead[npc] = (self._prefetch.start(self._read_identity(npc, late)), late)
+
+    async def _identity(self, npc: NpcId, late: list[str]) -> None:
+        reading, missed = self._read_ahead.pop(npc, (None, late))
+        if reading is not None:
+            await reading
+        if reading is None or missed:
+            await self._read_identity(npc, late)
+
+    async def _read_identity(self, npc: NpcId, late: list[str]) -> None:
+        await self._part("identity", self._identities.read(npc), self._budgets.part_deadline_ms, late)
+
     def _looked_up(self, npc: NpcId, question: str, late: list[str]) -> Sequence[Recalled]:
         """What is known of who is named, as it was read last."""
         try:
@@ -197,3 +217,7 @@ class HotContextAssembly:
             logger.exception("hot context without {}", name)
             late.append(f"{name}: {type(error).__name__}")
         return None
+
+
+async def _nothing() -> None:
+    return None

@@ -11,7 +11,7 @@ begins to speak, what has changed of it is read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -117,6 +117,13 @@ class Prefetch:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def start(self, look_up: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Something that is read ahead. It has a deadline of its own, and ends with this."""
+        task = asyncio.create_task(look_up)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
     def _start(self, look_up: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         async def within_deadline() -> None:
             try:
@@ -125,10 +132,7 @@ class Prefetch:
             except (TimeoutError, GlyphoxaError) as error:
                 logger.debug("pre-fetch gave up: {}", str(error) or type(error).__name__)
 
-        task = asyncio.create_task(within_deadline())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        return self.start(within_deadline())
 
     def _remind(self, npc: NpcId, question: str) -> None:
         """By words and at once; what it means to say is asked behind it."""

@@ -284,6 +284,32 @@ async def test_a_name_in_a_partial_is_looked_up_before_the_question_ends(mind: M
     assert mind.assembly.gather_nowait(SMITH, "What do you know of Eldrinax").facts == ("Eldrinax is an old wizard.",)
 
 
+async def test_what_an_npc_knows_of_itself_is_read_while_it_is_asked_and_anew_in_each_speech(mind: Mind) -> None:
+    asked = "What do you know of Eldrinax?"
+    mind.assembly.gather_nowait(SMITH, asked)
+    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+    mind.graph.weather.late = True
+    hot = await mind.assembly.gather(SMITH, asked)
+    assert "Grimjaw is a smith." in hot.identity
+    assert not [part for part in hot.omitted if part.startswith("identity")]
+    mind.graph.weather.late = False
+    mind.assembly.gather_nowait(SMITH, asked)
+    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+    mind.graph.scoped = [(entity, Visibility.of("secret", [])) for entity, _ in mind.graph.scoped]
+    mind.assembly.new_speech()
+    assert (await mind.assembly.gather(SMITH, asked)).identity == ()
+
+
+async def test_what_memory_answered_while_it_was_spoken_is_not_asked_again(mind: Mind) -> None:
+    """R-041: neither a wait nor a complaint."""
+    asked = "Do you remember my brother Joren?"
+    await mind.partial(asked)
+    mind.log.weather.away = True
+    hot = await mind.assembly.gather(SMITH, asked)
+    assert [fact.utterance_id for fact in hot.recalled] == ["told"]
+    assert hot.omitted == ()
+
+
 async def test_a_question_about_the_past_asks_memory_while_it_is_spoken(mind: Mind) -> None:
     """R-039: the answer is there although memory is late when the question ends."""
     await mind.partial("Do you remember my brother and")
