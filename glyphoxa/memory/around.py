@@ -19,6 +19,8 @@ NEARER: Final = 1.15
 """What is one relation nearer counts so much more. Of equals the nearer comes first, and what does not bear on the
 question not at all. Measured: `python -m benchmarks.around`.
 """
+_FEWEST: Final = 10
+"""So many of each neighbourhood are compared with each other, however few are wanted."""
 _EMBED_DEADLINE_MS: Final = 900
 
 
@@ -46,15 +48,18 @@ class RecallAround:
     ) -> list[Passage]:
         """See `TalkAround`."""
         vector = await self._vectors.embed_in_time(question, deadline_ms=_EMBED_DEADLINE_MS)
+        enough = 0 if limit <= 0 else max(limit, _FEWEST)
         found: list[Passage] = []
         for depth in _DEPTHS:
             if isinstance(vector, LeftOut):
                 found += await self._graph.query_with_context(
-                    campaign, viewer, question, around=around, depth=depth, limit=limit
+                    campaign, viewer, question, around=around, depth=depth, limit=enough
                 )
             else:
                 found += await self._graph.query_with_embedding(
-                    campaign, viewer, vector, around=around, depth=depth, limit=limit
+                    campaign, viewer, vector, around=around, depth=depth, limit=enough
                 )
         by_id = {passage.recalled.utterance_id: passage for passage in found}
-        return sorted(by_id.values(), key=lambda one: one.score / self._nearer**one.depth, reverse=True)[:limit]
+        return sorted(by_id.values(), key=lambda one: one.score / self._nearer**one.depth, reverse=True)[
+            : max(0, limit)
+        ]

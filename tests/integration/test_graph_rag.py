@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
+from glyphoxa.memory.around import RecallAround
 from glyphoxa.memory.embedding import Embedder
 from glyphoxa.memory.ports.graph import GraphRag, Passage
 from glyphoxa.memory.world.happenings import Cause, EntityAdded, FactStated
+from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from tests.support.world_tables import a_campaign_row
 
 TOWN = CampaignId("town")
@@ -132,6 +135,26 @@ async def test_what_was_struck_while_it_was_being_embedded_is_not_found(town: St
 async def test_an_embedding_of_other_dimensions_is_refused(town: Store) -> None:
     with pytest.raises(InvalidInput, match="of 3 dimensions cannot be asked with"):
         await town.graph_rag.query_with_embedding(TOWN, MIRA, np.ones(3, dtype=np.float32), around=INN)
+
+
+async def test_an_npc_that_may_look_long_finds_what_was_said_of_what_is_related(town: Store) -> None:
+    """R-136, R-140: nobody said that the cask is one of the inn's. Mira's model names the inn."""
+    around = RecallAround.of(town.graph_rag, town.past_talk.vectors)
+    assert RecallAround.of(town.graph, town.past_talk.vectors) is None
+    for npc, expected in ((MIRA, [("Grimjaw said: In spring the cask leaks.", ["Cask"], 2)]), (GRIM, [])):
+        tools = MemoryTools(MemoryOf(TOWN, npc, town.graph, town.past_talk, around=around), tier="DEEP")
+        found: Any = await tools.call("memory_search_sessions", {"query": "What leaks?", "around": "the inn"})
+        told = [(one["said"], one.get("speaks of"), one.get("relations away")) for one in found["found"]]
+        assert told == expected
+
+
+async def test_a_connection_plans_once_for_talk_around_an_entity_and_for_nothing_else(town: Store) -> None:
+    async def mode(*, plan_once: bool) -> str:
+        async with town.database.use(TOWN, plan_once=plan_once) as connection:
+            return str(await connection.fetchval("SHOW plan_cache_mode"))
+
+    for plan_once in (False, True, True, False):
+        assert await mode(plan_once=plan_once) == ("force_generic_plan" if plan_once else "auto")
 
 
 async def test_who_said_it_oneself_is_told_so(town: Store) -> None:
