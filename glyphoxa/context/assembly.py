@@ -81,8 +81,8 @@ class HotContextAssembly:
             await self._identities.read_file(npc)
 
     def new_speech(self) -> None:
-        """Somebody begins to speak: the facts shown for the last question are not kept for this one, nor what an NPC knew
-        of itself then.
+        """Somebody begins to speak: the facts shown for the last question are not kept for this one, and no NPC keeps
+        what it knew of itself then.
         """
         self._shown.clear()
         self._read_ahead.clear()
