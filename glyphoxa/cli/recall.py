@@ -14,6 +14,7 @@ from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli.desk import Desk, desk_at
 from glyphoxa.cli.facts_shown import add_limit
 from glyphoxa.cli.opened import add_campaign_options, opened_store, settings_with_memory
+from glyphoxa.cli.recall_around import answer_around
 from glyphoxa.cli.recall_asked import AskedAbout, Asking
 from glyphoxa.cli.recall_shown import listing
 from glyphoxa.config.settings import Settings
@@ -50,6 +51,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="search talk as the tools of an NPC of tier DEEP can, with the stages of recall.stages",
     )
     verb.add_argument(
+        "--around",
+        metavar="NAME",
+        help="only talk of this person, place or group and of who is related to it, as an NPC of tier DEEP finds it "
+        "when it looks for it",
+    )
+    verb.add_argument(
         "--explain", action="store_true", help="say of each why it is found, and why this NPC may know it"
     )
     add_limit(verb, _MOST_SHOWN)
@@ -61,12 +68,16 @@ async def _run(options: argparse.Namespace) -> int:
     question = " ".join(" ".join(options.question).split())
     if not question:
         raise InvalidInput('ask something, such as: glyphoxa recall "Who owns the inn?" --npc grimjaw')
+    if options.around is not None and options.method is not None:
+        raise InvalidInput("--around is a way of searching by itself: leave out --method")
     settings = settings_with_memory(options.config, to_hold="talk or facts")
     async with (
         _embedder(settings, by_words=options.lexical) as embedder,
         opened_store(settings, embedder=embedder, recall=_PATIENT) as store,
     ):
         desk = await desk_at(store, settings, options.campaign)
+        if options.around is not None:
+            return await answer_around(desk, store.graph_rag, question, options)
         return await _answer(desk, question, store.by_name, options)
 
 

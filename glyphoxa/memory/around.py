@@ -21,6 +21,8 @@ question not at all. Measured: `python -m benchmarks.around`.
 """
 _FEWEST: Final = 10
 """So many of each neighbourhood are compared with each other, however few are wanted."""
+_LEAST_COSINE: Final = 0.25
+"""Less similar than this is not about the question (as `RecallSettings.min_cosine`)."""
 _EMBED_DEADLINE_MS: Final = 900
 
 
@@ -59,7 +61,13 @@ class RecallAround:
                 found += await self._graph.query_with_embedding(
                     campaign, viewer, vector, around=around, depth=depth, limit=enough
                 )
-        by_id = {passage.recalled.utterance_id: passage for passage in found}
+        by_id = {passage.recalled.utterance_id: passage for passage in found if _bears_on_it(passage)}
         return sorted(by_id.values(), key=lambda one: one.score / self._nearer**one.depth, reverse=True)[
             : max(0, limit)
         ]
+
+
+def _bears_on_it(passage: Passage) -> bool:
+    """What has no similarity has a word in common."""
+    similarity = passage.recalled.similarity
+    return similarity is None or similarity >= _LEAST_COSINE

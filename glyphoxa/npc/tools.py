@@ -247,7 +247,7 @@ class MemoryTools:
             return [], f"who is related to {name!r} cannot be looked up now, this is from everywhere"
         names = {one.id: one.name for one in known}
         return [_said_of(passage, names) for passage in passages], (
-            f"nothing was said of {entity.name!r} or of who is related to it, this is from everywhere"
+            f"nothing is found around {entity.name!r}, this is from everywhere"
         )
 
     async def _get_session_summary(self, arguments: Mapping[str, object]) -> Found:

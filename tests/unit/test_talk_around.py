@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,11 @@ async def test_what_is_near_is_not_lost_among_much_that_is_further_away() -> Non
     assert await found_by(RagTwin((*crowd, *SAID)), limit=2) == ["far, and just that", "near"]
 
 
+async def test_what_is_not_about_the_question_at_all_is_left_out() -> None:
+    unlike = replace(SAID[1], recalled=replace(SAID[1].recalled, similarity=0.1))
+    assert await found_by(RagTwin((unlike, SAID[2]))) == ["far"]
+
+
 async def test_without_a_vector_words_decide() -> None:
     """R-138"""
     by_meaning, by_words = RagTwin(), RagTwin()
@@ -147,9 +152,7 @@ async def test_where_nothing_is_found_around_somebody_all_talk_is_searched_and_t
     silent = tools(asking(RagTwin(said=())))
     answer = await silent.call("memory_search_sessions", ASK)
     assert shown(answer) == [ELSEWHERE.text]
-    assert answer["note"] == (
-        "nothing was said of 'Wardens of the Tide' or of who is related to it, this is from everywhere"
-    )
+    assert answer["note"] == "nothing is found around 'Wardens of the Tide', this is from everywhere"
     answer = await tools(asking(RagTwin())).call("memory_search_sessions", {**ASK, "around": "The Drowned Cult"})
     assert shown(answer) == [ELSEWHERE.text]
     assert "nothing called 'The Drowned Cult' is known, this is from everywhere" in str(answer["note"])
