@@ -8,6 +8,7 @@ from typing import Final
 from benchmarks.memory_figures import Call, Operation
 from benchmarks.memory_vectors import Embeddings
 from benchmarks.memory_world import InventedCampaign
+from benchmarks.table_memory import memory_of
 from glyphoxa.adapters.postgres.session_summaries import PostgresSessionSummaries
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap.table import now_ms
@@ -92,21 +93,21 @@ class Operations:
 
     async def hot_context(self) -> Operation:
         """The table's own assembly. No partial transcripts came before."""
-        graph, talk = self._store.graph, self._store.past_talk
+        memory = memory_of(self._store)
         scene = self._world.campaign.scenes[0]
         names = {npc: self._world.campaign.npc(npc).name for npc in scene.npcs}
         prefetch = Prefetch(
             self._id,
-            by_name=ByName(self._world.campaign, self._store.by_name),
-            talk=talk,
+            by_name=ByName(self._world.campaign, memory),
+            talk=memory,
             spotter=self._spotter,
             present=lambda: names,
             known_utterances=lambda _: (),
         )
         context = HotContextAssembly(
-            self._world.campaign, graph=graph, talk=talk, prefetch=prefetch, known_utterances=lambda _: ()
+            self._world.campaign, graph=memory, talk=memory, prefetch=prefetch, known_utterances=lambda _: ()
         )
-        await self._store.by_name.refresh(self._id)
+        await memory.refresh(self._id)
         await context.enter(scene)
 
         def prepare(n: int) -> Call:

@@ -18,7 +18,8 @@ from time import perf_counter_ns
 from typing import Final
 
 from benchmarks.precision_cases import EVERYWHERE, Belief, Case
-from glyphoxa.adapters.postgres.store import Store, open_store
+from benchmarks.table_memory import memory_of
+from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap.names import TableNames
 from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.context.assembly import HotContextAssembly
@@ -77,11 +78,12 @@ class Live:
         await self._commit([happening for belief in self._beliefs.values() for happening in self._entity(belief)])
         await self._commit([happening for belief in self._beliefs.values() for happening in self._facts(belief)])
         await self._commit([happening for belief in self._beliefs.values() for happening in self._ends(belief)])
+        self._memory = memory_of(store)
         self._names = TableNames(self._campaign, CorrectionSettings(), store=store, now_ms=lambda: 0)
         await self._names.open()
         self._prefetch = Prefetch(
             _CAMPAIGN,
-            by_name=ByName(self._campaign, store.by_name),
+            by_name=ByName(self._campaign, self._memory),
             talk=None,
             spotter=self._names,
             present=dict,
@@ -103,12 +105,12 @@ class Live:
 
     async def ask(self, case: Case) -> ExactSet:
         npc = self._npcs[case.user, case.scopes - {EVERYWHERE}]
-        identity = (await self._context(self._store, _EVERYTHING).gather(npc, "")).identity
+        identity = (await self._context(_EVERYTHING).gather(npc, "")).identity
         told = [
             each for each in self._beliefs.values() if each.item.is_pinned and any(each.text in s for s in identity)
         ]
         pinned = tuple(each.item for each in told if not each.item.is_question)[: case.limit]
-        context = self._context(self._store, case.limit - len(pinned))
+        context = self._context(case.limit - len(pinned))
         began = perf_counter_ns()
         question = self._names.correct(case.question).text
         self._prefetch.forget(_PLAYER)
@@ -122,10 +124,10 @@ class Live:
             tuple(CalledFor(self._beliefs[each].item, "told") for each in called),
         )
 
-    def _context(self, store: Store, room: int) -> HotContextAssembly:
+    def _context(self, room: int) -> HotContextAssembly:
         return HotContextAssembly(
             self._campaign,
-            graph=store.graph,
+            graph=self._memory,
             talk=None,
             prefetch=self._prefetch,
             known_utterances=lambda _: (),

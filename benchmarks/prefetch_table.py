@@ -11,6 +11,7 @@ from typing import Final
 from benchmarks.prefetch_modes import Injected
 from benchmarks.recall_data import WITNESS, Question, campaign_of, turn_id
 from benchmarks.recall_world import LoadedTalk
+from benchmarks.table_memory import memory_of
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.by_name import ByName
@@ -103,7 +104,7 @@ class Table:
     def _assembly(self, budgets: Budgets) -> HotContextAssembly:
         return HotContextAssembly(
             self._campaign,
-            graph=self._talk.store.graph,
+            graph=memory_of(self._talk.store),
             talk=self._past,
             prefetch=self._prefetch,
             known_utterances=lambda _: (),
@@ -123,7 +124,7 @@ def _prefetch(campaign: Campaign, talk: LoadedTalk, past: Recall, *, most: int) 
     present = {npc.id: npc.name for npc in campaign.npcs}
     return Prefetch(
         campaign.id,
-        by_name=ByName(campaign, talk.store.by_name),
+        by_name=ByName(campaign, memory_of(talk.store)),
         talk=past,
         spotter=KeywordSpotter(Gazetteer.build(entries_of(campaign), language=campaign.language)),
         present=lambda: present,

@@ -59,7 +59,8 @@ class MemoryGuard:
         return await self._ask(lambda: self._graph.known(campaign, viewer, entity))
 
     async def identity_snapshot(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        return await self._ask(lambda: self._graph.identity_snapshot(campaign, npc, entity))
+        await self.refresh(campaign)
+        return self._by_name.identity(campaign, npc, entity)
 
     async def visible_subgraph(
         self,
@@ -142,6 +143,9 @@ class MemoryGuard:
 
     async def refresh(self, campaign: CampaignId) -> None:
         await self._ask(lambda: self._by_name.refresh(campaign))
+
+    def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        return self._by_name.identity(campaign, npc, entity)
 
     def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
         return self._by_name.by_name(campaign, npc, question)

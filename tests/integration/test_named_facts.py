@@ -57,6 +57,14 @@ async def says_what_the_graph_says(store: Store, campaign: CampaignId, world: Na
         for entity in ENTITIES:
             known = world.known(viewer, entity, at_ms=NOW)
             assert known == as_held(await store.graph.known(campaign, viewer, entity))
+    for npc in NPCS:
+        for entity in ENTITIES:
+            mine = await store.graph.identity_snapshot(campaign, npc, entity)
+            identity = world.identity(npc, entity, at_ms=NOW)
+            assert (None if identity is None else identity.known) == as_held(None if mine is None else mine.known)
+            assert (() if identity is None else identity.secrets) == (
+                () if mine is None else tuple(fact for fact in mine.secrets if _holds(fact))
+            )
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -149,6 +149,9 @@ class ByNameTwin:
         self.asked_for.append(npc)
         return None if self._world is None else self._world.by_name(npc, question, at_ms=0)
 
+    def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        return None if self._world is None else self._world.identity(npc, entity, at_ms=0)
+
 
 class LogTwin:
     """The transcript log and recall by shared words."""

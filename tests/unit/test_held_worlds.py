@@ -41,6 +41,7 @@ class Feed:
         self.log: list[WorldEvent] = []
         self.weather = Weather()
         self.n_read = self.n_looks = 0
+        self.was_read = asyncio.Event()
         self.happens(*happenings)
 
     def happens(self, *happenings: Happening) -> None:
@@ -50,6 +51,7 @@ class Feed:
     async def read(self, campaign: CampaignId) -> WorldRead:
         await self.weather.pass_through()
         self.n_read += 1
+        self.was_read.set()
         return WorldRead(replay(self.log), self.log[-1] if self.log else None)
 
     async def since(self, campaign: CampaignId, seq: int, *, limit: int) -> list[WorldEvent]:
@@ -173,6 +175,8 @@ async def test_those_who_ask_together_share_a_reading() -> None:
     feed = a_town()
     held = held_of(feed)
     await asyncio.gather(*(held.refresh(TOWN) for _ in range(20)))
+    assert (feed.n_read, feed.n_looks) == (1, 0)
+    await asyncio.gather(*(held.refresh(TOWN) for _ in range(20)))
     assert (feed.n_read, feed.n_looks) == (1, 1)
 
 
@@ -180,7 +184,7 @@ async def test_who_asks_while_it_is_read_sees_what_happened_before_it_asked() ->
     feed = a_town()
     held = held_of(feed)
     first = asyncio.create_task(held.refresh(TOWN))
-    await asyncio.sleep(0)
+    await feed.was_read.wait()
     feed.happens(FactClosed(OWNS.fact_id))
     await held.refresh(TOWN)
     assert named(held) == {INN: 0, MAREK: 0}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from glyphoxa.domain.ids import CampaignId, NpcId
-from glyphoxa.memory.ports.graph import Known
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.memory.ports.graph import IdentitySnapshot, Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,5 +37,11 @@ class FactsByName(Protocol):
     def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
         """Whom a question names, at once, in the order in which they are named; who only comes along stands last. None
         when nothing is in memory.
+        """
+        ...
+
+    def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        """What an NPC knows of itself, at once, as `KnowledgeGraph.identity_snapshot` says it. None when nothing is in
+        memory, or there is no such entity for it.
         """
         ...

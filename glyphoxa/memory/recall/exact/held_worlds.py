@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, NpcId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.memory.ports.by_name import KnownByName
+from glyphoxa.memory.ports.graph import IdentitySnapshot
 from glyphoxa.memory.ports.world_feed import WorldFeed
 from glyphoxa.memory.recall.exact.named_world import NamedWorld
 from glyphoxa.memory.world.happenings import RolledBack, Undone, WorldEvent
@@ -33,13 +34,16 @@ class _Held:
     Attributes:
         last: The event that `world` has taken last; it must be in the log still.
         reading: Brings `world` up to date, with all that was in the log when it began.
+        has_begun: Whether `reading` did: until then more may share it.
         following: Does the same when that is done.
     """
 
     world: NamedWorld | None = None
     last: WorldEvent | None = None
     reading: asyncio.Task[None] | None = None
+    has_begun: bool = False
     following: asyncio.Task[None] | None = None
+    one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class HeldWorlds:
@@ -64,6 +68,11 @@ class HeldWorlds:
         world = self.world(campaign)
         return None if world is None else world.by_name(npc, question, at_ms=self._now_ms())
 
+    def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        """See `FactsByName.identity`."""
+        world = self.world(campaign)
+        return None if world is None else world.identity(npc, entity, at_ms=self._now_ms())
+
     def world(self, campaign: CampaignId) -> NamedWorld | None:
         """As it was read last; None when it was not."""
         held = self._held.get(campaign)
@@ -83,7 +92,10 @@ class HeldWorlds:
         while len(self._held) > self._most:
             self._held.popitem(last=False)
         if held.reading is None or held.reading.done():
+            held.has_begun = False
             task = held.reading = self._begin(campaign, held)
+        elif not held.has_begun:
+            task = held.reading
         elif held.following is None or held.following.done():
             task = held.following = self._begin(campaign, held, after=held.reading)
         else:
@@ -112,7 +124,9 @@ class HeldWorlds:
             if after is not None:
                 await asyncio.wait({after})
                 held.reading, held.following = held.following, None
-            await self._read(campaign, held)
+            held.has_begun = True
+            async with held.one_at_a_time:
+                await self._read(campaign, held)
 
         task = asyncio.create_task(read())
         self._tasks.add(task)

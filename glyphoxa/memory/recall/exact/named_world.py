@@ -4,8 +4,8 @@
           ▲                                            │
           └── events, by the world's own rules         └──▶ what the viewer may know of them
 
-It says what `KnowledgeGraph.known` says, without asking the database. What a viewer may not know is left out before a
-name is looked at: it hides no name, corrects no typo and ties nothing together.
+It says what `KnowledgeGraph.known` and `identity_snapshot` say, without asking the database. What a viewer may not know
+is left out before a name is looked at: it hides no name, corrects no typo and ties nothing together.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import ALWAYS, Dm, Fact, Viewer
 from glyphoxa.memory.ports.by_name import KnownByName
-from glyphoxa.memory.ports.graph import Known
+from glyphoxa.memory.ports.graph import IdentitySnapshot, Known
 from glyphoxa.memory.recall.asked import MOST_CHARACTERS
 from glyphoxa.memory.recall.exact.facts import named_entity, named_relation, tie_id
 from glyphoxa.memory.recall.exact.gate import ExactGate, Named
@@ -48,6 +48,8 @@ class NamedWorld:
         self._also_called = also_called or {}
         self._gate = ExactGate(language=language)
         self._ties: dict[str, Fact] = {}
+        self._secrets_of: dict[NpcId, set[FactId]] = {}
+        self._knowers_of: dict[FactId, tuple[NpcId, ...]] = {}
         self._kept: dict[tuple[Viewer, EntityId], Known] = {}
         for entity in state.entities.values():
             self._put_entity(entity)
@@ -104,6 +106,16 @@ class NamedWorld:
             self._kept[viewer, node.id] = known
         return known
 
+    def identity(self, npc: NpcId, entity: EntityId, *, at_ms: int) -> IdentitySnapshot | None:
+        """What an NPC knows of itself; see `KnowledgeGraph.identity_snapshot`."""
+        known = self.known(npc, entity, at_ms=at_ms)
+        if known is None:
+            return None
+        may_see = self._may_see_ends(npc)
+        secrets = (self._state.facts[fact] for fact in self._secrets_of.get(npc, ()))
+        mine = [fact for fact in secrets if _may_know(npc, fact) and _holds_at(fact, at_ms) and may_see(fact)]
+        return IdentitySnapshot(known, tuple(sorted(mine, key=lambda fact: (fact.seq, fact.id))))
+
     def _known(self, viewer: Viewer, node: WorldEntity, facts: Iterable[Fact]) -> Known:
         attributes: list[Fact] = []
         relations: list[tuple[Fact, Entity]] = []
@@ -120,22 +132,31 @@ class NamedWorld:
         return Known(_entity(node), tuple(attributes), tuple(relations))
 
     def _may_see(self, viewer: Viewer) -> Callable[[Named], bool]:
-        entities, ties = self._state.entities, self._ties
+        entities, ties, may_see_ends = self._state.entities, self._ties, self._may_see_ends(viewer)
 
         def may_see(item: Named) -> bool:
             tie = ties.get(item.id)
             if tie is not None:
-                return _may_know(viewer, tie) and all(
-                    entities[EntityId(end)].visibility.is_visible_to(viewer) for end in item.participants
-                )
+                return _may_know(viewer, tie) and may_see_ends(tie)
             return entities[EntityId(item.id)].visibility.is_visible_to(viewer)
 
         return may_see
+
+    def _may_see_ends(self, viewer: Viewer) -> Callable[[Fact], bool]:
+        entities = self._state.entities
+
+        def may_see_ends(fact: Fact) -> bool:
+            claim = fact.claim
+            ends = (claim.subject,) if claim.object is None else (claim.subject, claim.object)
+            return all(entities[end].visibility.is_visible_to(viewer) for end in ends)
+
+        return may_see_ends
 
     def _follow(self, changes: Changes) -> None:
         # What is gone first: a fact may have moved to another entity.
         for gone in changes.facts_gone:
             self._drop_tie(gone)
+            self._drop_secret(gone)
         for entity in changes.entities_gone:
             self._gate.remove(entity)
         for put in changes.entities_put:
@@ -147,6 +168,11 @@ class NamedWorld:
         self._gate.put(named_entity(entity, *self._also_called.get(entity.id, ())))
 
     def _put_fact(self, fact: Fact) -> None:
+        self._drop_secret(fact.id)
+        if fact.visibility.scope == "secret":
+            knowers = self._knowers_of[fact.id] = tuple(knower.npc for knower in fact.visibility.knowers)
+            for npc in knowers:
+                self._secrets_of.setdefault(npc, set()).add(fact.id)
         if fact.claim.object is None:
             self._drop_tie(fact.id)
             return
@@ -158,6 +184,10 @@ class NamedWorld:
         tie = tie_id(fact_id)
         if self._ties.pop(tie, None) is not None:
             self._gate.remove(tie)
+
+    def _drop_secret(self, fact: FactId) -> None:
+        for npc in self._knowers_of.pop(fact, ()):
+            self._secrets_of[npc].discard(fact)
 
 
 def _may_know(viewer: Viewer, fact: Fact) -> bool:
