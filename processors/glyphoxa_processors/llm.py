@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 # Imported here, not at the first construction of a service: it costs half a second of the event loop.
@@ -19,13 +20,14 @@ from pipecat.services.openai.llm import OpenAILLMService
 
 from glyphoxa_processors.frames import PrimeFrame
 from glyphoxa_processors.hot_context import as_context
-from glyphoxa_processors.openai_connections import kept_open
+from glyphoxa_processors.openai_connections import OpenAhead, kept_open
 
 _CONNECT_WITHIN_S = 3.0
 
 
 class SpokenLLM(OpenAILLMService):
-    """`OpenAILLMService` for voice: no cost per message, deadlines on the stream, a prompt cache that can be primed.
+    """`OpenAILLMService` for voice: no cost per message, deadlines on the stream, a prompt cache that can be primed, a
+    connection that is open before the question ends.
 
     Any other pipecat `LLMService` works in its place; a `PrimeFrame` means nothing to it.
 
@@ -58,6 +60,7 @@ class SpokenLLM(OpenAILLMService):
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         if isinstance(frame, PrimeFrame):
             self._prime(frame)
+            await self.push_frame(frame, direction)
             return
         if isinstance(frame, LLMContextFrame):
             self.stop_priming()
@@ -77,17 +80,20 @@ class SpokenLLM(OpenAILLMService):
         default_headers: Any = None,
         **_kwargs: Any,
     ) -> AsyncOpenAI:
-        return AsyncOpenAI(
+        http = kept_open()
+        client = AsyncOpenAI(
             api_key=api_key,
             base_url=base_url,
             organization=organization,
             project=project,
             default_headers=default_headers,
             timeout=Timeout(60.0, connect=_CONNECT_WITHIN_S),
-            http_client=kept_open(),
+            http_client=http,
             # One, for a connection that went stale between two turns; more would only keep the table waiting.
             max_retries=1,
         )
+        self._connection = OpenAhead(http, str(client.base_url), clock=time.monotonic)
+        return client
 
     async def cleanup(self) -> None:
         self.stop_priming()
@@ -106,18 +112,27 @@ class SpokenLLM(OpenAILLMService):
         return params
 
     async def get_chat_completions(self, context: LLMContext) -> AsyncStream[ChatCompletionChunk]:
+        self._connection.in_use()
         try:
             async with asyncio.timeout(self._first_token_ms / 1_000) as deadline:
                 stream = await super().get_chat_completions(context)
         except TimeoutError as error:
             raise _too_late(self._first_token_ms) from error
         left_s = (deadline.when() or 0.0) - self.get_event_loop().time()
-        return _Watched(stream, first_s=left_s, first_token_ms=self._first_token_ms, stall_ms=self._stall_ms)  # type: ignore[return-value]  # iterated and closed by pipecat, nothing else
+        return _Watched(  # type: ignore[return-value]  # iterated and closed by pipecat, nothing else
+            stream,
+            first_s=left_s,
+            first_token_ms=self._first_token_ms,
+            stall_ms=self._stall_ms,
+            over=self._connection.is_free,
+        )
 
     def _prime(self, frame: PrimeFrame) -> None:
         if self._primes:
             self.stop_priming()
             self._priming = self.create_task(self._read_in(frame), "prime")
+        elif not self._connection.is_open:
+            self.create_task(self._connection.open(), "connection")
 
     def stop_priming(self) -> None:
         """Call off what is being primed; what has been read so far stays in the cache."""
@@ -147,12 +162,19 @@ class _Watched:
     """A stream of chunks that raises TimeoutError when the next one is too late."""
 
     def __init__(
-        self, stream: AsyncStream[ChatCompletionChunk], *, first_s: float, first_token_ms: int, stall_ms: int
+        self,
+        stream: AsyncStream[ChatCompletionChunk],
+        *,
+        first_s: float,
+        first_token_ms: int,
+        stall_ms: int,
+        over: Callable[[], None],
     ) -> None:
         self._stream = stream
         self._first_s = first_s
         self._first_token_ms = first_token_ms
         self._stall_ms = stall_ms
+        self._over = over
 
     async def __aiter__(self) -> AsyncIterator[ChatCompletionChunk]:
         chunks = self._stream.__aiter__()
@@ -162,6 +184,7 @@ class _Watched:
                 async with asyncio.timeout(within_s):
                     chunk = await anext(chunks)
             except StopAsyncIteration:
+                self._over()
                 return
             except TimeoutError as error:
                 raise late from error

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
 from pipecat.frames.frames import Frame
+from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.openai.tts import OpenAITTSService
 
-from glyphoxa_processors.openai_connections import kept_open
+from glyphoxa_processors.frames import PrimeFrame
+from glyphoxa_processors.openai_connections import OpenAhead, kept_open
 
 _PIECE_MS = 100
 """The voice is faster than speech, so that a short beginning does not run dry."""
@@ -24,7 +27,16 @@ class SpokenOpenAiTts(OpenAITTSService):
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(http_client=kept_open(), **kwargs)
+        http = kept_open()
+        super().__init__(http_client=http, **kwargs)
+        self._connection = OpenAhead(http, str(self._client.base_url), clock=time.monotonic)
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        if isinstance(frame, PrimeFrame):
+            if not self._connection.is_open:
+                self.create_task(self._connection.open(), "connection")
+            return
+        await super().process_frame(frame, direction)
 
     @property
     def chunk_size(self) -> int:
@@ -33,10 +45,12 @@ class SpokenOpenAiTts(OpenAITTSService):
 
     async def run_tts(self, text: str, context_id: str) -> AsyncGenerator[Frame, None]:
         """See `OpenAITTSService.run_tts`."""
+        self._connection.in_use()
         async with aclosing(super().run_tts(text, context_id)) as frames:
             async for frame in frames:
                 yield frame
                 await asyncio.sleep(0)  # whoever plays it comes first
+        self._connection.is_free()
 
     async def cleanup(self) -> None:
         await super().cleanup()

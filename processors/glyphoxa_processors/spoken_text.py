@@ -22,7 +22,6 @@ from glyphoxa_processors.frames import (
     FillerFrame,
     PieceEndFrame,
     PieceFrame,
-    PrimeFrame,
     ReplyBeginsFrame,
     ReplyEndFrame,
 )
@@ -83,8 +82,8 @@ class SpokenText(FrameProcessor):
                 await self._end_reply()
             case FillerFrame(text=text):
                 await self._speak(None, text)
-            case LLMFullResponseStartFrame() | PrimeFrame():
-                pass  # nothing behind this processor needs them
+            case LLMFullResponseStartFrame():
+                pass  # nothing behind this processor needs it
             case InterruptionFrame():
                 self._begin_reply(None)
                 await self.push_frame(frame, direction)

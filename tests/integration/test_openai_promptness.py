@@ -8,16 +8,23 @@ import time
 import pytest
 from aiohttp import web
 from httpcore2._async import http11
-from pipecat.frames.frames import LLMContextFrame, LLMFullResponseEndFrame, TTSAudioRawFrame, TTSSpeakFrame
+from pipecat.frames.frames import (
+    InterruptionFrame,
+    LLMContextFrame,
+    LLMFullResponseEndFrame,
+    TTSAudioRawFrame,
+    TTSSpeakFrame,
+)
 from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.services.tts_service import TTSService
 
 from benchmarks.servers.local import tone
 from benchmarks.servers.openai import SPEECH_RATE_HZ, OpenAiServer, Reply
-from glyphoxa.domain.ids import TurnId
+from glyphoxa.context.prompt import Message, Prompt
+from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa_processors.cloud_llm import make_llm
 from glyphoxa_processors.cloud_tts import make_tts
-from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
+from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, PrimeFrame, ReplyEndFrame
 from tests.support.graph import RunningGraph
 from tests.support.provider import KEYS, ProviderNamed
 
@@ -103,3 +110,83 @@ async def test_a_model_that_was_quiet_for_minutes_is_asked_on_the_same_connectio
                 await graph.wait_for(LLMFullResponseEndFrame, n=n)
                 passed_s += idle_s
     assert len(set(from_ports)) == n_connections
+
+
+class Ports(OpenAiServer):
+    """Notes from which ports it is asked what."""
+
+    def __init__(self) -> None:
+        super().__init__([Reply("Aye, all of it, my friend, and more.")])
+        self.connected: list[int] = []
+        self.asked: list[int] = []
+        self.may_go_on = asyncio.Event()
+
+    def routes(self) -> list[web.RouteDef]:
+        return [*super().routes(), web.head("/v1/", self._connect)]
+
+    async def _connect(self, request: web.Request) -> web.Response:
+        assert "Authorization" not in request.headers
+        self.connected.append(port_of(request))
+        self.noted()
+        return web.Response(status=404)
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(port_of(request))
+        self.noted()
+        if len(self.asked) == 1:
+            await self.may_go_on.wait()
+        return await super()._complete(request)
+
+    async def _speak(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(port_of(request))
+        return await super()._speak(request)
+
+
+def port_of(request: web.Request) -> int:
+    assert request.transport is not None
+    return int(request.transport.get_extra_info("peername")[1])
+
+
+ASKED = PrimeFrame(Prompt(NpcId("grimjaw"), (Message("user", "Alice: How is"),), "How is", "Alice"))
+
+
+async def test_behind_an_answer_that_was_called_off_a_connection_is_open_before_the_next_question_ends() -> None:
+    question = LLMContextFrame(context=LLMContext([{"role": "user", "content": "Well?"}]))
+    async with Ports() as server:
+        provider = ProviderNamed("openai-compatible", server.base_url, model="some-model")
+        async with RunningGraph(make_llm(provider, environ=KEYS)) as graph:
+            await graph.send(ASKED)
+            await server.wait_until(lambda: len(server.connected) == 1)
+            await graph.send(question)
+            await server.wait_until(lambda: len(server.asked) == 1)
+            await graph.send(InterruptionFrame())
+            await graph.wait_for(InterruptionFrame)
+            await graph.send(ASKED, ASKED)
+            await server.wait_until(lambda: len(server.connected) == 2)
+            await graph.wait_for(PrimeFrame, n=3)
+            await graph.send(question)
+            await graph.wait_for(LLMFullResponseEndFrame)
+            await graph.send(ASKED)
+            await graph.wait_for(PrimeFrame, n=4)
+            server.may_go_on.set()
+    assert len(server.connected) == 2
+    assert server.asked[1] == server.connected[1]
+
+
+async def test_a_voice_too_has_its_connection_before_it_is_asked_to_speak() -> None:
+    async with Ports() as server, RunningGraph(voice_at(server)) as graph:
+        await graph.send(ASKED)
+        await server.wait_until(lambda: len(server.connected) == 1)
+        await graph.send(*clause("Well met."), ReplyEndFrame(TURN))
+        await graph.wait_for(ReplyEndFrame)
+    assert server.asked == server.connected
+
+
+async def test_a_provider_that_is_away_is_no_trouble_before_it_is_asked() -> None:
+    async with OpenAiServer() as gone:
+        pass
+    provider = ProviderNamed("openai-compatible", gone.base_url, model="some-model")
+    async with RunningGraph(make_llm(provider, environ=KEYS)) as graph:
+        await graph.send(ASKED)
+        await graph.wait_for(PrimeFrame)
+    assert graph.errors == []
