@@ -37,7 +37,7 @@ from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports.talk_feed import Meaning, Said
+from glyphoxa.memory.ports.talk_feed import Edition, Meaning, Said
 from glyphoxa.memory.recall.recall import Recall, RecallSettings
 from glyphoxa.observability import log
 
@@ -178,7 +178,12 @@ class InventedTalk:
     async def changed(self, campaign: CampaignId, *, after: int, limit: int) -> list[Said]:
         return list(self.said[after + 1 : after + 1 + limit])
 
-    async def meanings(self, campaign: CampaignId, utterances: Sequence[UtteranceId]) -> list[Meaning]:
+    async def edition(self, campaign: CampaignId) -> Edition:
+        return Edition("", 0, 1)
+
+    async def meanings(
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], edition: Edition
+    ) -> list[Meaning]:
         return [Meaning(one, self.vectors[None, self.places[one]]) for one in utterances]
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loguru import logger
@@ -18,7 +19,7 @@ from glyphoxa.adapters.weights.store import Store as Weights
 from glyphoxa.bootstrap.local_models import MINILM, LocalModels
 from glyphoxa.config.check import PROVIDERS
 from glyphoxa.config.provider_keys import key_of
-from glyphoxa.config.settings import Settings
+from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.memory.embedding import Embedder
 
@@ -89,6 +90,39 @@ async def load_embedder(settings: Settings, *, environ: Mapping[str, str] = os.e
         ) from error
 
 
+class LaterEmbedders:
+    """What talk is embedded with when `glyphoxa reindex` has changed that under an open table: what the settings name
+    by then.
+
+    Args:
+        file: Of the settings; None where they are the defaults, which do not change.
+    """
+
+    def __init__(self, file: Path | None, *, environ: Mapping[str, str] = os.environ) -> None:
+        self._file = file
+        self._environ = environ
+        self._opened: list[Embedder] = []
+
+    async def embedder(self, name: str, dimensions: int) -> Embedder | None:
+        """None if the settings name another one.
+
+        Raises:
+            GlyphoxaError: The settings cannot be read now; or as `load_embedder`.
+        """
+        if self._file is None:
+            return None
+        settings = await asyncio.to_thread(read_settings, self._file)
+        if (_name_of(settings), settings.memory.embedding_dimensions) != (name, dimensions):
+            return None
+        embedder = await load_embedder(settings, environ=self._environ)
+        self._opened.append(embedder)
+        return embedder
+
+    async def close(self) -> None:
+        for embedder in self._opened:
+            await embedder.aclose()
+
+
 async def fetch_embedder(settings: Settings) -> Embedder:
     """As `load_embedder`; weights that are not here are fetched first.
 
@@ -105,6 +139,12 @@ async def fetch_embedder(settings: Settings) -> Embedder:
 def _require(settings: Settings) -> None:
     if settings.providers.embeddings.name == "none":
         raise InvalidInput("providers.embeddings is none: there is nothing to embed a text with; minilm runs here")
+
+
+def _name_of(settings: Settings) -> str:
+    """By which the vectors of different models are told from each other."""
+    chosen = settings.providers.embeddings
+    return MINILM if chosen.name == "minilm" else f"{chosen.name}/{chosen.model_name}"
 
 
 def _embedder(minilm: MiniLm) -> Embedder:
@@ -146,7 +186,7 @@ async def _far_away(settings: Settings, environ: Mapping[str, str]) -> Embedder:
             asks_for_dimensions=chosen.name == "openai" and model not in _WITHOUT_DIMENSIONS,
         )
     return Embedder(
-        f"{chosen.name}/{model}",
+        _name_of(settings),
         dimensions,
         client.embed,
         embed_otherwise=client.embed_questions,

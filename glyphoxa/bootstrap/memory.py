@@ -12,7 +12,7 @@ from loguru import logger
 
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.bootstrap.embedder import open_embedder
+from glyphoxa.bootstrap.embedder import LaterEmbedders, open_embedder
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_changes import CampaignChanges
@@ -47,12 +47,15 @@ async def open_store_for(settings: Settings, local: LocalModels, stack: AsyncExi
     if not settings.has_memory:
         return None
     embedder = await open_embedder(settings, local, stack)
+    later = LaterEmbedders(settings.file)
+    stack.push_async_callback(later.close)
     return await stack.enter_async_context(
         open_store(
             settings.memory.postgres_dsn,
             data_dir=settings.data_directory,
             embedding_dimensions=settings.memory.embedding_dimensions,
             embedder=embedder,
+            another=later.embedder,
             auto_accept=settings.memory.auto_accept,
         )
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import platformdirs
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PrivateAttr
 
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
 from glyphoxa.config.recall_settings import DeepRecallSettings, recall_contradictions
@@ -229,6 +229,8 @@ class Settings(Section):
         data_dir: Database and spool; see `data_directory`.
     """
 
+    _file: Path | None = PrivateAttr(None)
+
     campaign: Path | None = None
     data_dir: Path | None = None
     memory: Annotated[MemorySettings, BeforeValidator(empty_section)] = MemorySettings()
@@ -240,6 +242,11 @@ class Settings(Section):
     models: Annotated[ModelsSettings, BeforeValidator(empty_section)] = ModelsSettings()
     server: Annotated[ServerSettings, BeforeValidator(empty_section)] = ServerSettings()
     logging: Annotated[LoggingSettings, BeforeValidator(empty_section)] = LoggingSettings()
+
+    @property
+    def file(self) -> Path | None:
+        """From which they were read."""
+        return self._file
 
     @property
     def has_memory(self) -> bool:
@@ -272,6 +279,7 @@ def read_settings(path: Path | None) -> Settings:
         return Settings()
     source = read_yaml(path)
     settings = validate(source, Settings)
+    settings._file = path
     problems = _contradictions(source, settings)
     if problems:
         raise InvalidFile(path, problems)

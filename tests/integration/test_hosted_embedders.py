@@ -19,11 +19,19 @@ from benchmarks.servers.openai import OpenAiServer
 from benchmarks.servers.vectors import Vectors, invented
 from glyphoxa.adapters.embeddings.google import GoogleEmbeddings
 from glyphoxa.adapters.embeddings.openai import OpenAiEmbeddings
+from glyphoxa.adapters.postgres.reindex import reindex
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.bootstrap.embedder import load_embedder, open_embedder
+from glyphoxa.bootstrap.embedder import LaterEmbedders, load_embedder, open_embedder
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import TableMemory, open_store_for
-from glyphoxa.config.settings import EmbeddingsName, EmbeddingsSettings, MemorySettings, ProvidersSettings, Settings
+from glyphoxa.config.settings import (
+    EmbeddingsName,
+    EmbeddingsSettings,
+    MemorySettings,
+    ProvidersSettings,
+    Settings,
+    read_settings,
+)
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.embedding import Embedder, WrongDimensions
@@ -440,6 +448,46 @@ async def test_memory_is_opened_with_the_provider_that_the_settings_name(
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
         async with store.database.use(CAMPAIGN) as connection:
             assert await connection.fetchval("SELECT model FROM chunks") == "google/gemini-embedding-2"
+
+
+async def test_a_table_goes_on_with_the_provider_that_its_settings_name_once_all_talk_is_embedded_by_that_one(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a restart; and with what it has, as long as its settings name another."""
+    monkeypatch.setenv("GOOGLE_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    file = tmp_path / "settings.yaml"
+
+    def written(name: str, url: str) -> Settings:
+        file.write_text(
+            f"data_dir: {tmp_path}\nproviders:\n  embeddings: {{name: {name}, base_url: '{url}'}}\n"
+            f"memory: {{postgres_dsn: '{dsn}', embedding_dimensions: {DIMENSIONS}}}\n"
+        )
+        return read_settings(file)
+
+    async with AsyncExitStack() as stack:
+        one = await stack.enter_async_context(OpenAiServer(vectors=Vectors(by_topic), key=KEY))
+        other = await stack.enter_async_context(GeminiServer(vectors=Vectors(by_topic), key=KEY))
+        first = written("openai", one.base_url)
+        table = await open_store_for(first, LocalModels(), stack)
+        assert table is not None
+        await table.log.append([said("My sister.")])
+        await table.chunks.fill_missing(CAMPAIGN)
+        await table.past_talk.held.refresh(CAMPAIGN)
+        embedder = await load_embedder(written("google", other.http_url))
+        stack.push_async_callback(embedder.aclose)
+        assert await LaterEmbedders(file).embedder("openai/text-embedding-3-small", DIMENSIONS) is None
+        async with open_store(
+            dsn, data_dir=tmp_path, embedding_dimensions=DIMENSIONS, embedder=embedder, any_model=True
+        ) as store:
+            assert (await reindex(store.database, embedder)).swapped
+        await table.log.append([said("More rain.", id="u2")])
+        await table.past_talk.held.refresh(CAMPAIGN)
+        assert await table.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
+        found = await table.past_talk.recall(CAMPAIGN, SMITH, "Who are your kin?", limit=2, patient=True)
+        assert {one.utterance_id: one.similarity for one in found}["u1"] == pytest.approx(1)
+        assert table.past_talk.held.embedder is not None
+        assert table.past_talk.held.embedder.name == "google/gemini-embedding-2"
 
 
 async def test_with_none_nothing_is_embedded_and_a_verb_that_needs_it_says_so() -> None:

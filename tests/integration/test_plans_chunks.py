@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.talk_feed import PostgresTalkFeed
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import DM
 from tests.support.embedders import an_embedder
@@ -121,7 +122,10 @@ async def test_what_is_due_is_found_without_looking_through_all_talk(store: Stor
 async def test_what_changed_in_the_talk_is_read_by_its_marks_and_its_vectors_by_their_utterances(store: Store) -> None:
     assert await indexes(store, "changed", BIG, 50_000, 500, sql=FEED) == {"idx_session_entries_mark"}
     utterances = [f"u{n}" for n in range(500)]
-    assert await indexes(store, "meanings", BIG, utterances, MODEL, sql=FEED) == {"idx_chunks_utterance_id"}
+    edition = await PostgresTalkFeed(store.database, has_vectors=True).edition(BIG)
+    assert edition is not None
+    found = await indexes(store, "meanings", BIG, utterances, MODEL, edition.number, sql=FEED)
+    assert found == {"idx_chunks_utterance_id"}
 
 
 async def test_times_narrow_a_search_that_is_exact(store: Store) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import random
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -185,10 +185,12 @@ async def test_a_page_of_talk_is_not_an_object_for_each_utterance(memory: Store)
     """So many, page after page, would have the garbage collector stop everybody for a twentieth of a second."""
     await memory.log.append([told(f"My sister, {n}.", id=f"u{n}", at_ms=n) for n in range(100)])
     await memory.chunks.fill_missing(CAMPAIGN)
-    feed = PostgresTalkFeed(memory.database, model=EMBEDDER.name)
+    feed = PostgresTalkFeed(memory.database, has_vectors=True)
+    edition = await feed.edition(CAMPAIGN)
+    assert edition is not None
     gc.collect()
     page = await feed.changed(CAMPAIGN, after=-1, limit=500)
-    meanings = await feed.meanings(CAMPAIGN, [UtteranceId(f"u{n}") for n in range(100)])
+    meanings = await feed.meanings(CAMPAIGN, [UtteranceId(f"u{n}") for n in range(100)], edition)
     assert len(page) == len(meanings) == 100
     assert not [one for one in gc.get_objects() if isinstance(one, Said | Meaning)]
     assert [said.text for said in page[98:]] == ["My sister, 98.", "My sister, 99."]
@@ -324,7 +326,7 @@ async def test_a_reading_that_is_cut_between_its_pages_is_gone_on_with(
         changed = table.past_talk.held._feed.changed
         n_pages = 0
 
-        async def cut_at_the_third(campaign: CampaignId, *, after: int, limit: int) -> list[Said]:
+        async def cut_at_the_third(campaign: CampaignId, *, after: int, limit: int) -> Sequence[Said]:
             nonlocal n_pages
             n_pages += 1
             if n_pages == 3:

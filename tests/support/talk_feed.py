@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports.talk_feed import Meaning, Said
+from glyphoxa.memory.ports.talk_feed import Edition, Meaning, Said
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
 
@@ -32,10 +32,14 @@ def embed(text: str) -> NDArray[float32]:
 
 
 def an_embedder_of_words() -> Embedder:
+    return an_edition("words", embed, dimensions=DIMENSIONS)
+
+
+def an_edition(name: str, embed: Callable[[str], NDArray[float32]], *, dimensions: int) -> Embedder:
     async def embed_all(texts: list[str]) -> NDArray[float32]:
         return np.stack([embed(text) for text in texts])
 
-    return an_embedder(embed_all, name="words", dimensions=DIMENSIONS)
+    return an_embedder(embed_all, name=name, dimensions=dimensions)
 
 
 def said(
@@ -75,6 +79,8 @@ class FeedTwin:
         after: Awaited when the answer is known and not yet given: what is told then comes too late for it.
         asked: How often each was.
         has_meanings: Whether talk is embedded, as soon as it is said.
+        vectors: Which those are.
+        embed: What makes them.
     """
 
     languages: dict[CampaignId, str] = field(default_factory=dict)
@@ -82,6 +88,8 @@ class FeedTwin:
     after: Callable[[str], Awaitable[None]] = _at_once
     asked: Counter[str] = field(default_factory=Counter)
     has_meanings: bool = True
+    vectors: Edition = field(default_factory=lambda: Edition("words", DIMENSIONS, 1))
+    embed: Callable[[str], NDArray[float32]] = embed
     _talk: dict[CampaignId, dict[UtteranceId, Said]] = field(default_factory=dict)
     _mark: int = 0
 
@@ -109,11 +117,17 @@ class FeedTwin:
 
         return await self._answer("changed", page)
 
-    async def meanings(self, campaign: CampaignId, utterances: Sequence[UtteranceId]) -> list[Meaning]:
+    async def edition(self, campaign: CampaignId) -> Edition | None:
+        return self.vectors
+
+    async def meanings(
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], edition: Edition
+    ) -> list[Meaning]:
         def found() -> list[Meaning]:
             talk = self._talk.get(campaign, {})
-            there = [talk[one] for one in utterances if one in talk] if self.has_meanings else []
-            return [Meaning(one.utterance_id, embed(one.text)[None]) for one in there]
+            is_there = self.has_meanings and edition == self.vectors
+            there = [talk[one] for one in utterances if one in talk] if is_there else []
+            return [Meaning(one.utterance_id, self.embed(one.text)[None]) for one in there]
 
         return await self._answer("meanings", found)
 

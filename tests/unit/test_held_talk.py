@@ -14,7 +14,7 @@ import pytest
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.memory.ports.talk_feed import Meaning
+from glyphoxa.memory.ports.talk_feed import Edition, Meaning
 from glyphoxa.memory.recall.held import Bounds, HeldTalk
 from glyphoxa.memory.recall.recall import Recall, RecallSettings
 from glyphoxa.memory.recall.terms import Terms
@@ -175,7 +175,7 @@ async def test_who_waits_when_all_is_closed_is_told_so() -> None:
 async def test_vectors_of_another_size_are_left_out() -> None:
     feed = some_talk()
 
-    async def of_another_model(campaign: CampaignId, utterances: object) -> list[Meaning]:
+    async def of_another_model(campaign: CampaignId, utterances: object, edition: object) -> list[Meaning]:
         return [Meaning(UtteranceId("u1"), np.ones((1, DIMENSIONS + 1), np.float32))]
 
     feed.meanings = of_another_model  # type: ignore[method-assign]
@@ -225,8 +225,10 @@ async def test_vectors_of_older_talk_are_read_while_the_latest_is_still_to_be_em
     feed.tell(*(said(f"u{n}", f"Word {n}.", floor=n) for n in range(1, 2_001)))
     real, n_embedded = feed.meanings, 0
 
-    async def embedded_so_far(campaign: CampaignId, utterances: Sequence[UtteranceId]) -> list[Meaning]:
-        return [one for one in await real(campaign, utterances) if int(one.utterance_id[1:]) <= n_embedded]
+    async def embedded_so_far(
+        campaign: CampaignId, utterances: Sequence[UtteranceId], edition: Edition
+    ) -> list[Meaning]:
+        return [one for one in await real(campaign, utterances, edition) if int(one.utterance_id[1:]) <= n_embedded]
 
     feed.meanings = embedded_so_far  # type: ignore[method-assign]
     held = HeldTalk(feed, dimensions=DIMENSIONS)

@@ -46,6 +46,23 @@ class OtherModel(Unavailable):
         )
 
 
+def check_model(stored: asyncpg.Record | None, embedder: Embedder) -> None:
+    """
+    Args:
+        stored: `model` and `dimensions`.
+
+    Raises:
+        OtherModel: They are not the embedder's. One name may stand for several lengths.
+    """
+    if stored is None or stored["model"] != embedder.name:
+        raise OtherModel(stored=None if stored is None else stored["model"], ours=embedder.name)
+    if stored["dimensions"] != embedder.dimensions:
+        raise OtherModel(
+            stored=f"{embedder.name} with {stored['dimensions']} dimensions",
+            ours=f"{embedder.name} with {embedder.dimensions}",
+        )
+
+
 class ChunkFilling:
     """
     Args:
@@ -188,10 +205,9 @@ class ChunkFilling:
         Raises:
             OtherModel: The table is for another model, or is about to be.
         """
-        row = await connection.fetchrow(self._sql["may_write"], self._model_setting, FINISHING_LOCK)
-        stored = None if row is None else row["model"]
-        if stored != self._embedder.name:
-            raise OtherModel(stored=stored, ours=self._embedder.name)
+        dimensions_setting = self._model_setting.replace("model", "dimensions")
+        row = await connection.fetchrow(self._sql["may_write"], self._model_setting, FINISHING_LOCK, dimensions_setting)
+        check_model(row, self._embedder)
         if row is not None and not row["free"]:
             raise Unavailable("another table of vectors is about to take the place of this one")
 

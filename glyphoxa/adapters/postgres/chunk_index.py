@@ -10,7 +10,7 @@ from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.chunk_filling import ChunkFilling, OtherModel
+from glyphoxa.adapters.postgres.chunk_filling import ChunkFilling, OtherModel, check_model
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.transcript_log import at_ms, timestamp
@@ -50,16 +50,25 @@ class PostgresChunkIndex:
 
     def __init__(self, database: Database, *, embedder: Embedder | None = None) -> None:
         self._database = database
-        self._embedder = embedder
+        self._embedder: Embedder | None = None
         self._sql = dict(load_paragraphs("chunks"))
         self._filling: ChunkFilling | None = None
-        if embedder is not None:
-            self._filling = ChunkFilling(lambda c: database.use(c, deadline_ms=_FILL_DEADLINE_MS), embedder)
-            dimensions = str(int(embedder.dimensions))
-            self._sql["approximate"] = self._sql["approximate"].replace("{{embedding_dimensions}}", dimensions)
         self._one_at_a_time = asyncio.Lock()
         self._most_exact: dict[CampaignId, int] = {}
         self._large: dict[tuple[CampaignId, str | None, ChunkFilter], None] = {}
+        self._is_of_another_model = False
+        if embedder is not None:
+            self.embed_by(embedder)
+
+    def embed_by(self, embedder: Embedder) -> None:
+        """Store and compare that one's vectors from now on."""
+        self._embedder = embedder
+        self._filling = ChunkFilling(lambda c: self._database.use(c, deadline_ms=_FILL_DEADLINE_MS), embedder)
+        dimensions = str(int(embedder.dimensions))
+        query = load_paragraphs("chunks")["approximate"]
+        self._sql["approximate"] = query.replace("{{embedding_dimensions}}", dimensions)
+        self._most_exact.clear()
+        self._large.clear()
         self._is_of_another_model = False
 
     async def upsert(self, campaign: CampaignId, chunk: Chunk, embedding: NDArray[float32]) -> None:
@@ -106,9 +115,33 @@ class PostgresChunkIndex:
         if self._embedder is None or self._is_of_another_model:
             return []
         self._check_shape(embedding)
+        try:
+            return await self._nearest(
+                *(campaign, viewer, embedding, self._embedder),
+                limit=limit, only=only, exclude=exclude, max_distance=max_distance, deadline_ms=deadline_ms,
+            )  # fmt: skip
+        except asyncpg.DataError:  # vectors of other dimensions by the same model
+            async with self._database.use(campaign, deadline_ms=deadline_ms) as connection:
+                if not await self._is_noticed_to_be_of_another_model(connection):
+                    raise
+            return []
+
+    async def _nearest(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        embedding: NDArray[float32],
+        embedder: Embedder,
+        *,
+        limit: int,
+        only: ChunkFilter,
+        exclude: Collection[UtteranceId],
+        max_distance: float,
+        deadline_ms: int,
+    ) -> Sequence[asyncpg.Record]:
         npc = viewer_parameter(viewer)
         asked = (
-            *(campaign, self._embedder.name, embedding, npc, only.session, only.speaker, only.entity),
+            *(campaign, embedder.name, embedding, npc, only.session, only.speaker, only.entity),
             *(None if only.after_ms is None else timestamp(only.after_ms),),
             *(None if only.before_ms is None else timestamp(only.before_ms), list(exclude)),
         )
@@ -131,7 +164,7 @@ class PostgresChunkIndex:
                     del self._large[scope]
                     n, rows = await self._run(connection, "exact", *asked, _EVERY_CHUNK, max_distance, limit)
             if not n:
-                await self._notice_another_model(connection)
+                await self._is_noticed_to_be_of_another_model(connection)
         return rows
 
     async def fill_missing(self, campaign: CampaignId, *, limit: int | None = None) -> Filled:
@@ -185,10 +218,15 @@ class PostgresChunkIndex:
             del self._large[next(iter(self._large))]
         self._large[scope] = None
 
-    async def _notice_another_model(self, connection: Connection) -> None:
-        stored = await connection.fetchval(self._sql["model"])
-        if self._embedder is not None and stored not in (None, self._embedder.name):
-            self._tell_of_another_model(OtherModel(stored=stored, ours=self._embedder.name))
+    async def _is_noticed_to_be_of_another_model(self, connection: Connection) -> bool:
+        stored = await connection.fetchrow(self._sql["model"])
+        if self._embedder is not None and stored is not None:
+            try:
+                check_model(stored, self._embedder)
+            except OtherModel as error:
+                self._tell_of_another_model(error)
+                return True
+        return False
 
     def _tell_of_another_model(self, error: Unavailable) -> None:
         if not self._is_of_another_model:

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from loguru import logger
+
 from glyphoxa.adapters.postgres.campaign_times import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.campaigns import PostgresCampaigns
 from glyphoxa.adapters.postgres.chunk_index import PostgresChunkIndex
@@ -21,10 +23,11 @@ from glyphoxa.adapters.postgres.talk_search import PostgresTalkSearch
 from glyphoxa.adapters.postgres.transcript_log import PostgresTranscriptLog
 from glyphoxa.adapters.postgres.world import PostgresWorld
 from glyphoxa.adapters.postgres.world_feed import PostgresWorldFeed
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.memory.embedding import Embedder
 from glyphoxa.memory.recall.exact.held_worlds import HeldWorlds
+from glyphoxa.memory.recall.held import Another
 from glyphoxa.memory.recall.recall import Recall, RecallSettings
 
 
@@ -54,6 +57,7 @@ async def open_store(
     embedding_dimensions: int = 384,
     embedder: Embedder | None = None,
     any_model: bool = False,
+    another: Another | None = None,
     recall: RecallSettings | None = None,
     auto_accept: float = AUTO_ACCEPT,
     server_settings: Mapping[str, str] | None = None,
@@ -68,6 +72,8 @@ async def open_store(
         embedder: None: words alone decide what is recalled.
         auto_accept: The confidence from which facts are accepted without the DM.
         any_model: The database may be for another model: it is opened to change that.
+        another: Gives the embedder of a name and of so many dimensions, when all talk was embedded anew by that one;
+            None if it is not to be had. Whoever gives it closes it.
 
     Raises:
         InvalidInput: The embedder has other dimensions.
@@ -93,11 +99,22 @@ async def open_store(
     )
     chunks = PostgresChunkIndex(database, embedder=embedder)
     world = PostgresWorld(database, accept_at=auto_accept)
-    feed = PostgresTalkFeed(database, model=None if embedder is None else embedder.name)
+    feed = PostgresTalkFeed(database, has_vectors=embedder is not None)
     summaries = PostgresSessionSummaries(database)
     times = PostgresCampaignTimes(database)
     by_name = HeldWorlds(PostgresWorldFeed(database), now_ms=_now_ms)
-    past_talk = Recall(feed, embedder=embedder, summaries=summaries, times=times, settings=recall)
+
+    async def follow(model: str, dimensions: int) -> Embedder | None:
+        try:
+            found = None if another is None else await another(model, dimensions)
+        except GlyphoxaError as error:
+            logger.warning("talk was embedded anew by {}, which is not to be had here: {}", model, error)
+            return None
+        if found is not None:
+            chunks.embed_by(found)
+        return found
+
+    past_talk = Recall(feed, embedder=embedder, another=follow, summaries=summaries, times=times, settings=recall)
     try:
         yield Store(
             database,

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.memory.ports.talk_feed import Meaning, Said
+from glyphoxa.memory.ports.talk_feed import Edition, Meaning, Said
 
 _DEADLINE_MS = 5_000
 _HEADER_BYTES = 4
@@ -24,12 +24,12 @@ class PostgresTalkFeed:
     """A `TalkFeed`, with a deadline of 5 s for a page.
 
     Args:
-        model: Whose vectors are read; None for none.
+        has_vectors: Whether they are read.
     """
 
-    def __init__(self, database: Database, *, model: str | None = None) -> None:
+    def __init__(self, database: Database, *, has_vectors: bool = False) -> None:
         self._database = database
-        self._model = model
+        self._has_vectors = has_vectors
         self._sql = load_paragraphs("talk_feed")
 
     async def language(self, campaign: CampaignId) -> str:
@@ -41,11 +41,22 @@ class PostgresTalkFeed:
             row = await connection.fetchrow(self._sql["changed"], campaign, after, limit)
         return [] if row is None or row["marks"] is None else _Page(row)
 
-    async def meanings(self, campaign: CampaignId, utterances: Sequence[UtteranceId]) -> Sequence[Meaning]:
-        if self._model is None or not utterances:
+    async def edition(self, campaign: CampaignId) -> Edition | None:
+        if not self._has_vectors:
+            return None
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            row = await connection.fetchrow(self._sql["edition"])
+        return None if row is None else Edition(row["model"], row["dimensions"], row["number"])
+
+    async def meanings(
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], edition: Edition
+    ) -> Sequence[Meaning]:
+        if not self._has_vectors or not utterances:
             return []
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            row = await connection.fetchrow(self._sql["meanings"], campaign, list(utterances), self._model)
+            row = await connection.fetchrow(
+                self._sql["meanings"], campaign, list(utterances), edition.model, edition.number
+            )
         return [] if row is None or row["utterance_ids"] is None else _Meanings(row["utterance_ids"], row["sent"])
 
 

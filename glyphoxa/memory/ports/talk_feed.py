@@ -47,6 +47,25 @@ class Meaning:
     vectors: NDArray[float32]
 
 
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """Which vectors there are. Those of two editions are never compared, whether or not their model has one name.
+
+    Attributes:
+        model: Whose; "" as long as nobody has embedded anything.
+        dimensions: Of each.
+        number: Another one when all talk was embedded anew.
+    """
+
+    model: str
+    dimensions: int
+    number: int
+
+    def is_of(self, model: str, dimensions: int) -> bool:
+        """Whether questions that are embedded so may be compared with them."""
+        return not self.model or (self.model, self.dimensions) == (model, dimensions)
+
+
 class TalkFeed(Protocol):
     """Talk of a campaign, for all who may know of it: whoever holds it decides for whom what is there."""
 
@@ -67,8 +86,18 @@ class TalkFeed(Protocol):
         """
         ...
 
-    async def meanings(self, campaign: CampaignId, utterances: Sequence[UtteranceId]) -> Sequence[Meaning]:
-        """The vectors of those that are embedded.
+    async def edition(self, campaign: CampaignId) -> Edition | None:
+        """Of the vectors that there are now; None if no vectors are read.
+
+        Raises:
+            Unavailable: As above.
+        """
+        ...
+
+    async def meanings(
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], edition: Edition
+    ) -> Sequence[Meaning]:
+        """The vectors of those that are embedded; none if it is not that edition any more.
 
         Raises:
             Unavailable: As above.

@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import OrderedDict
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 
 from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, UtteranceId
-from glyphoxa.memory.ports.talk_feed import Said, TalkFeed
+from glyphoxa.memory.embedding import Embedder
+from glyphoxa.memory.ports.talk_feed import Edition, Said, TalkFeed
 from glyphoxa.memory.recall.talk_index import TalkIndex
 from glyphoxa.memory.recall.terms import Terms
+
+Another = Callable[[str, int], Awaitable[Embedder | None]]
 
 _PAGE = 500
 _MEANINGS_PAGE = 500
 _MEANINGS_AGAIN_S = 2.0
 """Talk that is not embedded yet is asked for again after this; what is new, at once."""
+_ANOTHER_AGAIN_S = 30.0
 _FEW = 20
 """Utterances that are taken in faster than a thread is."""
 
@@ -44,6 +48,7 @@ class _Copy:
         last: Of the latest mark. It must be in the log still, or have a later mark there.
         is_whole: It was read to its end.
         may_have_other_words: The campaign's language may be another one by now.
+        edition: Of the vectors that are asked for.
         missing: Talk that is no longer where it was in the log: it must come with a later mark.
         asked_at: When vectors were last asked for, and after which mark.
     """
@@ -52,6 +57,7 @@ class _Copy:
     last: Said | None = None
     is_whole: bool = False
     may_have_other_words: bool = False
+    edition: Edition | None = None
     missing: set[UtteranceId] = field(default_factory=set)
     asked_at: float = 0.0
     asked_mark: int = -1
@@ -98,11 +104,28 @@ class HeldTalk:
     Args:
         feed: Where talk is read.
         dimensions: Of the vectors that the feed has.
+        embedder: Whose they are; None for whoever's they are.
+        another: Gives the embedder of a name and of so many dimensions, when the feed has vectors of that one; None if
+            it is not to be had.
+
+    Attributes:
+        embedder: The latest whose vectors the feed had.
     """
 
-    def __init__(self, feed: TalkFeed, *, dimensions: int, bounds: Bounds | None = None) -> None:
+    def __init__(
+        self,
+        feed: TalkFeed,
+        *,
+        dimensions: int,
+        embedder: Embedder | None = None,
+        another: Another | None = None,
+        bounds: Bounds | None = None,
+    ) -> None:
         self._feed = feed
         self._dimensions = dimensions
+        self.embedder = embedder
+        self._another = another
+        self._not_to_be_had: tuple[Edition | None, float] = (None, 0.0)
         self._bounds = bounds or Bounds()
         self._held: OrderedDict[CampaignId, _Held] = OrderedDict()
         self._tasks = _Tasks()
@@ -208,9 +231,39 @@ class HeldTalk:
         copy.is_whole = True
         now = asyncio.get_running_loop().time()
         if index.mark != copy.asked_mark or now - copy.asked_at >= _MEANINGS_AGAIN_S:
-            mark = index.mark
-            await self._read_meanings(campaign, index, is_first=copy.asked_mark < 0)
+            mark, edition = index.mark, await self._feed.edition(campaign)
+            if edition is not None and await self._is_ours(edition):
+                is_first = await self._is_new_edition(copy, edition)
+                await self._read_meanings(campaign, copy.index, edition, is_first=is_first)
             copy.asked_mark, copy.asked_at = mark, now
+        return True
+
+    async def _is_ours(self, edition: Edition) -> bool:
+        """Whether questions can be embedded by whoever embedded that talk."""
+        if self.embedder is None or edition.is_of(self.embedder.name, self.embedder.dimensions):
+            return True
+        now = asyncio.get_running_loop().time()
+        missed, asked_at = self._not_to_be_had
+        if self._another is None or (missed == edition and now - asked_at < _ANOTHER_AGAIN_S):
+            return False
+        another = await self._another(edition.model, edition.dimensions)
+        if another is None:
+            self._not_to_be_had = (edition, now)
+            return False
+        logger.info("talk is embedded by {} from now on", another.name)
+        self.embedder, self._dimensions = another, another.dimensions
+        return True
+
+    async def _is_new_edition(self, copy: _Copy, edition: Edition) -> bool:
+        """If so, the vectors of the other are dropped before the first of this one comes."""
+        if copy.edition == edition:
+            return False
+        copy.edition = edition
+        if copy.asked_mark < 0 and copy.index.dimensions == self._dimensions and not copy.index.n_vectors:
+            copy.index.edition = edition  # nobody has seen it yet
+        else:
+            # Another index: whoever still looks into the old one may hold a question's vector of the old model.
+            copy.index = await asyncio.to_thread(copy.index.for_edition, edition, dimensions=self._dimensions)
         return True
 
     async def _is_same_log(self, campaign: CampaignId, copy: _Copy, last: Said, page: Sequence[Said]) -> bool:
@@ -250,17 +303,17 @@ class HeldTalk:
         copy.may_have_other_words = not is_same
         return is_same
 
-    async def _read_meanings(self, campaign: CampaignId, index: TalkIndex, *, is_first: bool) -> None:
+    async def _read_meanings(self, campaign: CampaignId, index: TalkIndex, edition: Edition, *, is_first: bool) -> None:
         """The latest first: of more talk than memory may hold the oldest is found by words alone, for good. Talk is
         embedded the oldest first, so that later readings look at both ends of what is missing.
         """
-        most = self._bounds.most_vector_bytes // (4 * self._dimensions)
+        most = self._bounds.most_vector_bytes // (4 * index.dimensions)
         wanted = index.unembedded(limit=max(most - index.n_vectors, _MEANINGS_PAGE))
         pages = [wanted[at : at + _MEANINGS_PAGE] for at in range(0, len(wanted), _MEANINGS_PAGE)]
         from_the_oldest = False
         while pages:
             page = pages.pop(0)
-            found = await self._feed.meanings(campaign, page)
+            found = await self._feed.meanings(campaign, page, edition)
             if found:
                 await asyncio.to_thread(index.put_meanings, found)
             elif from_the_oldest:

@@ -18,11 +18,11 @@ from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.embedding import Embedder
 from glyphoxa.memory.ports.talk import SessionSummaries
-from glyphoxa.memory.ports.talk_feed import TalkFeed
+from glyphoxa.memory.ports.talk_feed import Edition, TalkFeed
 from glyphoxa.memory.ports.times import TimesOfCampaigns
 from glyphoxa.memory.question_vectors import LeftOut, QuestionVectors
 from glyphoxa.memory.recall.asked import Question, read_question
-from glyphoxa.memory.recall.held import Bounds, HeldTalk
+from glyphoxa.memory.recall.held import Another, Bounds, HeldTalk
 from glyphoxa.memory.recall.held_times import HeldTimes
 from glyphoxa.memory.recall.ranked import Ranked, rank_view
 from glyphoxa.memory.recall.ranking import DEFAULT, Weights
@@ -34,6 +34,7 @@ _IN_A_THREAD = 20_000
 thread waits for the interpreter for longer than that.
 """
 _REMEMBERED_ANSWERS = 64
+_OTHER_MODEL: Final = LeftOut("off", "talk was embedded anew by another model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Recall:
     Args:
         feed: Where talk is read.
         embedder: How questions are embedded; None for words alone.
+        another: See `HeldTalk`: what embeds questions when talk was embedded anew by another model.
         summaries: Told where a recap is asked for; None for none.
         times: How campaigns tell the time; None: in UTC, and no story counts its days.
         now_ms: Milliseconds since the Unix epoch; "last week" counts from it.
@@ -90,15 +92,20 @@ class Recall:
         feed: TalkFeed,
         *,
         embedder: Embedder | None = None,
+        another: Another | None = None,
         summaries: SessionSummaries | None = None,
         times: TimesOfCampaigns | None = None,
         settings: RecallSettings | None = None,
         bounds: Bounds | None = None,
         now_ms: Callable[[], int] | None = None,
     ) -> None:
-        self.held = HeldTalk(feed, dimensions=embedder.dimensions if embedder is not None else 1, bounds=bounds)
+        dimensions = embedder.dimensions if embedder is not None else 1
+        self.held = HeldTalk(feed, dimensions=dimensions, embedder=embedder, another=another, bounds=bounds)
         self.times = HeldTimes(times)
         self.vectors = QuestionVectors(embedder)
+        self._embedder = embedder
+        self._first_edition: Edition | None = None
+        self._of_editions: dict[Edition, QuestionVectors] = {}
         self._summaries = summaries
         self._settings = settings or RecallSettings()
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
@@ -232,7 +239,8 @@ class Recall:
 
     async def close(self) -> None:
         """Give up what is under way."""
-        await self.vectors.close()
+        for vectors in (self.vectors, *self._of_editions.values()):
+            await vectors.close()
         await self.held.close()
 
     async def _read_in_time(
@@ -251,14 +259,16 @@ class Recall:
         held = self.held.index(campaign)
         asked = None if held is None else self._read(campaign, held, npc, question)
         vector: NDArray[float32] | LeftOut | None = None
-        if asked is None:
+        if held is None or asked is None:
             index = await self._up_to_date(campaign, left_out)
         else:
-            index, vector = await asyncio.gather(self._up_to_date(campaign, left_out), self._embed(asked, embed_ms))
+            index, vector = await asyncio.gather(
+                self._up_to_date(campaign, left_out), self._embed(held, asked, embed_ms)
+            )
         if asked is None or asked.times is not self.times.of(campaign, index):
             asked = self._read(campaign, index, npc, question)
-        if asked is not None and vector is None:
-            vector = await self._embed(asked, embed_ms)
+        if asked is not None and (vector is None or (held is not None and held.edition != index.edition)):
+            vector = await self._embed(index, asked, embed_ms)
         if isinstance(vector, LeftOut):
             left_out.append(f"meaning: {vector.text}")
             vector = None
@@ -276,10 +286,26 @@ class Recall:
             times=self.times.of(campaign, index),
         )
 
-    async def _embed(self, asked: Question, deadline_ms: int) -> NDArray[float32] | LeftOut | None:
+    async def _embed(self, index: TalkIndex, asked: Question, deadline_ms: int) -> NDArray[float32] | LeftOut | None:
+        """A vector that may be compared with those of the index."""
         if not deadline_ms:
             return None
-        return await self.vectors.embed_in_time(asked.meaning, deadline_ms=deadline_ms)
+        vectors = self._vectors_of(index.edition)
+        return _OTHER_MODEL if vectors is None else await vectors.embed_in_time(asked.meaning, deadline_ms=deadline_ms)
+
+    def _vectors_of(self, edition: Edition | None) -> QuestionVectors | None:
+        """Of questions, by whoever embedded that edition: also a model of the same name may be another one by now."""
+        ours, embedder = self._embedder, self.held.embedder
+        if edition is None or ours is None or edition == self._first_edition:
+            return self.vectors
+        if self._first_edition is None and edition.is_of(ours.name, ours.dimensions):
+            self._first_edition = edition
+            return self.vectors
+        if edition not in self._of_editions:
+            if embedder is None or not edition.is_of(embedder.name, embedder.dimensions):
+                return None
+            self._of_editions[edition] = QuestionVectors(embedder)
+        return self._of_editions[edition]
 
     async def _up_to_date(self, campaign: CampaignId, left_out: list[str]) -> TalkIndex:
         held = self.held.index(campaign)

@@ -6,6 +6,7 @@ Searched from several threads while one grows it; both are short, and a lock kee
 
 from __future__ import annotations
 
+import copy
 import itertools
 import struct
 import threading
@@ -13,6 +14,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from numpy import bool_, float32, int32, int64
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Dm, Viewer
-from glyphoxa.memory.ports.talk_feed import Meaning, Said
+from glyphoxa.memory.ports.talk_feed import Edition, Meaning, Said
 from glyphoxa.memory.recall.kept import NO_MARK, Kept
 from glyphoxa.memory.recall.terms import NAME, Asked, Terms
 from glyphoxa.memory.recall.traits import Trait, traits_of
@@ -84,6 +86,8 @@ class TalkIndex:
         """Of the latest change that is in here."""
         self.changes = next(_CHANGES)
         """Another with whatever may change an answer; never one that another index has or had."""
+        self.edition: Edition | None = None
+        """Of the vectors; None as long as none were asked for."""
         self._lock = threading.RLock()
         self._kept = Kept()
         self._row_of: dict[UtteranceId, int] = {}
@@ -105,6 +109,10 @@ class TalkIndex:
     @property
     def n_vectors(self) -> int:
         return len(self._vectors)
+
+    @property
+    def dimensions(self) -> int:
+        return self._vectors.dimensions
 
     @property
     def size_bytes(self) -> int:
@@ -147,6 +155,18 @@ class TalkIndex:
                 if row is not None:
                     self.changes = next(_CHANGES)
                     self._vectors.put(row, meaning.vectors)
+
+    def for_edition(self, edition: Edition, *, dimensions: int) -> TalkIndex:
+        """The same talk, which grows from now on in what is returned, for other vectors. Whoever is still looking into
+        this one finds it with those that it had.
+        """
+        with self._lock:
+            other = copy.copy(self)
+            other.edition = edition
+            other.changes = next(_CHANGES)
+            other._vectors = Vectors(dimensions)
+            other._unembedded = dict(sorted(self._row_of.items(), key=itemgetter(1)))
+            return other
 
     def unembedded(self, *, limit: int) -> list[UtteranceId]:
         """Utterances whose vectors are not here, the latest first."""

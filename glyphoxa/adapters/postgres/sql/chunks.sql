@@ -51,8 +51,9 @@ SELECT s.n, n.distance, c.id, c.utterance_id, c.session_id, c.content, c.speaker
 SELECT reltuples FROM pg_class WHERE oid = (SELECT tableoid FROM chunks WHERE campaign_id = $1 LIMIT 1);
 
 -- model --
--- The model whose vectors the database holds.
-SELECT value FROM schema_settings WHERE name = 'embedding_model';
+-- The model whose vectors the database holds, and their dimensions.
+SELECT value AS model, (SELECT value::int FROM schema_settings WHERE name = 'embedding_dimensions') AS dimensions
+  FROM schema_settings WHERE name = 'embedding_model';
 
 -- due --
 -- Utterances to embed after place $2, oldest first, with what is there of model $5. Those that failed $3 times are
@@ -67,9 +68,10 @@ SELECT q.utterance_id, q.place, q.anew, e.speaker_name, e.text,
  LIMIT $4;
 
 -- may_write --
--- The model of setting $1, which nobody changes until the transaction ends; `free` is false while a new table of
--- chunks is about to take the place of this one (the advisory lock $2).
-SELECT value AS model, pg_try_advisory_xact_lock_shared($2) AS free
+-- The model of setting $1, which nobody changes until the transaction ends, and the dimensions of setting $3; `free` is
+-- false while a new table of chunks is about to take the place of this one (the advisory lock $2).
+SELECT value AS model, (SELECT value::int FROM schema_settings WHERE name = $3) AS dimensions,
+       pg_try_advisory_xact_lock_shared($2) AS free
   FROM schema_settings WHERE name = $1 FOR SHARE;
 
 -- lock_talk --

@@ -10,10 +10,18 @@ SELECT array_agg(mark) AS marks, array_agg(utterance_id) AS utterance_ids, array
        array_agg(to_jsonb(witnesses)::text) AS audiences, array_agg(struck) AS struck
   FROM (SELECT * FROM session_entries WHERE campaign_id = $1 AND mark > $2 ORDER BY mark LIMIT $3) AS page;
 
+-- edition --
+-- `glyphoxa reindex` puts another table in the place of this one.
+SELECT coalesce((SELECT value FROM schema_settings WHERE name = 'embedding_model'), '') AS model,
+       (SELECT value FROM schema_settings WHERE name = 'embedding_dimensions')::int AS dimensions,
+       to_regclass('chunks')::oid::bigint AS number;
+
 -- meanings --
--- The vectors of the utterances $2 by model $3, the pieces of one together, in the form in which PostgreSQL sends them,
+-- The vectors of the utterances $2 by model $3, if the table is still the one of number $4 (nobody puts another in its
+-- place while this reads it), the pieces of one together, in the form in which PostgreSQL sends them,
 -- one behind the other: the driver's own would make an object of each number. Served by idx_chunks_utterance_id.
 SELECT array_agg(utterance_id) AS utterance_ids, string_agg(vector_send(embedding), '') AS sent
   FROM (SELECT utterance_id, embedding FROM chunks
          WHERE campaign_id = $1 AND utterance_id = ANY ($2) AND model = $3
+           AND to_regclass('chunks')::oid::bigint = $4
          ORDER BY utterance_id, id) AS page;

@@ -1,0 +1,299 @@
+"""All talk is embedded anew, by the real command on the real server, while a table recalls it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.adapters.postgres.reindex import Reindexed, reindex
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.embedding import Embedder, WrongDimensions
+from glyphoxa.memory.recall.held import Another
+from glyphoxa.memory.recall.recall import RecallSettings
+from tests.integration.test_reindex import is_free
+from tests.support.builders import CAMPAIGN, SMITH, an_utterance
+from tests.support.editions import tagged, watch_editions
+from tests.support.embedders import an_embedder
+from tests.support.network import a_network
+from tests.support.patience import DEADLINE_MS
+from tests.support.postgres import wait_until
+from tests.support.world_tables import a_campaign_row
+
+N = 60
+PATIENT = RecallSettings(
+    deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, refresh_deadline_ms=DEADLINE_MS,
+    summaries_deadline_ms=DEADLINE_MS,
+)  # fmt: skip
+
+
+def _by_topic(text: str) -> NDArray[float32]:
+    vector = np.zeros(380, float32)
+    for axis, words in enumerate((("sister", "kin"), ("rain", "weather"), ("lantern", "lamp"))):
+        vector[axis] = any(word in text.lower() for word in words)
+    if not vector.any():
+        vector[10 + sum(text.encode()) % 370] = 1
+    return vector / np.float32(np.linalg.norm(vector))
+
+
+def an_edition(name: str, tag: float, dimensions: int) -> Embedder:
+    embed = tagged(_by_topic, tag, dimensions=dimensions)
+
+    async def embed_all(texts: list[str]) -> NDArray[float32]:
+        return np.stack([embed(text) for text in texts])
+
+    return an_embedder(embed_all, name=name, dimensions=dimensions)
+
+
+OLD, NEW, WIDE, WIDER = (
+    an_edition(*of) for of in (("old", 0.1, 384), ("new", 0.2, 384), ("wide", 0.3, 768), ("old", 0.4, 512))
+)
+TAGS = {(OLD.name, 384): 0.1, (NEW.name, 384): 0.2, (WIDE.name, 768): 0.3, (WIDER.name, 512): 0.4}
+
+
+async def another(name: str, dimensions: int) -> Embedder | None:
+    by_name = {(one.name, one.dimensions): one for one in (OLD, NEW, WIDE, WIDER)}
+    return by_name.get((name, dimensions))
+
+
+def tag_of(embedder: Embedder) -> float:
+    return TAGS[embedder.name, embedder.dimensions]
+
+
+def told(text: str, n: int) -> Utterance:
+    return replace(an_utterance(text, id=f"u{n}"), at_ms=1_000 * n)
+
+
+@asynccontextmanager
+async def opened(
+    dsn: str, embedder: Embedder = OLD, *, any_model: bool = False, another: Another | None = None
+) -> AsyncIterator[Store]:
+    async with open_store(
+        dsn, data_dir=Path("unused"), embedding_dimensions=embedder.dimensions, embedder=embedder,
+        any_model=any_model, another=another, recall=PATIENT,
+    ) as store:  # fmt: skip
+        await store.database.open()
+        yield store
+
+
+async def reindexed(dsn: str, embedder: Embedder, *, full: bool = False) -> Reindexed:
+    async with opened(dsn, embedder, any_model=True) as store:
+        return await reindex(store.database, embedder, full=full)
+
+
+def stepwise(embedder: Embedder, step: Callable[[int], object]) -> Embedder:
+    """
+    Args:
+        step: Called with the number of each batch, from 1, and awaited, before it is embedded. May raise.
+    """
+    n = 0
+
+    async def embed(texts: list[str]) -> NDArray[float32] | None:
+        nonlocal n
+        n += 1
+        waiting = step(n)
+        if asyncio.iscoroutine(waiting):
+            waiting = await waiting
+        return waiting if isinstance(waiting, np.ndarray) else await embedder.embed(texts)
+
+    return replace(embedder, embed=embed)
+
+
+async def ids(store: Store, question: str, limit: int = 5) -> list[str]:
+    return [str(one.utterance_id) for one in await store.past_talk.recall(CAMPAIGN, SMITH, question, limit=limit)]
+
+
+async def looked_again(store: Store) -> None:
+    """As after two seconds."""
+    held = store.past_talk.held._held.get(CAMPAIGN)
+    if held is not None and held.copy is not None:
+        held.copy.asked_at = -1e9
+    await store.past_talk.held.refresh(CAMPAIGN)
+
+
+async def an_evening(store: Store) -> None:
+    await a_campaign_row(store, CAMPAIGN)
+    await store.log.append([told("My sister is a pirate.", 0), *(told(f"Line number {n}.", n) for n in range(1, N))])
+    await store.chunks.fill_missing(CAMPAIGN)
+    assert await ids(store, "Who are your kin?", 1) == ["u0"]
+
+
+async def is_of(store: Store, embedder: Embedder) -> bool:
+    """Whether all talk is in memory with the vectors of that model."""
+    await looked_again(store)
+    index = store.past_talk.held.index(CAMPAIGN)
+    assert index is not None
+    blocks = index._vectors.now()
+    tags = {round(float(tag), 3) for block in blocks.blocks for tag in block[:, -1] if tag}
+    return tags == {tag_of(embedder)} and len(blocks.owners) == len(index)
+
+
+@pytest.mark.parametrize("new", [NEW, WIDE, WIDER], ids=["as long", "longer", "longer, of one name"])
+async def test_a_table_recalls_all_the_time_and_ends_with_the_new_vectors(
+    dsn: str, new: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_with = watch_editions(monkeypatch)
+    async with opened(dsn, another=another) as table:
+        await an_evening(table)
+
+        async def play(n: int) -> None:
+            await table.log.append([told(f"A lantern, part {n}.", 100 + n)])
+            assert f"u{100 + n}" in await ids(table, f"a lantern, {n}?", 30)
+            assert await ids(table, "Who are your kin?", 1) == ["u0"]
+            if n % 2:
+                await table.chunks.fill_missing(CAMPAIGN)
+            await looked_again(table)
+
+        running = asyncio.create_task(reindexed(dsn, stepwise(new, play)))
+        while not running.done():
+            assert "u0" in await ids(table, "Is she a pirate?")
+            await looked_again(table)
+        assert (await running).swapped
+        assert await is_of(table, new)
+        assert await ids(table, "Who are your kin?", 1) == ["u0"]
+        # What is said from now on is embedded by the new one.
+        await table.log.append([told("It rains.", 200)])
+        assert (await table.chunks.fill_missing(CAMPAIGN)).embedded == 1
+        await looked_again(table)
+        assert await ids(table, "Bad weather?", 1) == ["u200"]
+        assert await is_of(table, new)
+    assert asked_with == {0.1, tag_of(new)}
+
+
+@pytest.mark.parametrize("new", [WIDE, WIDER], ids=["of another name", "of one name"])
+async def test_a_table_that_cannot_have_the_new_model_goes_on_with_what_it_has(
+    dsn: str, new: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def not_here(name: str, dimensions: int) -> Embedder | None:
+        raise Unavailable("no key is set")
+
+    asked_with = watch_editions(monkeypatch)
+    async with opened(dsn, another=not_here) as table:
+        await an_evening(table)
+        assert (await reindexed(dsn, new)).swapped
+        await table.log.append([told("A lantern is lit.", 100)])
+        for _ in range(2):
+            assert not await table.chunks.search(CAMPAIGN, SMITH, (await OLD.embed(["kin"]))[0])  # type: ignore[index]
+            assert not (await table.chunks.fill_missing(CAMPAIGN)).embedded
+        await looked_again(table)
+        assert await ids(table, "Who are your kin?", 1) == ["u0"]
+        assert "u100" in await ids(table, "a lantern?", 30)
+    assert asked_with == {0.1}
+
+
+async def test_vectors_that_were_made_anew_by_the_same_model_are_read_anew(dsn: str) -> None:
+    async with opened(dsn) as table:
+        await an_evening(table)
+        before = table.past_talk.held.index(CAMPAIGN)
+        assert (await reindexed(dsn, OLD, full=True)).swapped
+        assert await is_of(table, OLD)
+        assert table.past_talk.held.index(CAMPAIGN) is not before
+        assert await ids(table, "Who are your kin?", 1) == ["u0"]
+
+
+async def test_an_embedder_that_gives_another_size_half_way_costs_a_table_nothing(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch_editions(monkeypatch)
+    async with opened(dsn, another=another) as table:
+        await an_evening(table)
+        with pytest.raises(WrongDimensions):
+            await reindexed(dsn, stepwise(WIDE, lambda n: np.ones((16, 5), float32) if n == 3 else None))
+        assert await is_of(table, OLD)
+        assert await ids(table, "Who are your kin?", 1) == ["u0"]
+        done = await reindexed(dsn, WIDE)
+        assert done.swapped
+        assert 0 < done.filled.embedded < N  # it goes on where it was
+        assert await is_of(table, WIDE)
+        assert await ids(table, "Who are your kin?", 1) == ["u0"]
+
+
+async def test_a_database_that_is_away_in_between_is_gone_on_with_by_both(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch_editions(monkeypatch)
+    async with a_network(dsn) as network, opened(network.dsn, another=another) as table:
+        await an_evening(table)
+
+        def cut(n: int) -> None:
+            if n == 3:
+                network.cut()
+
+        with pytest.raises(Unavailable):
+            await reindexed(network.dsn, stepwise(WIDE, cut))
+        assert await ids(table, "Who are your kin?", 1) == ["u0"]
+        network.well()
+        assert (await reindexed(network.dsn, WIDE)).swapped
+        # It goes away again while the new vectors are read.
+        monkeypatch.setattr("glyphoxa.memory.recall.held._MEANINGS_PAGE", 20)
+        feed = table.past_talk.held._feed
+        meanings, n_pages = feed.meanings, 0
+
+        async def cut_at_the_second(*asked: object) -> object:
+            nonlocal n_pages
+            n_pages += 1
+            if n_pages == 2:
+                network.cut()
+            return await meanings(*asked)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(feed, "meanings", cut_at_the_second)
+        with pytest.raises(Unavailable):
+            await looked_again(table)
+        assert "u0" in await ids(table, "Is she a pirate?")
+        network.well()
+        for _ in range(5):  # connections that were cut are noticed by a use
+            try:
+                assert await is_of(table, WIDE)
+                break
+            except Unavailable:
+                continue
+        assert await ids(table, "Who are your kin?", 1) == ["u0"]
+
+
+_SLOW_PROCESS = """
+import asyncio, sys
+from tests.integration.test_reindex_recall import WIDE, reindexed, stepwise
+
+async def wait(n):
+    if n == 3:
+        print("in the middle", flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(reindexed(sys.argv[1], stepwise(WIDE, wait)))
+"""
+
+
+async def test_a_reindexing_that_is_killed_half_way_costs_a_table_nothing(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch_editions(monkeypatch)
+    async with opened(dsn, another=another) as table:
+        await an_evening(table)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _SLOW_PROCESS, dsn, stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        try:
+            assert await process.stdout.readline() == b"in the middle\n"
+            await table.log.append([told("A lantern is lit.", 100)])
+            assert await ids(table, "Who are your kin?", 1) == ["u0"]
+        finally:
+            process.kill()
+            await process.wait()
+        await table.chunks.fill_missing(CAMPAIGN)
+        assert await is_of(table, OLD)
+        assert await ids(table, "the lamp?", 1) == ["u100"]
+        await asyncio.to_thread(wait_until, lambda: asyncio.run(is_free(dsn)))
+        assert (await reindexed(dsn, WIDE)).swapped
+        assert await is_of(table, WIDE)
+        assert await ids(table, "the lamp?", 1) == ["u100"]
