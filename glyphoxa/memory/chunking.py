@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from glyphoxa.speech.language.words import words
 
-_VERSION = "2"  # counted up when anything here changes what is embedded: all talk is then embedded anew
+_VERSION = "3"  # counted up when what is embedded changes, or how: all talk is then embedded anew
 MOST_WORDS = 160
 """A small embedder reads 256 tokens; a word of prose is about 1.3, a name of another world three."""
 OVERLAP_WORDS = 30

@@ -273,6 +273,14 @@ def test_rows_are_unit_vectors_for_any_text(minilm: MiniLm) -> None:
     assert minilm.embed([]).shape == (0, 384)
 
 
+def test_how_a_sentence_is_closed_says_little_of_what_it_means(minilm: MiniLm) -> None:
+    plain, marked, other = minilm.embed(
+        ["The bridge is out", "... The bridge -- is out!!! (...)", "The bridge is built again"]
+    )
+    assert plain @ marked > 0.8
+    assert plain @ marked > plain @ other
+
+
 # The language model
 
 
