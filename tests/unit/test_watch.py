@@ -9,7 +9,9 @@ import pytest
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
+from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.memory.guard import MemoryGuard
+from glyphoxa.memory.ports.graph import Passage
 from glyphoxa.memory.watch import MemoryWatch
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
@@ -161,3 +163,31 @@ def test_a_bug_in_a_look_does_not_end_the_looking() -> None:
         assert memory.states[-1] == "ok"
 
     in_virtual_time(story)
+
+
+def test_talk_around_somebody_is_not_asked_for_while_memory_is_away_and_a_failure_has_it_looked_at() -> None:
+    async def story(memory: Memory) -> None:
+        around = memory.guard.over(TalkOfNobody(memory))
+        assert await around.recall_around(CAMPAIGN, SMITH, "Who?", around=GRIMJAW) == []
+        memory.away(True)
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                await around.recall_around(CAMPAIGN, SMITH, "Who?", around=GRIMJAW)
+            await asyncio.sleep(0.1)
+        assert memory.states == ["the database is away"]
+        assert len(memory.looks_ms) == 1
+
+    in_virtual_time(story)
+
+
+class TalkOfNobody:
+    """A `TalkAround` on the same weather."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._weather = memory.log.weather
+
+    async def recall_around(
+        self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
+    ) -> list[Passage]:
+        await self._weather.pass_through()
+        return []
