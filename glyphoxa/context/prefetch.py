@@ -102,11 +102,10 @@ class Prefetch:
         # Only the newest words matter; an older look-up that is still running is in their way.
         for look_up in self._talking.pop(player, ()):
             look_up.cancel()
-        for npc, name in asking.items():
-            asked = without_call(question, name)
-            self._remind(npc, asked)
-            look_up = self._start(partial(self._fetch_talk, npc, asked))
-            self._talking.setdefault(player, []).append(look_up)
+        called_first = sorted(asking, key=lambda npc: asking[npc].casefold() not in text.casefold())
+        asked = [(npc, without_call(question, asking[npc])) for npc in called_first]
+        self._remind(*asked[0])
+        self._talking[player] = [self._start(partial(self._remind_all, asked))]
 
     def recalled(self, npc: NpcId) -> tuple[Recalled, ...]:
         """What this NPC was reminded of by the speech so far."""
@@ -133,6 +132,14 @@ class Prefetch:
                 logger.debug("pre-fetch gave up: {}", str(error) or type(error).__name__)
 
         return self.start(within_deadline())
+
+    async def _remind_all(self, asked: Sequence[tuple[NpcId, str]]) -> None:
+        """One after the other: each takes milliseconds of the event loop, and sound must get through in between."""
+        for npc, question in asked[1:]:
+            await asyncio.sleep(0)
+            self._remind(npc, question)
+        for npc, question in asked:
+            await self._start(partial(self._fetch_talk, npc, question))
 
     def _remind(self, npc: NpcId, question: str) -> None:
         """By words and at once; what it means to say is asked behind it."""

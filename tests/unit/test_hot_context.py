@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given
@@ -17,8 +17,9 @@ from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.by_name import ByName
 from glyphoxa.context.of_file import ScopedKnowledge
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.domain.ids import EntityId, NpcId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Knower, Visibility, secret_of
+from glyphoxa.domain.turn import Recalled
 from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa.speech.names.keywords import KeywordSpotter
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SMITH, TAMSIN, a_campaign, an_utterance
@@ -316,6 +317,25 @@ async def test_a_question_about_the_past_asks_memory_while_it_is_spoken(mind: Mi
     mind.log.weather.late = True
     hot = await mind.assembly.gather(SMITH, "Do you remember my brother and his lantern?")
     assert [fact.utterance_id for fact in hot.recalled] == ["told"]
+
+
+async def test_who_is_called_is_reminded_first_and_sound_gets_through_before_the_next(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened: list[str] = []
+    remind = mind.log.remind
+
+    def noted(campaign: CampaignId, npc: NpcId, question: str, **options: Any) -> list[Recalled] | None:
+        happened.append(npc)
+        return remind(campaign, npc, question, **options)
+
+    monkeypatch.setattr(mind.log, "remind", noted)
+    before = asyncio.all_tasks()
+    mind.prefetch.on_partial(TAMSIN, "Mirelle, do you remember my brother Joren?")
+    asyncio.get_running_loop().call_soon(happened.append, "sound")
+    await asyncio.gather(*(asyncio.all_tasks() - before))
+    assert happened == [INNKEEPER, "sound", SMITH]
+    assert [one.utterance_id for one in mind.prefetch.recalled(SMITH)] == ["told"]
 
 
 async def test_what_was_recalled_while_it_was_spoken_is_not_called_left_out(mind: Mind) -> None:
