@@ -247,7 +247,7 @@ def test_what_tells_where_the_evidence_is_gets_the_weight() -> None:
 
 def test_learnt_weights_are_where_the_slope_is_level() -> None:
     some = examples(telling=2, n=50, seed=2)
-    best = learnt(some)
+    best = learnt(some, price=1.0)
 
     def price(weights: np.ndarray) -> float:
         total = float(weights @ weights)
