@@ -60,6 +60,18 @@ def test_quiet_long_before_the_detectors_last_window_is_not_believed() -> None:
     assert heard(sound((320, 3_000), (320, 0)), speech_until_ms=512).quiet_ms == 640 - 512 + 80
 
 
+def test_the_hiss_of_a_last_sound_is_voice_though_the_detector_takes_it_for_none() -> None:
+    """ "Velkoreth": the windows of its end are no speech to Silero."""
+    end = heard(sound((320, 3_000), (64, 300), (128, 0)), speech_until_ms=320)
+    assert end.detected_quiet_ms == 192
+    assert end.quiet_ms == 128
+
+
+def test_a_noise_well_behind_the_voice_is_none() -> None:
+    end = heard(sound((320, 3_000), (128, 0), (16, 900), (48, 0)), speech_until_ms=320)
+    assert end.quiet_ms == 192
+
+
 def test_in_a_loud_room_the_detectors_usual_lateness_is_taken_off() -> None:
     end = heard(sound((448, 3_000), (192, 150)), speech_until_ms=512)
     assert end.quiet_ms == 640 - 512 + DETECTOR_TAIL_MS
