@@ -34,9 +34,9 @@ _CHANGES = itertools.count(1)
 _POSTED = struct.Struct("=ii")
 _BETWEEN_BREATHS = 20
 _BREATH_S = 0.000_05
-"""So many utterances take three milliseconds; whoever waits for the interpreter meanwhile, sound among it, would else get
-it after five (`sys.getswitchinterval`), each time. Of 100,000 turns' reading half of all waits are 0.6 ms so, and were
-5.3 ms without; it takes a tenth longer, and a fifth if it rests twice as often.
+"""So many utterances take three milliseconds; whoever waits for the interpreter meanwhile, sound among it, would else
+get it after five (`sys.getswitchinterval`), each time. Of 100,000 turns half of all waits are 0.6 ms so, and were 5.3
+ms without; reading them takes a tenth longer, and a fifth if it rests twice as often.
 """
 _SAID_BYTES, _ENTRY_BYTES, _POSTING_BYTES = 600, 9, 300
 """What an utterance takes beside its text, each of its words, and each word of the language, in memory; as measured."""
