@@ -150,7 +150,9 @@ class ByNameTwin:
         return None if self._world is None else self._world.by_name(npc, question, at_ms=0)
 
     def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        return None if self._world is None else self._world.identity(npc, entity, at_ms=0)
+        if self._world is None:
+            raise Unavailable("nothing was read yet")
+        return self._world.identity(npc, entity, at_ms=0)
 
 
 class LogTwin:

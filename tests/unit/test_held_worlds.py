@@ -77,7 +77,11 @@ def named(held: HeldWorlds, npc: NpcId = NPC, question: str = QUESTION) -> dict[
 async def test_nobody_is_named_before_the_world_was_read() -> None:
     held = held_of(a_town())
     assert named(held) is None
+    with pytest.raises(Unavailable, match="not in memory"):
+        held.identity(TOWN, NPC, MAREK)
     await held.refresh(TOWN)
+    assert (identity := held.identity(TOWN, NPC, MAREK)) is not None
+    assert [fact.claim for fact, _ in identity.known.relations] == [OWNS]
     assert named(held) == {INN: 1, MAREK: 1}
 
 

@@ -41,7 +41,9 @@ class FactsByName(Protocol):
         ...
 
     def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        """What an NPC knows of itself, at once, as `KnowledgeGraph.identity_snapshot` says it. None when nothing is in
-        memory, or there is no such entity for it.
+        """What an NPC knows of itself, at once, as `KnowledgeGraph.identity_snapshot` says it.
+
+        Raises:
+            Unavailable: Nothing is in memory.
         """
         ...

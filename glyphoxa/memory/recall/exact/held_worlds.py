@@ -71,7 +71,9 @@ class HeldWorlds:
     def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
         """See `FactsByName.identity`."""
         world = self.world(campaign)
-        return None if world is None else world.identity(npc, entity, at_ms=self._now_ms())
+        if world is None:
+            raise Unavailable(f"the world of {campaign} is not in memory")
+        return world.identity(npc, entity, at_ms=self._now_ms())
 
     def world(self, campaign: CampaignId) -> NamedWorld | None:
         """As it was read last; None when it was not."""
