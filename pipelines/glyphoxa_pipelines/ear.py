@@ -51,7 +51,7 @@ class Detector(SileroVADAnalyzer):
 
     def __init__(self, *, params: VADParams, pause_ms: int) -> None:
         # pipecat's own count never comes first.
-        super().__init__(params=params.model_copy(update={"stop_secs": (_SHORTEST_STOP_MS + pause_ms) / 1_000}))
+        super().__init__(params=params.model_copy(update={"stop_secs": (2 * _SHORTEST_STOP_MS + pause_ms) / 1_000}))
         self._pause_ms = pause_ms
         self._end = SpeechEnd(INPUT_RATE_HZ)
         self._begun = b""
