@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from glyphoxa.domain.ids import NpcId, SpeakerId
 from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.recall.ranked import THEN
 from glyphoxa.memory.recall.ranking import BY_WORDS
 from glyphoxa.memory.recall.when.recap import RECAP
 
@@ -77,7 +78,7 @@ def _is_of_the_time(one: Recalled, *, asks_of_the_past: bool) -> bool:
     """What happened last week is told by what was said then: it has no word of "last week" in it."""
     if one.source == "summary" or RECAP in one.signals:
         return True
-    fits = asks_of_the_past and one.signals.get("time", 0.0) >= _FITS_THE_TIME
+    fits = THEN in one.signals or (asks_of_the_past and one.signals.get("time", 0.0) >= _FITS_THE_TIME)
     return fits and len(telling_words(one.text.partition(": ")[2])) >= TELLING_WORDS
 
 

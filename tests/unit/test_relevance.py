@@ -101,6 +101,8 @@ def test_what_happened_last_time_is_told_without_a_word_in_common() -> None:
     asked = "What happened last session?"
     assert worth_telling(asked, found, npc=SMITH, tokens=SMALL, asks_of_the_past=True) == found
     assert worth_telling("Good evening.", [then], npc=SMITH, tokens=SMALL) == []
+    of_that_day = replace(then, signals={"time": 6.0, "then": 1.0})
+    assert worth_telling("Who came on 12 Hammer?", [of_that_day], npc=SMITH, tokens=SMALL) == [of_that_day]
 
 
 def test_what_hardly_asks_brings_nothing_but_what_is_near() -> None:

@@ -116,6 +116,15 @@ def test_months_that_are_ours_too_are_read_as_both() -> None:
     assert ask.story is not None
 
 
+def test_whether_the_days_that_are_told_are_over() -> None:
+    day = HARPTOS.day_named("12 Hammer 1492")
+    of_the_story = read("Who came on 12 Hammer 1492?")
+    for story_day, is_over in ((day + 1, True), (day, False), (None, False)):
+        assert of_the_story.tells_what_is_over(now_ms=NOW, story_day=story_day) is is_over
+    for question, is_over in (("Who came yesterday?", True), ("Who comes tonight?", False), ("Who is there?", False)):
+        assert read(question).tells_what_is_over(now_ms=NOW, story_day=TODAY) is is_over
+
+
 def test_the_evening_of_the_day_is_meant_and_not_that_of_the_next() -> None:
     sessions = [PastSession(n, n, n, StoryDays(day, day)) for n, day in ((1, TODAY - 3), (2, TODAY - 2), (3, TODAY))]
     turns = Turns(np.arange(3, dtype=np.int64), np.arange(3, dtype=np.int32))

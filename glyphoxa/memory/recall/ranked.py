@@ -22,6 +22,8 @@ from glyphoxa.memory.recall.talk_index import Seen, TalkIndex
 from glyphoxa.memory.recall.when.fit import Fit
 from glyphoxa.memory.recall.when.in_view import fit_of
 
+THEN: Final = "then"
+"""The signal of a turn that was said in the days that the question tells, which are over."""
 _FITS: Final = 0.5
 """A turn that fits the time of the question so well is told with that reason."""
 
@@ -36,6 +38,7 @@ class Ranked:
         is_about_it: Turns that have something of the question themselves.
         may_be_told: Turns that are not in the prompt already.
         apart: See `Weights`.
+        is_of_then: The question tells days that are over.
     """
 
     index: TalkIndex
@@ -49,6 +52,7 @@ class Ranked:
     is_about_it: NDArray[bool_]
     may_be_told: NDArray[bool_]
     apart: float
+    is_of_then: bool
 
     def items(self, limit: int) -> list[Recalled]:
         """The best that are about it, or beside what is."""
@@ -75,9 +79,11 @@ class Ranked:
         said = self._said(at)
         cosines = self.seen.cosines
         reason = f"witnessed in session {said.session_id}"
+        signals = {name: round(float(values[at]), 4) for name, values in self.ranking.shares.items() if values[at]}
         if self.fit is not None and self.fit.scores[at] >= _FITS:
             reason = f"{reason}; {self.fit.reason}"
-        shares = self.ranking.shares.items()
+            if self.is_of_then:
+                signals[THEN] = 1.0
         return Recalled(
             text=f"{'You' if str(said.speaker_id) == self.viewer else said.speaker_name} said: {said.text}",
             source="said",
@@ -88,7 +94,7 @@ class Ranked:
             at_ms=said.at_ms,
             speaker_id=said.speaker_id,
             similarity=None if cosines is None or np.isnan(cosines[at]) else float(cosines[at]),
-            signals={name: round(float(values[at]), 4) for name, values in shares if values[at]},
+            signals=signals,
         )
 
     def _said(self, at: int) -> Said:
@@ -128,7 +134,13 @@ def rank_view(
     )
     may_be_told = ~np.isin(seen.columns.rows, index.rows_of(exclude))
     about = _is_about_it(seen, min_cosine)
-    return Ranked(index, changes, viewer, asked, vector, seen, ranking, fit, about, may_be_told, weights.apart)
+    story = asked.times.story
+    is_of_then = asked.time.tells_what_is_over(now_ms=now_ms, story_day=None if story is None else story.today)
+    return Ranked(
+        *(index, changes, viewer, asked, vector, seen, ranking, fit, about, may_be_told),
+        apart=weights.apart,
+        is_of_then=is_of_then,
+    )
 
 
 def _is_about_it(seen: Seen, min_cosine: float) -> NDArray[bool_]:

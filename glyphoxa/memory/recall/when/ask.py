@@ -77,5 +77,17 @@ class TimeAsk:
         """Some of what was said fits it better than the rest."""
         return any(told is not None for told in (self.window, self.place, self.anchor, self.story))
 
+    def tells_what_is_over(self, *, now_ms: int, story_day: int | None) -> bool:
+        """Whether it tells days that have ended: who asks of them asks what is remembered.
+
+        Args:
+            now_ms: Milliseconds since the Unix epoch.
+            story_day: At which the story stands; None if nobody has said.
+        """
+        if self.window is not None and self.window.until_ms is not None and self.window.until_ms <= now_ms:
+            return True
+        last = None if self.story is None else self.story.last
+        return last is not None and story_day is not None and last < story_day
+
 
 NO_TIME: Final = TimeAsk()
