@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 import numpy as np
@@ -29,6 +29,7 @@ from glyphoxa.memory.recall.held_graphs import HeldGraphs
 from glyphoxa.memory.recall.ranked import Ranked
 from glyphoxa.memory.recall.recall import NOTHING_ASKED, Recall, Reminded
 from glyphoxa.memory.recall.signals import by_words
+from glyphoxa.memory.recall.when.zone import Zone
 
 _BASE: Final = 400
 """So many of the shipped ranking are its say; the others have none."""
@@ -120,7 +121,7 @@ class DeepRecall:
             most = max(limit, self.settings.max_results) if second_look else limit
             recalling = GraphRecall(
                 graph.graph,
-                lambda at: _line(ranked.recalled(at)),
+                lambda at: _line(ranked.recalled(at), ranked.question.times.zone),
                 settings=replace(self.settings, max_results=min(most, _MOST_RESULTS)),
                 reranker=self._reranker,
                 chooser=None if self._chooser is None else _InTime(self._chooser, until),
@@ -189,11 +190,11 @@ def _why(hit: Hit) -> dict[str, float]:
     return {} if set(hit.why) == {"base"} else {name: round(value, 4) for name, value in hit.why.items()}
 
 
-def _line(recalled: Recalled) -> str:
-    """As a language model is shown it."""
+def _line(recalled: Recalled, zone: Zone) -> str:
+    """As a language model is shown it, with the day on the table's clock."""
     if recalled.at_ms is None:
         return recalled.text
-    return f"{datetime.fromtimestamp(recalled.at_ms / 1_000, UTC):%Y-%m-%d} {recalled.text}"
+    return f"{datetime.fromtimestamp(recalled.at_ms / 1_000, zone):%Y-%m-%d} {recalled.text}"
 
 
 @dataclass(frozen=True, slots=True)
