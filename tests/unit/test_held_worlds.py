@@ -205,6 +205,29 @@ async def test_much_that_happened_is_read_at_once() -> None:
     assert feed.n_read == 2
 
 
+async def test_what_was_hidden_behind_much_else_is_not_told_while_the_world_is_read_anew() -> None:
+    feed = a_town()
+    held = held_of(feed)
+    await held.refresh(TOWN)
+    feed.happens(*(FactStated(Claim.relation(MAREK, f"SAW_{n}", INN)) for n in range(80)))
+    feed.happens(EntityScoped(MAREK, secret_of([OTHER])))
+    feed.was_read.clear()
+    read, go_on = feed.read, asyncio.Event()
+
+    async def slowly(campaign: CampaignId) -> WorldRead:
+        found = await read(campaign)
+        await go_on.wait()
+        return found
+
+    feed.read = slowly  # type: ignore[method-assign] # there is much to be read
+    refreshing = asyncio.create_task(held.refresh(TOWN))
+    await feed.was_read.wait()
+    assert named(held) is None
+    go_on.set()
+    await refreshing
+    assert named(held) == {INN: 0}
+
+
 async def test_a_log_that_was_restored_from_an_earlier_day_is_read_anew() -> None:
     feed = a_town()
     held = held_of(feed)

@@ -1,8 +1,9 @@
 """Worlds of campaigns held in memory, to be asked by name: read when they are first needed, kept true, bounded.
 
 A world changes only by events, in one order. Whoever has taken event 4711 asks for what is behind it, which is one
-small question, and nearly always there is nothing. What speaks of earlier events (something undone, a rollback) has
-the world read anew, and until that is done nobody is told anything of it: what was taken back is not told meanwhile.
+small question, and nearly always there is nothing. What speaks of earlier events (something undone, a rollback), and
+more than can be taken one by one, has the world read anew, and until that is done nobody is told anything of it: what
+was taken back or hidden is not told meanwhile.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from glyphoxa.memory.ports.by_name import KnownByName
 from glyphoxa.memory.ports.graph import IdentitySnapshot
 from glyphoxa.memory.ports.world_feed import WorldFeed
 from glyphoxa.memory.recall.exact.named_world import NamedWorld
+from glyphoxa.memory.recall.readings import Line, Readings
 from glyphoxa.memory.world.happenings import RolledBack, Undone, WorldEvent
 
 _MOST_WORLDS: Final = 2
 _FEW: Final = 50
-"""Events that are taken one by one; behind more of them a world is read anew, beside those who ask meanwhile."""
+"""Events that are taken one by one."""
 
 
 @dataclass(slots=True)
@@ -33,17 +35,11 @@ class _Held:
     """
     Attributes:
         last: The event that `world` has taken last; it must be in the log still.
-        reading: Brings `world` up to date, with all that was in the log when it began.
-        has_begun: Whether `reading` did: until then more may share it.
-        following: Does the same when that is done.
     """
 
     world: NamedWorld | None = None
     last: WorldEvent | None = None
-    reading: asyncio.Task[None] | None = None
-    has_begun: bool = False
-    following: asyncio.Task[None] | None = None
-    one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+    readings: Line = field(default_factory=Line)
 
 
 class HeldWorlds:
@@ -60,8 +56,7 @@ class HeldWorlds:
         self._now_ms = now_ms
         self._most = most
         self._held: OrderedDict[CampaignId, _Held] = OrderedDict()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closed = False
+        self._readings = Readings()
 
     def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
         """See `FactsByName.by_name`."""
@@ -87,58 +82,16 @@ class HeldWorlds:
         Raises:
             Unavailable: The database cannot be reached, and what is held stays as it is; or all was closed.
         """
-        if self._is_closed:
-            raise _closed()
         held = self._held.setdefault(campaign, _Held())
         self._held.move_to_end(campaign)
         while len(self._held) > self._most:
             self._held.popitem(last=False)
-        if held.reading is None or held.reading.done():
-            held.has_begun = False
-            task = held.reading = self._begin(campaign, held)
-        elif not held.has_begun:
-            task = held.reading
-        elif held.following is None or held.following.done():
-            task = held.following = self._begin(campaign, held, after=held.reading)
-        else:
-            task = held.following
-        try:
-            # Whoever asked may be late and go: the reading goes on for those who come next.
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            asking = asyncio.current_task()
-            if task.cancelled() and asking is not None and not asking.cancelling():
-                raise _closed() from None
-            raise
+        await self._readings.wait(held.readings, lambda: self._read(campaign, held))
 
     async def close(self) -> None:
         """End what is being read. Nothing is held any more, and nothing is read."""
-        self._is_closed = True
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._readings.close()
         self._held.clear()
-
-    def _begin(
-        self, campaign: CampaignId, held: _Held, *, after: asyncio.Task[None] | None = None
-    ) -> asyncio.Task[None]:
-        async def read() -> None:
-            if after is not None:
-                await asyncio.wait({after})
-                held.reading, held.following = held.following, None
-            held.has_begun = True
-            async with held.one_at_a_time:
-                await self._read(campaign, held)
-
-        task = asyncio.create_task(read())
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # nobody may be waiting for it any more; then nobody would ask how it ended
 
     async def _read(self, campaign: CampaignId, held: _Held) -> None:
         if held.world is not None and await self._take_new(campaign, held, held.world):
@@ -157,10 +110,8 @@ class HeldWorlds:
             held.world = None  # its database was restored from an earlier day
             return False
         new = events if last is None else events[1:]
-        if any(isinstance(event.happening, Undone | RolledBack) for event in new):
-            held.world = None
-            return False
-        if len(new) > _FEW:
+        if len(new) > _FEW or any(isinstance(event.happening, Undone | RolledBack) for event in new):
+            held.world = None  # of many, nobody has looked yet at what the last of them hide
             return False
         try:
             world.take(new)
@@ -170,7 +121,3 @@ class HeldWorlds:
             return False
         held.last = events[-1]
         return True
-
-
-def _closed() -> Unavailable:
-    return Unavailable("the session is over")
