@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from glyphoxa.adapters.postgres.campaign_times import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.turn_review import PostgresTurns
@@ -19,6 +20,7 @@ from glyphoxa.dm.entities import EntityDesk
 from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
+from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.memory.ports.graph import KnowledgeGraph
@@ -33,6 +35,7 @@ class Desk:
     Attributes:
         seen: Its entities with who may know of them.
         past_talk: By words alone, unless it was opened with a model.
+        days: How it tells the time, as it was when the desk was opened; `times` keeps it.
     """
 
     campaign: CampaignId
@@ -48,6 +51,8 @@ class Desk:
     graph: KnowledgeGraph
     past_talk: Recall
     turns: TurnDesk
+    times: PostgresCampaignTimes
+    days: CampaignTimes
 
 
 Act = Callable[[Desk, argparse.Namespace], Awaitable[int]]
@@ -89,6 +94,8 @@ async def desk_at(store: Store, settings: Settings, wanted: CampaignId | None) -
         store.graph,
         store.past_talk,
         TurnDesk(campaign, PostgresTurns(store.database), inspection, cast),
+        store.times,
+        await store.times.times(campaign),
     )
 
 

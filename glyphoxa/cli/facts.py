@@ -57,7 +57,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         parser.add_argument("--predicate", metavar="WORD", help="such as LOCATED_AT or occupation")
     closing = action("close", _close, "it was so and is no longer", on="ID")
     closing.add_argument("--at", metavar="TIME", help='since when, as "2026-11-22 19:30" (UTC); else since now')
-    closing.add_argument("--day", type=int, metavar="N", help="since which day of the story's own calendar")
+    closing.add_argument("--day", metavar="DAY", help=f"since which day of the story: {shown.A_DAY}")
     _add_people(action("secret", _secret, "only these NPCs know it", on="ID"), "--known-by", required=True)
     action("hide", _hide, "nobody knows it until you reveal it", on="ID")
     _add_people(action("reveal", _reveal, "to these NPCs, or to everybody", on="ID"), "--to")
@@ -203,7 +203,8 @@ async def _close(desk: Desk, options: argparse.Namespace) -> int:
     at_ms = None if options.at is None else moment_of(options.at)
     if options.at is not None and at_ms is None:
         raise InvalidInput(f"--at {options.at!r} is no time such as 2026-11-22 or 2026-11-22T19:30")
-    return told.decision(desk, await desk.facts.close(options.fact, at_ms=at_ms, story=options.day))
+    day = None if options.day is None else desk.days.day_named(options.day)
+    return told.decision(desk, await desk.facts.close(options.fact, at_ms=at_ms, story=day))
 
 
 async def _secret(desk: Desk, options: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from rich.text import Text
 
@@ -17,10 +18,12 @@ from glyphoxa.dm.wording import (
     moment,
     visibility_in_words,
 )
+from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.ids import EntityId, FactId, SessionId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Validity, Viewer
 from glyphoxa.memory.world.state import WorldState
 
+A_DAY: Final = 'such as "12 Hammer 1492", or 12 where days are only counted'
 _DIGITS = 8
 _MOST_ROWS = 1_000_000
 
@@ -124,7 +127,7 @@ async def everything_about(desk: Desk, found: Fact | EndedFact) -> None:
     if provenance.reason:
         print(f"  because {provenance.reason}")
     await _say_where(desk, fact)
-    if validity := validity_in_words(fact.validity):
+    if validity := validity_in_words(fact.validity, desk.days.calendar):
         print(f"  holds {validity}")
     for key, value in fact.attributes.items():
         print(f"  {key}: {value}")
@@ -170,18 +173,26 @@ def _times(n: int) -> str:
     return "once" if n == 1 else f"{n} times"
 
 
-def validity_in_words(validity: Validity) -> str:
-    """Such as: since 2026-11-22 19:30; empty for what always holds."""
+def validity_in_words(validity: Validity, calendar: StoryCalendar | None) -> str:
+    """Such as: since 2026-11-22 19:30, until 12 Hammer 1492; empty for what always holds.
+
+    Args:
+        calendar: Of the story; None if it counts no days.
+    """
     parts = []
     if validity.from_ms is not None:
         parts.append(f"since {moment(validity.from_ms)}")
     if validity.to_ms is not None:
         parts.append(f"until {moment(validity.to_ms)}")
     if validity.story_from is not None:
-        parts.append(f"since day {validity.story_from} of the story")
+        parts.append(f"since {_day_in_words(validity.story_from, calendar)}")
     if validity.story_to is not None:
-        parts.append(f"until day {validity.story_to} of the story")
+        parts.append(f"until {_day_in_words(validity.story_to, calendar)}")
     return ", ".join(parts)
+
+
+def _day_in_words(day: int, calendar: StoryCalendar | None) -> str:
+    return f"day {day} of the story" if calendar is None or not calendar.months else calendar.in_words(day)
 
 
 def _was_visible(state: WorldState, fact: Fact, viewer: Viewer) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from glyphoxa.cli.desk import Desk
+from glyphoxa.cli.facts_shown import validity_in_words
 from glyphoxa.cli.recall_shown import Shown, signals_in_words
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.choice import chosen
@@ -17,6 +18,7 @@ from glyphoxa.context.passed_over import IN_EVERY_PROMPT, NOT_NEAR, no_room
 from glyphoxa.context.relevance import without_call, worth_telling
 from glyphoxa.context.told import told_by_name
 from glyphoxa.domain.ids import FactId, NpcId
+from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.by_name import FactsByName
 from glyphoxa.memory.recall.deep import DeepRecall
@@ -110,8 +112,11 @@ class Asking:
                 if each.fact_id in persistent:
                     left_out.append(f"{each.text!r}: {IN_EVERY_PROMPT}")
                 else:
-                    shown.setdefault(each.text, Shown(each, each.path, None if fact is None else fact.validity))
+                    shown.setdefault(each.text, Shown(each, each.path, holds=self._holds(fact)))
         return list(shown.values()), left_out
+
+    def _holds(self, fact: Fact | None) -> str:
+        return "" if fact is None else validity_in_words(fact.validity, self.desk.days.calendar) or "always"
 
     async def _in_every_prompt(self, budgets: Budgets) -> set[FactId]:
         entity = self.desk.cast.played(self.npc)

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from glyphoxa.cli.facts_shown import validity_in_words
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.dm.wording import moment
-from glyphoxa.domain.knowledge import Validity
 from glyphoxa.domain.turn import Recalled
 
 
@@ -20,12 +18,13 @@ class Shown:
     Attributes:
         path: By what it was found: "named 'the smith', asks for OWNS".
         told: Whether it would get a place in a prompt, in words.
+        holds: Since and until when, for a fact, in words.
     """
 
     recalled: Recalled
     path: str
-    validity: Validity | None = None
     told: str = ""
+    holds: str = ""
 
 
 def listing(found: Sequence[Shown], *, explain: bool) -> None:
@@ -42,7 +41,7 @@ def listing(found: Sequence[Shown], *, explain: bool) -> None:
                 "" if recalled.similarity is None else f"{recalled.similarity:.3f}",
                 Text(one.path),
                 Text(recalled.reason),
-                "" if one.validity is None else validity_in_words(one.validity) or "always",
+                one.holds,
             ]
         row.append(one.told if explain else one.told.partition(":")[0])
         table.add_row(*row)

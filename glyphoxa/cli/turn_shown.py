@@ -15,6 +15,7 @@ from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.ports import Uttered
 from glyphoxa.dm.turns import ExplainedTurn, Memory, short
 from glyphoxa.dm.wording import moment
+from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
 
 _OUTCOMES: Final[Mapping[Outcome, str]] = {
@@ -32,16 +33,20 @@ _SAYS: Final = ("said", "fact", "summary")
 """What a tool found is one of these, or something else."""
 
 
-def told(explained: ExplainedTurn, cast: Cast) -> Iterator[Line]:
-    """The whole turn but for its prompt."""
+def told(explained: ExplainedTurn, cast: Cast, calendar: StoryCalendar | None) -> Iterator[Line]:
+    """The whole turn but for its prompt.
+
+    Args:
+        calendar: Of the story; None if it counts no days.
+    """
     turn = explained.turn
     asked = f"to {cast.person(turn.npc_id)}" if turn.npc_id is not None else "to nobody"
     yield Line(f"{turn.id}: {turn.speaker_name} {asked}, {when(turn)}")
     yield from chain(
         _heard(explained),
         _came_of_it(explained, cast),
-        _in_mind(explained),
-        _left_out(explained),
+        _in_mind(explained, calendar),
+        _left_out(explained, calendar),
         _looked_up(turn.looked_up),
         _timeline(turn),
     )
@@ -86,7 +91,7 @@ def _came_of_it(explained: ExplainedTurn, cast: Cast) -> Iterator[Line]:
     yield from _since(explained.spoken, turn.reply_heard)
 
 
-def _in_mind(explained: ExplainedTurn) -> Iterator[Line]:
+def _in_mind(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterator[Line]:
     turn, told = explained.turn, explained.told
     if turn.npc_id is None or not turn.prompt_text:
         return
@@ -97,23 +102,23 @@ def _in_mind(explained: ExplainedTurn) -> Iterator[Line]:
     rest = f", of {n_recalled} that it was reminded of" if n_recalled > len(told) else ""
     yield Line(f"in its prompt: {len(told) or 'nothing'}{rest}", 1)
     for memory in told:
-        yield from _memory(memory)
+        yield from _memory(memory, calendar)
     if not any(name.startswith("meaning") for one in _of_talk(explained) for name in one.recalled.signals) and any(
         one.recalled.signals for one in _of_talk(explained)
     ):
         yield Line("found by words alone: what the question means had no say", 2)
 
 
-def _left_out(explained: ExplainedTurn) -> Iterator[Line]:
+def _left_out(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterator[Line]:
     if explained.left_out or explained.turn.omitted:
         yield Line("left out:", 1)
     for memory in explained.left_out:
-        yield from _memory(memory)
+        yield from _memory(memory, calendar)
     for part in explained.turn.omitted:
         yield Line(part, 2)
 
 
-def _memory(memory: Memory) -> Iterator[Line]:
+def _memory(memory: Memory, calendar: StoryCalendar | None) -> Iterator[Line]:
     recalled = memory.recalled
     yield Line(recalled.text, 2)
     if memory.left_out:
@@ -124,7 +129,7 @@ def _memory(memory: Memory) -> Iterator[Line]:
     elif recalled.fact_id is not None:
         yield Line(f"found by: {recalled.path or 'a name in what was said'} (fact {short_fact(recalled.fact_id)})", 3)
     if memory.validity is not None:
-        yield Line(f"holds: {validity_in_words(memory.validity) or 'always'}", 3)
+        yield Line(f"holds: {validity_in_words(memory.validity, calendar) or 'always'}", 3)
     if memory.since:
         yield Line(f"since then: {memory.since}", 3)
 

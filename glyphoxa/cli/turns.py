@@ -56,7 +56,7 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     if options.prompt:
         print(printable(turn.prompt_text) or "its model was given nothing")
     else:
-        show_lines(turn_shown.told(await desk.turns.explain(turn), desk.cast))
+        show_lines(turn_shown.told(await desk.turns.explain(turn), desk.cast, desk.days.calendar))
     return 0
 
 

@@ -201,6 +201,20 @@ class CampaignTimes:
     today: int | None = None
     sessions: dict[str, StoryDays] = field(default_factory=dict)
 
+    def day_named(self, text: str) -> int:
+        """As `StoryCalendar.day_named`; without a year the day nearest to where the story stands, without a calendar as
+        if days were only counted.
+
+        Raises:
+            InvalidInput: There is no such day.
+        """
+        calendar = self.calendar or StoryCalendar()
+        if not calendar.months or self.today is None:
+            return calendar.day_named(text)
+        today, year = self.today, calendar.date_of(self.today)[0]
+        near = {calendar.day_named(text, year=max(0, year + by)) for by in (0, -1, 1)}
+        return min(near, key=lambda number: abs(number - today))
+
 
 def name_words(name: str) -> tuple[str, ...]:
     """Of a month or a weekday, without the article it may begin with."""

@@ -141,6 +141,18 @@ async def test_the_dm_says_how_the_days_go_on_and_puts_them_right(
     assert await days() == {"s1": StoryDays(number, number + 1), "s2": StoryDays(number + 2, number + 19)}
 
 
+async def test_since_which_day_a_fact_is_no_longer_so_is_told_by_the_calendar(
+    settings: Settings, settings_file: Path, capsys: Capture
+) -> None:
+    here = ("--config", settings_file)
+    await shown(capsys, "campaign", "load", settings.campaign, "--yes", *here)
+    fact = (await shown(capsys, "facts", "add", "Grimjaw", "fears", "--value", "rats", *here)).split()[0]
+    assert await run("facts", "close", fact, "--day", "40 Hammer", *here) == 1
+    assert "'40 Hammer' is no day of the story: Hammer has the days 1 to 30" in capsys.readouterr().err
+    await shown(capsys, "facts", "close", fact, "--day", "14 Hammer", *here)
+    assert "until 14 Hammer 1492" in await shown(capsys, "facts", "show", fact, *here)
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

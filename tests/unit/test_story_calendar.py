@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.domain.calendar import StoryCalendar, StoryDays
+from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.memory.story_days import BETWEEN, DayTold, day_now, times_of
 
@@ -119,6 +119,19 @@ def test_a_session_has_the_days_from_the_first_to_the_last_that_was_told_of_it()
     times = times_of("", HARPTOS, "", told)
     assert times.sessions == {"s1": StoryDays(11, 14), "s2": StoryDays(19, 19)}
     assert times.today == 19
+
+
+def test_a_day_without_a_year_is_the_one_nearest_to_where_the_story_stands() -> None:
+    new_year = CampaignTimes(calendar=HARPTOS, today=HARPTOS.day_named("2 Hammer 1493"))
+    assert HARPTOS.in_words(new_year.day_named("30 Nightal")) == "30 Nightal 1492"
+    assert HARPTOS.in_words(new_year.day_named("20 Hammer")) == "20 Hammer 1493"
+    assert CampaignTimes(calendar=HARPTOS).day_named("20 Hammer") == HARPTOS.day_named("20 Hammer")
+
+
+def test_without_a_calendar_days_are_only_counted() -> None:
+    assert CampaignTimes().day_named("day 12") == 12
+    with pytest.raises(InvalidInput, match="its days are only counted, so write a number like 12"):
+        CampaignTimes().day_named("12 Hammer")
 
 
 def test_who_adds_a_month_to_a_calendar_moves_no_evening() -> None:

@@ -11,6 +11,7 @@ from glyphoxa.cli.lines import Line, show_lines
 from glyphoxa.cli.turn_shown import told
 from glyphoxa.dm.ports import Said, Uttered
 from glyphoxa.dm.turns import LAST, TurnDesk
+from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, witnessed_by
@@ -95,8 +96,9 @@ class TurnsTwin:
 class Evening:
     """A DM who asks about turns, and a world that goes on."""
 
-    def __init__(self, *turns: TurnRecord) -> None:
+    def __init__(self, *turns: TurnRecord, calendar: StoryCalendar | None = None) -> None:
         self.turns = TurnsTwin(turns)
+        self.calendar = calendar
         self.world = a_world()
         self.desk = TurnDesk(CAMPAIGN, self.turns, self.world, self.world.cast())
 
@@ -106,7 +108,7 @@ class Evening:
     async def told(self, turn: str = LAST) -> list[str]:
         """The lines, each with two blanks for what it stands below."""
         explained = await self.desk.explain(await self.desk.find(turn))
-        return [f"{'  ' * line.depth}{line.text}" for line in told(explained, self.desk.cast)]
+        return [f"{'  ' * line.depth}{line.text}" for line in told(explained, self.desk.cast, self.calendar)]
 
 
 def of_fact(fact: FactId) -> Recalled:
@@ -179,6 +181,19 @@ async def test_what_became_of_a_fact_since_is_marked() -> None:
     await evening.happens(FactClosed(fact, 2_000))
     told = await evening.told()
     assert any(line.startswith("      since then: no longer held: closed (event ") for line in told)
+
+
+@pytest.mark.parametrize(
+    ("calendar", "until"),
+    [(StoryCalendar((("Hammer", 30), ("Midwinter", 1))), "Midwinter 2"), (None, "day 92 of the story")],
+)
+async def test_until_when_a_fact_held_is_told_by_the_days_of_the_story(
+    calendar: StoryCalendar | None, until: str
+) -> None:
+    evening = Evening(replace(TURN, recalled=(of_fact(DEBT.fact_id),)), calendar=calendar)
+    await evening.happens(FactStated(DEBT))
+    await evening.happens(FactClosed(DEBT.fact_id, 60_000, 92))
+    assert f"      holds: until 1970-01-01 00:01, until {until}" in await evening.told()
 
 
 async def test_a_fact_whose_events_were_taken_back_is_held_no_longer() -> None:
