@@ -10,6 +10,7 @@ from loguru import logger
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.knowledge import DM as KNOWS_ALL
 from glyphoxa.domain.knowledge import Claim
 from glyphoxa.memory.world.happenings import FactStated
 from tests.support.builders import CAMPAIGN, SESSION, an_utterance
@@ -34,6 +35,34 @@ async def test_memory_works_and_campaigns_are_apart_for_an_owner_without_special
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await connection.execute("INSERT INTO sessions VALUES ($1, 's', now())", CAMPAIGN)
         assert [u.id for u in await store.log.recent(CAMPAIGN, SESSION, since_ms=0)] == ["u1"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_schema_that_is_named_like_the_user_hides_nothing_and_opens_nothing(
+    owners_dsn: str, tmp_path: Path, when: str
+) -> None:
+    """A server looks there first, by itself."""
+    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+        if when == "after":
+            await a_town(store, TOWN)
+            await store.log.append([an_utterance("The bell is cracked.")])
+    owner = await asyncpg.connect(owners_dsn)
+    try:
+        await owner.execute("CREATE SCHEMA just_a_user")
+        await owner.execute(
+            "CREATE FUNCTION just_a_user.glyphoxa_walk(text, text, text, int) RETURNS TABLE (depth INT, level TEXT[]) "
+            "LANGUAGE sql AS $$ SELECT 0, ARRAY['all'] $$"
+        )
+    finally:
+        await owner.close()
+    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+        if when == "before":
+            await a_town(store, TOWN)
+            await store.log.append([an_utterance("The bell is cracked.")])
+        assert [u.id for u in await store.log.recent(CAMPAIGN, SESSION, since_ms=0)] == ["u1"]
+        assert [reached.entity.id for reached in await store.graph.traverse(TOWN, KNOWS_ALL, MIRA)][0] == MIRA
+        async with store.database.use(OTHER, deadline_ms=DEADLINE_MS) as connection:
+            assert await connection.fetchval("SELECT count(*) FROM session_entries") == 0
 
 
 async def test_a_world_lives_and_is_forked_for_an_owner_without_special_rights(owners_dsn: str, tmp_path: Path) -> None:

@@ -163,9 +163,11 @@ class Database:
             async with asyncio.timeout(deadline_ms / 1000):
                 pool = await self._ready()
                 try:
-                    return await asyncpg.connect(
+                    connection = await asyncpg.connect(
                         self._address, timeout=_CONNECT_TIMEOUT_S, server_settings=_SERVER_SETTINGS
                     )
+                    await connection.execute(_LOOKS_IN_PUBLIC)
+                    return connection
                 except _AWAY:
                     await self._forget(pool)
                     raise
@@ -226,6 +228,7 @@ class Database:
         except (ValueError, asyncpg.ClientConfigurationError) as error:
             raise InvalidInput(f"memory.postgres_dsn is not usable: {error}") from None
         try:
+            await connection.execute(_LOOKS_IN_PUBLIC)
             await migrate(
                 connection,
                 embedding_dimensions=self._embedding_dimensions,
@@ -272,6 +275,10 @@ class _OfOneCampaign(asyncpg.Connection):
             self.plan_once = plan_once
 
 
+# Everything stands in the schema `public`, and there the rules about rows are made. By itself a server looks first in a
+# schema that is named like the user, if there is one: tables would be made there that no rule watches over, and
+# another's functions would be taken for ours.
+_LOOKS_IN_PUBLIC = "SET search_path = public"
 _PLAN_ONCE = "SET plan_cache_mode = force_generic_plan"
 _PLAN_AS_USUAL = "RESET plan_cache_mode"
 # A superuser gives that rank up: see `_init`.
@@ -301,6 +308,7 @@ async def _release(pool: asyncpg.Pool[asyncpg.Record], connection: Connection) -
 
 
 async def _init(connection: OwnConnection) -> None:
+    await connection.execute(_LOOKS_IN_PUBLIC)
     await _prepare(connection)
     await connection.execute(_OF_VECTORS)
     # Superusers stand above the rules that keep campaigns apart.
