@@ -220,6 +220,11 @@ class Recorder:
                     await log.record_turn(campaign, turn)
                 except Unstorable as error:
                     logger.error("a turn is not storable: {}", error)
+                except GlyphoxaError:
+                    raise
+                except Exception as error:
+                    # What a model asked may be of any shape. A turn is for figures: it must not keep talk out.
+                    logger.error("a turn is not storable: {}", type(error).__name__)
                 self._turns.popleft()
             self._succeeded()
 

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Final
 
 from loguru import logger
@@ -179,7 +180,8 @@ class MemoryTools:
         now = asyncio.get_running_loop().time
         began = now()
         answer = await self._answer(name, arguments)
-        self._tell(LookUp(name, arguments, answer, round((now() - began) * 1_000)))
+        noted = {key: _noted(value) for key, value in arguments.items()}
+        self._tell(LookUp(name, noted, answer, round((now() - began) * 1_000)))
         return answer
 
     async def _answer(self, name: str, arguments: Mapping[str, object]) -> Found:
@@ -307,6 +309,14 @@ def _said(one: Recalled) -> Found:
 def _said_of(passage: Passage, names: Mapping[EntityId, str]) -> Found:
     speaks_of = [names[entity] for entity in passage.entity_ids if entity in names]
     return {**_said(passage.recalled), "speaks of": speaks_of, "relations away": passage.depth}
+
+
+def _noted(value: object) -> object:
+    """An argument as it is recorded. What is no text is refused, and may be what no database holds: NaN, or a list
+    nested a thousand times.
+    """
+    is_plain = isinstance(value, str | int) or value is None or (isinstance(value, float) and isfinite(value))
+    return value if is_plain else f"({type(value).__name__})"
 
 
 def _optional(arguments: Mapping[str, object], key: str) -> str:

@@ -13,7 +13,7 @@ from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SpeakerId, TurnId
-from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.recorder import Recorder, pause_ms
 from glyphoxa.memory.spool import Spool
@@ -253,12 +253,14 @@ async def test_nobody_waits_for_what_neither_the_disk_nor_the_log_took(store: St
 
 
 async def test_a_turn_that_no_database_can_hold_keeps_no_other_out(store: Store, tmp_path: Path) -> None:
-    bad, good = (
-        TurnRecord(TurnId(f"t{n}"), SESSION, SpeakerId("tamsin"), "Tamsin", "", "", None, "", Outcome.FAILED, stages=s)
-        for n, s in enumerate(({Stage.TURN_END: float("nan")}, {}))
-    )
+    good = TurnRecord(TurnId("t1"), SESSION, SpeakerId("tamsin"), "Tamsin", "", "", None, "", Outcome.FAILED)
+    nested: object = []
+    for _ in range(5_000):
+        nested = [nested]
+    no_number = replace(good, id=TurnId("t2"), stages={Stage.TURN_END: float("nan")})  # type: ignore[dict-item] # a bug
+    too_deep = replace(good, id=TurnId("t3"), looked_up=(LookUp("search", {"query": nested}, {}, 1),))
     async with a_recorder(tmp_path / "spool", store.log) as recorder:
-        for turn in (bad, good):
+        for turn in (no_number, too_deep, good):
             await recorder.record_turn(CAMPAIGN, turn)
         assert await recorder.flush(DEADLINE_MS)
         assert not recorder.is_degraded

@@ -210,3 +210,16 @@ async def test_every_call_is_told_with_what_the_model_was_answered() -> None:
         ("memory_search_sessions", {"query": "sister"}, away),
     ]
     assert all(each.took_ms >= 0 for each in told)
+
+
+async def test_what_a_model_makes_of_an_argument_can_be_recorded_whatever_it_is() -> None:
+    told: list[LookUp] = []
+    memory = MemoryOf(SALTMERE, GRIMJAW, a_graph(), AwayTalk())
+    tools = MemoryTools(memory, tier="STANDARD", tell=told.append)
+    nested: object = "sister"
+    for _ in range(5_000):
+        nested = [nested]
+    for wrong in (float("nan"), float("-inf"), nested, {"sister": nested}, 7, None):
+        assert (await tools.call("memory_search_sessions", {"query": wrong}))["found"] == []
+    noted = [each.arguments["query"] for each in told]
+    assert noted == ["(float)", "(float)", "(list)", "(dict)", 7, None]
