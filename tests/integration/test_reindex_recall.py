@@ -19,7 +19,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.embedding import Embedder, WrongDimensions
-from glyphoxa.memory.recall.held import Another
+from glyphoxa.memory.recall.meanings import Another
 from glyphoxa.memory.recall.recall import RecallSettings
 from tests.integration.test_reindex import is_free
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
@@ -235,7 +235,7 @@ async def test_a_database_that_is_away_in_between_is_gone_on_with_by_both(
         network.well()
         assert (await reindexed(network.dsn, WIDE)).swapped
         # It goes away again while the new vectors are read.
-        monkeypatch.setattr("glyphoxa.memory.recall.held._MEANINGS_PAGE", 20)
+        monkeypatch.setattr("glyphoxa.memory.recall.meanings._PAGE", 20)
         feed = table.past_talk.held._feed
         meanings, n_pages = feed.meanings, 0
 

@@ -117,7 +117,7 @@ async def test_a_model_that_is_not_to_be_had_changes_nothing_of_what_is_in_memor
 async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_one_of_the_two(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("glyphoxa.memory.recall.held._MEANINGS_PAGE", 5)
+    monkeypatch.setattr("glyphoxa.memory.recall.meanings._PAGE", 5)
     monkeypatch.setattr("glyphoxa.memory.recall.recall._IN_A_THREAD", 0)
     asked_with = watch_editions(monkeypatch)
     feed = a_feed()
@@ -125,7 +125,7 @@ async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_o
     await reminded(recall)
     feed.vectors, feed.embed = Edition("wide", 4 * WIDTH, 2), WIDE
     going_on = asyncio.create_task(as_after_a_while(recall))
-    n = 0
+    n = 100  # nothing that was said has such a number
     while not going_on.done():
         n += 1
         index = recall.held.index(CAMPAIGN)
@@ -136,7 +136,8 @@ async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_o
         vector = await recall._embed(index, asked, DEADLINE_MS)
         assert isinstance(vector, np.ndarray)
         ranked = await recall._ranked_apart(index, SMITH, asked, vector, ())
-        assert all("sister" in one.text for one in ranked.items(3))
+        # While only some turns have a vector, one that stands beside a sister's may come first.
+        assert any("sister" in one.text for one in ranked.items(3))
     await going_on
     assert asked_with >= {0.1}
     await reminded(recall)
@@ -147,7 +148,7 @@ async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_o
 async def test_pages_that_are_read_while_the_vectors_are_exchanged_once_more_are_not_mixed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("glyphoxa.memory.recall.held._MEANINGS_PAGE", 5)
+    monkeypatch.setattr("glyphoxa.memory.recall.meanings._PAGE", 5)
     watch_editions(monkeypatch)
     feed = a_feed()
     recall = a_recall(feed, another=another)

@@ -70,12 +70,24 @@ async def test_what_was_rolled_back_while_somebody_else_read_is_not_recalled() -
     await early
 
 
-async def test_those_who_wait_share_the_next_reading() -> None:
+async def test_those_who_ask_together_share_a_reading_and_those_who_ask_meanwhile_the_next() -> None:
     feed = some_talk()
-    recall = a_recall(feed)
-    await ids(recall)
+    held = HeldTalk(feed, dimensions=DIMENSIONS)
+    await held.refresh(CAMPAIGN)
+    read, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(what: str) -> None:
+        read.set()
+        await go_on.wait()
+
+    feed.before = hold
     feed.asked.clear()
-    await asyncio.gather(*(ids(recall) for _ in range(10)))
+    early = [asyncio.create_task(held.refresh(CAMPAIGN)) for _ in range(10)]
+    await read.wait()
+    late = [asyncio.create_task(held.refresh(CAMPAIGN)) for _ in range(10)]
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(*early, *late)
     assert feed.asked["changed"] == 2
 
 

@@ -27,7 +27,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.memory.embedding import Embedder
 from glyphoxa.memory.recall.exact.held_worlds import HeldWorlds
-from glyphoxa.memory.recall.held import Another
+from glyphoxa.memory.recall.meanings import Another
 from glyphoxa.memory.recall.recall import Recall, RecallSettings
 
 

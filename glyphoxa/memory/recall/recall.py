@@ -22,8 +22,9 @@ from glyphoxa.memory.ports.talk_feed import Edition, TalkFeed
 from glyphoxa.memory.ports.times import TimesOfCampaigns
 from glyphoxa.memory.question_vectors import LeftOut, QuestionVectors
 from glyphoxa.memory.recall.asked import Question, read_question
-from glyphoxa.memory.recall.held import Another, Bounds, HeldTalk
+from glyphoxa.memory.recall.held import Bounds, HeldTalk
 from glyphoxa.memory.recall.held_times import HeldTimes
+from glyphoxa.memory.recall.meanings import Another
 from glyphoxa.memory.recall.ranked import Ranked, rank_view
 from glyphoxa.memory.recall.ranking import DEFAULT, Weights
 from glyphoxa.memory.recall.talk_index import TalkIndex
