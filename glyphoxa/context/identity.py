@@ -45,6 +45,7 @@ class Identities:
         self._tokens = tokens
         self._of_file = ScopedKnowledge.of_file(campaign)
         self._last: dict[NpcId, Identity] = {}
+        self._were_stored: set[NpcId] = set()
         self._ends: dict[tuple[NpcId, EntityId], Entity] = {}
 
     def last(self, npc: NpcId) -> Identity:
@@ -66,9 +67,11 @@ class Identities:
         entity = self._campaign.npc(npc).entity_id
         snapshot = await self._graph.identity_snapshot(self._campaign.id, npc, entity)
         if snapshot is not None:
+            self._were_stored.add(npc)
             self._last[npc] = await self._in_words(npc, snapshot)
-        elif await self._graph.known(self._campaign.id, DM, entity) is not None:
-            self._last[npc] = NOTHING_KNOWN  # it is not for this NPC to know, whatever it or the file knew before
+        elif npc in self._were_stored or await self._graph.known(self._campaign.id, DM, entity) is not None:
+            # It was removed, or is not for this NPC to know, whatever it or the file knew before.
+            self._last[npc] = NOTHING_KNOWN
         else:
             await self.read_file(npc)  # it is not stored yet
 

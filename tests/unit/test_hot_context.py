@@ -199,6 +199,14 @@ async def test_who_may_no_longer_know_of_itself_has_nothing_of_it_in_mind(mind: 
     assert (await mind.assembly.gather(SMITH, "")).identity == ()
 
 
+async def test_whom_the_dm_removed_from_the_world_has_nothing_of_itself_in_mind(mind: Mind) -> None:
+    """It was there, so that this is no world that is still to be stored."""
+    assert any("false crown" in line for line in (await mind.assembly.gather(SMITH, "")).identity)
+    own = a_campaign().npc(SMITH).entity_id
+    mind.graph.scoped = [(entity, scope) for entity, scope in mind.graph.scoped if entity.id != own]
+    assert (await mind.assembly.gather(SMITH, "")).identity == ()
+
+
 async def test_what_one_npc_was_told_of_somebody_is_shown_to_no_other(mind: Mind) -> None:
     """R-131: not when it is looked up ahead either, and with the reason why it may be known."""
     mind.graph.of_world.append(told_to(SMITH, "Eldrinax fears the sea."))
