@@ -81,18 +81,23 @@ async def _show(story: _Story, options: argparse.Namespace) -> int:
         print(f"it is {_as_written(now, story.calendar)}")
     else:
         print('nobody has said which day it is: glyphoxa calendar today "..."')
-    days: dict[str, list[str]] = {}
-    for told in kept.told:
-        days.setdefault(told.session, []).append(told.day)
     sessions = await story.desk.inspection.sessions(story.desk.campaign)
     table = a_table("session", "began", "days of the story")
     for session in sessions:
-        known = dict.fromkeys(days.get(session.id, []))
-        written = ", ".join(_as_written(day, story.calendar) for day in known)
-        table.add_row(Text(session.id), moment(session.started_ms), Text(written))
+        table.add_row(Text(session.id), moment(session.started_ms), Text(_days_of(story, session.id)))
     if sessions:
         show(table)
     return 0
+
+
+def _days_of(story: _Story, session: SessionId) -> str:
+    """Such as: 3 Hammer 1492 to 5 Hammer 1492. A session has every day from the first to the last that was told."""
+    days = story.desk.days.sessions.get(session)
+    ends = () if days is None else (days.first, days.last)
+    known = [story.calendar.in_words(day) for day in dict.fromkeys(ends) if day is not None]
+    told = dict.fromkeys(one.day for one in story.kept.told if one.session == session)
+    gone = (written for day in told if (written := _as_written(day, story.calendar)) != day)
+    return ", ".join(part for part in (" to ".join(known), *gone) if part)
 
 
 def _as_written(day: str, calendar: StoryCalendar) -> str:

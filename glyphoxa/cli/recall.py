@@ -54,7 +54,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--around",
         metavar="NAME",
         help="only talk of this person, place or group and of who is related to it, as an NPC of tier DEEP finds it "
-        "when it looks for it",
+        "when it looks for it; not with --method",
     )
     verb.add_argument(
         "--explain", action="store_true", help="say of each why it is found, and why this NPC may know it"

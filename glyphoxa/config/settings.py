@@ -321,9 +321,7 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
         problems.append(
             source.problem(("correction", "llm", "name"), "openai-compatible needs correction.llm.base_url")
         )
-    if settings.context.facts_depth == 0 and settings.context.facts_role == "assistant":
-        text = "facts_role assistant at facts_depth 0 would be what the NPC has answered already; valid: system, user"
-        problems.append(source.problem(("context", "facts_role"), text))
+    problems += _placement_contradictions(source, settings.context)
     problems += _embeddings_contradictions(source, settings)
     problems += recall_contradictions(source, settings.recall, thinks_with=llm.name)
     if look.name == "local" and not llm.name.startswith("qwen"):
@@ -333,6 +331,20 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
         text = "memory.postgres_dsn must begin with postgresql:// (or be none, or be left out for the embedded server)"
         problems.append(source.problem(("memory", "postgres_dsn"), text))
     return problems
+
+
+def _placement_contradictions(source: LocatedYaml, context: ContextSettings) -> list[Problem]:
+    role = context.facts_role
+    if context.facts_depth is None and role != "system":
+        text = f"context.facts_role {role} is of a message of its own: set context.facts_depth, 0 to 9999, as well"
+    elif context.facts_depth == 0 and role == "assistant":
+        text = (
+            "context.facts_role assistant at context.facts_depth 0 would be what the NPC has answered already; "
+            "valid: system, user"
+        )
+    else:
+        return []
+    return [source.problem(("context", "facts_role"), text)]
 
 
 def _embeddings_contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:

@@ -137,7 +137,7 @@ async def test_the_dm_says_how_the_days_go_on_and_puts_them_right(
     assert "was played on 14 Hammer 1492 to Midwinter 1492" in await calendar("session", "s2", "14 Hammer", "Midwinter")
     table = await calendar("show")
     assert table.splitlines()[0] == "it is Midwinter 1492"
-    assert "12 Hammer 1492, 13 Hammer 1492" in table
+    assert "12 Hammer 1492 to 13 Hammer 1492" in table
     assert await days() == {"s1": StoryDays(number, number + 1), "s2": StoryDays(number + 2, number + 19)}
 
 

@@ -58,7 +58,9 @@ def test_what_an_npc_is_reminded_of_can_be_more_for_a_large_model(tmp_path: Path
     [mistake] = mistakes(tmp_path, "context: {facts_tokens: -1}\n")
     assert mistake.startswith("1: context.facts_tokens")
     [mistake] = mistakes(tmp_path, "context:\n  facts_depth: 0\n  facts_role: assistant\n")
-    assert mistake.startswith("3: facts_role assistant at facts_depth 0 would be")
+    assert mistake.startswith("3: context.facts_role assistant at context.facts_depth 0 would be")
+    [mistake] = mistakes(tmp_path, "context: {facts_role: user}\n")
+    assert mistake.endswith("is of a message of its own: set context.facts_depth, 0 to 9999, as well")
     assert read(tmp_path, "context: {facts_depth: 9999, facts_role: user}\n").context.facts_depth == 9999
 
 

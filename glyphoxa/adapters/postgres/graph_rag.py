@@ -78,7 +78,7 @@ def _passage(row: asyncpg.Record, viewer: Viewer, *, similarity: bool) -> Passag
             score=row["score"],
             session_id=SessionId(row["session_id"]),
             utterance_id=UtteranceId(row["utterance_id"]),
-            reason="witnessed",
+            reason=f"witnessed in session {row['session_id']}",
             at_ms=at_ms(row["timestamp"]),
             speaker_id=SpeakerId(row["speaker_id"]),
             similarity=row["score"] if similarity else None,
