@@ -6,8 +6,10 @@ No ranking of talk by its words or its meaning finds that.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.memory.ports.graph import GraphRag, Passage
@@ -22,13 +24,14 @@ question not at all. Measured: `python -m benchmarks.around`.
 _FEWEST: Final = 10
 """So many of each neighbourhood are compared with each other, however few are wanted."""
 _LEAST_COSINE: Final = 0.25
-"""Less similar than this is not about the question (as `RecallSettings.min_cosine`)."""
+"""Less similar than this is not about the question. Above `RecallSettings.min_cosine`: here no ranking of other signals
+comes after it."""
 _EMBED_DEADLINE_MS: Final = 900
 
 
 class RecallAround:
     """A `TalkAround` over a graph that can be asked for talk. By meaning; by words where the question has no vector in
-    time (R-138).
+    time, or no talk around the entity has one of the same model (R-138).
 
     Args:
         vectors: Where questions are embedded.
@@ -52,14 +55,17 @@ class RecallAround:
         vector = await self._vectors.embed_in_time(question, deadline_ms=_EMBED_DEADLINE_MS)
         enough = 0 if limit <= 0 else max(limit, _FEWEST)
         found: list[Passage] = []
-        for depth in _DEPTHS:
-            if isinstance(vector, LeftOut):
+        if not isinstance(vector, LeftOut):
+            # All talk may have been embedded anew by another model since: then nothing may be compared with this.
+            with suppress(InvalidInput):
+                for depth in _DEPTHS:
+                    found += await self._graph.query_with_embedding(
+                        campaign, viewer, vector, around=around, depth=depth, limit=enough
+                    )
+        if not found:
+            for depth in _DEPTHS:
                 found += await self._graph.query_with_context(
                     campaign, viewer, question, around=around, depth=depth, limit=enough
-                )
-            else:
-                found += await self._graph.query_with_embedding(
-                    campaign, viewer, vector, around=around, depth=depth, limit=enough
                 )
         by_id = {passage.recalled.utterance_id: passage for passage in found if _bears_on_it(passage)}
         return sorted(by_id.values(), key=lambda one: one.score / self._nearer**one.depth, reverse=True)[

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import random
 import shutil
 from collections.abc import AsyncIterator, Sequence
@@ -181,20 +180,30 @@ async def test_a_change_that_is_seen_later_has_a_later_mark(memory: Store, dsn: 
     assert {said.text for said in seen} == {"One.!", "Two!"}
 
 
-async def test_a_page_of_talk_is_not_an_object_for_each_utterance(memory: Store) -> None:
+async def test_a_page_of_talk_is_not_an_object_for_each_utterance(
+    memory: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So many, page after page, would have the garbage collector stop everybody for a twentieth of a second."""
     await memory.log.append([told(f"My sister, {n}.", id=f"u{n}", at_ms=n) for n in range(100)])
     await memory.chunks.fill_missing(CAMPAIGN)
     feed = PostgresTalkFeed(memory.database, has_vectors=True)
     edition = await feed.edition(CAMPAIGN)
     assert edition is not None
-    gc.collect()
+    made: list[Said | Meaning] = []
+    for kind in (Said, Meaning):
+
+        def make(*values: Any, kind: Any = kind, **named: Any) -> Any:
+            made.append(kind(*values, **named))
+            return made[-1]
+
+        monkeypatch.setattr(f"glyphoxa.adapters.postgres.talk_feed.{kind.__name__}", make)
     page = await feed.changed(CAMPAIGN, after=-1, limit=500)
     meanings = await feed.meanings(CAMPAIGN, [UtteranceId(f"u{n}") for n in range(100)], edition)
     assert len(page) == len(meanings) == 100
-    assert not [one for one in gc.get_objects() if isinstance(one, Said | Meaning)]
+    assert made == []
     assert [said.text for said in page[98:]] == ["My sister, 98.", "My sister, 99."]
     assert {one.utterance_id: one.vectors.shape for one in meanings} == {f"u{n}": (1, 384) for n in range(100)}
+    assert len(made) == 102
 
 
 async def test_talk_of_before_the_marks_has_marks(empty_dsn: str, tmp_path: Path) -> None:

@@ -152,11 +152,6 @@ def visibility_of_row(row: Row) -> Visibility:
     return _visibility_of(row["scope"], row["known_how"])
 
 
-def provenance_of_row(row: Row) -> Provenance:
-    """Of any row with `provenance` and `origin`."""
-    return _provenance_of(row["provenance"], row["origin"])
-
-
 def cause_of_row(row: Row) -> Cause:
     """Of `world_events`."""
     session, utterance = row["session_id"], row["source_turn_id"]

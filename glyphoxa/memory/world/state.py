@@ -237,9 +237,6 @@ class WorldState:
     def put_merge(self, gone: EntityId, kept: EntityId) -> None:
         self._change("merged", gone, kept)
 
-    def drop_merge(self, gone: EntityId) -> None:
-        self._change("merged", gone, None)
-
     def put_fact(self, fact: Fact) -> None:
         self._change("facts", fact.id, fact)
 
