@@ -35,7 +35,7 @@ ROW: Final = np.dtype(
 """Numbers for everything: `length` in terms, `speaker` the name, `audience` the set of those who were there, `is_told`
 false for what was rolled back or said otherwise since."""
 
-NO_MARK: Final = -1
+_NO_MARK: Final = -1
 """Of what is nobody's any more."""
 
 T = TypeVar("T", bound=Hashable)
@@ -103,6 +103,21 @@ class Kept:
             struck=not of["is_told"],
         )
 
+    def changed_before(self, mark: int, nth: int) -> Said | None:
+        """See `TalkIndex.changed_before`."""
+        marks = self.table["mark"]
+        rows = np.flatnonzero((marks < mark) & (marks != _NO_MARK))
+        if not len(rows):
+            return None
+        at = max(0, len(rows) - nth)
+        return self.said(int(rows[np.argpartition(marks[rows], at)[at]]))
+
+    def changed_between(self, after: int, until: int) -> set[UtteranceId]:
+        """See `TalkIndex.changed_between`."""
+        marks = self.table["mark"]
+        rows = np.flatnonzero((marks > after) & (marks <= until)).tolist()
+        return {self._utterances[row] for row in rows}
+
     def append(self, said: Said, length: int, traits: Trait) -> int:
         """Its row."""
         row = len(self)
@@ -131,4 +146,4 @@ class Kept:
     def bury(self, row: int) -> None:
         """It is nobody's any more."""
         self._table["is_told"][row] = False
-        self._table["mark"][row] = NO_MARK
+        self._table["mark"][row] = _NO_MARK

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import struct
 import threading
 import time
 from collections import Counter, OrderedDict
@@ -23,7 +22,8 @@ from numpy.typing import NDArray
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Dm, Viewer
 from glyphoxa.memory.ports.talk_feed import Edition, Meaning, Said
-from glyphoxa.memory.recall.kept import NO_MARK, Kept
+from glyphoxa.memory.recall.kept import Kept
+from glyphoxa.memory.recall.postings import Postings
 from glyphoxa.memory.recall.terms import NAME, Asked, Terms
 from glyphoxa.memory.recall.traits import Trait, traits_of
 from glyphoxa.memory.recall.vectors import Vectors
@@ -31,15 +31,14 @@ from glyphoxa.memory.recall.view import NEVER, NOWHERE, Columns, View, began_ms
 
 _MOST_VIEWS = 16
 _CHANGES = itertools.count(1)
-_POSTED = struct.Struct("=ii")
 _BETWEEN_BREATHS = 20
 _BREATH_S = 0.000_05
 """So many utterances take three milliseconds; whoever waits for the interpreter meanwhile, sound among it, would else
 get it after five (`sys.getswitchinterval`), each time. Of 100,000 turns half of all waits are 0.6 ms so, and were 5.3
 ms without; reading them takes a tenth longer, and a fifth if it rests twice as often.
 """
-_SAID_BYTES, _ENTRY_BYTES, _POSTING_BYTES = 600, 9, 300
-"""What an utterance takes beside its text, each of its words, and each word of the language, in memory; as measured."""
+_SAID_BYTES = 600
+"""What an utterance takes in memory beside its text and its words; as measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class TalkIndex:
         self._kept = Kept()
         self._row_of: dict[UtteranceId, int] = {}
         self._session_numbers: dict[SessionId, int] | None = None
-        self._postings: dict[str, bytearray] = {}
+        self._postings = Postings()
         self._views: OrderedDict[str | None, View] = OrderedDict()
         self._stale: set[str | None] = set()
         self._vectors = Vectors(dimensions)
@@ -119,7 +118,8 @@ class TalkIndex:
         """About what it takes in memory."""
         with self._lock:
             views = sum(view.size_bytes for view in self._views.values())
-            return self._bytes + self._kept.size_bytes + self._vectors.size_bytes + views
+            parts = (self._kept, self._postings, self._vectors)
+            return self._bytes + sum(part.size_bytes for part in parts) + views
 
     @property
     def wastes(self) -> bool:
@@ -194,19 +194,12 @@ class TalkIndex:
     def changed_before(self, mark: int, nth: int) -> Said | None:
         """Of what changed before that mark the nth latest, as it is now; the first of all, if there is not so much."""
         with self._lock:
-            marks = self._kept.table["mark"]
-            rows = np.flatnonzero((marks < mark) & (marks != NO_MARK))
-            if not len(rows):
-                return None
-            at = max(0, len(rows) - nth)
-            return self._kept.said(int(rows[np.argpartition(marks[rows], at)[at]]))
+            return self._kept.changed_before(mark, nth)
 
     def changed_between(self, after: int, until: int) -> set[UtteranceId]:
         """What changed last behind the one mark, and not behind the other."""
         with self._lock:
-            marks = self._kept.table["mark"]
-            rows = np.flatnonzero((marks > after) & (marks <= until)).tolist()
-            return {self._kept.said(row).utterance_id for row in rows}
+            return self._kept.changed_between(after, until)
 
     def said(self, row: int) -> Said:
         return self._kept.said(row)
@@ -298,13 +291,8 @@ class TalkIndex:
         row = self._kept.append(said, terms.total(), traits)
         self._row_of[said.utterance_id] = row
         self._unembedded[said.utterance_id] = row
-        for term, count in terms.items():
-            posting = self._postings.get(term)
-            if posting is None:
-                posting = self._postings[term] = bytearray()
-                self._bytes += _POSTING_BYTES
-            posting += _POSTED.pack(row, count)
-        self._bytes += _ENTRY_BYTES * len(terms) + _SAID_BYTES + len(said.text)
+        self._postings.put(row, terms)
+        self._bytes += _SAID_BYTES + len(said.text)
         return row
 
     def _follow(self, row: int, said: Said) -> None:
@@ -335,20 +323,18 @@ class TalkIndex:
         return view
 
     def _match(self, view: View, term: str) -> Match | None:
-        found = self._in_view(view, self._postings.get(term))
+        found = self._in_view(view, term)
         if found is None and term.startswith(NAME):
             # It is written like a name only in the question.
-            found = self._in_view(view, self._postings.get(next(iter(self.terms.stems(term[len(NAME) :])), "")))
-        return None if found is None else Match(*found)
+            stem = next(iter(self.terms.stems(term[len(NAME) :])), None)
+            found = None if stem is None else self._in_view(view, stem)
+        return found
 
-    def _in_view(self, view: View, posting: bytearray | None) -> tuple[NDArray[int32], NDArray[float32]] | None:
-        if posting is None:
-            return None
-        # A copy: what is looked at cannot grow.
-        rows, counts = np.frombuffer(bytes(posting), int32).reshape(-1, 2).T
+    def _in_view(self, view: View, term: str) -> Match | None:
+        rows, counts = self._postings.of(term)
         places = view.places(rows)
         there = places != NOWHERE
-        return (places[there], counts[there].astype(float32)) if there.any() else None
+        return Match(places[there], counts[there].astype(float32)) if there.any() else None
 
 
 def _may_know(viewer: str | None, said: Said) -> bool:
