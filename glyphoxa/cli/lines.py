@@ -13,7 +13,10 @@ from rich.text import Text
 _STEP = 2
 """Cells that a line stands further to the right than the one it belongs to; so does what is broken off it."""
 _LEAST = 24
-_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Of a terminal, and those that turn round or hold apart what stands behind them, to the end of the line: it would read
+otherwise than it was said.
+"""
 
 
 @dataclass(frozen=True, slots=True)

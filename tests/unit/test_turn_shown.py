@@ -286,6 +286,8 @@ async def test_a_fact_says_by_which_name_it_was_found() -> None:
 def test_what_somebody_typed_is_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     show_lines([Line("Tamsin: \x1b[2Jhello\x07\nthere\x9b1m")])
     assert capsys.readouterr().out == "Tamsin: [2Jhello there 1m\n"
+    show_lines([Line("Tamsin: I \u202edid not\u2066 pay\u202c (struck)")])
+    assert capsys.readouterr().out == "Tamsin: I did not pay (struck)\n"
 
 
 def test_on_a_terminal_lines_are_broken_between_words_and_stand_below_their_beginning(
