@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from loguru import logger
 
@@ -24,6 +24,8 @@ from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.talk import PastTalk
 from glyphoxa.speech.names.keywords import Spotted
+
+_FEW_WORDS: Final = 3
 
 
 class Spotter(Protocol):
@@ -52,7 +54,6 @@ class Prefetch:
         present: Callable[[], Mapping[NpcId, str]],
         known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
         deadline_ms: int = 1_000,
-        min_words: int = 3,
         max_recalled: int = 8,
     ) -> None:
         self._campaign = campaign
@@ -62,7 +63,6 @@ class Prefetch:
         self._present = present
         self._known_utterances = known_utterances
         self._deadline_ms = deadline_ms
-        self._min_words = min_words
         self._max_recalled = max_recalled
         self._recalled: dict[NpcId, tuple[Recalled, ...]] = {}
         self._answered: dict[NpcId, list[str]] = {}
@@ -92,7 +92,7 @@ class Prefetch:
         question = " ".join(words if text.rstrip().endswith((".", "?", "!")) else words[:-1])
         if self._talk is None or self._asked.get(player) == question:
             return
-        is_worth_asking = temporal or len(words) > self._min_words
+        is_worth_asking = temporal or len(words) > _FEW_WORDS
         asking = {
             npc: name for npc, name in self._present().items() if is_worth_asking or self.by_name.named(npc, text)
         }

@@ -158,7 +158,7 @@ class PostgresInspection:
 
     async def said(self, campaign: CampaignId, utterance: UtteranceId) -> Said | None:
         rows = await self._fetch("said", campaign, utterance)
-        return _entry(rows[0]).said if rows else None
+        return said_of_row(rows[0]) if rows else None
 
     async def talk_after(self, campaign: CampaignId, session: SessionId, floor: int) -> int:
         [row] = await self._fetch("talk_after", campaign, session, floor)
@@ -252,8 +252,8 @@ class PostgresInspection:
             return await connection.fetch(self._sql[query], campaign, *arguments)
 
 
-def _entry(row: asyncpg.Record) -> Entry:
-    said = Said(
+def said_of_row(row: asyncpg.Record) -> Said:
+    return Said(
         UtteranceId(row["utterance_id"]),
         SessionId(row["session_id"]),
         row["floor"],
@@ -262,7 +262,10 @@ def _entry(row: asyncpg.Record) -> Entry:
         at_ms(row["timestamp"]),
         row["struck"],
     )
-    return Entry(said, row["raw_text"])
+
+
+def _entry(row: asyncpg.Record) -> Entry:
+    return Entry(said_of_row(row), row["raw_text"])
 
 
 def _text(typed: str) -> str:

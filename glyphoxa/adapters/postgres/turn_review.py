@@ -5,10 +5,11 @@ from collections.abc import Collection, Mapping
 import asyncpg
 
 from glyphoxa.adapters.postgres.database import Database
+from glyphoxa.adapters.postgres.inspection import said_of_row
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
-from glyphoxa.adapters.postgres.transcript_log import at_ms, storable
+from glyphoxa.adapters.postgres.transcript_log import storable
 from glyphoxa.adapters.postgres.turn_rows import turn_of_row
-from glyphoxa.dm.ports import Said, Uttered
+from glyphoxa.dm.ports import Uttered
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Correction
@@ -54,13 +55,4 @@ class PostgresTurns:
 
 
 def _uttered(row: asyncpg.Record) -> Uttered:
-    said = Said(
-        UtteranceId(row["utterance_id"]),
-        SessionId(row["session_id"]),
-        row["floor"],
-        row["speaker_name"],
-        row["text"],
-        at_ms(row["timestamp"]),
-        row["struck"],
-    )
-    return Uttered(said, tuple(Correction(**values) for values in row["corrections"] or ()))
+    return Uttered(said_of_row(row), tuple(Correction(**values) for values in row["corrections"] or ()))
