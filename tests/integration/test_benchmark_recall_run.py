@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
-from tests.support.patience import DEADLINE_S
+from tests.support.benchmark_runs import figures_of
 
-ROOT = Path(__file__).resolve().parents[2]
 FIGURES = {"questions", "r5", "r10", "r20", "mrr", "hit10"}
 TIMES = {"p50_ms", "p95_ms"}
 ARMS = {"and", "or", "bm25", "dense", "rrf", "convex", "full", "lexical", "no-neighbours", "no-speaker", "+dpp"}
@@ -80,25 +75,10 @@ def small_data(directory: Path) -> Path:
     return data
 
 
-def run(module: str, *options: str | Path, temporary: Path, embeddings: str = "invented") -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{module}", *map(str, options), "--embeddings", embeddings],
-        cwd=ROOT,
-        env=os.environ | {"TMPDIR": str(temporary)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=4 * DEADLINE_S,
-    )
-    assert done.returncode == 0, done.stderr
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return figures
-
-
 def test_every_arm_answers_every_question(reachable_dir: Path) -> None:
     data = small_data(reachable_dir)
     lines, misses = data / "lines.jsonl", data / "misses.json"
-    figures = run(
+    figures = figures_of(
         *("recall", data, "--arm", "all", "--per-question", lines, "--misses", misses), temporary=reachable_dir
     )
     assert {*FIGURES, *TIMES, "lexical_p50_ms", "lexical_p95_ms", "load_s", "arms", "by_category"} <= set(figures)
@@ -123,11 +103,11 @@ def test_without_an_arm_only_what_is_shipped_is_measured_and_talk_that_is_kept_i
 ) -> None:
     data, kept = small_data(reachable_dir), reachable_dir / "kept"
     kept.mkdir(mode=0o711)
-    first = run("recall", data, "--limit", "3", "--data-dir", kept, temporary=reachable_dir)
+    first = figures_of("recall", data, "--limit", "3", "--data-dir", kept, temporary=reachable_dir)
     assert (first["questions"], first["arms"]) == (3, {})
-    again = run("recall", data, "--data-dir", kept, temporary=reachable_dir)
+    again = figures_of("recall", data, "--data-dir", kept, temporary=reachable_dir)
     assert (again["questions"], again["load_s"]) == (6, first["load_s"])
-    learnt = run("recall_tune", data, "--data-dir", kept, temporary=reachable_dir)
+    learnt = figures_of("recall_tune", data, "--data-dir", kept, temporary=reachable_dir)
     for kind in ("lexical", "hybrid"):
         assert set(learnt[kind]["campaigns"]) == {"fen", "mine"}
         assert learnt[kind]["held_out"]["questions"] == learnt[kind]["shipped"]["questions"] == 6
@@ -137,7 +117,7 @@ def test_without_an_arm_only_what_is_shipped_is_measured_and_talk_that_is_kept_i
 def test_what_is_spoken_is_fetched_ahead_and_the_rejected_ways_stand_beside_it(reachable_dir: Path) -> None:
     data = small_data(reachable_dir)
     # What is near only in spelling is not about the question: words alone decide.
-    figures = run("prefetch", data, "--budget-tokens", "300", temporary=reachable_dir, embeddings="none")
+    figures = figures_of("prefetch", data, "--budget-tokens", "300", temporary=reachable_dir, embeddings="none")
     assert {"coverage", "coverage_before_final", "tokens_mean", "partial_p50_ms", "partial_p99_ms"} <= set(figures)
     assert set(figures["by_category"]) == {"single-hop", "multi-hop", "temporal"}
     assert 0 < figures["coverage_before_final"] <= 100 and figures["coverage"] > 60
@@ -148,7 +128,7 @@ def test_what_is_spoken_is_fetched_ahead_and_the_rejected_ways_stand_beside_it(r
 
 
 def test_recall_of_much_talk_is_timed(reachable_dir: Path) -> None:
-    figures = run("recall_speed", "--turns", "500", "1000", "--questions", "20", temporary=reachable_dir)
+    figures = figures_of("recall_speed", "--turns", "500", "1000", "--questions", "20", temporary=reachable_dir)
     for size in ("500", "1000"):
         measured = figures["turns"][size]
         for kind in ("lexical", "hybrid", "embedding"):

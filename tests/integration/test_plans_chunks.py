@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import DM
 from tests.support.embedders import an_embedder
 from tests.support.many_chunks import BIG, MODEL, ManyChunks
+from tests.support.plans import nodes_of
 from tests.support.postgres import TestServer
 
 A_QUESTION = np.eye(1, 384, dtype=float32)[0]
@@ -54,7 +54,7 @@ async def indexes(store: Store, query: str, *arguments: object, sql: Mapping[str
     async with store.database.use(BIG) as connection:
         assert await connection.fetchval("SELECT row_security_active('chunks')")
         [(text,)] = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {text_of[query]}", *arguments)
-        nodes = list(_nodes(json.loads(text)[0]["Plan"]))
+        nodes = list(nodes_of(json.loads(text)[0]["Plan"]))
         reads_all = [n["Relation Name"] for n in nodes if n["Node Type"] == "Seq Scan"]
         assert [name for name in reads_all if name.startswith(("session_entries", "chunks", "talk_to_embed"))] == []
         used = [node["Index Name"] for node in nodes if "Index Name" in node]
@@ -64,12 +64,6 @@ async def indexes(store: Store, query: str, *arguments: object, sql: Mapping[str
 _OF_THE_WHOLE = """
 SELECT coalesce((SELECT inhparent FROM pg_inherits WHERE inhrelid = $1::regclass), $1::regclass)::regclass::text
 """
-
-
-def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from _nodes(below)
 
 
 def asked(

@@ -18,6 +18,7 @@ from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId
 from tests.support.patience import DEADLINE_MS
+from tests.support.plans import nodes_of
 from tests.support.postgres import TestServer, vacuum
 
 GRAPH, RAG = load_paragraphs("graph"), load_paragraphs("graph_rag")
@@ -107,12 +108,7 @@ async def indexes(store: Store, kind: str, query: str, *arguments: object) -> se
 
 
 async def indexes_of(plans: list[dict[str, Any]], connection: Any) -> set[str]:
-    found: list[dict[str, Any]] = []
-    waiting = plans
-    while waiting:
-        node = waiting.pop()
-        found.append(node)
-        waiting.extend(node.get("Plans", ()))
+    found = [node for plan in plans for node in nodes_of(plan)]
     assert [n["Relation Name"] for n in found if n["Node Type"] == "Seq Scan" and n["Relation Name"] not in FEW] == []
     names = {n["Index Name"] for n in found if "Index Name" in n}
     wholes = await connection.fetch(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,6 +22,7 @@ from tests.support.much_talk import (
     RARE_WORD,
     fill_with_talk,
 )
+from tests.support.plans import answered_by
 from tests.support.postgres import TestServer
 
 LOG, SEARCH = load_paragraphs("transcripts"), load_paragraphs("talk_search")
@@ -59,23 +58,9 @@ async def store(much_talk: str, tmp_path: Path) -> AsyncIterator[Store]:
         yield opened
 
 
-async def plan(store: Store, query: str, *arguments: object) -> list[dict[str, Any]]:
-    """The nodes of the plan by which the query was answered, as the program's own role and under its rules."""
-    async with store.database.use(BIG) as connection:
-        assert await connection.fetchval("SELECT row_security_active('session_entries')")
-        [(text,)] = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", BIG, *arguments)
-    found: list[dict[str, Any]] = []
-    waiting = [json.loads(text)[0]["Plan"]]
-    while waiting:
-        node = waiting.pop()
-        found.append(node)
-        waiting.extend(node.get("Plans", ()))
-    return found
-
-
 async def indexes(store: Store, query: str, *arguments: object) -> set[str]:
     """The indexes by which talk is read, named like those of the whole table; nothing may read all of it."""
-    nodes = await plan(store, query, *arguments)
+    nodes = await answered_by(store, BIG, query, *arguments, table="session_entries")
     reads_all = [n["Relation Name"] for n in nodes if n["Node Type"] == "Seq Scan" and "Relation Name" in n]
     assert [name for name in reads_all if name.startswith(("session_entries", "chunks", "corrections"))] == []
     async with store.database.use(BIG) as connection:
@@ -138,6 +123,8 @@ async def test_the_latest_of_a_session_of_a_speaker_and_of_a_time(store: Store, 
 
 
 async def test_a_search_reads_the_partition_of_its_campaign_alone(store: Store) -> None:
-    nodes = await plan(store, SEARCH["search"], None, RARE_WORD, [], True, *ANYWHERE, 20)
+    nodes = await answered_by(
+        *(store, BIG, SEARCH["search"], None, RARE_WORD, [], True, *ANYWHERE, 20), table="session_entries"
+    )
     read = {n["Relation Name"] for n in nodes if n.get("Relation Name", "").startswith("session_entries_")}
     assert len(read) == 1

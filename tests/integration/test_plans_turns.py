@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import asyncpg
 import pytest
@@ -15,6 +13,7 @@ from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.turn_review import PostgresTurns
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, TurnId
+from tests.support.plans import answered_by
 from tests.support.postgres import TestServer, vacuum
 
 BIG = CampaignId("big")
@@ -57,20 +56,6 @@ async def store(many_turns: str, tmp_path: Path) -> AsyncIterator[Store]:
         yield opened
 
 
-async def nodes(store: Store, query: str, *arguments: object) -> list[dict[str, Any]]:
-    """The nodes of the plan by which the query was answered, as the program's own role and under its rules."""
-    async with store.database.use(BIG) as connection:
-        assert await connection.fetchval("SELECT row_security_active('turns')")
-        [(text,)] = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", BIG, *arguments)
-    found: list[dict[str, Any]] = []
-    waiting = [json.loads(text)[0]["Plan"]]
-    while waiting:
-        node = waiting.pop()
-        found.append(node)
-        waiting.extend(node.get("Plans", ()))
-    return found
-
-
 @pytest.mark.parametrize(
     ("session", "npc", "index", "n"),
     [
@@ -83,14 +68,14 @@ async def nodes(store: Store, query: str, *arguments: object) -> list[dict[str, 
 async def test_the_latest_turns_are_found_without_reading_the_others(
     store: Store, session: str | None, npc: str | None, index: str, n: int
 ) -> None:
-    plan = await nodes(store, TURNS["latest"], session, npc, 20)
+    plan = await answered_by(store, BIG, TURNS["latest"], session, npc, 20, table="turns")
     scans = [node for node in plan if "Scan" in node["Node Type"]]
     assert {node["Index Name"] for node in scans if "Index Name" in node} == {index}
     assert all(node["Actual Rows"] <= n and node.get("Rows Removed by Filter", 0) == 0 for node in scans)
 
 
 async def test_a_turn_is_found_by_its_id(store: Store) -> None:
-    plan = await nodes(store, TURNS["turn"], "s100-t050000")
+    plan = await answered_by(store, BIG, TURNS["turn"], "s100-t050000", table="turns")
     assert [node["Index Name"] for node in plan if "Index Name" in node] == ["turns_pkey"]
 
 

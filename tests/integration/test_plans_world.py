@@ -5,10 +5,8 @@ apart.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import asyncpg
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId
+from tests.support.plans import answered_by
 from tests.support.postgres import TestServer
 
 SQL = load_paragraphs("world")
@@ -65,24 +64,11 @@ async def store(many_facts: str, tmp_path: Path) -> AsyncIterator[Store]:
         yield opened
 
 
-async def nodes(store: Store, query: str, *arguments: object) -> list[dict[str, Any]]:
-    async with store.database.use(BIG) as connection:
-        assert await connection.fetchval("SELECT row_security_active('relationships')")
-        [(text,)] = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {SQL[query]}", BIG, *arguments)
-    found: list[dict[str, Any]] = []
-    waiting = [json.loads(text)[0]["Plan"]]
-    while waiting:
-        node = waiting.pop()
-        found.append(node)
-        waiting.extend(node.get("Plans", ()))
-    return found
-
-
 async def rows_read(store: Store, query: str, *arguments: object) -> float:
     """Rows that were taken from tables, those that were looked at in vain among them."""
     return sum(
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-        for node in await nodes(store, query, *arguments)
+        for node in await answered_by(store, BIG, SQL[query], *arguments, table="relationships")
         if "Relation Name" in node or node["Node Type"] == "Bitmap Index Scan"
     )
 

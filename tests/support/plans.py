@@ -1,0 +1,31 @@
+"""How the server answers: the plan of a query, as the program's own role and under its rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.domain.ids import CampaignId
+
+Node = dict[str, Any]
+
+
+def nodes_of(plan: Node) -> Iterator[Node]:
+    """A node and all below it."""
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from nodes_of(below)
+
+
+async def answered_by(store: Store, campaign: CampaignId, query: str, *arguments: object, table: str) -> list[Node]:
+    """The nodes of the plan by which a query was answered.
+
+    Args:
+        table: It has the rules that keep campaigns apart.
+    """
+    async with store.database.use(campaign) as connection:
+        assert await connection.fetchval("SELECT row_security_active($1::text)", table)
+        [(text,)] = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", campaign, *arguments)
+    return list(nodes_of(json.loads(text)[0]["Plan"]))
