@@ -4,37 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from benchmarks import precision
 from benchmarks.precision_cases import BELIEFS, CASES, SESSIONS
-
-
-def belief(belief_id: str, name: str, *aliases: str, **other: Any) -> dict[str, Any]:
-    return {
-        "_id": belief_id,
-        "user_id": "test-user",
-        "type": "entity",
-        "canonical_name": name,
-        "aliases": list(aliases),
-        "content": f"What is believed of {belief_id}.",
-        "scope": ["domain:boats"],
-        "epistemic_status": "active",
-        "pinned": False,
-        "last_reinforced_at": "2026-10-01T00:00:00Z",
-        "resolved_at": None,
-        "superseded_by": None,
-    } | other
-
-
-def only(*ids: str) -> dict[str, Any]:
-    return {"relevantBeliefs": {"shouldOnlyInclude": list(ids)}}
-
-
-def case(case_id: str, query: str, expect: dict[str, Any], **other: Any) -> dict[str, Any]:
-    return {"caseId": case_id, "scope": ["domain:boats"], "query": query, "expect": expect} | other
+from tests.support.precision import belief, case, only
 
 
 def test_the_path_of_a_turn_gives_what_is_named_and_nothing_else(

@@ -9,31 +9,7 @@ from benchmarks import precision
 from benchmarks.precision_cases import BELIEFS as BELIEFS_FILE
 from benchmarks.precision_cases import CASES as CASES_FILE
 from benchmarks.precision_cases import SESSIONS as SESSIONS_FILE
-
-
-def belief(belief_id: str, name: str, *aliases: str, **other: Any) -> dict[str, Any]:
-    return {
-        "_id": belief_id,
-        "user_id": "test-user",
-        "type": "entity",
-        "canonical_name": name,
-        "aliases": list(aliases),
-        "scope": ["domain:boats"],
-        "epistemic_status": "active",
-        "pinned": False,
-        "last_reinforced_at": "2026-10-01T00:00:00Z",
-        "resolved_at": None,
-        "superseded_by": None,
-    } | other
-
-
-def case(case_id: str, query: str, expect: dict[str, Any], **other: Any) -> dict[str, Any]:
-    return {"caseId": case_id, "scope": ["domain:boats"], "query": query, "expect": expect} | other
-
-
-def only(*ids: str) -> dict[str, Any]:
-    return {"relevantBeliefs": {"shouldOnlyInclude": list(ids)}}
-
+from tests.support.precision import belief, case, only
 
 BELIEFS = [
     belief("sloop", "sloop_vesper", "Vesper"),
