@@ -139,6 +139,10 @@ async def test_the_dm_says_how_the_days_go_on_and_puts_them_right(
     assert table.splitlines()[0] == "it is Midwinter 1492"
     assert "12 Hammer 1492 to 13 Hammer 1492" in table
     assert await days() == {"s1": StoryDays(number, number + 1), "s2": StoryDays(number + 2, number + 19)}
+    # Who puts an earlier evening right does not play it.
+    await calendar("session", "s1", "11 Hammer")
+    assert "session s2 goes on on it" in await calendar("today", "1 Alturiak")
+    assert await days() == {"s1": StoryDays(number - 1, number - 1), "s2": StoryDays(number + 2, number + 20)}
 
 
 async def test_since_which_day_a_fact_is_no_longer_so_is_told_by_the_calendar(

@@ -104,9 +104,12 @@ class PostgresCampaignTimes:
             kept = await self._read(connection, campaign)
             is_latest = bool(kept.told) and kept.told[-1].session == session
             now = day_now(kept.file_day, kept.told)
+            told_ms = max((one.told_ms for one in kept.told if one.session == session), default=0)
             await connection.execute(self._sql["forget"], campaign, storable(session))
             for day in days:
-                await self._tell(connection, campaign, session, day, kept.file_day)
+                await connection.execute(
+                    self._sql["put_right"], campaign, storable(session), day, kept.file_day, told_ms
+                )
             if now and not is_latest:
                 await self._tell(connection, campaign, BETWEEN, now, kept.file_day)
 
