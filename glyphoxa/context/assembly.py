@@ -104,7 +104,7 @@ class HotContextAssembly:
             self._part("recall", recall, budgets.recall_deadline_ms, late),
         )
         recalled = said if said is not None else self._prefetch.recalled(npc)
-        looked_up = self._looked_up(npc, question, late)
+        looked_up = self._looked_up(npc, question, late, is_read=True)
         return self._sheet(npc, question, looked_up, recalled, omitted=tuple(late))
 
     def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
@@ -186,10 +186,10 @@ class HotContextAssembly:
     async def _read_identity(self, npc: NpcId, late: list[str]) -> None:
         await self._part("identity", self._identities.read(npc), self._budgets.part_deadline_ms, late)
 
-    def _looked_up(self, npc: NpcId, question: str, late: list[str]) -> Sequence[Recalled]:
+    def _looked_up(self, npc: NpcId, question: str, late: list[str], *, is_read: bool = False) -> Sequence[Recalled]:
         """What is known of who is named, as it was read last."""
         try:
-            return self._by_name.told(npc, question)
+            return self._by_name.told(npc, question, is_read=is_read)
         except Exception as error:
             # As in `_part`: a bug in a look-up costs that look-up, never the NPC's answer.
             logger.exception("hot context without facts")

@@ -28,10 +28,12 @@ class ByName:
         self._memory = memory
         self._own = {npc.id: npc.entity_id for npc in campaign.npcs}
         self._may_be_old = False
+        self._n_forgotten = 0
 
     def forget(self) -> None:
         """What is in memory may be otherwise now: nobody is told of it before `refresh` has ended, however it ends."""
         self._may_be_old = self._memory is not None
+        self._n_forgotten += 1
 
     async def refresh(self) -> None:
         """Have in memory what is known now.
@@ -39,17 +41,23 @@ class ByName:
         Raises:
             GlyphoxaError: It cannot be read; what is in memory stays.
         """
+        n_forgotten = self._n_forgotten
         try:
             if self._memory is not None:
                 await self._memory.refresh(self._campaign.id)
         finally:
-            self._may_be_old = False
+            if n_forgotten == self._n_forgotten:  # else it began too early for who speaks now
+                self._may_be_old = False
 
-    def named(self, npc: NpcId, question: str) -> list[KnownByName]:
+    def named(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[KnownByName]:
         """Whom the question names beside the NPC itself, of whom it knows: its identity is in every prompt. Nobody when
         nothing is in memory.
+
+        Args:
+            is_read: Whoever asks has had it read since the question was known: that somebody else begins to speak
+                meanwhile does not concern it.
         """
-        if not question or self._may_be_old:
+        if not question or (self._may_be_old and not is_read):
             return []
         if self._memory is None:
             found = self._of_file.by_name(npc, question, at_ms=_NOW_MS)
@@ -57,9 +65,9 @@ class ByName:
             found = self._memory.by_name(self._campaign.id, npc, question) or []
         return [one for one in found if one.known.entity.id != self._own.get(npc)]
 
-    def told(self, npc: NpcId, question: str) -> list[Recalled]:
-        """What the NPC is told of them."""
-        found = self.named(npc, question)
+    def told(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[Recalled]:
+        """What the NPC is told of them. See `named`."""
+        found = self.named(npc, question, is_read=is_read)
         return [one for _, told in told_by_name(found, question, npc, language=self._campaign.language) for one in told]
 
     @cached_property

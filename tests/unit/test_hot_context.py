@@ -96,6 +96,39 @@ async def test_identity_scene_and_what_is_asked_about_are_there(mind: Mind) -> N
     assert hot.omitted == ()
 
 
+async def test_somebody_else_who_begins_to_speak_takes_no_facts_from_an_answer(mind: Mind) -> None:
+    recall = mind.log.recall
+
+    async def meanwhile(*asked: Any, **options: Any) -> list[Recalled]:
+        for _ in range(20):  # until what is new was read
+            await asyncio.sleep(0)
+        mind.prefetch.by_name.forget()
+        return await recall(*asked, **options)
+
+    mind.log.recall = meanwhile  # type: ignore[method-assign] # another player coughs
+    hot = await mind.assembly.gather(SMITH, "What do you know of Eldrinax?")
+    assert hot.facts == ("Eldrinax is an old wizard.",)
+
+
+async def test_a_reading_that_began_before_somebody_spoke_is_not_the_one_they_wait_for(mind: Mind) -> None:
+    by_name, may_end = mind.prefetch.by_name, asyncio.Event()
+    read = mind.by_name.refresh
+
+    async def slowly(campaign: CampaignId) -> None:
+        await read(campaign)
+        await may_end.wait()
+
+    mind.by_name.refresh = slowly  # type: ignore[method-assign] # the network
+    early = asyncio.create_task(by_name.refresh())
+    await asyncio.sleep(0)
+    by_name.forget()
+    may_end.set()
+    await early
+    assert by_name.named(SMITH, "Eldrinax?") == []
+    await by_name.refresh()
+    assert by_name.named(SMITH, "Eldrinax?") != []
+
+
 async def test_who_asks_for_an_owner_is_told_the_owner_and_nothing_else(mind: Mind) -> None:
     """R-136: by name, not by likeness; the partial transcript brings it as well."""
     mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax"))
