@@ -25,7 +25,7 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.graph import KnowledgeGraph
+from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph
 from glyphoxa.memory.ports.talk import PastTalk
 
 T = TypeVar("T")
@@ -65,6 +65,7 @@ class HotContextAssembly:
         self._identities = Identities(campaign, graph, tokens=self._budgets.identity_tokens)
         self._scenes: dict[NpcId, str] = {}
         self._shown: dict[NpcId, tuple[str, ...]] = {}
+        self._as_read: dict[NpcId, IdentitySnapshot | None] = {}
         self._read_ahead: dict[NpcId, tuple[asyncio.Task[None], list[str]]] = {}
 
     async def enter(self, scene: Scene) -> None:
@@ -103,6 +104,8 @@ class HotContextAssembly:
             self._part("facts", self._by_name.refresh(), budgets.part_deadline_ms, late),
             self._part("recall", recall, budgets.recall_deadline_ms, late),
         )
+        if self._by_name.itself(npc) != self._as_read.get(npc):
+            await self._read_identity(npc, late)  # it has changed since it was read ahead
         recalled = said if said is not None else self._prefetch.recalled(npc)
         looked_up = self._looked_up(npc, question, late, is_read=True)
         return self._sheet(npc, question, looked_up, recalled, omitted=tuple(late))
@@ -185,6 +188,7 @@ class HotContextAssembly:
 
     async def _read_identity(self, npc: NpcId, late: list[str]) -> None:
         await self._part("identity", self._identities.read(npc), self._budgets.part_deadline_ms, late)
+        self._as_read[npc] = self._by_name.itself(npc)
 
     def _looked_up(self, npc: NpcId, question: str, late: list[str], *, is_read: bool = False) -> Sequence[Recalled]:
         """What is known of who is named, as it was read last."""

@@ -7,9 +7,11 @@ from functools import cached_property
 from glyphoxa.context.of_file import state_of_file
 from glyphoxa.context.told import told_by_name
 from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.by_name import FactsByName, KnownByName
+from glyphoxa.memory.ports.graph import IdentitySnapshot
 from glyphoxa.memory.recall.exact.named_world import NamedWorld
 
 _NOW_MS = 0
@@ -64,6 +66,13 @@ class ByName:
         else:
             found = self._memory.by_name(self._campaign.id, npc, question) or []
         return [one for one in found if one.known.entity.id != self._own.get(npc)]
+
+    def itself(self, npc: NpcId) -> IdentitySnapshot | None:
+        """What an NPC knows of itself, as it is in memory; None when nothing is."""
+        try:
+            return None if self._memory is None else self._memory.identity(self._campaign.id, npc, self._own[npc])
+        except Unavailable:
+            return None
 
     def told(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[Recalled]:
         """What the NPC is told of them. See `named`."""

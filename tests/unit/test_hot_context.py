@@ -342,6 +342,18 @@ async def test_what_an_npc_knows_of_itself_is_read_while_it_is_asked_and_anew_in
     assert (await mind.assembly.gather(SMITH, asked)).identity == ()
 
 
+async def test_what_was_hidden_from_an_npc_while_they_spoke_is_not_in_its_answer(mind: Mind) -> None:
+    """Also of itself, which was read ahead."""
+    asked = "What do you know of Eldrinax?"
+    mind.graph.of_world.append(owns("e-grimjaw", "e-eldrinax"))
+    mind.assembly.gather_nowait(SMITH, asked)
+    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+    assert "Grimjaw owns Eldrinax." in mind.assembly.gather_nowait(SMITH, asked).identity
+    mind.graph.of_world[-1] = owns("e-grimjaw", "e-eldrinax", secret_of([INNKEEPER]))
+    hot = await mind.assembly.gather(SMITH, asked)
+    assert "Grimjaw owns Eldrinax." not in (*hot.identity, *hot.facts)
+
+
 async def test_what_memory_answered_while_it_was_spoken_is_not_asked_again(mind: Mind) -> None:
     """R-041: neither a wait nor a complaint."""
     asked = "Do you remember my brother Joren?"
