@@ -8,6 +8,7 @@ import json
 from glyphoxa.cli import facts_shown as shown
 from glyphoxa.cli import facts_told as told
 from glyphoxa.cli.desk import Act, Desk, goes_on, run_at_desk
+from glyphoxa.cli.lines import plain
 from glyphoxa.cli.opened import add_campaign_options
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.dm.wording import happening_in_words
@@ -168,7 +169,7 @@ async def _history(desk: Desk, options: argparse.Namespace) -> int:
         return 0
     found = await desk.facts.find_ever(options.fact)
     fact = found.fact if isinstance(found, EndedFact) else found
-    print(f"{fact.id}  {desk.facts.words(fact)}")
+    print(f"{fact.id}  {plain(desk.facts.words(fact))}")
     await told.events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
     return 0
 
@@ -239,7 +240,7 @@ async def _undo(desk: Desk, options: argparse.Namespace) -> int:
     taken = await desk.timeline.undo(options.seq)
     words = await desk.facts.in_words(taken)
     for event in taken:
-        print(f"undone: {happening_in_words(event.happening, desk.cast, facts=words)}")
+        print(f"undone: {plain(happening_in_words(event.happening, desk.cast, facts=words))}")
     return 0
 
 

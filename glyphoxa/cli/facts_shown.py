@@ -9,6 +9,7 @@ from typing import Final
 from rich.text import Text
 
 from glyphoxa.cli.desk import Desk
+from glyphoxa.cli.lines import plain
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.wording import (
@@ -58,9 +59,8 @@ def learned_from(fact: Fact) -> str:
 
 
 def in_one_line(desk: Desk, fact: Fact) -> str:
-    return (
-        f"{short(fact.id)} {desk.facts.words(fact)}: {fact.status}, {visibility_in_words(fact.visibility, desk.cast)}"
-    )
+    known_to = visibility_in_words(fact.visibility, desk.cast)
+    return plain(f"{short(fact.id)} {desk.facts.words(fact)}: {fact.status}, {known_to}")
 
 
 def listing(
@@ -117,7 +117,7 @@ async def everything_about(desk: Desk, found: Fact | EndedFact) -> None:
     """Why it is known, by whom, and what hangs together with it."""
     fact = found.fact if isinstance(found, EndedFact) else found
     provenance, inspection = fact.provenance, desk.inspection
-    print(f"{fact.id}  {desk.facts.words(fact)}")
+    print(f"{fact.id}  {plain(desk.facts.words(fact))}")
     if isinstance(found, EndedFact):
         by = "" if found.superseded_by is None else f" by {short(found.superseded_by)}"
         print(f"  no longer held: {found.ended_as.replace('_', ' ')}{by} (event {found.ended_seq})")
@@ -156,7 +156,7 @@ async def _say_where(desk: Desk, fact: Fact) -> None:
     struck = ", rolled back" if said.is_struck else ""
     print(
         f"  said: {place(said.session_id, said.floor)}, {moment(said.at_ms)} (utterance {said.utterance_id}{struck})\n"
-        f"    {said.speaker_name}: {said.text}"
+        f"    {plain(f'{said.speaker_name}: {said.text}')}"
     )
 
 
@@ -164,7 +164,7 @@ def _say_facts(desk: Desk, title: str, ids: Sequence[FactId], facts: Sequence[Fa
     known = {fact.id: fact for fact in facts}
     for fact in ids:
         if fact in known:
-            print(f"  {title} {short(fact)} {desk.facts.words(known[fact])} ({known[fact].status})")
+            print(f"  {title} {short(fact)} {plain(desk.facts.words(known[fact]))} ({known[fact].status})")
         else:
             print(f"  {title} {short(fact)}, which is no longer held")
 

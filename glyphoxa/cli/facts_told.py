@@ -8,6 +8,7 @@ from rich.text import Text
 
 from glyphoxa.cli import facts_shown as shown
 from glyphoxa.cli.desk import Desk
+from glyphoxa.cli.lines import plain
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.timeline import Preview
@@ -42,7 +43,7 @@ def preview(desk: Desk, found: Preview) -> None:
         ("known again", found.back),
     ):
         for fact in facts[:_MOST_IN_PREVIEW]:
-            print(f"{title}: {desk.facts.words(fact)}")
+            print(f"{title}: {plain(desk.facts.words(fact))}")
         if len(facts) > _MOST_IN_PREVIEW:
             print(f"{title}: {len(facts) - _MOST_IN_PREVIEW} more")
     if found.events:
@@ -58,5 +59,5 @@ def decision(desk: Desk, made: Decision) -> int:
             ends_it = f"glyphoxa facts confirm {shown.short(fact.id)}"
             print(f"  it disagrees with {shown.short(disputed)}: `{ends_it}` ends that one")
     for ended in made.ended:
-        print(f"no longer held: {desk.facts.words(ended.fact)} ({ended.ended_as.replace('_', ' ')})")
+        print(f"no longer held: {plain(desk.facts.words(ended.fact))} ({ended.ended_as.replace('_', ' ')})")
     return 0

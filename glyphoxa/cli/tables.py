@@ -7,6 +7,9 @@ import sys
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
+
+from glyphoxa.cli.lines import plain
 
 _WIDTH_WHEN_PIPED = 10_000
 _READ = ("fact", "said", "what", "relation", "attributes", "related to", "heard", "kept")
@@ -16,11 +19,22 @@ _LEAST_TO_READ = 24
 _GAP = 2
 
 
-def a_table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False)
+class Rows(Table):
+    """A table of plain lines: see `plain`."""
+
+    def add_row(self, *cells: str | Text) -> None:  # type: ignore[override]  # nothing else is shown
+        super().add_row(*(_plain(cell) for cell in cells))
+
+
+def a_table(*headings: str) -> Rows:
+    table = Rows(box=None, pad_edge=False)
     for heading in headings:
         table.add_column(heading, overflow="fold")
     return table
+
+
+def _plain(cell: str | Text) -> str | Text:
+    return plain(cell) if isinstance(cell, str) else Text(plain(cell.plain), style=cell.style)
 
 
 def show(table: Table) -> None:

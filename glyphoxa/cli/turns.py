@@ -10,7 +10,7 @@ from rich.text import Text
 from glyphoxa.cli import turn_shown
 from glyphoxa.cli.desk import Desk, run_at_desk, session_of
 from glyphoxa.cli.facts_shown import add_limit
-from glyphoxa.cli.lines import plain, printable, show_lines
+from glyphoxa.cli.lines import printable, show_lines
 from glyphoxa.cli.opened import add_campaign_options
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.dm.cast import Cast
@@ -70,8 +70,8 @@ def _list(turns: list[TurnRecord], cast: Cast, *, limit: int, is_narrowed: bool)
         table.add_row(
             Text(short(turn.id)),
             turn_shown.when(turn),
-            Text(plain(f"{turn.speaker_name}: {turn.text}")),
-            Text(plain(_said(turn, cast))),
+            Text(f"{turn.speaker_name}: {turn.text}"),
+            Text(_said(turn, cast)),
             f"{len(turn.recalled)} of {n_recalled}" if n_recalled else "",
         )
     show(table)

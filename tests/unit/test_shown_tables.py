@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rich.text import Text
 
 from glyphoxa.cli.tables import a_table, show
 
@@ -24,3 +25,12 @@ def test_piped_a_row_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     table.add_row("7fb0c45c", "word " * 200)
     show(table)
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_what_somebody_typed_is_no_command_to_the_terminal_in_a_table_either(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = a_table("who", "said")
+    table.add_row(Text("Tamsin"), Text("\x1b[2Jhello\x07\nthere\x9b1m"))
+    show(table)
+    assert capsys.readouterr().out == "who     said\nTamsin  [2Jhello there 1m\n"
