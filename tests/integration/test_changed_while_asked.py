@@ -1,0 +1,103 @@
+"""The world is changed while somebody is still asking: what an NPC may not know any more is not in its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.bootstrap.memory import TableMemory
+from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.budgets import Budgets
+from glyphoxa.context.by_name import ByName
+from glyphoxa.context.ports import HotContext
+from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.knowledge import Claim, secret_of
+from glyphoxa.memory.world.happenings import (
+    Cause,
+    EntitiesMerged,
+    EntityAdded,
+    EntityRemoved,
+    EntityScoped,
+    FactRejected,
+    FactScoped,
+    FactStated,
+    Happening,
+    Undone,
+)
+from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.speech.names.keywords import KeywordSpotter
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, TAMSIN, a_campaign
+from tests.support.patience import DEADLINE_MS
+
+NOW = 100
+BY_DM = Cause("dm", NOW)
+ELDRINAX, OTHER = EntityId("e-eldrinax"), EntityId("e-other")
+RUMOUR = Claim.attribute(ELDRINAX, "rumour", "Eldrinax met the Salt Queen.")
+FEARS = Claim.relation(ELDRINAX, "FEARS", EntityId("e-grimjaw"))
+NOT_HIS = secret_of([INNKEEPER])
+HIDDEN = [FactScoped(claim.fact_id, NOT_HIS) for claim in (RUMOUR, FEARS)]
+ASKED = "What do you know of Eldrinax and the Salt Queen, and why"
+
+
+def _says_it(hot: HotContext) -> bool:
+    everything = (*hot.facts, *hot.identity, *(one.recalled.text for one in hot.passed_over))
+    return any("Salt Queen" in line or "fears" in line for line in everything)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        HIDDEN,
+        [FactRejected(claim.fact_id) for claim in (RUMOUR, FEARS)],
+        [EntityScoped(ELDRINAX, NOT_HIS)],
+        [EntityRemoved(ELDRINAX)],
+        [EntityAdded(OTHER, "npc", "Xanthe", visibility=NOT_HIS), EntitiesMerged(OTHER, ELDRINAX)],
+        [*(FactStated(Claim.attribute(OTHER, f"n{n}", n)) for n in range(70)), *HIDDEN],
+        [],
+    ],
+    ids=["hidden", "rejected", "its entity hidden", "its entity removed", "merged", "behind much else", "undone"],
+)
+async def test_what_is_changed_while_they_speak_is_not_answered(
+    store: Store, tmp_path: Path, change: Sequence[Happening]
+) -> None:
+    campaign = a_campaign()
+    memory = TableMemory(store, campaign, tmp_path / "spool", tell=lambda _: None, now_ms=lambda: NOW)
+    await memory.open()
+    prefetch = Prefetch(
+        CAMPAIGN,
+        by_name=ByName(campaign, memory.guard),
+        talk=memory.guard,
+        spotter=KeywordSpotter(Gazetteer.build([])),
+        present=lambda: {SMITH: "Grimjaw"},
+        known_utterances=lambda _: (),
+    )
+    assembly = HotContextAssembly(
+        campaign,
+        graph=memory.guard,
+        talk=memory.guard,
+        prefetch=prefetch,
+        known_utterances=lambda _: (),
+        budgets=Budgets(part_deadline_ms=DEADLINE_MS, recall_deadline_ms=DEADLINE_MS),
+    )
+    await assembly.enter(campaign.scenes[0])
+    if any(isinstance(one, FactStated) for one in change):
+        await store.world.commit(CAMPAIGN, [EntityAdded(OTHER, "npc", "Xanthe")], BY_DM)
+    told = await store.world.commit(CAMPAIGN, [FactStated(RUMOUR), FactStated(FEARS)], BY_DM)
+    assert _says_it(await assembly.gather(SMITH, f"{ASKED}?"))
+
+    prefetch.forget(TAMSIN)
+    assembly.new_speech()
+    prefetch.on_partial(TAMSIN, ASKED)
+    assembly.gather_nowait(SMITH, ASKED)
+    await prefetch.by_name.refresh()
+    if change:
+        await store.world.commit(CAMPAIGN, change, BY_DM)
+    for event in [] if change else told:
+        assert isinstance((await store.world.undo(CAMPAIGN, event.seq, BY_DM)).happening, Undone)
+    assert not _says_it(await assembly.gather(SMITH, f"{ASKED}?"))
+    await prefetch.close()
+    await memory.close()
