@@ -9,6 +9,7 @@ import pytest
 from loguru import logger
 
 from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM as KNOWS_ALL
 from glyphoxa.domain.knowledge import Claim
@@ -63,6 +64,19 @@ async def test_a_schema_that_is_named_like_the_user_hides_nothing_and_opens_noth
         assert [reached.entity.id for reached in await store.graph.traverse(TOWN, KNOWS_ALL, MIRA)][0] == MIRA
         async with store.database.use(OTHER, deadline_ms=DEADLINE_MS) as connection:
             assert await connection.fetchval("SELECT count(*) FROM session_entries") == 0
+
+
+async def test_a_user_who_may_make_no_tables_is_told_what_an_administrator_must_do(
+    owners_dsn: str, tmp_path: Path
+) -> None:
+    owner = await asyncpg.connect(owners_dsn)
+    try:
+        await owner.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC, pg_database_owner")
+    finally:
+        await owner.close()
+    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+        with pytest.raises(InvalidInput, match="GRANT CREATE ON SCHEMA public"):
+            await store.database.open()
 
 
 async def test_a_world_lives_and_is_forked_for_an_owner_without_special_rights(owners_dsn: str, tmp_path: Path) -> None:

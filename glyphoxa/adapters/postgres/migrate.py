@@ -94,7 +94,13 @@ async def migrate(
     await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
     try:
         await connection.execute("SET client_min_messages = warning")
-        await connection.execute(_BOOKKEEPING)
+        try:
+            await connection.execute(_BOOKKEEPING)
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise InvalidInput(
+                f"the user of this database may make no tables ({error}): an administrator of the server must run "
+                "`GRANT CREATE ON SCHEMA public TO` that user in this database once"
+            ) from None
         rows = await connection.fetch("SELECT number, name, checksum FROM schema_migrations ORDER BY number")
         _check(migrations, rows)
         dimensions = int(await _stored(connection, "embedding_dimensions", str(embedding_dimensions)))
