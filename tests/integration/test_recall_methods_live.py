@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -29,6 +30,7 @@ from glyphoxa.memory.recall.recall import Reminded
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run, two_evenings
 from tests.support.live_table import an_evening, settings_for, write_campaign
+from tests.support.patience import DEADLINE_S
 
 KEYS = {"OPENAI_API_KEY": "secret-1234"}
 TALK = (
@@ -225,7 +227,10 @@ async def test_at_a_table_only_who_may_look_deep_asks_the_model(
                 answer = await tools.call("memory_search_sessions", {"query": "sister"})
                 return [str(one) for one in answer["found"]]  # type: ignore[attr-defined]
 
-            assert len(await found("eldrinax")) > 1
+            # What was said a moment ago is found once it was read, for which nobody waits long.
+            async with asyncio.timeout(DEADLINE_S):
+                while len(await found("eldrinax")) < 2:
+                    pass
             assert not server.completions
             [deep] = await found("grimjaw")
             assert "harbour" in deep

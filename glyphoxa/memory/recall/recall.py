@@ -46,6 +46,7 @@ class RecallSettings:
         embed_deadline_ms: For the question's embedding; when it is late, words alone decide.
         patient_embed_deadline_ms: The same where nobody waits.
         refresh_deadline_ms: For what has changed in the log; what is not there yet is not recalled yet.
+        patient_refresh_deadline_ms: The same where nobody waits.
         summaries_deadline_ms: For the summaries of the sessions of which a recap is asked for.
         min_cosine: With no word in common, less similar than this is not about the question. True hits are as low (at
             0.25 questions in other words lose 2.9 points of R@10); what is worth telling is decided after it.
@@ -56,6 +57,7 @@ class RecallSettings:
     embed_deadline_ms: int = 40
     patient_embed_deadline_ms: int = 900
     refresh_deadline_ms: int = 20
+    patient_refresh_deadline_ms: int = 300
     summaries_deadline_ms: int = 20
     min_cosine: float = 0.15
     weights: Weights = DEFAULT
@@ -261,10 +263,10 @@ class Recall:
         asked = None if held is None else self._read(campaign, held, npc, question)
         vector: NDArray[float32] | LeftOut | None = None
         if held is None or asked is None:
-            index = await self._up_to_date(campaign, left_out)
+            index = await self._up_to_date(campaign, patient, left_out)
         else:
             index, vector = await asyncio.gather(
-                self._up_to_date(campaign, left_out), self._embed(held, asked, embed_ms)
+                self._up_to_date(campaign, patient, left_out), self._embed(held, asked, embed_ms)
             )
         if asked is None or asked.times is not self.times.of(campaign, index):
             asked = self._read(campaign, index, npc, question)
@@ -308,9 +310,10 @@ class Recall:
             self._of_editions[edition] = QuestionVectors(embedder)
         return self._of_editions[edition]
 
-    async def _up_to_date(self, campaign: CampaignId, left_out: list[str]) -> TalkIndex:
-        held = self.held.index(campaign)
-        deadline_ms = self._settings.deadline_ms if held is None else self._settings.refresh_deadline_ms
+    async def _up_to_date(self, campaign: CampaignId, patient: bool, left_out: list[str]) -> TalkIndex:
+        held, settings = self.held.index(campaign), self._settings
+        deadline_ms = settings.patient_refresh_deadline_ms if patient else settings.refresh_deadline_ms
+        deadline_ms = settings.deadline_ms if held is None else max(deadline_ms, settings.refresh_deadline_ms)
         try:
             async with asyncio.timeout(deadline_ms / 1000):
                 index = await self.held.refresh(campaign)
