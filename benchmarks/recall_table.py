@@ -1,10 +1,10 @@
 """The page of figures in `docs/recall-measured.md`, from what the commands printed.
 
     python -m benchmarks.recall_table --set "LoCoMo, five conversations" loco.json --set "..." crd3.json
-        [--tune tune.json] [--prefetch NAME FILE] [--precision FILE] [--speed FILE] > docs/recall-measured.md
+        [--tune tune.json] [--prefetch NAME FILE] [--precision GATE LIVE] [--speed FILE] > docs/recall-measured.md
 
 Each file holds the output of a command, whose last line is its JSON object: `--set` of `benchmarks.recall --arm all`,
-and so on. The sets themselves are not ours to ship.
+and so on. The sets themselves are not ours to ship. What follows on that page was written by hand.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ Figures = Mapping[str, Any]
 
 _INTRO: Final = """# Recall: what was measured
 
-Made by `python -m benchmarks.recall_table` from the commands' own output; what the arms and columns mean is in
-[benchmarks/README.md](../benchmarks/README.md), what the signals are in [recall.md](recall.md). R@k: share of a
-question's evidence among the first k turns; MRR: one by the place of the first evidence; both in percent, in the mean
-over all questions. "against" is the difference to what is shipped, with the 95 % interval of a paired bootstrap: where
-it holds 0, nothing is shown. A stage of the memory graph (`+...`) is on by default only if it wins (C-43).
+Made by `python -m benchmarks.recall_table` from the commands' own output, but for the last section; what the arms and
+columns mean is in [benchmarks/README.md](../benchmarks/README.md), what the signals are in [recall.md](recall.md). R@k:
+share of a question's evidence among the first k turns; MRR: one by the place of the first evidence; both in percent, in
+the mean over all questions. "against" is the difference to what is shipped, with the 95 % interval of a paired
+bootstrap: where it holds 0, nothing is shown. A stage of the memory graph (`+...`) is on by default only if it wins
+(C-43).
 """
 _BASELINES: Final = ("and", "or", "bm25", "dense", "rrf", "convex", "lexical")
 
@@ -42,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.prefetch:
             parts.append(_prefetch({name: last_line(Path(file)) for name, file in options.prefetch}))
         if options.precision is not None:
-            parts.append(_precision(last_line(options.precision)))
+            parts.append(_precision(*map(last_line, options.precision)))
         parts.append(_times(sets, None if options.speed is None else last_line(options.speed)))
     except GlyphoxaError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -147,20 +148,24 @@ def _prefetch(sets: Mapping[str, Figures]) -> str:
         ]
     return (
         "\n## In the prompt when the question ends (`benchmarks.prefetch`, 1,500 tokens)\n\n"
-        "Questions with some evidence among what is injected. `prewoven` puts the nearest chunks and all that is known "
-        "of whoever is named into every prompt, `tools_only` nothing until the model asks: a second pass.\n\n"
+        "Questions with some evidence among what is injected. `prewoven` puts the nearest chunks and all that is "
+        "known\nof whoever is named into every prompt, `tools_only` nothing until the model asks: a second pass.\n\n"
         "| set | way | covered | tokens | tokens in small talk | more passes |\n|---|---|---|---|---|---|\n"
         + "\n".join(rows)
         + "\n"
     )
 
 
-def _precision(got: Figures) -> str:
+def _precision(gate: Figures, live: Figures) -> str:
+    rows = [
+        f"| {name} | {got['passed']} of {got['cases']} | {got['session_passed']} of {got['session_cases']} "
+        f"| {got['p50_ms']:.3f} / {got['p95_ms']:.3f} ms |"
+        for name, got in (("the gate alone", gate), ("a turn, with a database (`--arm live`)", live))
+    ]
     return (
         "\n## Exactly what is named (`benchmarks.precision`)\n\n"
-        f"PrecisionMemBench: {got['passed']} of {got['cases']} cases, {got['session_passed']} of "
-        f"{got['session_cases']} turns of sessions; p50 {got['p50_ms']} ms, p95 {got['p95_ms']} ms.\n"
-    )
+        "| PrecisionMemBench over | cases | turns of sessions | p50 / p95 |\n|---|---|---|---|\n"
+    ) + "\n".join(rows)
 
 
 def _times(sets: Mapping[str, Figures], speed: Figures | None) -> str:
@@ -189,7 +194,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--set", nargs=2, action="append", required=True, metavar=("NAME", "FILE"))
     parser.add_argument("--tune", type=Path, metavar="FILE")
     parser.add_argument("--prefetch", nargs=2, action="append", default=[], metavar=("NAME", "FILE"))
-    parser.add_argument("--precision", type=Path, metavar="FILE")
+    parser.add_argument("--precision", nargs=2, type=Path, metavar=("GATE", "LIVE"))
     parser.add_argument("--speed", type=Path, metavar="FILE")
     return parser
 
