@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Sequence
 
 from glyphoxa.context.of_file import state_of_file
 from glyphoxa.context.told import told_by_name
@@ -28,6 +28,7 @@ class ByName:
     def __init__(self, campaign: Campaign, memory: FactsByName | None) -> None:
         self._campaign = campaign
         self._memory = memory
+        self._of_file = _world_of_file(campaign) if memory is None else None
         self._own = {npc.id: npc.entity_id for npc in campaign.npcs}
         self._may_be_old = False
         self._n_forgotten = 0
@@ -61,11 +62,12 @@ class ByName:
         """
         if not question or (self._may_be_old and not is_read):
             return []
-        if self._memory is None:
+        found: Sequence[KnownByName] | None = None
+        if self._memory is not None:
+            found = self._memory.by_name(self._campaign.id, npc, question)
+        elif self._of_file is not None:
             found = self._of_file.by_name(npc, question, at_ms=_NOW_MS)
-        else:
-            found = self._memory.by_name(self._campaign.id, npc, question) or []
-        return [one for one in found if one.known.entity.id != self._own.get(npc)]
+        return [one for one in found or () if one.known.entity.id != self._own.get(npc)]
 
     def itself(self, npc: NpcId) -> IdentitySnapshot | None:
         """What an NPC knows of itself, as it is in memory; None when nothing is."""
@@ -79,7 +81,7 @@ class ByName:
         found = self.named(npc, question, is_read=is_read)
         return [one for _, told in told_by_name(found, question, npc, language=self._campaign.language) for one in told]
 
-    @cached_property
-    def _of_file(self) -> NamedWorld:
-        also = {npc.entity_id: (npc.name, *npc.aliases) for npc in self._campaign.npcs}
-        return NamedWorld(state_of_file(self._campaign), language=self._campaign.language, also_called=also)
+
+def _world_of_file(campaign: Campaign) -> NamedWorld:
+    also = {npc.entity_id: (npc.name, *npc.aliases) for npc in campaign.npcs}
+    return NamedWorld(state_of_file(campaign), language=campaign.language, also_called=also)
