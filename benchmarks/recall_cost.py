@@ -15,13 +15,15 @@ from benchmarks.memory_vectors import Embeddings
 from benchmarks.memory_world import InventedCampaign, Size
 from benchmarks.recall_data import WITNESS
 from benchmarks.recall_speed import CAMPAIGN, InventedTalk
-from benchmarks.turn_cost import ROUNDS, yardstick_ns
+from benchmarks.turn_cost import yardstick_ns
 from glyphoxa.memory.embedding import Embedder
 from glyphoxa.memory.recall.recall import Recall
 
 TURNS: Final = 2_500
 """Fewer than go to a thread: all of it is seen by the clock of this one."""
 _QUESTIONS: Final = 20
+_ROUNDS: Final = 36
+"""What others do to the memory of the machine slows arrays down and not the yardstick: the least needs many."""
 
 SlowDown = Callable[[Recall], None]
 
@@ -45,7 +47,7 @@ def recall_cost(*, slow_down: SlowDown | None = None) -> float:
     yard_ns: list[int] = []
     with asyncio.Runner() as runner:
         runner.run(recall.held.refresh(CAMPAIGN))
-        for n in range(ROUNDS):
+        for n in range(_ROUNDS):
             # Anew each round: the same question on the same floor is not asked again.
             questions = [f"{world.words.question(dice)} {n}" for _ in range(_QUESTIONS)]
             work_ns.append(runner.run(_all(recall, questions)))
