@@ -23,11 +23,11 @@ Figures = Mapping[str, Any]
 _INTRO: Final = """# Recall: what was measured
 
 Made by `python -m benchmarks.recall_table` from the commands' own output, but for the last two sections; what the
-arms and columns mean is in [benchmarks/README.md](../benchmarks/README.md), what the signals are in [recall.md](recall.md). R@k:
-share of a question's evidence among the first k turns; MRR: one by the place of the first evidence; both in percent, in
-the mean over all questions. "against" is the difference to what is shipped, with the 95 % interval of a paired
-bootstrap: where it holds 0, nothing is shown. A stage of the memory graph (`+...`) is on by default only if it wins
-(C-43).
+arms and columns mean is in [benchmarks/README.md](../benchmarks/README.md), what the signals are in
+[recall.md](recall.md). R@k: share of a question's evidence among the first k turns; MRR: one by the place of the first
+evidence; both in percent, in the mean over all questions. "against" is the difference to what is shipped, with the 95 %
+interval of a paired bootstrap: where it holds 0, nothing is shown. A stage of the memory graph (`+...`) is on by
+default only if it wins (C-43).
 """
 _BASELINES: Final = ("and", "or", "bm25", "dense", "rrf", "convex", "lexical")
 
