@@ -116,6 +116,7 @@ class HeldWorlds:
         try:
             world.take(new)
         except Exception:
+            # Whatever it was, half of it may be taken in by now: nothing is told from such a world.
             logger.exception("what happened in {} cannot be taken in; its world is read anew", campaign)
             held.world = None
             return False
