@@ -28,6 +28,23 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
+class Unaddressed(StrEnum):
+    """Why a turn was meant for no NPC."""
+
+    NO_NPC = "no_npc"
+    """The scene has none."""
+    NO_NAME = "no_name"
+    """Several are here, and none was named."""
+    PLAYER = "player"
+    """Another player was called, or whispered to."""
+    ABSENT = "absent"
+    """An NPC was called that is not in the scene."""
+    OUT_OF_CHARACTER = "out_of_character"
+    """Plainly of the players' own world: a break, rules, dice."""
+    FILLER = "filler"
+    """Nothing but sounds that say one is listening or thinking."""
+
+
 class Stage(StrEnum):
     """Marks on a turn's timeline, in the order in which they usually come."""
 
@@ -118,6 +135,7 @@ class TurnRecord:
         looked_up: What the model asked for by itself, in the order in which it was answered.
         utterance_id: `text` in the log.
         reply_id: `reply_heard` in the log; None when nothing was heard.
+        unaddressed: Why no NPC was meant, in one word; None when one was. The log keeps only `address_reason`.
     """
 
     id: TurnId
@@ -140,6 +158,7 @@ class TurnRecord:
     looked_up: tuple[LookUp, ...] = ()
     utterance_id: UtteranceId | None = None
     reply_id: UtteranceId | None = None
+    unaddressed: Unaddressed | None = None
 
     @property
     def first_audio_ms(self) -> int | None:

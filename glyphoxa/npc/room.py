@@ -172,10 +172,10 @@ class Room:
                 self._cancel(turn, npc, outcome, begun=begun)
             case talk.Keep(draft, addressed):
                 self._keep(draft, addressed.npc)
-            case talk.NotAddressed(draft, reason):
+            case talk.NotAddressed(draft, addressed):
                 self._unanswered.pop(draft.player, None)
                 kept = self._kept_last.get(draft.player)
-                self._finish(self._book.not_addressed(draft, reason, utterance=kept))
+                self._finish(self._book.not_addressed(draft, addressed, utterance=kept))
             case talk.AskAgain(at_ms):
                 self._call_at(at_ms, lambda: self.mailbox.post(Tick()))
             case _:

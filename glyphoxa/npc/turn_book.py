@@ -8,6 +8,7 @@ from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.turn import LookUp, Outcome, PassedOver, Recalled, Stage, TurnRecord
 from glyphoxa.npc.mouth import Finished, Injected, Marked
+from glyphoxa.turns.address import Addressed
 
 
 @dataclass(slots=True)
@@ -111,7 +112,7 @@ class TurnBook:
         entry = self._open.get(turn)
         return entry.stages.get(Stage.FIRST_AUDIO) if entry is not None else None
 
-    def not_addressed(self, draft: Draft, reason: str, *, utterance: UtteranceId | None = None) -> TurnRecord:
+    def not_addressed(self, draft: Draft, addressed: Addressed, *, utterance: UtteranceId | None = None) -> TurnRecord:
         self._unanswered += 1
         return TurnRecord(
             id=TurnId(f"u{self._unanswered:04d}"),
@@ -121,10 +122,11 @@ class TurnBook:
             raw_text=draft.raw_text,
             text=draft.text,
             npc_id=None,
-            address_reason=reason,
+            address_reason=addressed.reason,
             outcome=Outcome.NOT_ADDRESSED,
             stages=_heard_stages(draft),
             utterance_id=utterance,
+            unaddressed=addressed.unaddressed,
         )
 
     def _close(

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.domain.turn import Unaddressed
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,16 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
+    """Whom a player's words are meant for, and why.
+
+    Attributes:
+        reason: In words.
+        unaddressed: The same in one word when `npc` is None.
+    """
+
     npc: NpcId | None
     reason: str
+    unaddressed: Unaddressed | None = None
 
 
 @dataclass(slots=True)
@@ -66,7 +75,7 @@ class Addressing:
         called = min((m for m in here if m.is_vocative), key=lambda m: m.position, default=None)
         if called is not None:
             if called.npc is None:
-                return Addressed(None, f"{called.name} was called, a player")
+                return Addressed(None, f"{called.name} was called, a player", Unaddressed.PLAYER)
             return Addressed(called.npc, f"{called.name} was called")
         last, last_ms = self._last.get(player, (None, 0))
         if last is not None and last in present and at_ms - last_ms <= self.going_on_ms:
@@ -76,7 +85,9 @@ class Addressing:
             return Addressed(mentioned.npc, f"{mentioned.name} was named")
         if len(present) == 1:
             return Addressed(present[0], f"{names[present[0]]} is the only one here")
-        return Addressed(None, "no name, and more than one could be meant" if present else "no NPC is here")
+        if present:
+            return Addressed(None, "no name, and more than one could be meant", Unaddressed.NO_NAME)
+        return Addressed(None, "no NPC is here", Unaddressed.NO_NPC)
 
     def remember(self, player: PlayerId, npc: NpcId, *, at_ms: int) -> None:
         """An exchange between them took place (the player's turn ended, or the NPC finished its answer)."""

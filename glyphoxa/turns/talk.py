@@ -128,7 +128,7 @@ class NotAddressed:
     """A turn that no NPC answers: recorded, so that figures are not survivor-biased."""
 
     draft: Draft
-    reason: str
+    addressed: Addressed
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ class Talk:
             if prepared is not None:
                 effects.append(self._cancel(prepared, None))
             self._carried.pop(draft.player, None)
-            return [*effects, NotAddressed(draft, addressed.reason), *self._release(at_ms)]
+            return [*effects, NotAddressed(draft, addressed), *self._release(at_ms)]
         if prepared is not None and (prepared.npc != addressed.npc or not _same_words(prepared.question, question)):
             effects.append(self._cancel(prepared, None))
             prepared = None

@@ -130,6 +130,7 @@ def _turn_json(turn: TurnRecord, campaign: Campaign) -> Json:
         "speaker": turn.speaker_name,
         "npc": campaign.npc(turn.npc_id).name if turn.npc_id is not None else None,
         "why": turn.address_reason,
+        "unaddressed": turn.unaddressed.value if turn.unaddressed is not None else None,
         "outcome": turn.outcome.value,
         "first_audio_ms": turn.first_audio_ms,
         "recalled": len(turn.recalled),

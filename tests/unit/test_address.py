@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.turns.address import Addressing, Mention
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN
 
@@ -57,5 +58,7 @@ def test_an_npc_that_is_not_here_is_never_meant() -> None:
 
 
 def test_nobody_is_meant_where_two_could_be_or_none_is() -> None:
-    assert Addressing().decide(TAMSIN, [], present=BOTH, names=NAMES, at_ms=0).npc is None
-    assert Addressing().decide(TAMSIN, [], present=(), names=NAMES, at_ms=0).reason == "no NPC is here"
+    several = Addressing().decide(TAMSIN, [], present=BOTH, names=NAMES, at_ms=0)
+    assert (several.npc, several.unaddressed) == (None, Unaddressed.NO_NAME)
+    none = Addressing().decide(TAMSIN, [], present=(), names=NAMES, at_ms=0)
+    assert (none.npc, none.unaddressed, none.reason) == (None, Unaddressed.NO_NPC, "no NPC is here")

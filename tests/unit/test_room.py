@@ -14,7 +14,7 @@ from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.events import Degraded, NpcSpeaks, TableEvent, TurnFinished, UtteranceKept
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
-from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, MouthEvent
@@ -334,3 +334,10 @@ async def test_engines_read_up_while_nobody_speaks(table: TableOfTwins) -> None:
     await table.settle()
     assert len(table.mouth(SMITH).primed) > primed
     assert "Aye." in [message.content for message in table.mouth(SMITH).primed[-1].messages]
+
+
+async def test_a_turn_that_is_meant_for_nobody_says_why_in_words_and_in_one_word(table: TableOfTwins) -> None:
+    await table.says(TAMSIN, "What a day.")
+    (turn,) = table.turns()
+    assert (turn.outcome, turn.unaddressed) == (Outcome.NOT_ADDRESSED, Unaddressed.NO_NAME)
+    assert turn.address_reason == "no name, and more than one could be meant"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import SpeakerId, TurnId
-from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn import Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.web.events import event_json, marked
 from glyphoxa.web.guard import is_allowed_host, is_same_origin
@@ -60,6 +60,10 @@ def test_a_prompt_never_leaves_for_a_page() -> None:
     assert SECRET not in str(_turn_json({}))
 
 
+def test_a_page_is_told_in_one_word_why_no_npc_was_meant() -> None:
+    assert _turn_json({})["unaddressed"] == "no_name"
+
+
 def _turn_json(stages: dict[Stage, int]) -> dict[str, object]:
     turn = TurnRecord(
         TurnId("t"),
@@ -73,6 +77,7 @@ def _turn_json(stages: dict[Stage, int]) -> dict[str, object]:
         Outcome.NOT_ADDRESSED,
         stages=stages,
         prompt_text=SECRET,
+        unaddressed=Unaddressed.NO_NAME,
     )
     return event_json(TurnFinished(turn), CAMPAIGN)
 
