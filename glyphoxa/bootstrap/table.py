@@ -143,7 +143,7 @@ class LiveTable:
         )
         self._prefetch = Prefetch(
             campaign.id,
-            by_name=ByName(campaign, self._guard),
+            by_name=ByName(campaign, self._guard, accept_at=settings.memory.auto_accept),
             talk=self._guard,
             spotter=self._names,
             present=lambda: {npc: campaign.npc(npc).name for npc in self._scene.npcs},
@@ -158,6 +158,7 @@ class LiveTable:
             known_utterances=self._known_utterances,
             holds_words=lambda npc, words: self._npcs[npc].conversation.holds(words),
             budgets=budgets,
+            accept_at=settings.memory.auto_accept,
         )
         self._scribe = Scribe(campaign.id, keeper=self._recorder, turns=self._recorder, tell=self._tell, now_ms=now_ms)
         self._npcs = {

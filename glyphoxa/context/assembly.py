@@ -24,6 +24,7 @@ from glyphoxa.context.relevance import without_call, worth_telling
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
+from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph
 from glyphoxa.memory.ports.talk import PastTalk
@@ -41,6 +42,7 @@ class HotContextAssembly:
         prefetch: Shared with the ears, which feed it partial transcripts.
         known_utterances: What an NPC's prompt already holds.
         holds_words: Whether it holds these words already, whenever they were said.
+        accept_at: The confidence from which the campaign file's facts are accepted, where the file tells.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class HotContextAssembly:
         known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
         holds_words: Callable[[NpcId, str], bool] = lambda _npc, _words: False,
         budgets: Budgets | None = None,
+        accept_at: float = AUTO_ACCEPT,
     ) -> None:
         self._campaign = campaign
         self._graph = graph
@@ -62,7 +65,7 @@ class HotContextAssembly:
         self._known_utterances = known_utterances
         self._budgets = budgets or Budgets()
         self._holds_words = holds_words
-        self._identities = Identities(campaign, graph, tokens=self._budgets.identity_tokens)
+        self._identities = Identities(campaign, graph, tokens=self._budgets.identity_tokens, accept_at=accept_at)
         self._scenes: dict[NpcId, str] = {}
         self._shown: dict[NpcId, tuple[str, ...]] = {}
         self._as_read: dict[NpcId, IdentitySnapshot | None] = {}

@@ -9,6 +9,7 @@ from glyphoxa.context.told import told_by_name
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.by_name import FactsByName, KnownByName
 from glyphoxa.memory.ports.graph import IdentitySnapshot
@@ -23,12 +24,15 @@ class ByName:
     Args:
         memory: None without long-term memory: the campaign's file tells. With it the file does not, not even while the
             database is away: the DM may have hidden since what it tells everybody.
+        accept_at: The confidence from which the file's facts are accepted, where it tells.
     """
 
-    def __init__(self, campaign: Campaign, memory: FactsByName | None) -> None:
+    def __init__(
+        self, campaign: Campaign, memory: FactsByName | None, *, accept_at: float = AUTO_ACCEPT
+    ) -> None:
         self._campaign = campaign
         self._memory = memory
-        self._of_file = _world_of_file(campaign) if memory is None else None
+        self._of_file = _world_of_file(campaign, accept_at) if memory is None else None
         self._own = {npc.id: npc.entity_id for npc in campaign.npcs}
         self._may_be_old = False
         self._n_forgotten = 0
@@ -82,6 +86,6 @@ class ByName:
         return [one for _, told in told_by_name(found, question, npc, language=self._campaign.language) for one in told]
 
 
-def _world_of_file(campaign: Campaign) -> NamedWorld:
+def _world_of_file(campaign: Campaign, accept_at: float) -> NamedWorld:
     also = {npc.entity_id: (npc.name, *npc.aliases) for npc in campaign.npcs}
-    return NamedWorld(state_of_file(campaign), language=campaign.language, also_called=also)
+    return NamedWorld(state_of_file(campaign, accept_at=accept_at), language=campaign.language, also_called=also)

@@ -38,8 +38,8 @@ class Conversation:
     """One NPC's talk of one session.
 
     Args:
-        history_tokens: Budget of the talk so far. Above it the oldest half is cut; it stays in the log, where recall
-            finds it.
+        history_tokens: Budget of the talk so far. Above it the oldest half is cut, never the newest line; what is cut
+            stays in the log, where recall finds it.
     """
 
     npc: Npc
@@ -104,7 +104,8 @@ class Conversation:
     def _append(self, utterance_id: UtteranceId, message: Message) -> None:
         self._lines.append((utterance_id, message))
         if self._tokens() > self.history_tokens:
-            while self._lines and self._tokens() > self.history_tokens // 2:
+            # The newest stays, however long it is: somebody may be about to answer it.
+            while len(self._lines) > 1 and self._tokens() > self.history_tokens // 2:
                 self._lines.pop(0)
 
     def _tokens(self) -> int:

@@ -37,13 +37,14 @@ class Identities:
     Args:
         graph: None without long-term memory: the campaign's file tells.
         tokens: Of one identity, its secrets not counted.
+        accept_at: The confidence from which the file's facts are accepted.
     """
 
-    def __init__(self, campaign: Campaign, graph: KnowledgeGraph | None, *, tokens: int) -> None:
+    def __init__(self, campaign: Campaign, graph: KnowledgeGraph | None, *, tokens: int, accept_at: float) -> None:
         self._campaign = campaign
         self._graph = graph
         self._tokens = tokens
-        self._of_file = ScopedKnowledge.of_file(campaign)
+        self._of_file = ScopedKnowledge.of_file(campaign, accept_at=accept_at)
         self._last: dict[NpcId, Identity] = {}
         self._were_stored: set[NpcId] = set()
         self._ends: dict[tuple[NpcId, EntityId], Entity] = {}

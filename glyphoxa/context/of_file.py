@@ -16,8 +16,12 @@ def scoped_entities(campaign: Campaign) -> list[tuple[Entity, Visibility]]:
     return [(entity, _visibility(entity.known_by, hidden=entity.hidden)) for entity in campaign.entities]
 
 
-def facts_of(campaign: Campaign) -> list[Fact]:
-    """What the file says, as facts."""
+def facts_of(campaign: Campaign, *, accept_at: float) -> list[Fact]:
+    """What the file says, as facts.
+
+    Args:
+        accept_at: The confidence from which the DM need not look at one.
+    """
     facts = [
         _fact(Claim.attribute(entity.id, name, value), PUBLIC)
         for entity in campaign.entities
@@ -28,7 +32,9 @@ def facts_of(campaign: Campaign) -> list[Fact]:
         fact = _fact(
             Claim.relation(related.source, related.type, related.target),
             _visibility(related.known_by, hidden=related.hidden),
-            Provenance(related.confidence, related.origin, related.dm_confirmed, "campaign_file"),
+            Provenance(
+                related.confidence, related.origin, related.dm_confirmed, "campaign_file", accept_at=accept_at
+            ),
         )
         facts.append(fact.with_(attributes=related.attributes))
     for secret in campaign.secrets:
@@ -40,11 +46,11 @@ def facts_of(campaign: Campaign) -> list[Fact]:
     return facts
 
 
-def state_of_file(campaign: Campaign) -> WorldState:
-    """The file's world, as it would be stored."""
+def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
+    """The file's world, as it would be stored. See `facts_of`."""
     entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped_entities(campaign))
     state = WorldState()
-    state.load((), entities=entities, facts=facts_of(campaign))
+    state.load((), entities=entities, facts=facts_of(campaign, accept_at=accept_at))
     return state
 
 
@@ -56,8 +62,9 @@ class ScopedKnowledge:
         self._facts = facts
 
     @classmethod
-    def of_file(cls, campaign: Campaign) -> ScopedKnowledge:
-        return cls(scoped_entities(campaign), facts_of(campaign))
+    def of_file(cls, campaign: Campaign, *, accept_at: float) -> ScopedKnowledge:
+        """See `facts_of`."""
+        return cls(scoped_entities(campaign), facts_of(campaign, accept_at=accept_at))
 
     def entities(self, viewer: Viewer) -> list[Entity]:
         return [entity for entity, visibility in self._entities.values() if visibility.is_visible_to(viewer)]

@@ -52,7 +52,7 @@ class CampaignChanges:
 
 
 def changes(
-    previous: Campaign | None, new: Campaign, world: WorldState, *, origin: Origin, at_ms: int
+    previous: Campaign | None, new: Campaign, world: WorldState, *, origin: Origin, at_ms: int, accept_at: float
 ) -> CampaignChanges:
     """
     Args:
@@ -60,6 +60,7 @@ def changes(
         world: As it is now, with all its entities and current facts; the past may be missing from it.
         origin: Of what is stated: "campaign_file", or "import" for tables.
         at_ms: Now, milliseconds since the Unix epoch.
+        accept_at: The confidence from which facts are accepted without the DM.
 
     Raises:
         InvalidInput: The campaign says what cannot be said: see `claims_of`.
@@ -69,8 +70,8 @@ def changes(
     found = Findings()
     EntityComparison(before, new, world, origin, found).run()
     FactComparison(
-        before=claims_of(before, world.resolve, origin=origin, at_ms=at_ms),
-        now=claims_of(new, world.resolve, origin=origin, at_ms=at_ms),
+        before=claims_of(before, world.resolve, origin=origin, at_ms=at_ms, accept_at=accept_at),
+        now=claims_of(new, world.resolve, origin=origin, at_ms=at_ms, accept_at=accept_at),
         rules=new.slots,
         world=world,
         found=found,

@@ -26,17 +26,18 @@ def visibility_of(known_by: Collection[NpcId], *, hidden: bool) -> Visibility:
 
 
 def claims_of(
-    campaign: Campaign, resolve: Callable[[EntityId], EntityId], *, origin: Origin, at_ms: int
+    campaign: Campaign, resolve: Callable[[EntityId], EntityId], *, origin: Origin, at_ms: int, accept_at: float
 ) -> dict[Claim, FactStated]:
     """Everything the campaign states, one statement a claim.
 
     Args:
         resolve: From an entity to the one into which it was merged: what is said of it is said of that one.
+        accept_at: The confidence from which the DM need not look at one.
 
     Raises:
         InvalidInput: A secret is known to nobody and about nothing, or a value is none that JSON can hold.
     """
-    firm = Provenance(1.0, "stated", dm_confirmed=True, origin=origin, at_ms=at_ms)
+    firm = Provenance(1.0, "stated", dm_confirmed=True, origin=origin, at_ms=at_ms, accept_at=accept_at)
     found: dict[Claim, FactStated] = {}
     for entity in campaign.entities:
         for claim in _attribute_claims(entity, resolve(entity.id), campaign):

@@ -11,7 +11,7 @@ from glyphoxa.context.relevance import telling_words
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import Fact, Viewer, Visibility
+from glyphoxa.domain.knowledge import AUTO_ACCEPT, Fact, Viewer, Visibility
 from glyphoxa.domain.turn import Recalled, TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.ports.by_name import KnownByName
@@ -49,7 +49,7 @@ class GraphTwin:
 
     @classmethod
     def of(cls, campaign: Campaign) -> GraphTwin:
-        return cls(scoped_entities(campaign), facts_of(campaign))
+        return cls(scoped_entities(campaign), facts_of(campaign, accept_at=AUTO_ACCEPT))
 
     async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
         return [one for one in (await self._asked(viewer)).entities(viewer) if of_type in (None, one.type)]

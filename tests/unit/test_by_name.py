@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from glyphoxa.context.by_name import ByName
-from glyphoxa.domain.campaign import Entity
+from glyphoxa.context.identity import Identities
+from glyphoxa.domain.campaign import Entity, Relationship
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility, secret_of
 from tests.support.builders import INNKEEPER, SMITH, a_campaign
@@ -120,3 +123,15 @@ async def test_with_it_nobody_is_named_before_it_was_read() -> None:
     """The DM may have hidden since what the file tells everybody."""
     by_name = ByName(a_campaign(), ByNameTwin(GraphTwin.of(a_campaign())))
     assert by_name.told(SMITH, "What of Eldrinax?") == []
+
+
+async def test_what_the_file_is_less_sure_of_than_the_settings_want_is_told_to_nobody() -> None:
+    unsure = Relationship(ELDRINAX, MIRELLE, "OWNS", confidence=0.8, dm_confirmed=False)
+    campaign = replace(a_campaign(), relationships=(unsure,))
+    asked = "What does Eldrinax own?"
+    for accept_at, knows in ((0.7, True), (0.9, False)):
+        told = ByName(campaign, None, accept_at=accept_at).told(SMITH, asked)
+        assert any(one.text.startswith("Eldrinax owns") for one in told) is knows
+        identities = Identities(campaign, None, tokens=120, accept_at=accept_at)
+        await identities.read(INNKEEPER)
+        assert any("owns" in line for line in identities.last(INNKEEPER).lines) is knows

@@ -10,7 +10,7 @@ from glyphoxa.dm.campaign_changes import CampaignChanges, changes
 from glyphoxa.dm.campaign_tables import Tables, with_tables
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship, Secret, SlotRule
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance, Validity, Visibility, secret_of, witnessed_by
+from glyphoxa.domain.knowledge import AUTO_ACCEPT, PUBLIC, Claim, Fact, Provenance, Validity, Visibility, secret_of, witnessed_by
 from glyphoxa.memory.world.happenings import (
     AliasAdded,
     Cause,
@@ -45,6 +45,7 @@ class World:
         self.state = WorldState()
         self.seq = 0
         self.file: Campaign | None = None
+        self.accept_at = AUTO_ACCEPT
 
     def happens(self, *happenings: Happening) -> None:
         for happening in happenings:
@@ -53,7 +54,7 @@ class World:
             apply(self.state, WorldEvent(self.seq, Cause("dm", self.seq * 1_000), happening))
 
     def changes(self, campaign: Campaign) -> CampaignChanges:
-        return changes(self.file, campaign, self.state, origin="campaign_file", at_ms=1)
+        return changes(self.file, campaign, self.state, origin="campaign_file", at_ms=1, accept_at=self.accept_at)
 
     def load(self, campaign: Campaign) -> CampaignChanges:
         found = self.changes(campaign)
@@ -469,3 +470,14 @@ def random_decisions(rng: random.Random, state: WorldState) -> list[Happening]:
     if len(entities) == 2:
         made.append(EntityRemoved(entities[0]))
     return made
+
+
+def test_a_place_that_is_less_certain_than_the_settings_want_waits_and_leaves_the_other_where_it_is() -> None:
+    world = World()
+    world.accept_at = 0.9
+    at_forge = Relationship(ELDRINAX, FORGE, "LOCATED_AT", confidence=0.95, dm_confirmed=False)
+    at_square = replace(at_forge, target=SQUARE, confidence=0.8)
+    campaign = replace(a_campaign(), slots={"LOCATED_AT": "functional"})
+    world.load(replace(campaign, relationships=(at_forge,)))
+    world.load(replace(campaign, relationships=(at_square,)))
+    assert world.fact(Claim.relation(ELDRINAX, "LOCATED_AT", SQUARE)).status == "pending"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.ports import HotContext
@@ -69,6 +71,24 @@ def test_old_talk_is_cut_in_large_steps_and_the_persona_never() -> None:
         assert sum(len(m.content) for m in messages[3:]) // 4 <= 200 + 20
         assert messages[0].role == "system"
     assert 0 < cuts < 20
+
+
+@given(st.lists(st.integers(0, 2_600), min_size=1, max_size=30), st.sampled_from([20, 200, 500]))
+def test_the_newest_line_stays_however_long_and_what_is_cut_is_cut_in_large_steps(
+    lengths: list[int], history_tokens: int
+) -> None:
+    conversation = Conversation(GRIMJAW, history_tokens=history_tokens)
+    before: list[str] = []
+    for n, length in enumerate(lengths):
+        conversation.hear(an_utterance("x" * length, id=f"u{n}"))
+        now = list(conversation.utterance_ids)
+        lines = [message.content for message in conversation.prompt("", "Tamsin").messages[3:-1]]
+        tokens = sum(map(len, lines)) // 4
+        assert now == [*before, f"u{n}"][-len(now) :]
+        assert now[-1] == f"u{n}"
+        assert tokens <= history_tokens or len(now) == 1
+        assert len(now) == len(before) + 1 or tokens <= history_tokens // 2 or len(now) == 1
+        before = now
 
 
 def test_an_npc_that_was_cut_off_before_a_word_was_heard_said_nothing() -> None:

@@ -127,7 +127,7 @@ class PostgresCampaigns:
             return CampaignChanges()
         # What is from before there were events left nothing in the world; nor did a campaign that was never loaded.
         world = WorldState() if campaign not in await self.ids() else await self._world.now(campaign)
-        return await _compare(was, new, world, origin)
+        return await _compare(was, new, world, origin, self._world.accept_at)
 
     async def _load(
         self,
@@ -147,7 +147,7 @@ class PostgresCampaigns:
         async with self._world.writing(campaign, amount=_size(new.whole), first=put_campaign) as world:
             was = await self._read(world.connection, campaign)  # nobody else writes to it from here on
             new = renewed(was)
-            found = await _compare(was, new, await world.read(), origin)
+            found = await _compare(was, new, await world.read(), origin, self._world.accept_at)
             if only_if is not None and _shown(only_if) != _shown(found):
                 raise InvalidInput(f"campaign {campaign!r} has changed meanwhile; nothing was loaded, look again")
             document = await beside(lambda: _document(new), amount=_size(new.whole))
@@ -180,11 +180,14 @@ def _of_tables(campaign: CampaignId, tables: Tables, was: Described | None) -> D
     return Described(was.file, was.tables.with_(tables), is_told=True)
 
 
-async def _compare(was: Described | None, new: Described, world: WorldState, origin: Origin) -> CampaignChanges:
+async def _compare(
+    was: Described | None, new: Described, world: WorldState, origin: Origin, accept_at: float
+) -> CampaignChanges:
     previous = was.whole if was is not None and was.is_told else None
     at_ms = _now_ms()
     return await beside(
-        lambda: changes(previous, new.whole, world, origin=origin, at_ms=at_ms), amount=_size(new.whole)
+        lambda: changes(previous, new.whole, world, origin=origin, at_ms=at_ms, accept_at=accept_at),
+        amount=_size(new.whole),
     )
 
 

@@ -85,7 +85,7 @@ class PostgresWorld:
 
     def __init__(self, database: Database, *, accept_at: float = AUTO_ACCEPT) -> None:
         self._database = database
-        self._accept_at = accept_at
+        self.accept_at = accept_at
         self._sql = load_paragraphs("world")
 
     async def commit(
@@ -227,7 +227,7 @@ class PostgresWorld:
     ) -> list[WorldEvent]:
         if len(happenings) >= _MANY:
             await world.connection.execute(self._sql["plan_for_many"])
-        noted = [_with_threshold(happening, self._accept_at) for happening in happenings]
+        noted = [_with_threshold(happening, self.accept_at) for happening in happenings]
         encoded = await beside(lambda: [encode(happening) for happening in noted], amount=len(noted))
         head = await world.log.head()
         if expect is not None and expect != head.seq:
