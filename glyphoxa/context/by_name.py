@@ -27,9 +27,7 @@ class ByName:
         accept_at: The confidence from which the file's facts are accepted, where it tells.
     """
 
-    def __init__(
-        self, campaign: Campaign, memory: FactsByName | None, *, accept_at: float = AUTO_ACCEPT
-    ) -> None:
+    def __init__(self, campaign: Campaign, memory: FactsByName | None, *, accept_at: float = AUTO_ACCEPT) -> None:
         self._campaign = campaign
         self._memory = memory
         self._of_file = _world_of_file(campaign, accept_at) if memory is None else None

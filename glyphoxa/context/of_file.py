@@ -32,9 +32,7 @@ def facts_of(campaign: Campaign, *, accept_at: float) -> list[Fact]:
         fact = _fact(
             Claim.relation(related.source, related.type, related.target),
             _visibility(related.known_by, hidden=related.hidden),
-            Provenance(
-                related.confidence, related.origin, related.dm_confirmed, "campaign_file", accept_at=accept_at
-            ),
+            Provenance(related.confidence, related.origin, related.dm_confirmed, "campaign_file", accept_at=accept_at),
         )
         facts.append(fact.with_(attributes=related.attributes))
     for secret in campaign.secrets:

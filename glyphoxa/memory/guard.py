@@ -28,7 +28,7 @@ from glyphoxa.memory.ports.graph import (
     Subgraph,
     TalkAround,
 )
-from glyphoxa.memory.ports.talk import PastTalk, SessionSummaries
+from glyphoxa.memory.ports.talk import EVER, Between, PastTalk, SessionSummaries
 from glyphoxa.memory.watch import MemoryWatch
 
 T = TypeVar("T")
@@ -120,14 +120,17 @@ class MemoryGuard:
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
         patient: bool = False,
+        between: Between = EVER,
     ) -> list[Recalled]:
         if self._watch.is_away:
             # What is in memory needs no database. The embedder may be a service, and as far away.
-            held = self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit)
+            held = self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit, between=between)
             if held is not None:
                 return held
         return await self._ask(
-            lambda: self._talk.recall(campaign, npc, question, exclude=exclude, limit=limit, patient=patient)
+            lambda: self._talk.recall(
+                campaign, npc, question, exclude=exclude, limit=limit, patient=patient, between=between
+            )
         )
 
     def remind(
@@ -138,8 +141,9 @@ class MemoryGuard:
         *,
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
+        between: Between = EVER,
     ) -> list[Recalled] | None:
-        return self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit)
+        return self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit, between=between)
 
     async def refresh(self, campaign: CampaignId) -> None:
         await self._ask(lambda: self._by_name.refresh(campaign))

@@ -23,7 +23,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.turn import LookUp, Recalled
 from glyphoxa.memory.ports.graph import KnowledgeGraph, Passage, TalkAround
-from glyphoxa.memory.ports.talk import PastTalk, SessionSummaries
+from glyphoxa.memory.ports.talk import EVER, Between, PastTalk, SessionSummaries
 from glyphoxa.memory.recall.exact.asked import asked_for
 from glyphoxa.npc.budget import (
     DEFAULT_RULES,
@@ -261,11 +261,11 @@ class MemoryTools:
             return nothing(f"session {session!r} has no summary: ask memory_search_sessions instead")
         return found([{"summary": summary, "session": session}])
 
-    async def _recall(self, query: str, *, limit: int) -> list[Recalled]:
+    async def _recall(self, query: str, *, limit: int, between: Between = EVER) -> list[Recalled]:
         """A tool has more time than a turn, if its tier has: an embedder that is far away is waited for."""
         patient = self._rule.ceiling_ms >= _PATIENT_FROM_MS
         return await self._memory.talk.recall(
-            self._memory.campaign, self._memory.npc, query, limit=limit, patient=patient
+            self._memory.campaign, self._memory.npc, query, limit=limit, patient=patient, between=between
         )
 
     async def _search_facts(self, arguments: Mapping[str, object]) -> Found:
@@ -280,13 +280,8 @@ class MemoryTools:
             limit=_LOOKED_AT,
         )
         answers = await self._in_words(self._asked_first(query, facts)[: MOST_FOUND // 2])
-        timed = after_ms is not None or before_ms is not None
-        recalled = await self._recall(query, limit=MOST_FOUND)
-        for one in recalled:
-            within = one.at_ms is not None and (after_ms or 0) <= one.at_ms and one.at_ms < (before_ms or one.at_ms + 1)
-            if within or not timed:
-                answers.append(_said(one))
-        return found(answers)
+        recalled = await self._recall(query, limit=MOST_FOUND, between=Between(after_ms, before_ms))
+        return found([*answers, *(_said(one) for one in recalled)])
 
     def _asked_first(self, query: str, facts: Sequence[Fact]) -> list[Fact]:
         """Those of the kind that is asked for ("who owns": OWNS) before those that share its words."""

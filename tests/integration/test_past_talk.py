@@ -15,6 +15,7 @@ from glyphoxa.adapters.postgres.talk_search import name_words
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.memory.ports.chunks import Filled
+from glyphoxa.memory.ports.talk import Between
 from glyphoxa.memory.recall.recall import RecallSettings
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
 from tests.support.embedders import an_embedder, embedder_of_topics
@@ -54,6 +55,16 @@ async def test_what_is_recalled_says_who_said_it_when_and_why_it_may_be_known(st
         "witnessed in session s1",
     )
     assert (found.session_id, found.utterance_id, found.at_ms, found.score) == ("s1", "u1", 5_000, 1.0)
+
+
+async def test_what_was_said_at_another_time_takes_no_place_from_what_was_said_then(by_meaning: Store) -> None:
+    at_that_time = [told(f"My sister Ilvara is {n} years old.", id=f"u{n}", at_ms=1_000 * n) for n in range(40)]
+    await by_meaning.log.append(at_that_time)
+    then = Between(after_ms=7_000, before_ms=9_000)
+    assert set(await ids(by_meaning, "What of my sister?", limit=5, between=then)) == {"u7", "u8"}
+    reminded = by_meaning.past_talk.remind(CAMPAIGN, SMITH, "What of my sister?", limit=5, between=then)
+    assert {str(one.utterance_id) for one in reminded or ()} == {"u7", "u8"}
+    assert "u7" not in await ids(by_meaning, "What of my sister?", limit=2)
 
 
 async def test_who_was_not_there_recalls_nothing_by_words_or_by_meaning(by_meaning: Store) -> None:

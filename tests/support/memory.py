@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from glyphoxa.domain.turn import Recalled, TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.ports.by_name import KnownByName
 from glyphoxa.memory.ports.graph import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
+from glyphoxa.memory.ports.talk import EVER, Between
 from glyphoxa.memory.recall.exact.named_world import NamedWorld
 from glyphoxa.memory.world.state import WorldEntity, WorldState
 
@@ -204,9 +206,11 @@ class LogTwin:
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
         patient: bool = False,
+        between: Between = EVER,
     ) -> list[Recalled]:
         await self.weather.pass_through()
-        return self._found(npc, question, exclude, limit)
+        found = self._found(npc, question, exclude, sys.maxsize)
+        return [one for one in found if between.holds(one.at_ms)][:limit]
 
     def remind(
         self,
@@ -216,6 +220,7 @@ class LogTwin:
         *,
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
+        between: Between = EVER,
     ) -> list[Recalled] | None:
         """Nothing is in memory."""
         return None
@@ -230,6 +235,7 @@ class LogTwin:
                 utterance_id=u.id,
                 reason=f"witnessed in session {u.session_id}",
                 speaker_id=u.speaker_id,
+                at_ms=u.at_ms,
             )
             for u in self.utterances.values()
             if npc in u.witnesses and u.id not in exclude and asked & set(u.text.lower().strip(".").split())

@@ -18,6 +18,7 @@ from glyphoxa.domain.knowledge import (
     witnessed_by,
 )
 from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.ports.talk import EVER, Between
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from tests.support.memory import GraphTwin
 
@@ -78,9 +79,11 @@ class Talk:
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
         patient: bool = False,
+        between: Between = EVER,
     ) -> list[Recalled]:
         self.asked_for.append(npc)
-        return list(self.heard[:limit]) if npc == GRIMJAW else []
+        heard = [one for one in self.heard if between.holds(one.at_ms)]
+        return heard[:limit] if npc == GRIMJAW else []
 
     def remind(
         self,
@@ -90,6 +93,7 @@ class Talk:
         *,
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
+        between: Between = EVER,
     ) -> list[Recalled] | None:
         return None
 

@@ -10,7 +10,17 @@ from glyphoxa.dm.campaign_changes import CampaignChanges, changes
 from glyphoxa.dm.campaign_tables import Tables, with_tables
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship, Secret, SlotRule
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.domain.knowledge import AUTO_ACCEPT, PUBLIC, Claim, Fact, Provenance, Validity, Visibility, secret_of, witnessed_by
+from glyphoxa.domain.knowledge import (
+    AUTO_ACCEPT,
+    PUBLIC,
+    Claim,
+    Fact,
+    Provenance,
+    Validity,
+    Visibility,
+    secret_of,
+    witnessed_by,
+)
 from glyphoxa.memory.world.happenings import (
     AliasAdded,
     Cause,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -160,6 +161,14 @@ async def test_a_time_filter_keeps_only_what_is_known_to_lie_inside_it() -> None
     )
     fact, said = answer["found"]  # type: ignore[misc]
     assert (fact["session"], said["said"]) == ("s2", NOVEMBER.text)
+
+
+async def test_much_that_was_said_at_another_time_takes_no_place_from_what_was_said_then() -> None:
+    before = tuple(replace(OCTOBER, text=f"Tamsin: My sister is ill, {n} days.") for n in range(20))
+    answer = await tools_of(talk=Talk((*before, NOVEMBER))).call(
+        "memory_search_facts", {"query": "sister", "after": "2026-10-31"}
+    )
+    assert NOVEMBER.text in [one.get("said") for one in answer["found"]]  # type: ignore[attr-defined]
 
 
 async def test_without_summaries_the_tool_says_so_instead_of_inventing_one() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
@@ -100,6 +100,23 @@ class TalkSearch(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A time, in milliseconds since the Unix epoch: `after_ms` is in it, `before_ms` is not; None is open."""
+
+    after_ms: int | None = None
+    before_ms: int | None = None
+
+    def holds(self, at_ms: int | None) -> bool:
+        """Whether that is known to lie inside."""
+        if at_ms is None:
+            return self == EVER
+        return (self.after_ms is None or self.after_ms <= at_ms) and (self.before_ms is None or at_ms < self.before_ms)
+
+
+EVER: Final = Between()
+
+
 class PastTalk(Protocol):
     """Recall of what was said, limited to what one NPC witnessed."""
 
@@ -112,11 +129,13 @@ class PastTalk(Protocol):
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
         patient: bool = False,
+        between: Between = EVER,
     ) -> list[Recalled]:
         """What `npc` heard that bears on `question`, by words and by meaning, best first. An utterance that the NPC did
         not witness is neither returned nor counted, and changes nothing of what is. Empty when nothing bears on it.
 
         Args:
+            between: When it was said; what was said at another time takes no place in `limit`.
             patient: Nobody waits for the answer: a model that is far away may take its time to read the question.
                 Whoever asks the same again in a hurry has that ready.
 
@@ -133,6 +152,7 @@ class PastTalk(Protocol):
         *,
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
+        between: Between = EVER,
     ) -> list[Recalled] | None:
         """The same by words alone and from what is in memory now, at once: for every partial transcript, and while the
         database is away. What was said or rolled back since the last `recall` is as it was then. None: nothing of the

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
 from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.ports.talk import EVER, Between
 from glyphoxa.memory.recall.graph.choosing import Asked, Choice, NodeChooser
 from glyphoxa.memory.recall.graph.methods import GraphRecall, RecallMethod, RecallPath, check_method
 from glyphoxa.memory.recall.graph.question import GraphQuestion, Hit, Recollection
@@ -86,6 +87,7 @@ class DeepRecall:
         recent: Sequence[str] = (),
         world: str = "",
         deadline_ms: int | None = None,
+        between: Between = EVER,
     ) -> Reminded:
         """What an NPC witnessed that bears on a question, the most helpful first.
 
@@ -96,6 +98,7 @@ class DeepRecall:
             world: What the NPC knows of itself and of the world anyway, for a language model (R-386).
             deadline_ms: For all of it. What is not ready by then is left out: the ranking stands without the graph, and
                 what a language model has chosen so far, or the ranking, without the rest.
+            between: See `PastTalk.recall`.
 
         Raises:
             InvalidInput: See `check`.
@@ -105,7 +108,7 @@ class DeepRecall:
         now = asyncio.get_running_loop().time
         until = None if deadline_ms is None else now() + deadline_ms / 1_000
         left_out: list[str] = []
-        ranked = await self._recall.ranked(campaign, npc, question, exclude=exclude, left_out=left_out)
+        ranked = await self._recall.ranked(campaign, npc, question, exclude=exclude, between=between, left_out=left_out)
         if ranked is None or limit <= 0:
             return NOTHING_ASKED
         try:

@@ -10,7 +10,7 @@ from loguru import logger
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.talk import PastTalk
+from glyphoxa.memory.ports.talk import EVER, Between, PastTalk
 from glyphoxa.memory.recall.deep import DeepRecall
 from glyphoxa.memory.recall.graph.methods import RecallMethod, RecallPath
 
@@ -56,6 +56,7 @@ class DeepTalk:
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
         patient: bool = False,
+        between: Between = EVER,
     ) -> list[Recalled]:
         """See `PastTalk.recall`."""
         try:
@@ -70,10 +71,13 @@ class DeepTalk:
                 recent=self._recent(npc),
                 world=self._world(npc),
                 deadline_ms=self._deadline_ms,
+                between=between,
             )
         except GlyphoxaError as error:
             self._failed(str(error))
-            return await self._talk.recall(campaign, npc, question, exclude=exclude, limit=limit, patient=patient)
+            return await self._talk.recall(
+                campaign, npc, question, exclude=exclude, limit=limit, patient=patient, between=between
+            )
         failed = [part for part in found.left_out if part.startswith(_OF_OTHERS)]
         if failed:
             self._failed(failed[0])
@@ -89,9 +93,10 @@ class DeepTalk:
         *,
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
+        between: Between = EVER,
     ) -> list[Recalled] | None:
         """See `PastTalk.remind`."""
-        return self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit)
+        return self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit, between=between)
 
     def _failed(self, why: str) -> None:
         if not self._has_failed:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.ports.talk import EVER, Between
 from glyphoxa.memory.ports.talk_feed import Said
 from glyphoxa.memory.recall.asked import Question
 from glyphoxa.memory.recall.ranking import Ranking, Weights, rank
@@ -36,7 +37,8 @@ class Ranked:
         changes: Of the index, before it was looked at.
         vector: Of the question, if it has one.
         is_about_it: Turns that have something of the question themselves.
-        may_be_told: Turns that are not in the prompt already.
+        may_be_told: Turns that are not in the prompt already, and were said in the time that is asked for.
+        between: That time.
         apart: See `Weights`.
         is_of_then: The question tells days that are over.
     """
@@ -51,6 +53,7 @@ class Ranked:
     fit: Fit | None
     is_about_it: NDArray[bool_]
     may_be_told: NDArray[bool_]
+    between: Between
     apart: float
     is_of_then: bool
 
@@ -108,6 +111,7 @@ def rank_view(
     vector: NDArray[float32] | None,
     *,
     exclude: Collection[UtteranceId],
+    between: Between = EVER,
     weights: Weights,
     min_cosine: float,
     now_ms: int,
@@ -117,6 +121,7 @@ def rank_view(
     Args:
         vector: Of the question, of unit length; None: by words alone.
         exclude: What is in the prompt already.
+        between: What was said at another time is not told, and still leads to what is.
         min_cosine: With no word in common, less similar than this is not about the question.
         now_ms: Milliseconds since the Unix epoch.
     """
@@ -133,11 +138,15 @@ def rank_view(
         weights=weights,
     )
     may_be_told = ~np.isin(seen.columns.rows, index.rows_of(exclude))
+    if between.after_ms is not None:
+        may_be_told &= seen.columns.at_ms >= between.after_ms
+    if between.before_ms is not None:
+        may_be_told &= seen.columns.at_ms < between.before_ms
     about = _is_about_it(seen, min_cosine)
     story = asked.times.story
     is_of_then = asked.time.tells_what_is_over(now_ms=now_ms, story_day=None if story is None else story.today)
     return Ranked(
-        *(index, changes, viewer, asked, vector, seen, ranking, fit, about, may_be_told),
+        *(index, changes, viewer, asked, vector, seen, ranking, fit, about, may_be_told, between),
         apart=weights.apart,
         is_of_then=is_of_then,
     )

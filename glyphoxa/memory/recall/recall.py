@@ -17,7 +17,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports.talk import SessionSummaries
+from glyphoxa.memory.ports.talk import EVER, Between, SessionSummaries
 from glyphoxa.memory.ports.talk_feed import Edition, TalkFeed
 from glyphoxa.memory.ports.times import TimesOfCampaigns
 from glyphoxa.memory.question_vectors import LeftOut, QuestionVectors
@@ -123,9 +123,12 @@ class Recall:
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
         patient: bool = False,
+        between: Between = EVER,
     ) -> list[Recalled]:
         """See `PastTalk.recall`."""
-        found = await self.reminded(campaign, npc, question, exclude=exclude, limit=limit, patient=patient)
+        found = await self.reminded(
+            campaign, npc, question, exclude=exclude, limit=limit, patient=patient, between=between
+        )
         return list(found.items)
 
     def remind(
@@ -136,6 +139,7 @@ class Recall:
         *,
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
+        between: Between = EVER,
     ) -> list[Recalled] | None:
         """See `PastTalk.remind`."""
         index = self.held.index(campaign)
@@ -144,7 +148,7 @@ class Recall:
         asked = self._read(campaign, index, npc, question)
         if asked is None or limit <= 0:
             return []
-        return self._ranked(index, npc, asked, None, exclude).items(limit)
+        return self._ranked(index, npc, asked, None, exclude, between).items(limit)
 
     async def reminded(
         self,
@@ -156,6 +160,7 @@ class Recall:
         limit: int = 5,
         by_words: bool = False,
         patient: bool = False,
+        between: Between = EVER,
     ) -> Reminded:
         """As `recall`, with what had no say in it. The same question on the same floor gets the same answer (R-400).
 
@@ -169,13 +174,13 @@ class Recall:
         index, asked, vector = await self._read_in_time(campaign, npc, question, by_words, patient, left_out)
         if asked is None or limit <= 0:
             return NOTHING_ASKED
-        key = (campaign, npc, asked.text, frozenset(exclude), limit, vector is None)
+        key = (campaign, npc, asked.text, frozenset(exclude), limit, vector is None, between)
         # What was yesterday is not tomorrow, and a summary may change while talk does not.
         is_lasting = not (asked.time.tells_a_time or asks_for_recap(asked))
         known = self._answers.get(key)
         if is_lasting and known is not None and known[0] == index.changes:
             return Reminded(known[1], tuple(left_out))
-        ranked = await self._ranked_apart(index, npc, asked, vector, exclude)
+        ranked = await self._ranked_apart(index, npc, asked, vector, exclude, between)
         items = await self.with_recap(ranked, campaign, npc, ranked.items(limit), limit, left_out)
         if is_lasting:
             # As of when it was looked at: talk may have been rolled back since.
@@ -191,6 +196,7 @@ class Recall:
         question: str,
         *,
         exclude: Sequence[UtteranceId] = (),
+        between: Between = EVER,
         left_out: list[str],
     ) -> Ranked | None:
         """All that an NPC witnessed, ranked by a question, for who goes on from there; see `with_recap` as well. Where
@@ -203,7 +209,7 @@ class Recall:
             Unavailable: As `PastTalk.recall`.
         """
         index, asked, vector = await self._read_in_time(campaign, npc, question, False, True, left_out)
-        return None if asked is None else await self._ranked_apart(index, npc, asked, vector, exclude)
+        return None if asked is None else await self._ranked_apart(index, npc, asked, vector, exclude, between)
 
     async def with_recap(
         self,
@@ -238,6 +244,7 @@ class Recall:
             lines=limit,
             now_ms=self._now_ms(),
         )
+        happened = [one for one in happened if ranked.between.holds(one.at_ms)]  # a summary is no turn
         return without_repeats([*happened, *items])[:limit]
 
     async def close(self) -> None:
@@ -334,11 +341,12 @@ class Recall:
         asked: Question,
         vector: NDArray[float32] | None,
         exclude: Collection[UtteranceId],
+        between: Between,
     ) -> Ranked:
         """Away from the event loop where it would be held up."""
         if len(index) > _IN_A_THREAD:
-            return await asyncio.to_thread(self._ranked, index, viewer, asked, vector, exclude)
-        return self._ranked(index, viewer, asked, vector, exclude)
+            return await asyncio.to_thread(self._ranked, index, viewer, asked, vector, exclude, between)
+        return self._ranked(index, viewer, asked, vector, exclude, between)
 
     def _ranked(
         self,
@@ -347,6 +355,7 @@ class Recall:
         asked: Question,
         vector: NDArray[float32] | None,
         exclude: Collection[UtteranceId],
+        between: Between,
     ) -> Ranked:
         return rank_view(
             index,
@@ -354,10 +363,11 @@ class Recall:
             asked,
             vector,
             exclude=exclude,
+            between=between,
             weights=self._settings.weights,
             min_cosine=self._settings.min_cosine,
             now_ms=self._now_ms(),
         )
 
 
-_Key = tuple[CampaignId, NpcId, str, frozenset[UtteranceId], int, bool]
+_Key = tuple[CampaignId, NpcId, str, frozenset[UtteranceId], int, bool, Between]
