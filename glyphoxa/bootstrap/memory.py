@@ -18,7 +18,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_changes import CampaignChanges
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
-from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent
+from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
@@ -250,7 +250,7 @@ class TableMemory:
     def _on_spool(self, what: str) -> None:
         """Called in the thread that writes the spool."""
         logger.warning("{}", what)
-        self._loop.call_soon_threadsafe(self._tell, Degraded(what, self._now_ms()))
+        self._loop.call_soon_threadsafe(self._tell, Degraded(what, self._now_ms(), Trouble.DISK))
         self._loop.call_soon_threadsafe(self._watch.suspect)
 
     def _has_changed(self) -> None:

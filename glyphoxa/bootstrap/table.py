@@ -33,7 +33,7 @@ from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, TableEvent
+from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, TableEvent, Trouble
 from glyphoxa.domain.heard import Draft, EarEvent, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, UtteranceId
 from glyphoxa.domain.turn import LookUp
@@ -439,15 +439,16 @@ class LiveTable:
             except Exception as error:  # whoever watches must not stop the table
                 logger.opt(exception=error).error("a listener of the table fell")
 
-    def _alarm(self, what: str) -> None:
+    def _alarm(self, what: str, trouble: Trouble, group: str) -> None:
         logger.warning("{}", what)
-        self._tell(Degraded(what, now_ms()))
+        npc = self._npcs.get(NpcId(group))
+        self._tell(Degraded(what, now_ms(), trouble, npc.npc.id if npc is not None else None))
 
     def _on_fall(self, group: str, error: BaseException) -> None:
-        self._alarm(f"{group} fell and was started again ({type(error).__name__})")
+        self._alarm(f"{group} fell and was started again ({type(error).__name__})", Trouble.RESTARTED, group)
 
     def _on_given_up(self, group: str) -> None:
-        self._alarm(f"{group} fell too often and is out until the session is opened anew")
+        self._alarm(f"{group} fell too often and is out until the session is opened anew", Trouble.OUT, group)
         if (npc := self._npcs.get(NpcId(group))) is not None:
             npc.give_up()
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.heard import EarEvent
-from glyphoxa.domain.ids import NpcId, TurnId
+from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
 
@@ -30,6 +31,17 @@ class UtteranceRevised:
 
     utterance: Utterance
     was: Utterance
+
+
+@dataclass(frozen=True, slots=True)
+class NpcThinks:
+    """An NPC owes a player an answer from now on; `TurnFinished` comes in any case, `NpcSpeaks` before it or never."""
+
+    npc: NpcId
+    npc_name: str
+    turn: TurnId
+    player: PlayerId
+    at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +99,39 @@ class MemoryChanged:
     at_ms: int
 
 
+class Trouble(StrEnum):
+    """What a player is told of something that does not work."""
+
+    UNWRITTEN = "unwritten"
+    """What is said cannot be written to disk now."""
+    DISK = "disk"
+    """The disk on which it is written is full, or soon will be."""
+    RESTARTED = "restarted"
+    """A part of the table fell and was started again."""
+    OUT = "out"
+    """A part of the table fell too often, and is out until the session is opened anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """Something does not work now and the table plays on without it. `what` is for the DM."""
+    """Something does not work now and the table plays on without it.
+
+    Attributes:
+        what: For the DM: it may hold an address, a path or what a provider answered.
+        npc: Whom it concerns, if one NPC alone.
+    """
 
     what: str
     at_ms: int
+    trouble: Trouble
+    npc: NpcId | None = None
 
 
 TableEvent = (
     EarEvent
     | UtteranceKept
     | UtteranceRevised
+    | NpcThinks
     | NpcSpeaks
     | NpcSilent
     | TurnFinished

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.domain.campaign import Campaign, Scene
-from glyphoxa.domain.events import NpcSilent, NpcSpeaks, SceneChanged, TableEvent, TurnFinished
+from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TableEvent, TurnFinished
 from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
@@ -162,6 +162,7 @@ class Room:
             case talk.Commit(turn, npc, draft, addressed, at_ms):
                 kept = self._kept_last.get(draft.player)
                 self._book.committed(turn, npc, draft, addressed.reason, at_ms=at_ms, utterance=kept)
+                self._tell(NpcThinks(npc, self._npcs[npc].npc.name, turn, draft.player, at_ms))
                 if turn in self._replies:
                     self._expect(self._replies[turn])
             case talk.Release(turn, npc):
@@ -233,7 +234,9 @@ class Room:
         draft = self._half_said.pop(player, None)
         if draft is not None:
             self._keep(draft, None)
-        self._perform(self._talk.on_ear(NothingSaid(player, self._now_ms()), at_ms=self._now_ms()))
+        nothing_more = NothingSaid(player, self._now_ms())
+        self._tell(nothing_more)
+        self._perform(self._talk.on_ear(nothing_more, at_ms=nothing_more.at_ms))
 
     # -- engines
 

@@ -11,7 +11,7 @@ from loguru import logger
 
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.domain.events import Degraded, TableEvent, UtteranceKept
+from glyphoxa.domain.events import Degraded, TableEvent, Trouble, UtteranceKept
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
@@ -94,7 +94,8 @@ class Scribe:
                 await self._keeper.keep(utterance)
             except GlyphoxaError as error:
                 if not has_told:
-                    self._tell(Degraded(f"what is said cannot be written down: {error}", self._now_ms()))
+                    what = f"what is said cannot be written down: {error}"
+                    self._tell(Degraded(what, self._now_ms(), Trouble.UNWRITTEN))
                     has_told = True
                 await self._pause()
             else:

@@ -232,7 +232,8 @@ async def _on_invalid_input(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _on_unavailable(_: Request, error: Exception) -> JSONResponse:
-    return _error("unavailable", str(error), status=503)
+    logger.warning("a page was refused: {}", error)
+    return _error("unavailable", "something that the table needs is away; the DM's log says what", status=503)
 
 
 def _code(error: Exception) -> str:

@@ -1,7 +1,8 @@
 """What the page is told. Table events become JSON objects, each with a `type`.
 
 Players read these, so nothing that only an NPC or the DM may know leaves here: of what was recalled only the
-number is told, and a prompt never.
+number is told, and a prompt never. Of what went wrong a fixed word is told; what a provider, the database or the
+disk answered stands in the DM's log.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from glyphoxa.domain.events import (
     MemoryHealth,
     NpcSilent,
     NpcSpeaks,
+    NpcThinks,
     SceneChanged,
     TableEvent,
     TurnFinished,
@@ -24,6 +26,7 @@ from glyphoxa.domain.events import (
     UtteranceRevised,
 )
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
 
@@ -61,7 +64,7 @@ def scene_json(scene: Scene, campaign: Campaign) -> Json:
 
 
 def memory_json(health: MemoryHealth) -> Json:
-    return {"state": health.state, "since_ms": health.since_ms, "why": health.why, "waiting": health.waiting}
+    return {"state": health.state, "since_ms": health.since_ms, "waiting": health.waiting}
 
 
 def event_json(event: TableEvent, campaign: Campaign) -> Json:
@@ -91,6 +94,8 @@ def event_json(event: TableEvent, campaign: Campaign) -> Json:
             return _utterance_json(utterance)
         case UtteranceRevised(utterance):
             return {**_utterance_json(utterance), "type": "revised"}
+        case NpcThinks(npc, name, turn, player, at_ms):
+            return {"type": "npc_thinks", "npc": npc, "name": name, "turn": turn, "player": player, "at_ms": at_ms}
         case NpcSpeaks(npc, name, turn, text, at_ms):
             return {"type": "npc_speaks", "npc": npc, "name": name, "turn": turn, "text": text, "at_ms": at_ms}
         case NpcSilent(npc, turn, at_ms):
@@ -101,8 +106,8 @@ def event_json(event: TableEvent, campaign: Campaign) -> Json:
             return {"type": "scene", "scene": scene_json(scene, campaign), "at_ms": at_ms}
         case MemoryChanged(health, at_ms):
             return {"type": "memory", **memory_json(health), "at_ms": at_ms}
-        case Degraded(what, at_ms):
-            return {"type": "degraded", "what": what, "at_ms": at_ms}
+        case Degraded(_, at_ms, trouble, npc):
+            return {"type": "degraded", "what": trouble.value, "npc": _name(npc, campaign), "at_ms": at_ms}
         case _:
             assert_never(event)
 
@@ -127,17 +132,24 @@ def _turn_json(turn: TurnRecord, campaign: Campaign) -> Json:
     return {
         "type": "turn",
         "id": turn.id,
+        "player": turn.speaker_id,
         "speaker": turn.speaker_name,
-        "npc": campaign.npc(turn.npc_id).name if turn.npc_id is not None else None,
+        "npc": _name(turn.npc_id, campaign),
         "why": turn.address_reason,
         "unaddressed": turn.unaddressed.value if turn.unaddressed is not None else None,
         "outcome": turn.outcome.value,
+        "utterance": turn.utterance_id,
+        "reply": turn.reply_id,
+        "broke_off": bool(turn.error),
         "first_audio_ms": turn.first_audio_ms,
         "recalled": len(turn.recalled),
-        "omitted": list(turn.omitted),
+        "omitted": [part.partition(":")[0] for part in turn.omitted],
         "bars": _bars(turn),
-        "error": turn.error,
     }
+
+
+def _name(npc: NpcId | None, campaign: Campaign) -> str | None:
+    return campaign.npc(npc).name if npc is not None else None
 
 
 def _bars(turn: TurnRecord) -> list[Json]:

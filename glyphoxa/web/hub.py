@@ -2,15 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.npc.table import Table
 from glyphoxa.web.events import Json, event_json
+from glyphoxa.web.history import History
 
-HISTORY_LENGTH = 80
 QUEUE_LENGTH = 512
 """A page that is this many messages behind has stopped reading; it comes back and gets the history."""
 
@@ -49,30 +48,21 @@ class Hub:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._outboxes: set[Outbox] = set()
-        self._history: deque[Json] = deque(maxlen=HISTORY_LENGTH)
+        self._history = History()
 
     @property
     def history(self) -> list[Json]:
-        return list(self._history)
+        return self._history.messages
 
     def on(self, event: TableEvent) -> None:
         message = event_json(event, self._table.campaign)
-        if message["type"] in ("utterance", "turn"):
-            self._history.append(message)
-        elif message["type"] == "revised":
-            self._revise(message)
+        self._history.take(message)
         self.tell(message)
 
     def tell(self, message: Json) -> None:
         text = json.dumps(message)
         for outbox in self._outboxes:
             outbox.put(text)
-
-    def _revise(self, message: Json) -> None:
-        """Who comes later is shown the better words at once."""
-        for at, earlier in enumerate(self._history):
-            if earlier["type"] == "utterance" and earlier["id"] == message["id"]:
-                self._history[at] = {**message, "type": "utterance"}
 
     @contextmanager
     def joined(self, outbox: Outbox) -> Iterator[None]:

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, UtteranceKept, UtteranceRevised
+from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, Trouble, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.utterance import Correction
 from tests.support.browser import browser, heard, listen
 from tests.support.builders import an_utterance
-from tests.support.web_table import BRAN, HEARD, RAW, REPLY, TAMSIN, TONE_HZ, TwinTable, served
+from tests.support.web_table import BRAN, GRIMJAW, HEARD, RAW, REPLY, TAMSIN, TONE_HZ, TwinTable, served
 
 pytestmark = pytest.mark.browser
 
@@ -224,8 +224,8 @@ async def test_a_page_says_that_the_server_is_gone_and_comes_back_by_itself(tabl
 async def test_what_does_not_work_now_is_shown(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url) as page:
         await sit(page, "tamsin")
-        table.tell(Degraded("long-term memory is away", at_ms=1))
-        await expect(page.locator(".notice")).to_contain_text("long-term memory is away")
+        table.tell(Degraded("grimjaw fell too often: 401 from api.example", 1, Trouble.OUT, GRIMJAW.id))
+        await expect(page.locator(".notice")).to_contain_text("Grimjaw cannot answer any more")
         await page.click(".notice button")
         await expect(page.locator(".notice")).to_have_count(0)
 
@@ -282,7 +282,7 @@ async def test_that_memory_is_away_is_shown_until_it_is_back_also_to_who_comes_l
         await expect(notice).to_have_count(0)
         table.health = MemoryHealth("degraded", 1_794_000_000_000, "the database is away", 3)
         table.tell(MemoryChanged(table.health, at_ms=1))
-        await expect(notice).to_contain_text("everything said is kept. (the database is away)")
+        await expect(notice).to_contain_text("everything said is kept.")
         async with opened(url) as later:
             await sit(later, "bran")
             await expect(later.locator('.notice[data-topic="memory"]')).to_be_visible()

@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from glyphoxa.cli.main import main
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth
+from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, Trouble
 from glyphoxa.web.app import create_app
 from glyphoxa.web.serving import Interrupts, bind, url_of
 from glyphoxa_pipelines.webrtc import build
@@ -179,7 +179,7 @@ async def test_a_scene_change_reaches_every_page(site: Site) -> None:
 async def test_pages_and_watchers_are_told_how_memory_is(site: Site) -> None:
     """R-253: who comes later is told too, and the process counts as alive without it."""
     lost = MemoryHealth("degraded", 7, "the database is away", 3)
-    told = {"state": "degraded", "since_ms": 7, "why": "the database is away", "waiting": 3}
+    told = {"state": "degraded", "since_ms": 7, "waiting": 3}
     async with site.sits("tamsin") as tamsin:
         assert (await next_of(tamsin, "welcome"))["table"]["memory"]["state"] == "ok"
         site.table.health = lost
@@ -193,8 +193,9 @@ async def test_pages_and_watchers_are_told_how_memory_is(site: Site) -> None:
 async def test_a_table_that_lost_something_says_so(site: Site) -> None:
     async with site.sits("tamsin") as tamsin:
         await next_of(tamsin, "welcome")
-        site.table.tell(Degraded("long-term memory is away", at_ms=1))
-        assert (await next_of(tamsin, "degraded"))["what"] == "long-term memory is away"
+        site.table.tell(Degraded("grimjaw fell too often (RuntimeError)", 1, Trouble.OUT, GRIMJAW.id))
+        told = await next_of(tamsin, "degraded")
+        assert (told["what"], told["npc"]) == ("out", "Grimjaw")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from glyphoxa.domain.events import (
     MemoryHealth,
     NpcSilent,
     NpcSpeaks,
+    NpcThinks,
     SceneChanged,
     TableEvent,
     TurnFinished,
@@ -188,11 +189,12 @@ class TwinTable:
 
     async def _answer(self, player: Player, draft: Draft) -> None:
         turn = TurnId(f"turn-{next(self._ids)}")
-        began = _now_ms()
-        self.tell(NpcSpeaks(GRIMJAW.id, GRIMJAW.name, turn, REPLY, began))
+        self.tell(NpcThinks(GRIMJAW.id, GRIMJAW.name, turn, player.id, _now_ms()))
+        self.tell(NpcSpeaks(GRIMJAW.id, GRIMJAW.name, turn, REPLY, _now_ms()))
         await self._sound()
         self.tell(NpcSilent(GRIMJAW.id, turn, _now_ms()))
-        self.tell(UtteranceKept(self._utterance(GRIMJAW.id, GRIMJAW.name, REPLY, REPLY, (), npc=GRIMJAW.id)))
+        reply = self._utterance(GRIMJAW.id, GRIMJAW.name, REPLY, REPLY, (), npc=GRIMJAW.id)
+        self.tell(UtteranceKept(reply))
         end = draft.speech_end_ms
         stages = {
             Stage.SPEECH_END: end,
@@ -223,6 +225,7 @@ class TwinTable:
                     recalled=(Recalled(SECRET, "secret"),),
                     stages=stages,
                     prompt_text=f"Only you know: {SECRET}",
+                    reply_id=reply.id,
                 )
             )
         )

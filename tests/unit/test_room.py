@@ -11,8 +11,8 @@ import pytest
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.domain.campaign import Npc
-from glyphoxa.domain.events import Degraded, NpcSpeaks, TableEvent, TurnFinished, UtteranceKept
-from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.events import Degraded, NpcSpeaks, NpcThinks, TableEvent, TurnFinished, UtteranceKept
+from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction, HeardWord
@@ -217,6 +217,31 @@ async def test_an_answer_that_never_comes_times_out_and_the_next_question_is_ans
     assert [turn.outcome for turn in table.turns()] == [Outcome.TIMED_OUT]
     await table.says(TAMSIN, "Mirelle, hello.")
     assert table.mouth(INNKEEPER).is_heard
+
+
+async def test_an_npc_is_told_of_as_thinking_once_an_answer_is_owed_and_before_it_is_heard(
+    table: TableOfTwins,
+) -> None:
+    table.room.mailbox.post(SpeechStarted(TAMSIN, 0))
+    await table.pass_time(800)
+    table.room.mailbox.post(EagerTurn(a_draft(TAMSIN, "Grimjaw, hello.", end_ms=500)))
+    await table.settle()
+    assert not any(isinstance(event, NpcThinks) for event in table.events)  # they may still go on
+    await table.says(TAMSIN, "Grimjaw, hello.")
+    table.mouth(SMITH).end()
+    await table.settle()
+    kinds = (NpcThinks, NpcSpeaks, TurnFinished)
+    told = [event for event in table.events if isinstance(event, kinds)]
+    assert [type(event) for event in told] == [*kinds]
+    assert isinstance(told[0], NpcThinks)
+    assert (told[0].npc, told[0].player) == (SMITH, TAMSIN)
+
+
+async def test_who_leaves_while_they_speak_is_no_longer_shown_as_speaking(table: TableOfTwins) -> None:
+    table.room.mailbox.post(SpeechStarted(TAMSIN, 0))
+    table.room.mailbox.post(Leave(TAMSIN))
+    await table.settle()
+    assert isinstance(table.events[-1], NothingSaid)
 
 
 async def test_while_the_disk_is_full_the_table_plays_on_and_nothing_said_is_lost(table: TableOfTwins) -> None:

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.domain.events import TurnFinished
+from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble, TurnFinished
 from glyphoxa.domain.ids import SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.web.events import event_json, marked
 from glyphoxa.web.guard import is_allowed_host, is_same_origin
 from glyphoxa_pipelines.webrtc import reveal_candidates
-from tests.support.web_table import CAMPAIGN, CORRECTION, HEARD, RAW, SECRET, SESSION
+from tests.support.web_table import CAMPAIGN, CORRECTION, GRIMJAW, HEARD, RAW, SECRET, SESSION
 
 
 def test_a_corrected_name_is_marked_with_what_was_heard() -> None:
@@ -62,6 +62,54 @@ def test_a_prompt_never_leaves_for_a_page() -> None:
 
 def test_a_page_is_told_in_one_word_why_no_npc_was_meant() -> None:
     assert _turn_json({})["unaddressed"] == "no_name"
+
+
+RAW_TROUBLE = "postgresql://gm:hunter2@10.0.0.7/glyphoxa: 401 Unauthorized"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Degraded(RAW_TROUBLE, 1, Trouble.RESTARTED, GRIMJAW.id),
+        MemoryChanged(MemoryHealth("degraded", 7, RAW_TROUBLE), 1),
+        TurnFinished(
+            TurnRecord(
+                TurnId("t"),
+                SESSION,
+                SpeakerId("tamsin"),
+                "Tamsin",
+                "?",
+                "?",
+                GRIMJAW.id,
+                "",
+                Outcome.FAILED,
+                omitted=(f"recall: {RAW_TROUBLE}",),
+                error=RAW_TROUBLE,
+            )
+        ),
+    ],
+)
+def test_what_a_provider_or_a_database_answered_never_leaves_for_a_page(event: TableEvent) -> None:
+    told = str(event_json(event, CAMPAIGN))
+    assert not any(piece in told for piece in ("hunter2", "10.0.0.7", "401"))
+
+
+def test_a_turn_says_which_parts_were_left_out_and_that_an_answer_broke_off() -> None:
+    turn = TurnRecord(
+        TurnId("t"),
+        SESSION,
+        SpeakerId("tamsin"),
+        "Tamsin",
+        "?",
+        "?",
+        GRIMJAW.id,
+        "",
+        Outcome.ANSWERED,
+        omitted=("recall: database away", "facts: late"),
+        error="the line broke",
+    )
+    told = event_json(TurnFinished(turn), CAMPAIGN)
+    assert (told["omitted"], told["broke_off"], told["player"]) == (["recall", "facts"], True, "tamsin")
 
 
 def _turn_json(stages: dict[Stage, int]) -> dict[str, object]:

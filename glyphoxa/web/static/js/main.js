@@ -103,7 +103,7 @@ const on = {
   turn: (event) => turns.add(event),
   scene: ({ scene }) => people.scene(scene),
   memory: (health) => memory(health),
-  degraded: ({ what }) => notice(`degraded:${what}`, what),
+  degraded: ({ what, npc }) => notice(`degraded:${what}:${npc}`, trouble(what, npc)),
   error: ({ message }) => notice("error", message),
 };
 
@@ -207,10 +207,25 @@ function chip(id, state, text) {
 }
 
 // Long-term memory: while it is away the table plays on, and what is said waits on disk.
-function memory({ state, since_ms, why }) {
+function memory({ state, since_ms }) {
   if (state !== "degraded") return notice("memory", "");
   const since = new Date(since_ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  notice("memory", `The NPCs have had no long-term memory since ${since}. The table plays on, and everything said is kept. (${why})`);
+  notice("memory", `The NPCs have had no long-term memory since ${since}. The table plays on, and everything said is kept.`);
+}
+
+// What went wrong is for the DM's log; what it means for the evening is for everybody.
+function trouble(what, npc) {
+  const words = {
+    unwritten: "What is said cannot be written to disk right now. It is tried again until it can be.",
+    disk: "The disk that keeps what is said is full or soon will be. The table plays on; the DM's log says more.",
+    restarted: npc
+      ? `${npc} stumbled and was started again. If no answer comes, ask again.`
+      : "A part of the table stumbled and was started again. If no answer comes, ask again.",
+    out: npc
+      ? `${npc} cannot answer any more until the DM opens the table again.`
+      : "A part of the table is out until the DM opens the table again.",
+  };
+  return words[what] ?? "Something does not work right now. The table plays on.";
 }
 
 // One notice per topic; an empty text takes it away.

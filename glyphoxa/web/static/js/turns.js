@@ -45,7 +45,7 @@ export class Turns {
     const notes = [OUTCOMES[turn.outcome] ?? turn.outcome, turn.why];
     if (turn.recalled) notes.push(`${turn.recalled} recalled`);
     if (turn.omitted.length) notes.push(`left out: ${turn.omitted.join(", ")}`);
-    if (turn.error) notes.push(turn.error);
+    if (turn.broke_off) notes.push("the answer broke off");
     this.#list.prepend(
       element(
         "li",
