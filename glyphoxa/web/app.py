@@ -14,23 +14,27 @@ from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.staticfiles import StaticFiles
 
-from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import PlayerId, SceneId
 from glyphoxa.npc.table import Table
 from glyphoxa.web.events import Json, memory_json, scene_json
 from glyphoxa.web.guard import Guard
-from glyphoxa.web.hub import Hub, Outbox
+from glyphoxa.web.hub import Hub, Outbox, Shut
 from glyphoxa.web.peer import ConnectPeer, Offer
-from glyphoxa.web.seats import Place, Seats, SeatTaken
+from glyphoxa.web.seats import Claim, Deadlines, Place, Seats, SeatTaken, Superseded
 
 STATIC = Path(__file__).parent / "static"
 MAX_OFFER_BYTES = 64 * 1024
 MAX_TEXT_LENGTH = 600
 
-CLOSE_REFUSED = 4404
-CLOSE_SEAT_TAKEN = 4409
-CLOSE_MOVED = 4410
-"""Another socket took over the seat, or this page stopped reading."""
+CLOSE_CODES = {
+    "invalid": 4404,
+    "not_found": 4404,
+    "seat_taken": 4409,
+    "superseded": Shut.TAKEN_OVER.code,
+    "unavailable": Shut.CLOSED.code,
+}
+"""Of a websocket that is refused, by what its message says."""
 
 
 class OfferBody(BaseModel):
@@ -53,13 +57,20 @@ class PageMessage(BaseModel):
     move: str | None = Field(default=None, max_length=200)
 
 
-def create_app(table: Table, *, connect: ConnectPeer, allowed_hosts: Collection[str] = ()) -> FastAPI:
+def create_app(
+    table: Table,
+    *,
+    connect: ConnectPeer,
+    allowed_hosts: Collection[str] = (),
+    deadlines: Deadlines | None = None,
+) -> FastAPI:
     """
     Args:
         connect: Answers WebRTC offers for this table.
         allowed_hosts: DNS names, besides localhost and addresses, under which the page may be opened.
+        deadlines: Of what is done with a seat.
     """
-    web = _Web(table, connect)
+    web = _Web(table, connect, deadlines)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -81,10 +92,10 @@ def create_app(table: Table, *, connect: ConnectPeer, allowed_hosts: Collection[
 
 
 class _Web:
-    def __init__(self, table: Table, connect: ConnectPeer) -> None:
+    def __init__(self, table: Table, connect: ConnectPeer, deadlines: Deadlines | None) -> None:
         self._table = table
         self._hub = Hub(table)
-        self._seats = Seats(table, connect, on_change=self._tell_seats)
+        self._seats = Seats(table, connect, on_change=self._tell_seats, deadlines=deadlines)
         self._is_watching = False
 
     @asynccontextmanager
@@ -102,11 +113,14 @@ class _Web:
     async def ready(self) -> JSONResponse:
         if not self._is_watching:
             return _error("not_ready", "the table is not open", status=503)
+        if blocked := self._seats.blocked:
+            return _error("not_ready", "; ".join(blocked), status=503)
         return JSONResponse({"ready": True, "session": self._table.session})
 
     async def health(self) -> Json:
         """The process lives. It does so without its memory too, so that nobody restarts it for that."""
-        return {"ok": True, "memory": memory_json(self._table.health)}
+        trouble = [*self._seats.blocked, *self._seats.hanging]
+        return {"ok": not trouble, "trouble": trouble, "memory": memory_json(self._table.health)}
 
     async def describe(self) -> Json:
         return self._description()
@@ -135,7 +149,9 @@ class _Web:
         except ValidationError as error:
             return _error("invalid_request", _first_problem(error), status=422)
         host = request.client.host if request.client else ""
-        place, sdp = await self._seats.connect_peer(PlayerId(body.player), Offer(body.sdp, host), ticket=body.ticket)
+        place, sdp = await self._seats.connect_peer(
+            PlayerId(body.player), Offer(body.sdp, host), ticket=body.ticket or ""
+        )
         return JSONResponse({"sdp": sdp, "type": "answer", "ticket": place.ticket})
 
     async def socket(self, socket: WebSocket) -> None:
@@ -143,11 +159,9 @@ class _Web:
         player = PlayerId(socket.query_params.get("player", ""))
         outbox = Outbox()
         try:
-            place = await self._seats.sit(player, ticket=socket.query_params.get("ticket"), outbox=outbox)
-        except InvalidInput as error:
-            code = CLOSE_SEAT_TAKEN if isinstance(error, SeatTaken) else CLOSE_REFUSED
-            await socket.send_json({"type": "refused", "code": _code(error), "message": str(error)})
-            await socket.close(code, reason=_code(error))
+            place = await self._seats.sit(player, _claim(socket), outbox=outbox)
+        except GlyphoxaError as error:
+            await _refuse(socket, error)
             return
         try:
             # Nothing is awaited between the two, so no event falls between the history and what follows.
@@ -177,7 +191,7 @@ class _Web:
                 return
             except KeyError:
                 outbox.put_json({"type": "error", "code": "invalid_message", "message": "messages are JSON text"})
-            except InvalidInput as error:
+            except GlyphoxaError as error:
                 outbox.put_json({"type": "error", "code": _code(error), "message": str(error)})
 
     async def _obey(self, text: str, place: Place) -> None:
@@ -216,10 +230,26 @@ async def _write(socket: WebSocket, outbox: Outbox) -> None:
             await socket.send_text(message)
         except (WebSocketDisconnect, RuntimeError):
             return
+    why = outbox.why_shut or Shut.CLOSED
     try:
-        await socket.close(CLOSE_MOVED, reason="taken over, too slow, or the table was closed")
+        await socket.close(why.code, reason=why.reason)
     except (WebSocketDisconnect, RuntimeError):
         logger.debug("the page had gone before it was told to")
+
+
+def _claim(socket: WebSocket) -> Claim:
+    asked = socket.query_params
+    attempt = asked.get("attempt", "")
+    return Claim(asked.get("ticket", ""), int(attempt) if attempt.isdecimal() and len(attempt) < 10 else 0)
+
+
+async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:
+    code = _code(error)
+    try:
+        await socket.send_json({"type": "refused", "code": code, "message": str(error)})
+        await socket.close(CLOSE_CODES[code], reason=code)
+    except (WebSocketDisconnect, RuntimeError):
+        logger.debug("the page had gone before it was refused")
 
 
 async def _page() -> FileResponse:
@@ -237,7 +267,8 @@ async def _on_unavailable(_: Request, error: Exception) -> JSONResponse:
 
 
 def _code(error: Exception) -> str:
-    return "seat_taken" if isinstance(error, SeatTaken) else "not_found" if isinstance(error, NotFound) else "invalid"
+    names = (SeatTaken, "seat_taken"), (Superseded, "superseded"), (NotFound, "not_found"), (Unavailable, "unavailable")
+    return next((name for kind, name in names if isinstance(error, kind)), "invalid")
 
 
 def _error(code: str, message: str, *, status: int) -> JSONResponse:

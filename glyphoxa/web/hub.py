@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.npc.table import Table
@@ -14,27 +15,43 @@ QUEUE_LENGTH = 512
 """A page that is this many messages behind has stopped reading; it comes back and gets the history."""
 
 
+class Shut(Enum):
+    """Why a page is sent nothing more: the code its websocket is closed with, and words.
+
+    A page comes back by itself, except when another one took over its seat.
+    """
+
+    TAKEN_OVER = (4410, "another page took over the seat")
+    TOO_SLOW = (4408, "the page read too slowly, or not at all")
+    CLOSED = (4503, "the table was closed")
+
+    def __init__(self, code: int, reason: str) -> None:
+        self.code = code
+        self.reason = reason
+
+
 class Outbox:
     """What one page is still to be sent. Bounded: a page that stops reading costs nobody else anything."""
 
     def __init__(self) -> None:
         self._messages: asyncio.Queue[str | None] = asyncio.Queue(QUEUE_LENGTH + 1)
-        self._is_shut = False
+        self.why_shut: Shut | None = None
 
     def put(self, message: str) -> None:
-        if self._is_shut:
+        if self.why_shut is not None:
             return
         if self._messages.qsize() >= QUEUE_LENGTH:
-            self.shut()
+            self.shut(Shut.TOO_SLOW)
         else:
             self._messages.put_nowait(message)
 
     def put_json(self, message: Json) -> None:
         self.put(json.dumps(message))
 
-    def shut(self) -> None:
-        if not self._is_shut:
-            self._is_shut = True
+    def shut(self, why: Shut) -> None:
+        """Nothing more is taken; the first reason counts."""
+        if self.why_shut is None:
+            self.why_shut = why
             self._messages.put_nowait(None)
 
     async def next(self) -> str | None:
@@ -72,8 +89,8 @@ class Hub:
             yield
         finally:
             self._outboxes.discard(outbox)
-            outbox.shut()
+            outbox.shut(Shut.CLOSED)
 
     def shut(self) -> None:
         for outbox in list(self._outboxes):
-            outbox.shut()
+            outbox.shut(Shut.CLOSED)

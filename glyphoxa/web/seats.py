@@ -3,21 +3,32 @@
 A browser takes a seat with its websocket and keeps it as long as that is open; its audio peer belongs to the
 same seat and proves it with the ticket. A client without a websocket may connect a peer alone and then holds
 the seat by it. When the last of the two goes, or the websocket goes, the seat is free again.
+
+The ticket is the browser's: whoever sits down on a free seat with a ticket holds the seat under it. So a browser
+whose network froze has its seat again with the ticket it came with, whatever became of the answers meanwhile.
+
+Each seat has a lock of its own, held while an ear is opened or closed and never longer than the deadlines say. A
+peer is answered and hung up outside of it: how long that takes is up to a network.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from loguru import logger
+
 from glyphoxa.domain.campaign import Player
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Seat, Table
-from glyphoxa.web.hub import Outbox
+from glyphoxa.web.hub import Outbox, Shut
 from glyphoxa.web.peer import ConnectPeer, Offer, Peer
+
+SHORTEST_TICKET = 16
 
 
 class SeatTaken(InvalidInput):
@@ -26,15 +37,68 @@ class SeatTaken(InvalidInput):
         super().__init__(f"{player.name} ({player.id}) is already at the table; free seats: {names}")
 
 
+class Superseded(InvalidInput):
+    """A newer connection of the same browser holds the seat: this one was long on its way."""
+
+    def __init__(self, player: Player) -> None:
+        super().__init__(f"a newer connection of this page holds the seat of {player.name} ({player.id})")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a browser shows for a seat.
+
+    Attributes:
+        ticket: A secret of its own, or the one it was given; "" asks for one.
+        attempt: Grows with every connection it makes under this ticket.
+    """
+
+    ticket: str = ""
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """How long each step with a seat may take, in milliseconds.
+
+    Attributes:
+        slow_ms: What lasts longer is told to who asks for the health.
+    """
+
+    sit_ms: int = 30_000
+    leave_ms: int = 10_000
+    answer_ms: int = 30_000
+    hang_up_ms: int = 10_000
+    slow_ms: int = 3_000
+
+
 @dataclass(eq=False, slots=True)
 class Place:
-    """A taken seat and what holds it."""
+    """A taken seat and what holds it.
+
+    Attributes:
+        n_offers: Offers so far; only the last one's peer may stay.
+    """
 
     player: Player
     seat: Seat
-    ticket: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+    ticket: str
+    attempt: int = 0
     outbox: Outbox | None = None
     peer: Peer | None = None
+    n_offers: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class _Way:
+    """To one seat: one at a time.
+
+    Attributes:
+        since_s: Since when somebody has been on it; None when it is free.
+    """
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    since_s: float | None = None
 
 
 class Seats:
@@ -43,40 +107,64 @@ class Seats:
         on_change: Called whenever a seat was taken or left.
     """
 
-    def __init__(self, table: Table, connect: ConnectPeer, *, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, table: Table, connect: ConnectPeer, *, on_change: Callable[[], None], deadlines: Deadlines | None = None
+    ) -> None:
         self._table = table
         self._connect = connect
         self._on_change = on_change
+        self._within = deadlines or Deadlines()
         self._places: dict[PlayerId, Place] = {}
-        # Sitting down takes a while (an ear is started); two browsers must not get the same seat meanwhile.
-        self._lock = asyncio.Lock()
+        self._ways = {player.id: _Way() for player in table.campaign.players}
         self._leaving: set[asyncio.Task[None]] = set()
+        self._hanging: dict[asyncio.Task[None], float] = {}
+        self._is_closed = False
 
     @property
     def taken(self) -> frozenset[PlayerId]:
         return frozenset(self._places)
 
-    async def sit(self, player_id: PlayerId, *, ticket: str | None, outbox: Outbox) -> Place:
+    @property
+    def blocked(self) -> list[str]:
+        """Seats that nobody can take or leave now, in words for whoever runs the table."""
+        return [
+            f"the seat of {player} has been taken or left for {seconds:.0f} s"
+            for player, way in self._ways.items()
+            if way.since_s is not None and (seconds := self._slow(way.since_s))
+        ]
+
+    @property
+    def hanging(self) -> list[str]:
+        """Connections to browsers that do not close."""
+        slow = [seconds for since_s in self._hanging.values() if (seconds := self._slow(since_s))]
+        return [f"a browser's sound has not hung up for {seconds:.0f} s" for seconds in slow]
+
+    async def sit(self, player_id: PlayerId, claim: Claim, *, outbox: Outbox) -> Place:
         """Take a seat with a websocket; with the ticket of a taken seat, take over from the socket before.
 
         Raises:
             NotFound: The campaign has no such player.
             SeatTaken: Somebody else sits there.
+            Superseded: A newer connection under this ticket sits there.
+            Unavailable: The seat cannot be taken now.
         """
-        async with self._lock:
-            place = await self._claim(player_id, ticket)
+        async with self._at(player_id):
+            place = await self._claim(player_id, claim)
+            if claim.attempt < place.attempt:
+                raise Superseded(place.player)
+            place.attempt = claim.attempt
             if place.outbox is not None:
-                place.outbox.shut()
+                place.outbox.shut(Shut.TAKEN_OVER)
             place.outbox = outbox
         return place
 
     async def stand(self, place: Place, *, outbox: Outbox) -> None:
         """The websocket is gone. A seat that was taken over by a newer one stays taken."""
-        async with self._lock:
+        async with self._at(place.player.id):
             if place.outbox is outbox:
                 await self._free(place)
 
-    async def connect_peer(self, player_id: PlayerId, offer: Offer, *, ticket: str | None) -> tuple[Place, str]:
+    async def connect_peer(self, player_id: PlayerId, offer: Offer, *, ticket: str = "") -> tuple[Place, str]:
         """Connect a browser's audio. A peer of the same seat that was there before is hung up.
 
         Returns: The place and the answer's SDP.
@@ -85,62 +173,128 @@ class Seats:
             InvalidInput: The offer is unusable.
             NotFound: The campaign has no such player.
             SeatTaken: Somebody else sits there.
+            Unavailable: It was not answered in time, or is not wanted any more.
         """
-        async with self._lock:
-            place = await self._claim(player_id, ticket)
-            before, place.peer = place.peer, None
-            if before is not None:
-                await before.close()
-            try:
-                place.peer = peer = await self._connect(
-                    place.seat, offer, on_closed=lambda: self._peer_closed(place, peer)
-                )
-            finally:
-                if place.peer is None and place.outbox is None:
-                    await self._free(place)
+        async with self._at(player_id):
+            place = await self._claim(player_id, Claim(ticket))
+            place.n_offers += 1
+            number = place.n_offers
+            self._drop_peer(place)
+        peer: Peer | None = None
+        try:
+            async with asyncio.timeout(self._within.answer_ms / 1_000):
+                peer = await self._connect(place.seat, offer, on_closed=lambda: self._peer_closed(place, number))
+        except TimeoutError as error:
+            raise Unavailable("the offer was not answered in time") from error
+        finally:
+            if peer is None:
+                await self._end_of(place, number)
+        if self._places.get(player_id) is not place or place.n_offers != number:
+            self._hang_up(peer)
+            raise Unavailable("a newer offer has come, or the seat was left meanwhile")
+        place.peer = peer
         return place, peer.answer_sdp
 
     async def close(self) -> None:
-        """Everybody leaves."""
-        async with self._lock:
-            for place in list(self._places.values()):
-                await self._free(place)
+        """Everybody leaves. What does not close in time is left behind."""
+        self._is_closed = True
+        await asyncio.gather(*(self._leave(place) for place in list(self._places.values())))
         await asyncio.gather(*self._leaving)
 
-    async def _claim(self, player_id: PlayerId, ticket: str | None) -> Place:
+    # -- one seat
+
+    @asynccontextmanager
+    async def _at(self, player_id: PlayerId) -> AsyncIterator[None]:
+        player = self._table.campaign.player(player_id)
+        way = self._ways[player.id]
+        async with way.lock:
+            way.since_s = asyncio.get_running_loop().time()
+            try:
+                yield
+            finally:
+                way.since_s = None
+
+    async def _claim(self, player_id: PlayerId, claim: Claim) -> Place:
         player = self._table.campaign.player(player_id)
         place = self._places.get(player_id)
-        if place is None:
-            place = self._places[player_id] = Place(player, await self._table.seat(player))
-            self._on_change()
-        elif ticket is None or not secrets.compare_digest(ticket.encode(), place.ticket.encode()):
-            raise SeatTaken(player, free=[p for p in self._table.campaign.players if p.id not in self._places])
+        if place is not None:
+            if not secrets.compare_digest(claim.ticket.encode(), place.ticket.encode()):
+                raise SeatTaken(player, free=[p for p in self._table.campaign.players if p.id not in self._places])
+            return place
+        if self._is_closed:
+            raise Unavailable("the table is being closed")
+        try:
+            async with asyncio.timeout(self._within.sit_ms / 1_000):
+                seat = await self._table.seat(player)
+        except TimeoutError as error:
+            raise Unavailable(f"the seat of {player.name} did not become ready in time; try again") from error
+        ticket = claim.ticket if len(claim.ticket) >= SHORTEST_TICKET else secrets.token_urlsafe(16)
+        place = self._places[player_id] = Place(player, seat, ticket)
+        self._on_change()
         return place
+
+    async def _leave(self, place: Place) -> None:
+        async with self._at(place.player.id):
+            await self._free(place)
 
     async def _free(self, place: Place) -> None:
         if self._places.get(place.player.id) is not place:
             return
-        peer, place.peer = place.peer, None
+        self._drop_peer(place)
         if place.outbox is not None:
-            place.outbox.shut()
+            place.outbox.shut(Shut.CLOSED)
         try:
-            if peer is not None:
-                await peer.close()
-            await place.seat.leave()
+            async with asyncio.timeout(self._within.leave_ms / 1_000):
+                await place.seat.leave()
+        except TimeoutError:
+            logger.error("the ear of {} did not close in time; the seat is free all the same", place.player.id)
         finally:
             del self._places[place.player.id]
             self._on_change()
 
-    def _peer_closed(self, place: Place, peer: Peer) -> None:
-        task = asyncio.create_task(self._after_peer_closed(place, peer))
+    # -- peers
+
+    def _drop_peer(self, place: Place) -> None:
+        peer, place.peer = place.peer, None
+        if peer is not None:
+            self._hang_up(peer)
+
+    def _hang_up(self, peer: Peer) -> None:
+        self._do(self._hang_up_in_time(peer))
+
+    async def _hang_up_in_time(self, peer: Peer) -> None:
+        closing = asyncio.create_task(peer.close())
+        self._hanging[closing] = asyncio.get_running_loop().time()
+        closing.add_done_callback(self._hung_up)
+        await asyncio.wait({closing}, timeout=self._within.hang_up_ms / 1_000)
+        if not closing.done():
+            logger.error("a browser's sound did not hang up in time; it is left behind")
+            closing.cancel()
+
+    def _hung_up(self, closing: asyncio.Task[None]) -> None:
+        del self._hanging[closing]
+        if not closing.cancelled() and (error := closing.exception()) is not None:
+            logger.opt(exception=error).error("a browser's sound did not hang up properly")
+
+    def _peer_closed(self, place: Place, number: int) -> None:
+        self._do(self._end_of(place, number))
+
+    async def _end_of(self, place: Place, number: int) -> None:
+        """An offer came to nothing, or its peer is gone. A newer one is not touched."""
+        async with self._at(place.player.id):
+            if place.n_offers != number:
+                return
+            place.n_offers += 1
+            self._drop_peer(place)
+            if place.outbox is None:
+                await self._free(place)
+
+    def _do(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
-    async def _after_peer_closed(self, place: Place, peer: Peer) -> None:
-        async with self._lock:
-            if place.peer is not peer:
-                return
-            place.peer = None
-            await peer.close()
-            if place.outbox is None:
-                await self._free(place)
+    def _slow(self, since_s: float) -> float:
+        """For how many seconds something has been going on, 0 as long as that is not slow."""
+        seconds = asyncio.get_running_loop().time() - since_s
+        return seconds if seconds * 1_000 > self._within.slow_ms else 0.0

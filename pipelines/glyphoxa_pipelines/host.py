@@ -143,6 +143,9 @@ class Host:
         except TimeoutError as error:
             await self.remove(name)
             raise Unavailable(f"the pipeline {name!r} did not start within {self._start_within_ms} ms") from error
+        except BaseException:
+            await self.remove(name)  # or nobody could run one under this name again
+            raise
         return line
 
     async def remove(self, name: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import re
 from collections.abc import Callable
+from contextlib import suppress
 
 from aioice.ice import get_host_addresses
 from loguru import logger
@@ -22,7 +23,9 @@ from glyphoxa.web.peer import Offer
 from glyphoxa_pipelines.host import Host
 from glyphoxa_processors.webrtc import Microphone
 
-CONNECT_WITHIN_S = 20
+CONNECT_WITHIN_MS = 20_000
+HANG_UP_WITHIN_MS = 5_000
+_NEVER_S = 10**9
 MAX_QUEUED_FRAMES = 250
 """NPC sound that a browser may be behind (5 s of 20 ms). More means that it stopped listening."""
 
@@ -35,10 +38,15 @@ def build(table: Table) -> WebRtcPeers:
 
 
 class WebRtcPeers:
-    """See `Peers`."""
+    """See `Peers`.
 
-    def __init__(self, table: Table) -> None:
+    Args:
+        connect_within_ms: A browser whose sound has no path to here by then is given up.
+    """
+
+    def __init__(self, table: Table, *, connect_within_ms: int = CONNECT_WITHIN_MS) -> None:
         self._table = table
+        self._connect_within_ms = connect_within_ms
         self._host = Host()
         self._peers: set[WebRtcPeer] = set()
 
@@ -57,11 +65,17 @@ class WebRtcPeers:
         except BaseException:
             await peer.close()
             raise
+        peer.expect_sound(within_ms=self._connect_within_ms)
         return peer
 
     async def close(self) -> None:
+        """In time, whatever a connection does."""
         await asyncio.gather(*(peer.close() for peer in list(self._peers)))
-        await self._host.close()
+        try:
+            async with asyncio.timeout(HANG_UP_WITHIN_MS / 1_000):
+                await self._host.close()
+        except TimeoutError:
+            logger.error("a browser's graph did not end in time; it is left behind")
 
 
 class WebRtcPeer:
@@ -79,7 +93,7 @@ class WebRtcPeer:
         self._connection = connection
         self._on_closed = on_closed
         self._forget = forget
-        self._is_closed = False
+        self._closing: asyncio.Task[None] | None = None
         self._release: list[Callable[[], None]] = []
 
     @property
@@ -118,18 +132,41 @@ class WebRtcPeer:
 
         self._release = [table.add_sink(on_voice), table.subscribe(on_event)]
 
+    def expect_sound(self, *, within_ms: int) -> None:
+        """Give the browser up if there is no path for sound by then."""
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(within_ms / 1_000, self._give_up_unless_connected)
+        self._release.append(timer.cancel)
+
     async def close(self) -> None:
-        if self._is_closed:
-            return
-        self._is_closed = True
-        self._forget(self)
-        for release in self._release:
-            release()
-        await self._host.remove(self._connection.pc_id)
-        await self._connection.disconnect()
+        """See `Peer`. Returns in time, whatever the connection does."""
+        if self._closing is None:
+            self._forget(self)
+            for release in self._release:
+                release()
+            # In a task of its own: aiortc never ends the second close of a connection whose first was cancelled.
+            self._closing = asyncio.create_task(self._hang_up())
+        await asyncio.wait({self._closing}, timeout=HANG_UP_WITHIN_MS / 1_000)
+        if not self._closing.done():
+            self._closing.cancel()
+            logger.error("a browser's sound did not hang up in time: its sockets are closed all the same")
+            await _cut(self._connection)
+        elif not self._closing.cancelled():
+            self._closing.result()
+
+    async def _hang_up(self) -> None:
+        try:
+            await self._host.remove(self._connection.pc_id)
+        finally:
+            await self._connection.disconnect()
+
+    def _give_up_unless_connected(self) -> None:
+        if self._closing is None and self._connection.pc.connectionState != "connected":
+            logger.info("a browser's sound found no path to here in time")
+            self._on_closed()
 
     async def _on_disconnected(self, _transport: object, _client: object) -> None:
-        if not self._is_closed:
+        if self._closing is None:
             self._on_closed()
 
 
@@ -168,7 +205,8 @@ async def _answer(sdp: str) -> SmallWebRTCConnection:
     media = [line for line in sdp.splitlines() if line.startswith("m=")]
     if not media or not media[0].startswith("m=audio"):
         raise InvalidInput(f"the offer's first medium must be audio, it is {media[0][:40] if media else 'missing'!r}")
-    connection = SoundConnection(connection_timeout_secs=CONNECT_WITHIN_S)
+    # Its own deadline cancels the close that it began, half done, and what is left never closes.
+    connection = SoundConnection(connection_timeout_secs=_NEVER_S)
     try:
         await connection.initialize(sdp=sdp, type="offer")
     except Exception as error:  # aiortc's parser raises whatever the broken line leads to: ValueError, KeyError, ...
@@ -176,6 +214,14 @@ async def _answer(sdp: str) -> SmallWebRTCConnection:
         logger.info("an offer could not be read: {}", type(error).__name__)
         raise InvalidInput(f"the offer's SDP cannot be used ({type(error).__name__})") from error
     return connection
+
+
+async def _cut(connection: SmallWebRTCConnection) -> None:
+    """Close the sockets of a connection that does not close by itself."""
+    for transceiver in connection.pc.getTransceivers():
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HANG_UP_WITHIN_MS / 1_000):
+                await transceiver.receiver.transport.transport.stop()
 
 
 def _own_addresses() -> list[str]:

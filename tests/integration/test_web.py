@@ -186,7 +186,7 @@ async def test_pages_and_watchers_are_told_how_memory_is(site: Site) -> None:
         site.table.tell(MemoryChanged(lost, at_ms=8))
         message = await next_of(tamsin, "memory")
         assert {name: message[name] for name in told} == told
-    assert (await site.http.get("/healthz")).json() == {"ok": True, "memory": told}
+    assert (await site.http.get("/healthz")).json() == {"ok": True, "trouble": [], "memory": told}
     assert (await site.http.get("/api/table")).json()["memory"] == told
 
 

@@ -36,8 +36,9 @@ class Site:
         return int(self.origin.rpartition(":")[2])
 
     @asynccontextmanager
-    async def sits(self, player: str, *, ticket: str = "") -> AsyncIterator[ClientConnection]:
-        url = f"ws://localhost:{self.port}/ws?player={player}" + (f"&ticket={ticket}" if ticket else "")
+    async def sits(self, player: str, *, ticket: str = "", attempt: int = 0) -> AsyncIterator[ClientConnection]:
+        url = f"ws://localhost:{self.port}/ws?player={player}&attempt={attempt}"
+        url += f"&ticket={ticket}" if ticket else ""
         async with connect(url, origin=self.origin, open_timeout=DEADLINE_S) as socket:  # type: ignore[arg-type]
             yield socket
 
@@ -50,10 +51,14 @@ class Site:
 
 
 @asynccontextmanager
-async def a_site() -> AsyncIterator[Site]:
-    """A served twin table. In the end everyone has left it and nothing listens to it any more."""
-    table = TwinTable()
-    async with served(table) as url, httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:
+async def a_site(table: TwinTable | None = None, **options: Any) -> AsyncIterator[Site]:
+    """A served twin table. In the end everyone has left it and nothing listens to it any more.
+
+    Args:
+        options: As for `served`.
+    """
+    table = table or TwinTable()
+    async with served(table, **options) as url, httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:
         http.headers["Origin"] = url
         yield Site(table, url, http)
     await table.close()

@@ -44,6 +44,8 @@ from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table
 from glyphoxa.web.app import create_app
+from glyphoxa.web.peer import Peers
+from glyphoxa.web.seats import Deadlines
 from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa_pipelines.webrtc import build
 from tests.support.patience import DEADLINE_S
@@ -267,13 +269,15 @@ class TwinTable:
 
 
 @asynccontextmanager
-async def served(table: Table, *, port: int = 0) -> AsyncIterator[str]:
+async def served(
+    table: Table, *, port: int = 0, peers: Peers | None = None, deadlines: Deadlines | None = None
+) -> AsyncIterator[str]:
     """The page of `table` on this machine, for as long as the context lasts. Gives its address, without a slash."""
-    peers = build(table)
+    peers = peers or build(table)
     await peers.start()
     listener = bind("127.0.0.1", port)
     url = url_of(listener).rstrip("/")
-    server = Server(create_app(table, connect=peers.connect))
+    server = Server(create_app(table, connect=peers.connect, deadlines=deadlines))
     serving = asyncio.create_task(server.listen(listener))
     try:
         async with asyncio.timeout(DEADLINE_S), httpx.AsyncClient() as http:

@@ -1,0 +1,208 @@
+"""One browser's network is nobody else's trouble: seats while a connection hangs, breaks or comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from glyphoxa.domain.campaign import Player
+from glyphoxa.npc.table import Seat
+from glyphoxa.web.peer import Offer
+from glyphoxa.web.seats import Deadlines
+from glyphoxa_pipelines.webrtc import WebRtcPeers
+from tests.support.patience import DEADLINE_S
+from tests.support.web_client import Browser, Site, a_site, next_of
+from tests.support.web_table import BRAN, TAMSIN, TwinSeat, TwinTable
+
+SOON = Deadlines(sit_ms=300, leave_ms=300, answer_ms=300, hang_up_ms=300, slow_ms=0)
+TICKET = "a-ticket-that-tamsin-made-herself"
+
+
+async def told(site: Site, path: str, *, until: Callable[[dict[str, object]], bool]) -> dict[str, object]:
+    """What the server answers once it says what is waited for."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            answer: dict[str, object] = (await site.http.get(path)).json()
+            if until(answer):
+                return answer
+            await asyncio.sleep(0.01)
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            if happened():
+                return
+            await asyncio.sleep(0.01)
+
+
+# Sound that does not connect, or does not end
+
+
+async def test_a_browser_whose_sound_never_connects_locks_no_seat_and_loses_its_own() -> None:
+    table = TwinTable()
+    async with asyncio.timeout(DEADLINE_S), a_site(table, peers=WebRtcPeers(table, connect_within_ms=200)) as site:
+        silent = Browser()
+        response = await site.offer("tamsin", await silent.offer())
+        assert response.status_code == 200, response.text
+        await table.wait_until(lambda: not table.seats)
+        for player in ("bran", "tamsin"):
+            async with site.sits(player) as socket:
+                assert (await next_of(socket, "welcome"))["player"]["id"] == player
+        health = (await site.http.get("/healthz")).json()
+        assert (health["ok"], health["trouble"]) == (True, [])
+        await silent.close()
+
+
+async def test_a_page_keeps_its_seat_when_its_sound_never_connects() -> None:
+    table = TwinTable()
+    async with a_site(table, peers=WebRtcPeers(table, connect_within_ms=200)) as site, site.sits("tamsin") as tamsin:
+        ticket = (await next_of(tamsin, "welcome"))["ticket"]
+        silent = Browser()
+        assert (await site.offer("tamsin", await silent.offer(), ticket=ticket)).status_code == 200
+        await until(lambda: not table.sinks)
+        await tamsin.send('{"say": "Can you read me?"}')
+        await next_of(tamsin, "utterance")
+        assert table.seats.keys() == {TAMSIN.id}
+        await silent.close()
+
+
+@dataclass
+class StuckPeer:
+    answer_sdp: str = "v=0"
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def close(self) -> None:
+        while not self.closed.is_set():
+            try:
+                await self.closed.wait()
+            except asyncio.CancelledError:
+                continue
+
+
+@dataclass
+class StuckPeers:
+    """A transport whose connections do not close before they are told to, not even when they are cancelled."""
+
+    peers: list[StuckPeer] = field(default_factory=list)
+
+    async def start(self) -> None: ...
+
+    async def connect(self, seat: Seat, offer: Offer, *, on_closed: Callable[[], None]) -> StuckPeer:
+        self.peers.append(StuckPeer())
+        return self.peers[-1]
+
+    async def close(self) -> None: ...
+
+
+async def test_a_connection_that_does_not_close_is_told_and_holds_up_nobody_not_even_the_end() -> None:
+    stuck = StuckPeers()
+    async with asyncio.timeout(DEADLINE_S), a_site(peers=stuck, deadlines=SOON) as site:
+        async with site.sits("tamsin") as tamsin:
+            ticket = (await next_of(tamsin, "welcome"))["ticket"]
+            assert (await site.offer("tamsin", "v=0", ticket=ticket)).status_code == 200
+        health = await told(site, "/healthz", until=lambda health: not health["ok"])
+        assert "has not hung up" in str(health["trouble"])
+        for player in ("tamsin", "bran"):
+            async with site.sits(player) as socket:
+                await next_of(socket, "welcome")
+        assert (await site.http.get("/readyz")).status_code == 200
+    assert len(stuck.peers) == 1
+    stuck.peers[0].closed.set()
+
+
+# Ears that do not open or close
+
+
+class SlowTable(TwinTable):
+    """Tamsin's ear opens and closes when it is told to."""
+
+    opens = True
+    closes = True
+
+    async def seat(self, player: Player) -> TwinSeat:
+        if player is TAMSIN and not self.opens:
+            await asyncio.Event().wait()
+        seat = await super().seat(player)
+        if player is TAMSIN and not self.closes:
+            leave = seat.leave
+
+            async def never() -> None:
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    await leave()
+
+            seat.leave = never  # type: ignore[method-assign]
+        return seat
+
+
+async def test_an_ear_that_does_not_open_is_told_refused_in_time_and_holds_up_no_other_seat() -> None:
+    table = SlowTable()
+    table.opens = False
+    async with a_site(table, deadlines=SOON) as site, site.sits("tamsin") as tamsin:
+        ready = await told(site, "/readyz", until=lambda answer: "error" in answer)
+        assert "the seat of tamsin" in str(ready)
+        async with site.sits("bran") as bran:
+            await next_of(bran, "welcome")
+        refused = await next_of(tamsin, "refused")
+        assert refused["code"] == "unavailable"
+        with pytest.raises(ConnectionClosed):
+            await tamsin.recv()
+        assert tamsin.close_code == 4503
+        table.opens = True
+        async with site.sits("tamsin") as again:
+            await next_of(again, "welcome")
+
+
+async def test_an_ear_that_does_not_close_leaves_its_seat_free_all_the_same() -> None:
+    table = SlowTable()
+    table.closes = False
+    async with a_site(table, deadlines=SOON) as site:
+        async with site.sits("tamsin") as tamsin:
+            await next_of(tamsin, "welcome")
+        async with site.sits("bran") as bran:
+            await next_of(bran, "welcome")
+            assert BRAN.id in table.seats
+        async with site.sits("tamsin") as again:
+            await next_of(again, "welcome")
+
+
+# Ghosts
+
+
+async def test_the_ticket_a_page_came_with_opens_its_seat_though_it_never_read_the_welcome() -> None:
+    async with a_site() as site, site.sits("tamsin", ticket=TICKET) as ghost:
+        await site.table.wait_until(lambda: bool(site.table.seats))
+        async with site.sits("tamsin", ticket=TICKET, attempt=1) as back:
+            assert (await next_of(back, "welcome"))["ticket"] == TICKET
+            with pytest.raises(ConnectionClosed):
+                await next_of(ghost, "nothing more")
+
+
+async def test_a_ticket_of_a_seat_that_was_freed_meanwhile_takes_it_again_when_it_is_free() -> None:
+    async with a_site() as site:
+        async with site.sits("tamsin", ticket=TICKET) as tamsin:
+            await next_of(tamsin, "welcome")
+        await site.table.wait_until(lambda: not site.table.seats)
+        async with site.sits("tamsin", ticket=TICKET) as back, site.sits("tamsin", ticket="a" * 20) as other:
+            assert (await next_of(back, "welcome"))["ticket"] == TICKET
+            assert (await next_of(other, "refused"))["code"] == "seat_taken"
+
+
+async def test_a_connection_that_was_long_on_its_way_throws_nobody_out() -> None:
+    async with a_site() as site, site.sits("tamsin", ticket=TICKET, attempt=3) as back:
+        await next_of(back, "welcome")
+        async with site.sits("tamsin", ticket=TICKET, attempt=2) as late:
+            assert (await next_of(late, "refused"))["code"] == "superseded"
+        await back.send('{"say": "Still here."}')
+        await next_of(back, "utterance")
+
+
+async def test_a_short_ticket_is_nobody_s_secret() -> None:
+    async with a_site() as site, site.sits("tamsin", ticket="x") as tamsin:
+        assert len((await next_of(tamsin, "welcome"))["ticket"]) >= 16
