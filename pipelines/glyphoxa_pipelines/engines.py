@@ -147,6 +147,7 @@ def _llm(order: MouthOrder) -> LLMService[Any]:
         max_tokens=min(llm.max_tokens, SPOKEN_MAX_TOKENS),
         temperature=SPOKEN_TEMPERATURE if llm.temperature is None else llm.temperature,
         extra_body=spoken_extras(order.slot),
+        as_words=llama.control_tokens.in_message,
     )
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from glyphoxa.adapters.local.control_tokens import ELSEWHERE, ControlTokens
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa_processors.cloud import Provider, choose, key_of, optional_key_of
 
@@ -14,11 +15,16 @@ if TYPE_CHECKING:
     from pipecat.services.llm_service import LLMService
     from pipecat.services.openai.llm import OpenAILLMService
 
+    from glyphoxa_processors.llm import AsWords
+
 MAX_REPLY_TOKENS = 160
 """An NPC talks, it does not write: more than a minute of speech is an error of the model."""
 
 STALLED_AFTER_MS = 10_000
 """A stream that sends nothing for so long has died without saying so; the turn fails instead of hanging."""
+
+_WORDS = ControlTokens(ELSEWHERE)
+"""Servers of one's own (llama.cpp, vLLM, Ollama) read a chat template's markers wherever they stand."""
 
 TOOL_TIMEOUT_S = 5.0
 """Above the highest tier's ceiling (`glyphoxa.npc.budget`), which cuts a tool first."""
@@ -51,12 +57,13 @@ def make_llm(
         if not provider.model:
             raise InvalidInput("llm provider 'openai-compatible' needs a model: set llm.model")
         key = optional_key_of(provider, kind="llm", environ=environ)
-        return _openai(provider.model, key, provider.base_url, temperature, max_tokens)
+        return _openai(provider.model, key, provider.base_url, temperature, max_tokens, as_words=_WORDS.in_message)
 
     def ollama() -> LLMService[Any]:
         key = optional_key_of(provider, kind="llm", environ=environ)
         base_url = provider.base_url or "http://localhost:11434/v1"
-        return _openai(provider.model or "llama3.2", key, base_url, temperature, max_tokens)
+        model = provider.model or "llama3.2"
+        return _openai(model, key, base_url, temperature, max_tokens, as_words=_WORDS.in_message)
 
     def google() -> LLMService[Any]:
         key = key_of(provider, kind="llm", default_env="GOOGLE_API_KEY", environ=environ)
@@ -66,7 +73,15 @@ def make_llm(
     return choose(provider, makers, kind="llm")
 
 
-def _openai(model: str, key: str, base_url: str | None, temperature: float | None, max_tokens: int) -> OpenAILLMService:
+def _openai(
+    model: str,
+    key: str,
+    base_url: str | None,
+    temperature: float | None,
+    max_tokens: int,
+    *,
+    as_words: AsWords | None = None,
+) -> OpenAILLMService:
     from pipecat.services.openai.llm import OpenAILLMService
 
     from glyphoxa_processors.llm import SpokenLLM
@@ -76,6 +91,7 @@ def _openai(model: str, key: str, base_url: str | None, temperature: float | Non
     return SpokenLLM(
         api_key=key,
         base_url=base_url,
+        as_words=as_words,
         first_token_ms=STALLED_AFTER_MS,
         stall_ms=STALLED_AFTER_MS,
         retry_on_timeout=False,

@@ -24,6 +24,8 @@ from glyphoxa_processors.openai_connections import OpenAhead, kept_open
 
 _CONNECT_WITHIN_S = 3.0
 
+AsWords = Callable[[Mapping[str, Any]], dict[str, Any]]
+
 
 class SpokenLLM(OpenAILLMService):
     """`OpenAILLMService` for voice: no cost per message, deadlines on the stream, a prompt cache that can be primed, a
@@ -33,6 +35,8 @@ class SpokenLLM(OpenAILLMService):
 
     Args:
         extra_body: Fields of the request that OpenAI does not know (`cache_prompt`, `id_slot`, `grammar` ...).
+        as_words: A message as the endpoint may read it, with no control token of its model in what was said. None:
+            words are words there.
         primes: The endpoint keeps a prompt cache that a request for one token fills, and asks no money for it.
         first_token_ms: A reply that has not begun by then has failed.
         stall_ms: So has one that pauses for so long between two tokens.
@@ -45,6 +49,7 @@ class SpokenLLM(OpenAILLMService):
         base_url: str | None = None,
         settings: OpenAILLMSettings,
         extra_body: Mapping[str, Any] | None = None,
+        as_words: AsWords | None = None,
         primes: bool = False,
         first_token_ms: int = 15_000,
         stall_ms: int = 8_000,
@@ -52,6 +57,7 @@ class SpokenLLM(OpenAILLMService):
     ) -> None:
         super().__init__(api_key=api_key, base_url=base_url, settings=settings, **kwargs)
         self._extra_body = dict(extra_body or {})
+        self._as_words = as_words
         self._primes = primes
         self._first_token_ms = first_token_ms
         self._stall_ms = stall_ms
@@ -103,6 +109,8 @@ class SpokenLLM(OpenAILLMService):
     def build_chat_completion_params(self, params_from_context: Any) -> dict[str, Any]:
         """The SDK walks through every message (0.15 ms each); inside `extra_body` it leaves them alone."""
         params: dict[str, Any] = super().build_chat_completion_params(params_from_context)
+        if self._as_words is not None:
+            params["messages"] = [self._as_words(message) for message in params["messages"]]
         params["extra_body"] = {
             **self._extra_body,
             **(params.get("extra_body") or {}),

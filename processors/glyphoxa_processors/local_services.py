@@ -9,7 +9,7 @@ from pipecat.services.openai.base_llm import OpenAILLMSettings
 
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa_processors.hibari_tts import HibariTTS, Synthesise
-from glyphoxa_processors.llm import SpokenLLM
+from glyphoxa_processors.llm import AsWords, SpokenLLM
 from glyphoxa_processors.recogniser import Recogniser
 from glyphoxa_processors.whisper_stt import WhisperSTT
 
@@ -29,6 +29,7 @@ def make_llm(
     max_tokens: int = 90,
     temperature: float = 0.6,
     extra_body: Mapping[str, Any] | None = None,
+    as_words: AsWords | None = None,
 ) -> SpokenLLM:
     """A llama.cpp server through its OpenAI-compatible port.
 
@@ -36,12 +37,14 @@ def make_llm(
         base_url: With `/v1`.
         extra_body: What the server takes beyond OpenAI's fields: the slot that keeps this NPC's prompt (one each, or
             they push each other's prefix out), a grammar, a penalty for repeating.
+        as_words: See `SpokenLLM`: the server reads markers of its chat template wherever they stand.
     """
     return SpokenLLM(
         api_key=api_key,
         base_url=base_url,
         settings=OpenAILLMSettings(model=model, temperature=temperature, max_tokens=max_tokens),
         extra_body=extra_body,
+        as_words=as_words,
         primes=True,
     )
 

@@ -28,6 +28,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from glyphoxa.adapters.local import native_env
+from glyphoxa.adapters.local.control_tokens import ELSEWHERE, ControlTokens, of_gguf
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 
 SPOKEN_GRAMMAR = r"""root ::= sentence (" " sentence)? (" " sentence)?
@@ -76,6 +77,9 @@ class LlamaServer:
         slots: Conversations kept warm at once; ids 0 to `slots` - 1.
         ctx_per_slot: Tokens of prompt and reply a slot can hold. A longer prompt is refused with HTTP 400.
         threads: Cores that evaluate; by default all, at most four (more of them wait for memory).
+
+    Attributes:
+        control_tokens: The model's, once it is loaded. Every message that is sent here goes through them.
     """
 
     def __init__(
@@ -88,6 +92,7 @@ class LlamaServer:
         self.ctx_per_slot = ctx_per_slot
         self.threads = threads or min(4, os.cpu_count() or 1)
         self.api_key = secrets.token_urlsafe(24)
+        self.control_tokens = ControlTokens(ELSEWHERE)
         self._server: Any = None
 
     async def start(self) -> None:
@@ -129,6 +134,7 @@ class LlamaServer:
                 self._server = fresh.submit(xllamacpp.Server, params).result()
         except RuntimeError as failure:
             raise Corrupt(f"{self.model_path}: cannot be loaded as a model: {failure}") from failure
+        self.control_tokens = of_gguf(self.model_path)
 
     @property
     def base_url(self) -> str:
