@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -65,6 +66,22 @@ def test_the_server_stops_after_its_last_client_however_that_one_ends(reachable_
     end(first, signal.SIGKILL)
     assert server.pid() == pid
     end(second, how)
+    wait_until(lambda: server.pid() is None)
+
+
+@pytest.mark.parametrize("sign", [".supervisor", ".launching", "pgdata/postmaster.pid"])
+def test_a_client_that_is_killed_while_it_starts_the_server_leaves_none(reachable_dir: Path, sign: str) -> None:
+    client = subprocess.Popen([sys.executable, "-c", CLIENT, str(reachable_dir)], stdin=subprocess.PIPE)
+    wait_until((reachable_dir / sign).exists)
+    client.kill()
+    client.communicate()
+    with (reachable_dir / ".supervisor").open("a") as file:  # held by the supervisor for as long as it lives
+        fcntl.flock(file, fcntl.LOCK_EX)
+    server = EmbeddedPostgres(reachable_dir)
+    assert server.pid() is None
+    server.start()
+    assert _sql(server, "SELECT 'here'") == "here"
+    server.release()
     wait_until(lambda: server.pid() is None)
 
 

@@ -8,6 +8,7 @@ that client was killed (see `supervisor`). `start()` again revives a server that
     DIR/pgdata       the data, private to the server's account
     DIR/sock         its socket, mode 0700: whoever may enter is trusted; there is no TCP port
     DIR/.lease .start .supervisor   lock files
+    DIR/.launching   there while a server is being started
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from glyphoxa.adapters.postgres.binaries import Binaries, find_binaries, make_directory, server_account
-from glyphoxa.adapters.postgres.supervisor import LEASE, START, SUPERVISOR, is_alive, postmaster_pid
+from glyphoxa.adapters.postgres.supervisor import LAUNCHING, LEASE, START, SUPERVISOR, is_alive, postmaster_pid
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 
 SETTINGS: Mapping[str, str] = {
@@ -91,6 +92,8 @@ class EmbeddedPostgres:
                     binaries = find_binaries(server_account(self.data))
                     self._check_reach(binaries)
                     self._create(binaries)
+                    # Before the server: whoever is killed while it starts leaves it to the supervisor.
+                    self._supervise(give_up)
                     self._launch(binaries, give_up)
                 self._wait_until_ready(None, give_up)
                 self._supervise(give_up)
@@ -218,6 +221,8 @@ class EmbeddedPostgres:
         }
         arguments = [str(part) for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         command = [str(binaries.program("postgres")), "-D", str(self.data), *arguments]
+        launching = self.directory / LAUNCHING
+        launching.touch()
         while True:
             already_logged = log.stat().st_size if log.exists() else 0
             started = subprocess.run(  # noqa: S603 - arguments stay arguments, see _DETACHED
@@ -231,6 +236,7 @@ class EmbeddedPostgres:
                 **binaries.account.popen_arguments(),
             )
             if self._wait_until_ready(int(started.stdout), give_up):
+                launching.unlink(missing_ok=True)
                 return
             said = log.read_bytes()[already_logged:].decode(errors="replace")
             # The children of a server that was killed take a moment to notice.

@@ -14,9 +14,10 @@ import time
 from io import TextIOWrapper
 from pathlib import Path
 
-LEASE, SUPERVISOR, START = ".lease", ".supervisor", ".start"
+LEASE, SUPERVISOR, START, LAUNCHING = ".lease", ".supervisor", ".start", ".launching"
 _STOP_TIMEOUT_S = 60.0
 _TAKE_TIMEOUT_S = 2.0
+_LAUNCH_TIMEOUT_S = 5.0
 _POLL_S = 0.02
 
 
@@ -84,6 +85,15 @@ def _take(file: TextIOWrapper) -> bool:
             return True
 
 
+def _wait_for_launched(directory: Path) -> None:
+    """The last client may have been killed between starting a server and that one's first sign of life."""
+    launching = directory / LAUNCHING
+    give_up = time.monotonic() + _LAUNCH_TIMEOUT_S
+    while launching.exists() and postmaster_pid(directory / "pgdata") is None and time.monotonic() < give_up:
+        time.sleep(_POLL_S)
+    launching.unlink(missing_ok=True)
+
+
 def supervise(directory: Path) -> None:
     # Opened first, so that the kernel closes it first if we are killed: a client that gets the lease must not
     # see a supervisor that is about to end.
@@ -92,6 +102,7 @@ def supervise(directory: Path) -> None:
             return
         with (directory / LEASE).open("a") as lease:
             fcntl.flock(lease, fcntl.LOCK_EX)
+            _wait_for_launched(directory)
             stop(directory / "pgdata")
             fcntl.flock(mine, fcntl.LOCK_UN)
 
