@@ -240,7 +240,8 @@ class TableMemory:
         if self.recorder.is_degraded:
             await self.flush()
         if self.recorder.is_degraded:  # a backlog that is only long would have made it well
-            raise Unavailable("the database answers, but what is said cannot be written")
+            refuses = "the disk takes nothing" if self.recorder.disk_fails else "it takes nothing"
+            raise Unavailable(f"the database answers, but {refuses} that is said")
 
     def _on_recorder(self, what: str) -> None:
         logger.debug("{}", what)  # the table is told once, whoever noticed
@@ -258,10 +259,14 @@ class TableMemory:
         if health.state == "ok":
             logger.info("long-term memory is there again; {} utterances are on their way to it", health.waiting)
         else:
-            logger.warning(
-                "long-term memory is away; the table plays on, and what is said is kept on disk: {}", health.why
-            )
+            logger.warning("{}", _what_is_wrong(health.why, disk_fails=self.recorder.disk_fails))
         self._tell(MemoryChanged(health, self._now_ms()))
+
+
+def _what_is_wrong(why: str, *, disk_fails: bool) -> str:
+    if disk_fails:
+        return f"what is said can only be kept in the database, as the disk takes nothing; the table plays on: {why}"
+    return f"long-term memory is away; the table plays on, and what is said is kept on disk: {why}"
 
 
 def _say_what_changed(campaign: Campaign, done: CampaignChanges) -> None:

@@ -120,8 +120,8 @@ class Spool:
         used = self.size_bytes
         if used + len(record) > self._max_bytes:
             text = (
-                f"the spool {self._directory} is full ({used // 1024} KiB of talk wait for a database): what is said "
-                "now is not kept until a database takes it or older segments are moved away"
+                f"the spool {self._directory} is full ({used // 1024} KiB of talk wait for a database): it takes "
+                "nothing more until a database has taken some, or older segments are moved away"
             )
             self._alarm(text)
             raise Unavailable(text)
@@ -133,7 +133,7 @@ class Spool:
                 self._rotate()
             self._write(record)
         except OSError as error:
-            text = f"the spool {self._directory} cannot be written ({error.strerror}): what is said now is not kept"
+            text = f"the spool {self._directory} cannot be written ({error.strerror})"
             self._alarm(text)
             raise Unavailable(text) from None
         self._end = Cursor(self._end.segment, self._end.offset + len(record))

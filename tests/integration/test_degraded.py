@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import asyncpg
 import pytest
+from loguru import logger
 
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.store import open_store
@@ -262,6 +263,8 @@ async def test_names_that_changed_meanwhile_are_heard_when_the_database_is_back(
 async def test_a_disk_that_is_full_is_told_of_and_the_database_takes_what_is_said(
     settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    logged_lines: list[str] = []
+    heard = logger.add(logged_lines.append, format="{message}", level="WARNING")
     async with an_evening(settings, monkeypatch) as evening:
         full = OSError(errno.ENOSPC, "No space left on device")
 
@@ -273,9 +276,12 @@ async def test_a_disk_that_is_full_is_told_of_and_the_database_takes_what_is_sai
             await answered(evening, "Grimjaw, one.")
             await evening.until(lambda: evening.table.health.state == "degraded")
             assert any(isinstance(event, Degraded) and "No space left" in event.what for event in evening.told)
+        assert "the disk takes nothing" in "".join(logged_lines)
+        assert "is kept on disk" not in "".join(logged_lines)
         await answered(evening, "Grimjaw, two.")
         await until_well(evening)
         assert await evening.table.kept() == 4
+    logger.remove(heard)
     assert await logged(dsn) == said("Grimjaw, one.", "Grimjaw, two.")
 
 

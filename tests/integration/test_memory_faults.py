@@ -244,7 +244,7 @@ async def test_a_full_disk_is_an_alarm_and_what_was_kept_is_safe_and_it_works_ag
     door = ClosableLog(store.log, is_open=False)
     async with a_recorder(small_disk / "spool", door, alarm=alarms.append) as recorder:
         kept = [said.id for said in await fill(recorder)]
-        assert "cannot be written (No space left on device): what is said now is not kept" in alarms[-1]
+        assert alarms[-1].endswith("cannot be written (No space left on device)")
         assert recorder.is_degraded
         (small_disk / "film").unlink()
         await recorder.keep(an_utterance("there is room again", id="again"))
