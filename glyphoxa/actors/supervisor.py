@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -54,6 +55,14 @@ class Mailbox(Generic[M]):
     async def receive(self) -> M:
         """The oldest unread message; waits for one."""
         return await self._queue.get()
+
+    def take_all(self) -> list[M]:
+        """What is unread, oldest first, for who reads instead of the actor."""
+        taken: list[M] = []
+        with contextlib.suppress(asyncio.QueueEmpty):
+            while True:
+                taken.append(self._queue.get_nowait())
+        return taken
 
     def __len__(self) -> int:
         return self._queue.qsize()
@@ -129,8 +138,8 @@ class Supervisor:
         self._is_closing = True
         for mend in tuple(self._mends):
             mend.cancel()
-        for members in self._groups.values():
-            await self._cancel(members)
+        # All at once: one that does not end keeps none of the others.
+        await asyncio.gather(*(self._cancel(members) for members in self._groups.values()))
         self._groups.clear()
 
     def _run(self, group: str, child: _Child) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from loguru import logger
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap import correction, engines, local_models
+from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack, within
 from glyphoxa.bootstrap.correction import SecondLook
 from glyphoxa.bootstrap.deep_recall import open_deep_talk
 from glyphoxa.bootstrap.engines import EarOrder, Host, MouthOrder
@@ -51,6 +51,8 @@ WRITE_DOWN_MS = 5_000
 SECOND_LOOK_MS = 5_000
 LEARN_MS = 2_000
 FALL_SILENT_MS = 2_000
+LEAVE_MS = 2_000
+LAST_WORDS_MS = 2_000
 
 
 def now_ms() -> int:
@@ -79,7 +81,7 @@ async def open_table(
     if not campaign.scenes:
         raise InvalidInput(f"{settings.campaign}: a campaign needs at least one scene to be played")
     name = session_name or f"{campaign.id}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    async with AsyncExitStack() as stack:
+    async with ClosingStack() as stack:
         slots = local_slots(settings, campaign)
         local = await local_models.load(settings, stack, slots=slots, tell=tell)
         store = await open_store_for(settings, local, stack)
@@ -91,7 +93,7 @@ async def open_table(
     return table
 
 
-def _spare_what_stays(stack: AsyncExitStack) -> None:
+def _spare_what_stays(stack: ClosingStack) -> None:
     """Names, models' tables and the rest stay until the end: collecting garbage among them would stop the sound for
     as long as a syllable (10,000 names: 70 ms).
     """
@@ -114,7 +116,7 @@ class LiveTable:
         self._listeners: list[Callable[[TableEvent], None]] = []
         self._sinks: list[AudioSink] = []
         self._seats: dict[PlayerId, LiveSeat] = {}
-        self._stack = AsyncExitStack()
+        self._stack = ClosingStack()
         self._is_closing = False
         self._base = Path(settings.campaign or ".").absolute().parent
 
@@ -267,27 +269,29 @@ class LiveTable:
         if self._is_closing:
             return
         self._is_closing = True
-        for seat in list(self._seats.values()):
-            await seat.leave()
+        seats = list(self._seats.values())
+        await asyncio.gather(*(within(LEAVE_MS, f"the ear of {seat.player.name}", seat.leave()) for seat in seats))
         self._room.mailbox.post(End())
-        try:
-            async with asyncio.timeout(FALL_SILENT_MS / 1000):
-                await self._room.wait_until_quiet()
-        except TimeoutError:
-            logger.warning("an NPC did not fall silent in time; the session ends all the same")
+        await within(FALL_SILENT_MS, "an NPC that speaks", self._room.wait_until_quiet())
         await self._stack.aclose()
+
+    def write_last_words(self) -> int:
+        """Write what was said and is not on disk yet, though the event loop be blocked: for a process that ends now. In
+        any thread. Returns how much of it could not be written.
+        """
+        said = {utterance.id: utterance for utterance in (*self._scribe.unwritten(), *self._room.unwritten())}
+        return self._recorder.keep_now(list(said.values()), LAST_WORDS_MS)
 
     # -- opening and closing
 
-    async def open(self, stack: AsyncExitStack, *, tell: Callable[[str], None]) -> None:
+    async def open(self, stack: ClosingStack, *, tell: Callable[[str], None]) -> None:
         """Start the actors and open every engine. Closed in reverse order."""
-        stack.push_async_callback(self._memory.close)
-        stack.push_async_callback(self._host.close)
-        stack.push_async_callback(self._prefetch.close)
+        stack.push_step("memory", STEP_MS, self._memory.close)
+        stack.push_step("the place where the graphs run", STEP_MS, self._host.close)
+        stack.push_step("recall", STEP_MS, self._prefetch.close)
         await self._open_second_look(stack)
         self._open_deep_talk(stack)
-        await stack.enter_async_context(self._supervisor)
-        stack.push_async_callback(self._write_down)
+        stack.push_step("an actor", STEP_MS, self._supervisor.close)
         tell("opening memory")
         await self._memory.open()
         await self._names.open()
@@ -297,6 +301,9 @@ class LiveTable:
             await npc.get_ready(self._somebody())
         self._memory.start(self._supervisor)
         self._supervisor.start("scribe", self._scribe.run)
+        stack.push_step(
+            "what the session leaves", WRITE_DOWN_MS + SECOND_LOOK_MS + LEARN_MS + STEP_MS, self._write_down
+        )
         self._supervisor.start("room", self._room.run)
         for npc in self._npcs.values():
             self._supervisor.start(npc.npc.id, npc.run)
@@ -305,7 +312,7 @@ class LiveTable:
             self._supervisor.start("second look", self._second_look.run)
         await self.move(self._scene.id)
 
-    def adopt(self, stack: AsyncExitStack) -> None:
+    def adopt(self, stack: ClosingStack) -> None:
         self._stack = stack
 
     async def _write_down(self) -> None:
@@ -313,14 +320,15 @@ class LiveTable:
             async with asyncio.timeout(WRITE_DOWN_MS / 1000):
                 await self._scribe.wait_until_written()
         except TimeoutError:
-            logger.error("the last words of the session could not be written to disk in time")
+            if n_lost := await asyncio.to_thread(self.write_last_words):
+                logger.error("the last {} utterances of the session could not be written to disk in time", n_lost)
         if self._second_look is not None:
             await self._second_look.finish(SECOND_LOOK_MS)
         await self._names.finish(LEARN_MS)
         if not await self._memory.flush():
             logger.warning("the database has not taken everything yet; the next session sends it")
 
-    async def _open_second_look(self, stack: AsyncExitStack) -> None:
+    async def _open_second_look(self, stack: ClosingStack) -> None:
         settings = self._settings.correction
         self._second_look = correction.open_second_look(
             self.campaign,
@@ -340,7 +348,7 @@ class LiveTable:
         if self._second_look is not None:
             self._listeners.append(self._second_look.on)
 
-    def _open_deep_talk(self, stack: AsyncExitStack) -> None:
+    def _open_deep_talk(self, stack: ClosingStack) -> None:
         if self._guard is not None and self._memory.store is not None:
             self._deep_talk = open_deep_talk(
                 self._settings,

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
+import os
+import signal
 import sys
-from collections.abc import Sequence
-from importlib.metadata import version
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from glyphoxa.adapters.local import native_env
-from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.observability import log
+if TYPE_CHECKING:
+    import argparse
+
+INTERRUPTED = 128 + signal.SIGINT
 
 
 def parser() -> argparse.ArgumentParser:
+    import argparse
+    from importlib.metadata import version
+
     from glyphoxa.cli import (
         calendar,
         campaign,
@@ -37,25 +44,50 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    native_env.prepare()
-    root = parser()
-    options, free = root.parse_known_args(arguments)
-    if free and not getattr(options, "takes_attributes", False):
-        root.error(f"unrecognized arguments: {' '.join(free)}")
-    options.free = free
-    # A verb answers; how a table is doing is logged by the one that opens it, as its settings want.
-    log.set_up(level="WARNING")
+    with _interrupted_at_once():
+        from glyphoxa.adapters.local import native_env
+        from glyphoxa.domain.errors import GlyphoxaError
+        from glyphoxa.observability import log
+
+        native_env.prepare()
+        options = _options(arguments)
+        # A verb answers; how a table is doing is logged by the one that opens it, as its settings want.
+        log.set_up(level="WARNING")
     try:
         return int(options.run(options))
     except GlyphoxaError as error:
         print(f"glyphoxa: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough (`glyphoxa ... | head`).
         sys.stderr.close()
         return 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    root = parser()
+    options, free = root.parse_known_args(arguments)
+    if free and not getattr(options, "takes_attributes", False):
+        root.error(f"unrecognized arguments: {' '.join(free)}")
+    options.free = free
+    return options
+
+
+@contextmanager
+def _interrupted_at_once() -> Iterator[None]:
+    """Ctrl-C ends the process without a word. As an exception in the middle of an import it would be shown, taken for
+    the failure of that import, or swallowed; and nothing is open yet.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from glyphoxa.bootstrap.closing import STEP_MS, within
+from glyphoxa.cli.ending import Ending
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.npc.table import Table
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from glyphoxa.web.peer import Peers
 
 GROUP = "glyphoxa.pipelines"
+PAGES_MS = 8_000
+"""Until every page has been told that the table closes, and has left its seat."""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,61 +43,84 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(options: argparse.Namespace) -> int:
-    settings = read_settings(options.config)
-    if options.campaign is not None:
-        settings = settings.model_copy(update={"campaign": options.campaign.absolute()})
-    log.set_up(level=settings.logging.level, with_content=settings.logging.content)
-    _need_web()
-    from glyphoxa.web.serving import bind, url_of
+    with Ending() as ending:
+        settings = read_settings(options.config)
+        if options.campaign is not None:
+            settings = settings.model_copy(update={"campaign": options.campaign.absolute()})
+        log.set_up(level=settings.logging.level, with_content=settings.logging.content)
+        _need_web()
+        from glyphoxa.web.serving import bind, url_of
 
-    host = options.host or settings.server.host
-    listener = bind(host, settings.server.port if options.port is None else options.port)
-    with listener:
-        try:
-            asyncio.run(
-                _serve(settings, listener, url_of(listener), session=options.session, allowed_hosts=options.allow_host)
+        host = options.host or settings.server.host
+        with bind(host, settings.server.port if options.port is None else options.port) as listener:
+            serving = _serve(
+                settings,
+                listener,
+                url_of(listener),
+                session=options.session,
+                allowed_hosts=options.allow_host,
+                ending=ending,
             )
-        except asyncio.CancelledError:
-            # Ctrl-C while the models were loading; what was open is closed by now.
-            return 130
+            try:
+                asyncio.run(serving)
+            except asyncio.CancelledError:
+                # Ctrl-C while the table was being opened; what was open is closed by now.
+                return ending.code
     return 0
 
 
 async def _serve(
-    settings: Settings, listener: socket.socket, url: str, *, session: str | None, allowed_hosts: list[str]
+    settings: Settings,
+    listener: socket.socket,
+    url: str,
+    *,
+    session: str | None,
+    allowed_hosts: list[str],
+    ending: Ending,
 ) -> None:
     from glyphoxa.bootstrap.table import open_table
     from glyphoxa.web.app import create_app
-    from glyphoxa.web.serving import Interrupts, Server
+    from glyphoxa.web.serving import Server
 
     task = asyncio.current_task()
     if task is None:
         raise RuntimeError("a server runs in a task")
-    with Interrupts() as interrupts:
-        interrupts.act = task.cancel
+    ending.act = task.cancel
+    ending.attach()
+    try:
         table = await open_table(settings, session_name=session, tell=_say)
-        peers: Peers | None = None
-        try:
-            peers = _peers(table)
-            await peers.start()
-            server = Server(create_app(table, connect=peers.connect, allowed_hosts=allowed_hosts))
-            interrupts.act = server.stop
-            _say(f"{table.campaign.name} is open at {url}   (Ctrl-C closes the table)")
-            await server.listen(listener)
-        finally:
-            interrupts.act = _say_closing
-            _say_closing()
-            if peers is not None:
-                await peers.close()
-            await table.close()
+    except BaseException:
+        ending.closed(ending.code)
+        raise
+    ending.last_words = table.write_last_words
+    peers: Peers | None = None
+    try:
+        peers = _peers(table)
+        await peers.start()
+        server = Server(create_app(table, connect=peers.connect, allowed_hosts=allowed_hosts))
+        stopping = asyncio.Event()
+        ending.act = stopping.set
+        serving = asyncio.create_task(server.listen(listener))
+        listener.listen()  # whoever reads the next line and comes at once waits a moment, and is not refused
+        _say(f"{table.campaign.name} is open at {url}   (Ctrl-C closes the table)")
+        await asyncio.wait((serving, asyncio.create_task(stopping.wait())), return_when=asyncio.FIRST_COMPLETED)
+        _say("closing the table ... (Ctrl-C again ends it at once)")
+        server.stop()
+        await within(PAGES_MS, "the page", serving)
+    finally:
+        ending.act = _nothing
+        ending.begin()
+        if peers is not None:
+            await within(STEP_MS, "the browsers' sound", peers.close())
+        await table.close()
+        ending.closed(0)
 
 
 def _say(line: str) -> None:
     print(f"{line[:1].upper()}{line[1:]}", flush=True)
 
 
-def _say_closing() -> None:
-    _say("closing the table ...")
+def _nothing() -> None: ...
 
 
 def _peers(table: Table) -> Peers:

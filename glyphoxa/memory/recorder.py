@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -97,6 +98,17 @@ class Recorder:
             return
         self._work.set()
 
+    def keep_now(self, utterances: Sequence[Utterance], deadline_ms: int) -> int:
+        """Write them to disk, in any thread, without the event loop. Returns how many are not there by the deadline.
+        One that is just being written may be there twice, as the log takes it.
+        """
+        try:
+            writing = [self._thread.submit(self._spool.append, utterance) for utterance in utterances]
+        except RuntimeError:  # closed: all that was kept is there
+            return len(utterances)
+        written, _ = futures.wait(writing, timeout=deadline_ms / 1000)
+        return len(writing) - sum(1 for one in written if one.exception() is None)
+
     async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
         """Log a finished turn; while the log is away it waits in memory (not on disk: it is no part of the story)."""
         self._turns.append((campaign, turn))
@@ -147,6 +159,11 @@ class Recorder:
     def is_degraded(self) -> bool:
         """Whether the log or the spool failed when it was last used (R-253). What is kept is on disk all the same."""
         return self._failures > 0 or self._spool_failed
+
+    @property
+    def disk_fails(self) -> bool:
+        """Whether the disk took nothing when it was last to be written."""
+        return self._spool_failed
 
     async def run(self) -> None:
         """Bring what is kept into the log, for ever; after a failure wait longer each time."""
@@ -275,7 +292,8 @@ class Recorder:
         self._failures += 1
         self._moved.set()
         if self._failures == 1:
-            self._listener(f"long-term memory is away; what is said is kept on disk until it is back ({error})")
+            where = "is nowhere kept" if self._spool_failed else "is kept on disk until it is back"
+            self._listener(f"long-term memory is away; what is said {where} ({error})")
 
     def _succeeded(self) -> None:
         if self._failures:

@@ -190,8 +190,22 @@ class Room:
         elif outcome is not None and (record := self._book.never_begun(turn, outcome)) is not None:
             self._finish(record)
 
-    def _keep(self, draft: Draft, to: NpcId | None) -> None:
-        utterance = Utterance(
+    def unwritten(self) -> list[Utterance]:
+        """What players said and the scribe has not been given, taken out of the mailbox; what was never finished, as
+        far as it was heard. For who must write it without the room.
+        """
+        drafts: list[Draft] = []
+        for message in self.mailbox.take_all():
+            match message:
+                case SpeechStarted() | PartialHeard() | EagerTurn() | TurnEnded() | NothingSaid():
+                    self._follow(message)
+                    drafts += [message.draft] if isinstance(message, TurnEnded) else []
+        drafts += self._half_said.values()
+        self._half_said = {}
+        return [self._utterance(draft) for draft in drafts]
+
+    def _utterance(self, draft: Draft) -> Utterance:
+        return Utterance(
             id=self._next_id(),
             campaign_id=self._campaign.id,
             session_id=self._session,
@@ -206,6 +220,9 @@ class Room:
             words=draft.words,
             typed=draft.typed,
         )
+
+    def _keep(self, draft: Draft, to: NpcId | None) -> None:
+        utterance = self._utterance(draft)
         self._unanswered.setdefault(draft.player, []).append(utterance.id)
         self._kept_last[draft.player] = utterance.id
         self._scribe.mailbox.post(utterance)

@@ -87,6 +87,11 @@ class Scribe:
         self.mailbox.post(mark)
         await mark.written.wait()
 
+    def unwritten(self) -> list[Utterance]:
+        """What is not on disk yet, taken out of the scribe's hand: for who must write it without the scribe."""
+        in_hand, waiting = self._in_hand, self.mailbox.take_all()
+        return [message for message in (in_hand, *waiting) if isinstance(message, Utterance)]
+
     async def _keep(self, utterance: Utterance) -> None:
         has_told = False
         while True:

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import asyncio
 import errno
-import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
@@ -55,7 +53,7 @@ def url_of(listener: socket.socket) -> str:
 
 
 class Server(uvicorn.Server):
-    """uvicorn that leaves signals to `Interrupts`: its own way cuts our clean-up short."""
+    """uvicorn that leaves signals to whoever runs it: its own way cuts our clean-up short."""
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(
@@ -81,31 +79,3 @@ class Server(uvicorn.Server):
         """Stop soon; asked twice, stop at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
-
-
-class Interrupts:
-    """Ctrl-C and SIGTERM do what the present phase says, as long as the `with` lasts.
-
-    One handler for the whole life of a table: a signal that comes while it is opened or closed must not cut
-    that short, or a database is left running.
-    """
-
-    def __init__(self) -> None:
-        self.act: Callable[[], object] = _nothing
-
-    def __enter__(self) -> Interrupts:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._on_signal)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-    def _on_signal(self) -> None:
-        self.act()
-
-
-def _nothing() -> None: ...

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import signal
 from collections.abc import AsyncIterator
-from functools import partial
 
 import httpx
 import pytest
@@ -17,7 +14,7 @@ from glyphoxa.cli.main import main
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, Trouble
 from glyphoxa.web.app import create_app
-from glyphoxa.web.serving import Interrupts, bind, url_of
+from glyphoxa.web.serving import bind, url_of
 from glyphoxa_pipelines.webrtc import build
 from tests.support.web_client import Site, a_site, next_of
 from tests.support.web_table import GRIMJAW, REPLY, SECRET, TAMSIN, TwinTable, served
@@ -262,23 +259,6 @@ def test_a_table_on_a_taken_port_is_one_line_before_anything_is_loaded(capsys: p
     assert printed.err.splitlines() == [
         f"glyphoxa: port {port} on 127.0.0.1 is in use; choose another with --port (0 takes any free one)"
     ]
-
-
-async def test_a_signal_does_what_the_phase_says_and_cuts_nothing_short() -> None:
-    done: list[str] = []
-    happened = asyncio.Event()
-
-    def act(name: str) -> None:
-        done.append(name)
-        happened.set()
-
-    with Interrupts() as interrupts:
-        for number, phase in ((signal.SIGINT, "loading"), (signal.SIGTERM, "serving"), (signal.SIGINT, "closing")):
-            happened.clear()
-            interrupts.act = partial(act, phase)
-            signal.raise_signal(number)
-            await happened.wait()
-    assert done == ["loading", "serving", "closing"]
 
 
 async def test_a_server_that_is_stopped_tells_its_pages_and_frees_their_seats() -> None:

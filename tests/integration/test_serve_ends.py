@@ -1,0 +1,216 @@
+"""`glyphoxa serve` ends when it is told to, whatever hangs in it, with what was said on disk: real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from websockets.asyncio.client import connect
+
+from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
+from glyphoxa.memory.spool import Spool
+from tests.support.live_table import write_campaign
+from tests.support.patience import DEADLINE_S
+from tests.support.postgres import wait_until
+from tests.support.web_client import next_of
+
+ROOT = Path(__file__).parents[2]
+SAID = "Grimjaw, are you there?"
+
+
+def settings_file(directory: Path, *, dsn: str | None = "none") -> Path:
+    cloud = {"stt": {"name": "deepgram-nova"}, "llm": {"name": "openai"}, "tts": {"name": "openai"}}
+    document = {
+        "campaign": str(write_campaign(directory)),
+        "data_dir": str(directory / "data"),
+        "providers": {**cloud, "embeddings": {"name": "none"}},
+        **({"memory": {"postgres_dsn": dsn}} if dsn is not None else {}),
+    }
+    path = directory / "settings.yaml"
+    path.write_text(yaml.safe_dump(document), "utf-8")
+    return path
+
+
+@contextmanager
+def a_process(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@contextmanager
+def a_table(what: str, settings: Path) -> Iterator[subprocess.Popen[str]]:
+    with a_process("-m", "tests.support.stubborn", what, "--config", settings, "--port", 0) as process:
+        yield process
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> str:
+    assert process.stdout is not None
+    for row in process.stdout:
+        if text in row:
+            return row
+    raise AssertionError(f"ended without {text!r}: {process.stderr.read() if process.stderr else ''}")
+
+
+def said_at(process: subprocess.Popen[str], text: str, *, is_kept: bool = True) -> None:
+    """Type this at the open table, and wait until it is on disk, or was at least taken."""
+    origin = next(word for word in read_until(process, "is open at").split() if word.startswith("http")).rstrip("/")
+
+    async def say() -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            async with connect(f"{origin.replace('http', 'ws')}/ws?player=tamsin", origin=origin) as socket:  # type: ignore[arg-type]
+                await next_of(socket, "welcome")
+                await socket.send(json.dumps({"say": text}))
+                await next_of(socket, "utterance" if is_kept else "turn_ended")
+
+    asyncio.run(say())
+
+
+def on_disk(settings: Path) -> list[str]:
+    with Spool(settings.parent / "data" / "spool") as spool:
+        return [item.utterance.text for item in spool.pending()]
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, errors = process.communicate(timeout=DEADLINE_S)
+    return process.returncode, errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_closes_the_table_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    settings = settings_file(tmp_path)
+    with a_table("", settings) as process:
+        said_at(process, SAID)
+        process.send_signal(number)
+        assert ended(process) == (0, "")
+    assert on_disk(settings)[0] == SAID
+
+
+@pytest.mark.parametrize("what", ["peers", "ear", "mouth", "loop"])
+def test_the_second_signal_ends_a_table_that_does_not_close(tmp_path: Path, what: str) -> None:
+    settings = settings_file(tmp_path)
+    with a_table(what, settings) as process:
+        said_at(process, SAID)
+        process.send_signal(signal.SIGINT)
+        read_until(process, "Closing the table")
+        process.send_signal(signal.SIGINT)
+        code, errors = ended(process)
+    assert code == 130
+    assert "Traceback" not in errors
+    assert on_disk(settings)[0] == SAID
+
+
+def test_what_the_scribe_has_in_hand_is_on_disk_when_the_process_is_ended(tmp_path: Path) -> None:
+    settings = settings_file(tmp_path)
+    with a_table("scribe", settings) as process:
+        said_at(process, SAID, is_kept=False)
+        process.send_signal(signal.SIGTERM)
+        read_until(process, "Closing the table")
+        process.send_signal(signal.SIGTERM)
+        code, errors = ended(process)
+    assert (code, "could not be written" in errors) == (143, False)
+    assert SAID in on_disk(settings)
+
+
+def test_what_the_scribe_has_in_hand_is_on_disk_when_the_table_closes_without_it(tmp_path: Path) -> None:
+    settings = settings_file(tmp_path)
+    with a_table("scribe", settings) as process:
+        said_at(process, SAID, is_kept=False)
+        process.send_signal(signal.SIGINT)
+        code, errors = ended(process)
+    assert (code, "could not be written" in errors) == (0, False)
+    assert SAID in on_disk(settings)
+
+
+@pytest.mark.parametrize("what", ["peers", "mouth"])
+def test_one_signal_is_enough_though_something_never_closes(tmp_path: Path, what: str) -> None:
+    settings = settings_file(tmp_path)
+    with a_table(what, settings) as process:
+        said_at(process, SAID)
+        process.send_signal(signal.SIGINT)
+        code, errors = ended(process)
+    assert code == 0
+    assert "did not close within" in errors
+    assert on_disk(settings)[0] == SAID
+
+
+BLOCKED = """
+import asyncio, sys, time
+from glyphoxa.cli.ending import Ending
+
+def last_words():
+    print("written", flush=True)
+    return 0
+
+async def hang(ending):
+    ending.attach()
+    ending.act = lambda: time.sleep(1_000_000)
+    ending.last_words = last_words
+    print("ready", flush=True)
+    await asyncio.Event().wait()
+
+with Ending(close_within_s=0.1) as ending:
+    asyncio.run(hang(ending))
+"""
+
+
+def test_a_process_whose_event_loop_hangs_ends_at_the_deadline() -> None:
+    with a_process("-c", BLOCKED) as process:
+        read_until(process, "ready")
+        process.send_signal(signal.SIGINT)
+        read_until(process, "written")
+        code, errors = ended(process)
+    assert code == 130
+    assert errors == "glyphoxa: closing took too long; what was said is on disk\n"
+
+
+@pytest.mark.parametrize("n_signals", [1, 2])
+def test_an_interrupted_start_says_nothing_false_and_leaves_no_server(reachable_dir: Path, n_signals: int) -> None:
+    settings = settings_file(reachable_dir, dsn=None)
+    server = EmbeddedPostgres(reachable_dir / "data" / "postgres")
+    with a_table("start", settings) as process:
+        read_until(process, "Opening memory")
+        wait_until(lambda: server.pid() is not None)
+        for _ in range(n_signals):
+            process.send_signal(signal.SIGINT)
+        code, errors = ended(process)
+    assert code == 130
+    assert "Traceback" not in errors
+    assert "last words" not in errors
+    wait_until(lambda: server.pid() is None)
+
+
+@pytest.mark.parametrize("module", ["argparse", "pydantic", "yaml", "glyphoxa.cli.serve"])
+def test_ctrl_c_while_modules_are_imported_prints_no_traceback(tmp_path: Path, module: str) -> None:
+    settings = settings_file(tmp_path)
+    with a_process(
+        "-X", "importtime", "-m", "glyphoxa.cli.main", "serve", "--config", settings, "--port", 0
+    ) as process:
+        assert process.stderr is not None
+        for row in process.stderr:
+            if row.rpartition("|")[2].strip() == module:
+                break
+        process.send_signal(signal.SIGINT)
+        code, errors = ended(process)
+    assert code == 130
+    assert "Traceback" not in errors

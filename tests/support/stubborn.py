@@ -1,0 +1,93 @@
+"""`glyphoxa serve` in a process of its own, with twins for ears, mouths and browsers, one of which does not close.
+
+Run as `python -m tests.support.stubborn WHAT ...`, with the arguments of `serve` behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from contextlib import suppress
+
+from glyphoxa.bootstrap import engines
+from glyphoxa.bootstrap.engines import EarOrder, MouthOrder
+from glyphoxa.cli import serve
+from glyphoxa.cli.main import main
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.recorder import Recorder
+from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.table import Ear, Table
+from tests.support.live_table import AnsweringMouth, ToldEar
+
+
+async def never() -> None:
+    """Does not end, whoever wishes it."""
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+
+class Host:
+    async def close(self) -> None: ...
+
+
+class Peers:
+    """A transport that nobody comes through."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    async def start(self) -> None: ...
+
+    async def connect(self, *_: object, **__: object) -> None: ...
+
+    async def close(self) -> None:
+        if self._what == "peers":
+            await never()
+
+
+class StubbornEar(ToldEar):
+    async def close(self) -> None:
+        await never()
+
+
+class StubbornMouth(AnsweringMouth):
+    what = ""
+
+    async def close(self) -> None:
+        if self.what == "mouth":
+            await never()
+        if self.what == "loop":
+            time.sleep(1_000_000)  # noqa: ASYNC251 - what no event loop survives
+
+
+async def _keep_never(self: Recorder, utterance: Utterance) -> None:
+    await never()
+
+
+def serve_stubbornly(what: str, arguments: list[str]) -> int:
+    async def open_ear(order: EarOrder) -> Ear:
+        return StubbornEar(order) if what == "ear" else ToldEar(order)
+
+    async def open_mouth(order: MouthOrder) -> Mouth:
+        if what == "start":
+            await asyncio.Event().wait()
+        mouth = StubbornMouth(order)
+        mouth.what = what
+        return mouth
+
+    def peers(_: Table) -> Peers:
+        return Peers(what)
+
+    engines.find_host = lambda: Host
+    engines.find_ear = lambda: open_ear
+    engines.find_mouth = lambda engine, *, base: open_mouth
+    serve._peers = peers  # type: ignore[assignment]
+    if what == "scribe":
+        Recorder.keep = _keep_never  # type: ignore[method-assign]
+    return main(["serve", *arguments])
+
+
+if __name__ == "__main__":
+    sys.exit(serve_stubbornly(sys.argv[1], sys.argv[2:]))
