@@ -35,7 +35,7 @@ from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, TableEvent, Trouble
 from glyphoxa.domain.heard import Draft, EarEvent, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, UtteranceId
+from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId, UtteranceId, id_of_line
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.memory.ports.talk import PastTalk
 from glyphoxa.npc.actor import NpcActor
@@ -44,6 +44,7 @@ from glyphoxa.npc.room import End, Leave, LookedUp, Move, Room
 from glyphoxa.npc.scribe import Scribe
 from glyphoxa.npc.table import AudioSink, Seat
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.npc.typed_lines import TypedLines
 from glyphoxa.turns.floor import Floor
 from glyphoxa.turns.talk import Talk
 
@@ -116,6 +117,7 @@ class LiveTable:
         self._listeners: list[Callable[[TableEvent], None]] = []
         self._sinks: list[AudioSink] = []
         self._seats: dict[PlayerId, LiveSeat] = {}
+        self._typed = TypedLines()
         self._stack = ClosingStack()
         self._is_closing = False
         self._base = Path(settings.campaign or ".").absolute().parent
@@ -132,7 +134,7 @@ class LiveTable:
             wait_until_logged=self._recorder.wait_until_logged,
         )
         self._memory.make_good_too(self._names.catch_up)
-        self._listeners.append(self._names.on)
+        self._listeners += [self._names.on, self._typed.on]
         self._second_look: SecondLook | None = None
         self._deep_talk: PastTalk | None = self._guard
         self._host: Host = engines.find_host()()
@@ -235,17 +237,30 @@ class LiveTable:
             raise
         return seat
 
-    def say(self, player: PlayerId, text: str) -> None:
+    def say(self, player: PlayerId, text: str, *, line: LineId | None = None) -> bool:
         text = " ".join(text.split())
         if not text:
-            return
+            return True
+        utterance = id_of_line(self.session, player, line) if line is not None else None
+        if utterance is not None and (known := self._typed.take(utterance)) != "new":
+            return known != "kept"
         at_ms = now_ms()
         corrected = self._names.correct(text)
         draft = Draft(
-            player, corrected.text, text, tuple(corrected.corrections), at_ms, at_ms, at_ms, at_ms, typed=True
+            player,
+            corrected.text,
+            text,
+            tuple(corrected.corrections),
+            at_ms,
+            at_ms,
+            at_ms,
+            at_ms,
+            typed=True,
+            utterance=utterance,
         )
         for event in (SpeechStarted(player, at_ms), TurnEnded(draft, at_ms)):
             self._on_heard(event)
+        return True
 
     async def move(self, scene: SceneId) -> None:
         self._scene = self.campaign.scene(scene)
@@ -368,6 +383,7 @@ class LiveTable:
                 conversation = self._npcs[npc].conversation
                 (conversation.spoke if utterance.npc_id == npc else conversation.hear)(utterance)
         self._recorder.remember(said)
+        self._typed.kept(said)
 
     # -- wires
 

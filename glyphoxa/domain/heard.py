@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glyphoxa.domain.ids import PlayerId
+from glyphoxa.domain.ids import PlayerId, UtteranceId
 from glyphoxa.domain.utterance import Correction, HeardWord
 
 
@@ -19,6 +19,7 @@ class Draft:
         corrected_ms: When the corrector was done with it.
         typed: It was written, not spoken: no recogniser had part in it.
         words: What the recogniser knows of the words of `raw_text`; empty when it tells nothing.
+        utterance: The id it is kept under, where that is known before: of a line whose page may send it again.
     """
 
     player: PlayerId
@@ -31,6 +32,7 @@ class Draft:
     corrected_ms: int
     typed: bool = False
     words: tuple[HeardWord, ...] = ()
+    utterance: UtteranceId | None = None
 
 
 @dataclass(frozen=True, slots=True)

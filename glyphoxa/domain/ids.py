@@ -14,8 +14,28 @@ SpeakerId = NewType("SpeakerId", str)
 UtteranceId = NewType("UtteranceId", str)
 TurnId = NewType("TurnId", str)
 SceneId = NewType("SceneId", str)
+LineId = NewType("LineId", str)
+"""What a page calls a line that was typed there: 16 to 32 lower-case letters and digits, never used twice."""
 FactId = NewType("FactId", str)
 """See `glyphoxa.domain.knowledge.Claim.fact_id`."""
+
+
+_LINE = re.compile(r"[0-9a-z]{16,32}")
+
+
+def is_line(text: str) -> bool:
+    return _LINE.fullmatch(text) is not None
+
+
+def id_of_line(session: SessionId, player: PlayerId, line: LineId) -> UtteranceId:
+    """The id of what was typed: the same whenever the line is sent, so that it is kept once."""
+    return UtteranceId(f"{session}~{player}~{line}")
+
+
+def line_of(utterance: UtteranceId) -> LineId | None:
+    """The line that became this utterance; None when it was spoken."""
+    _, tilde, line = utterance.rpartition("~")
+    return LineId(line) if tilde and is_line(line) else None
 
 
 def slug(name: str) -> str:

@@ -206,7 +206,7 @@ class Room:
 
     def _utterance(self, draft: Draft) -> Utterance:
         return Utterance(
-            id=self._next_id(),
+            id=draft.utterance or self._next_id(),
             campaign_id=self._campaign.id,
             session_id=self._session,
             speaker_id=SpeakerId(draft.player),

@@ -8,7 +8,7 @@ from typing import Protocol
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.events import MemoryHealth, TableEvent
 from glyphoxa.domain.heard import EarEvent
-from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId
+from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId
 
 OUTPUT_RATE_HZ = 24_000
 INPUT_RATE_HZ = 16_000
@@ -78,8 +78,15 @@ class Table(Protocol):
         """
         ...
 
-    def say(self, player: PlayerId, text: str) -> None:
-        """Words typed instead of spoken. They are corrected, addressed, answered and kept like speech."""
+    def say(self, player: PlayerId, text: str, *, line: LineId | None = None) -> bool:
+        """Words typed instead of spoken. They are corrected, addressed, answered and kept like speech.
+
+        Args:
+            line: What the page calls this line. It is said once, however often it is sent, also when the session was
+                opened again meanwhile.
+
+        Returns: False when this line is on disk already. Otherwise `UtteranceKept` will tell.
+        """
         ...
 
     async def move(self, scene: SceneId) -> None:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse, JSONResponse
@@ -15,17 +14,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.staticfiles import StaticFiles
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable
-from glyphoxa.domain.ids import PlayerId, SceneId
+from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Table
 from glyphoxa.web.events import Json, memory_json, scene_json
 from glyphoxa.web.guard import Guard
 from glyphoxa.web.hub import Hub, Outbox, Shut
+from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, error_code, first_problem
 from glyphoxa.web.peer import ConnectPeer, Offer
-from glyphoxa.web.seats import Claim, Deadlines, Place, Seats, SeatTaken, Superseded
+from glyphoxa.web.ration import SeatRations
+from glyphoxa.web.seats import Claim, Deadlines, Place, Seats, SeatTaken
 
 STATIC = Path(__file__).parent / "static"
 MAX_OFFER_BYTES = 64 * 1024
-MAX_TEXT_LENGTH = 600
+BODY_WITHIN_MS = 10_000
 
 CLOSE_CODES = {
     "invalid": 4404,
@@ -33,6 +34,7 @@ CLOSE_CODES = {
     "seat_taken": 4409,
     "superseded": Shut.TAKEN_OVER.code,
     "unavailable": Shut.CLOSED.code,
+    "rationed": Shut.CLOSED.code,
 }
 """Of a websocket that is refused, by what its message says."""
 
@@ -48,29 +50,22 @@ class OfferBody(BaseModel):
     ticket: str | None = Field(default=None, max_length=200)
 
 
-class PageMessage(BaseModel):
-    """What the page sends over its websocket: exactly one of the two."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    say: str | None = Field(default=None, max_length=MAX_TEXT_LENGTH)
-    move: str | None = Field(default=None, max_length=200)
-
-
 def create_app(
     table: Table,
     *,
     connect: ConnectPeer,
     allowed_hosts: Collection[str] = (),
     deadlines: Deadlines | None = None,
+    pulse: Pulse | None = None,
 ) -> FastAPI:
     """
     Args:
         connect: Answers WebRTC offers for this table.
         allowed_hosts: DNS names, besides localhost and addresses, under which the page may be opened.
         deadlines: Of what is done with a seat.
+        pulse: How a page and the server notice that they have lost each other.
     """
-    web = _Web(table, connect, deadlines)
+    web = _Web(table, connect, deadlines, pulse or Pulse())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -92,8 +87,10 @@ def create_app(
 
 
 class _Web:
-    def __init__(self, table: Table, connect: ConnectPeer, deadlines: Deadlines | None) -> None:
+    def __init__(self, table: Table, connect: ConnectPeer, deadlines: Deadlines | None, pulse: Pulse) -> None:
         self._table = table
+        self._pulse = pulse
+        self._rations = {player.id: SeatRations() for player in table.campaign.players}
         self._hub = Hub(table)
         self._seats = Seats(table, connect, on_change=self._tell_seats, deadlines=deadlines)
         self._is_watching = False
@@ -140,18 +137,23 @@ class _Web:
 
     async def offer(self, request: Request) -> JSONResponse:
         content = bytearray()
-        async for chunk in request.stream():
-            content += chunk
-            if len(content) > MAX_OFFER_BYTES:
-                return _error("too_large", f"an offer has at most {MAX_OFFER_BYTES} bytes", status=413)
+        try:
+            async with asyncio.timeout(BODY_WITHIN_MS / 1_000):
+                async for chunk in request.stream():
+                    content += chunk
+                    if len(content) > MAX_OFFER_BYTES:
+                        return _error("too_large", f"an offer has at most {MAX_OFFER_BYTES} bytes", status=413)
+        except TimeoutError:
+            return _error("too_slow", f"the offer did not arrive within {BODY_WITHIN_MS} ms", status=408)
         try:
             body = OfferBody.model_validate_json(bytes(content))
         except ValidationError as error:
-            return _error("invalid_request", _first_problem(error), status=422)
+            return _error("invalid_request", first_problem(error), status=422)
+        player = PlayerId(body.player)
+        if wait_ms := self._rations_of(player).offers.take(at_ms=_now_ms()):
+            return _error("rationed", f"too many offers for this seat; try again in {wait_ms} ms", status=429)
         host = request.client.host if request.client else ""
-        place, sdp = await self._seats.connect_peer(
-            PlayerId(body.player), Offer(body.sdp, host), ticket=body.ticket or ""
-        )
+        place, sdp = await self._seats.connect_peer(player, Offer(body.sdp, host), ticket=body.ticket or "")
         return JSONResponse({"sdp": sdp, "type": "answer", "ticket": place.ticket})
 
     async def socket(self, socket: WebSocket) -> None:
@@ -159,6 +161,8 @@ class _Web:
         player = PlayerId(socket.query_params.get("player", ""))
         outbox = Outbox()
         try:
+            if wait_ms := self._rations_of(player).sittings.take(at_ms=_now_ms()):
+                raise Rationed("this seat is asked for", wait_ms=wait_ms)
             place = await self._seats.sit(player, _claim(socket), outbox=outbox)
         except GlyphoxaError as error:
             await _refuse(socket, error)
@@ -167,54 +171,24 @@ class _Web:
             # Nothing is awaited between the two, so no event falls between the history and what follows.
             outbox.put_json(self._welcome(place))
             with self._hub.joined(outbox):
-                await self._serve(socket, place, outbox)
+                rations = self._rations_of(place.player.id)
+                await PageSocket(socket, self._table, place, outbox, rations=rations, pulse=self._pulse).serve()
         finally:
             # A server that stops cancels us here; the seat must be left all the same.
             await asyncio.shield(self._seats.stand(place, outbox=outbox))
-
-    async def _serve(self, socket: WebSocket, place: Place, outbox: Outbox) -> None:
-        reading = asyncio.create_task(self._read(socket, place, outbox))
-        writing = asyncio.create_task(_write(socket, outbox))
-        try:
-            await asyncio.wait((reading, writing), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (reading, writing):
-                task.cancel()
-            await asyncio.gather(reading, writing, return_exceptions=True)
-
-    async def _read(self, socket: WebSocket, place: Place, outbox: Outbox) -> None:
-        while True:
-            try:
-                await self._obey(await socket.receive_text(), place)
-            except (WebSocketDisconnect, RuntimeError):
-                # Starlette raises RuntimeError when the socket was closed from our side meanwhile.
-                return
-            except KeyError:
-                outbox.put_json({"type": "error", "code": "invalid_message", "message": "messages are JSON text"})
-            except GlyphoxaError as error:
-                outbox.put_json({"type": "error", "code": _code(error), "message": str(error)})
-
-    async def _obey(self, text: str, place: Place) -> None:
-        try:
-            message = PageMessage.model_validate_json(text)
-        except ValidationError as error:
-            raise InvalidInput(_first_problem(error)) from None
-        match message:
-            case PageMessage(say=str(words), move=None) if words.strip():
-                self._table.say(place.player.id, words.strip())
-            case PageMessage(say=None, move=str(scene)):
-                await self._table.move(SceneId(scene))
-            case _:
-                raise InvalidInput('a message is either {"say": "some text"} or {"move": "a scene"}')
 
     def _welcome(self, place: Place) -> Json:
         return {
             "type": "welcome",
             "player": {"id": place.player.id, "name": place.player.name},
             "ticket": place.ticket,
+            "lost_after_ms": self._pulse.page_waits_ms,
             "table": self._description(),
             "history": self._hub.history,
         }
+
+    def _rations_of(self, player: PlayerId) -> SeatRations:
+        return self._rations[self._table.campaign.player(player).id]
 
     def _players(self) -> list[Json]:
         taken = self._seats.taken
@@ -224,19 +198,6 @@ class _Web:
         self._hub.tell({"type": "seats", "players": self._players()})
 
 
-async def _write(socket: WebSocket, outbox: Outbox) -> None:
-    while (message := await outbox.next()) is not None:
-        try:
-            await socket.send_text(message)
-        except (WebSocketDisconnect, RuntimeError):
-            return
-    why = outbox.why_shut or Shut.CLOSED
-    try:
-        await socket.close(why.code, reason=why.reason)
-    except (WebSocketDisconnect, RuntimeError):
-        logger.debug("the page had gone before it was told to")
-
-
 def _claim(socket: WebSocket) -> Claim:
     asked = socket.query_params
     attempt = asked.get("attempt", "")
@@ -244,12 +205,16 @@ def _claim(socket: WebSocket) -> Claim:
 
 
 async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:
-    code = _code(error)
+    code = error_code(error)
     try:
         await socket.send_json({"type": "refused", "code": code, "message": str(error)})
         await socket.close(CLOSE_CODES[code], reason=code)
     except (WebSocketDisconnect, RuntimeError):
         logger.debug("the page had gone before it was refused")
+
+
+def _now_ms() -> int:
+    return int(asyncio.get_running_loop().time() * 1_000)
 
 
 async def _page() -> FileResponse:
@@ -258,7 +223,7 @@ async def _page() -> FileResponse:
 
 async def _on_invalid_input(_: Request, error: Exception) -> JSONResponse:
     status = 409 if isinstance(error, SeatTaken) else 404 if isinstance(error, NotFound) else 400
-    return _error(_code(error), str(error), status=status)
+    return _error(error_code(error), str(error), status=status)
 
 
 async def _on_unavailable(_: Request, error: Exception) -> JSONResponse:
@@ -266,16 +231,5 @@ async def _on_unavailable(_: Request, error: Exception) -> JSONResponse:
     return _error("unavailable", "something that the table needs is away; the DM's log says what", status=503)
 
 
-def _code(error: Exception) -> str:
-    names = (SeatTaken, "seat_taken"), (Superseded, "superseded"), (NotFound, "not_found"), (Unavailable, "unavailable")
-    return next((name for kind, name in names if isinstance(error, kind)), "invalid")
-
-
 def _error(code: str, message: str, *, status: int) -> JSONResponse:
     return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem: dict[str, Any] = dict(error.errors(include_url=False, include_input=False)[0])
-    where = ".".join(str(part) for part in problem["loc"])
-    return f"{where}: {problem['msg']}" if where else str(problem["msg"])

@@ -26,7 +26,7 @@ from glyphoxa.domain.events import (
     UtteranceRevised,
 )
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import NpcId, line_of
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
 
@@ -85,6 +85,7 @@ def event_json(event: TableEvent, campaign: Campaign) -> Json:
             return {
                 "type": "turn_ended",
                 "player": draft.player,
+                "line": line_of(draft.utterance) if draft.utterance is not None else None,
                 "spans": marked(draft.text, draft.raw_text, draft.corrections),
                 "at_ms": at_ms,
             }
@@ -117,6 +118,7 @@ def _utterance_json(utterance: Utterance) -> Json:
     return {
         "type": "utterance",
         "id": utterance.id,
+        "line": line_of(utterance.id),
         "speaker": {"id": utterance.speaker_id, "name": utterance.speaker_name, "kind": "npc" if is_npc else "player"},
         # An NPC's raw text is what it meant to say; the words nobody heard are not shown as a correction.
         "spans": [{"text": utterance.text}]

@@ -11,7 +11,7 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import httpx
 import numpy as np
@@ -32,6 +32,7 @@ from glyphoxa.domain.heard import Draft, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import (
     CampaignId,
     EntityId,
+    LineId,
     NpcId,
     PlayerId,
     SceneId,
@@ -39,18 +40,22 @@ from glyphoxa.domain.ids import (
     SpeakerId,
     TurnId,
     UtteranceId,
+    id_of_line,
 )
 from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table
+from glyphoxa.npc.typed_lines import TypedLines
 from glyphoxa.web.app import create_app
+from glyphoxa.web.page_socket import Pulse
 from glyphoxa.web.peer import Peers
 from glyphoxa.web.seats import Deadlines
 from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa_pipelines.webrtc import build
-from tests.support.patience import DEADLINE_S
+from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
 TONE_HZ = 660
+PATIENT = Pulse(page_waits_ms=DEADLINE_MS, server_waits_ms=DEADLINE_MS)
 CHUNK_MS = 20
 SESSION = SessionId("evening-1")
 LOUD = 400
@@ -125,6 +130,7 @@ class TwinTable:
     seats: dict[PlayerId, TwinSeat] = field(default_factory=dict)
     reply_ms: int = 1_500
     reply_hz: int = TONE_HZ
+    typed: TypedLines = field(default_factory=TypedLines)
     said: list[tuple[PlayerId, str]] = field(default_factory=list)
     is_closed: bool = False
     health: MemoryHealth = field(default_factory=lambda: MemoryHealth("ok"))
@@ -149,9 +155,13 @@ class TwinTable:
         self.seats[player.id] = seat = TwinSeat(self, player)
         return seat
 
-    def say(self, player: PlayerId, text: str) -> None:
+    def say(self, player: PlayerId, text: str, *, line: LineId | None = None) -> bool:
+        utterance = id_of_line(self.session, player, line) if line is not None else None
+        if utterance is not None and (known := self.typed.take(utterance)) != "new":
+            return known != "kept"
         self.said.append((player, text))
-        self.hear_turn(self.campaign.player(player), text, raw=text, corrections=())
+        self.hear_turn(self.campaign.player(player), text, raw=text, corrections=(), utterance=utterance)
+        return True
 
     async def move(self, scene: SceneId) -> None:
         self.scene = self.campaign.scene(scene)
@@ -180,11 +190,24 @@ class TwinTable:
         for listener in list(self.listeners):
             listener(event)
 
-    def hear_turn(self, player: Player, text: str, *, raw: str, corrections: tuple[Correction, ...]) -> None:
+    def hear_turn(
+        self,
+        player: Player,
+        text: str,
+        *,
+        raw: str,
+        corrections: tuple[Correction, ...],
+        utterance: UtteranceId | None = None,
+    ) -> None:
         now = _now_ms()
-        draft = Draft(player.id, text, raw, corrections, now - 2_000, now - 400, now - 60, now - 58)
+        draft = Draft(
+            player.id, text, raw, corrections, now - 2_000, now - 400, now - 60, now - 58, utterance=utterance
+        )
         self.tell(TurnEnded(draft, now))
-        self.tell(UtteranceKept(self._utterance(player.id, player.name, text, raw, corrections)))
+        kept = self._utterance(player.id, player.name, text, raw, corrections)
+        kept = replace(kept, id=utterance or kept.id)
+        self.typed.kept((kept,))
+        self.tell(UtteranceKept(kept))
         task = asyncio.create_task(self._answer(player, draft))
         self._replies.add(task)
         task.add_done_callback(self._replies.discard)
@@ -270,14 +293,19 @@ class TwinTable:
 
 @asynccontextmanager
 async def served(
-    table: Table, *, port: int = 0, peers: Peers | None = None, deadlines: Deadlines | None = None
+    table: Table,
+    *,
+    port: int = 0,
+    peers: Peers | None = None,
+    deadlines: Deadlines | None = None,
+    pulse: Pulse = PATIENT,
 ) -> AsyncIterator[str]:
     """The page of `table` on this machine, for as long as the context lasts. Gives its address, without a slash."""
     peers = peers or build(table)
     await peers.start()
     listener = bind("127.0.0.1", port)
     url = url_of(listener).rstrip("/")
-    server = Server(create_app(table, connect=peers.connect, deadlines=deadlines))
+    server = Server(create_app(table, connect=peers.connect, deadlines=deadlines, pulse=pulse))
     serving = asyncio.create_task(server.listen(listener))
     try:
         async with asyncio.timeout(DEADLINE_S), httpx.AsyncClient() as http:

@@ -1,0 +1,201 @@
+"""One page's websocket, once it has its seat: what it sends is obeyed, what happens is told, and both sides beat.
+
+A page cannot see the pings of its websocket, and a network that freezes tells nobody. So the server sends a beat, and
+the page answers each: a page that hears nothing for a while connects anew, and a page that answered once and falls
+silent is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+from fastapi import WebSocket, WebSocketDisconnect
+from loguru import logger
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.ids import LineId, SceneId, is_line
+from glyphoxa.npc.table import Table
+from glyphoxa.web.events import Json
+from glyphoxa.web.hub import Outbox, Shut
+from glyphoxa.web.ration import SeatRations
+from glyphoxa.web.seats import Place, SeatTaken, Superseded
+
+MAX_TEXT_LENGTH = 600
+MOVE_WITHIN_MS = 10_000
+
+
+class PageMessage(BaseModel):
+    """What the page sends: exactly one of `say`, `move` and `beat`. `id` goes with `say`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    say: str | None = None
+    id: str | None = None
+    move: str | None = Field(default=None, max_length=200)
+    beat: bool | None = None
+
+
+class TooLong(InvalidInput):
+    def __init__(self, n_characters: int) -> None:
+        super().__init__(f"a line has at most {MAX_TEXT_LENGTH} characters, this one has {n_characters}")
+
+
+class Rationed(InvalidInput):
+    """A seat sends more than one table can take in."""
+
+    def __init__(self, what: str, *, wait_ms: int) -> None:
+        super().__init__(f"{what} faster than the table can take in; send it again in {-(-wait_ms // 1_000)} s")
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """The beats of a websocket.
+
+    Attributes:
+        every_ms: The server sends one so often.
+        page_waits_ms: A page that hears nothing for so long connects anew.
+        server_waits_ms: A page that answers beats, and then says nothing for so long, is dropped.
+    """
+
+    every_ms: int = 2_000
+    page_waits_ms: int = 8_000
+    server_waits_ms: int = 20_000
+
+
+class PageSocket:
+    """See the module."""
+
+    def __init__(
+        self, socket: WebSocket, table: Table, place: Place, outbox: Outbox, *, rations: SeatRations, pulse: Pulse
+    ) -> None:
+        self._socket = socket
+        self._table = table
+        self._place = place
+        self._outbox = outbox
+        self._rations = rations
+        self._pulse = pulse
+        self._heard_ms = _now_ms()
+        self._beats = False
+
+    async def serve(self) -> None:
+        """Until the page goes, falls silent, or is sent nothing more."""
+        tasks = [asyncio.create_task(work) for work in (self._read(), self._write(), self._beat())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _beat(self) -> None:
+        while True:
+            self._outbox.put_json({"type": "beat"})
+            await asyncio.sleep(self._pulse.every_ms / 1_000)
+            if self._beats and _now_ms() - self._heard_ms > self._pulse.server_waits_ms:
+                logger.info("a page fell silent: {} has left the table", self._place.player.id)
+                return
+
+    async def _write(self) -> None:
+        while (message := await self._outbox.next()) is not None:
+            try:
+                await self._socket.send_text(message)
+            except (WebSocketDisconnect, RuntimeError):
+                return
+        why = self._outbox.why_shut or Shut.CLOSED
+        try:
+            await self._socket.close(why.code, reason=why.reason)
+        except (WebSocketDisconnect, RuntimeError):
+            logger.debug("the page had gone before it was told to")
+
+    async def _read(self) -> None:
+        while True:
+            text = ""
+            try:
+                text = await self._socket.receive_text()
+                self._heard_ms = _now_ms()
+                # Whoever sends too much is read more slowly: their network holds back what is left.
+                await asyncio.sleep(self._rations.messages.borrow(at_ms=_now_ms()) / 1_000)
+                await self._obey(text)
+            except (WebSocketDisconnect, RuntimeError):
+                # Starlette raises RuntimeError when the socket was closed from our side meanwhile.
+                return
+            except KeyError:
+                self._tell_error("invalid_message", "messages are JSON text")
+            except GlyphoxaError as error:
+                self._tell_error(error_code(error), str(error), line=_line_in(text))
+
+    async def _obey(self, text: str) -> None:
+        try:
+            message = PageMessage.model_validate_json(text)
+        except ValidationError as error:
+            raise InvalidInput(first_problem(error)) from None
+        match message:
+            case PageMessage(say=str(words), move=None, beat=None) if words.strip():
+                self._say(words.strip(), message.id)
+            case PageMessage(say=None, id=None, move=str(scene), beat=None):
+                await self._move(SceneId(scene))
+            case PageMessage(say=None, id=None, move=None, beat=True):
+                self._beats = True
+            case _:
+                raise InvalidInput('a message is {"say": "some text", "id": …}, {"move": "a scene"} or {"beat": true}')
+
+    def _say(self, words: str, line: str | None) -> None:
+        if line is not None and not is_line(line):
+            raise InvalidInput("the id of a line is 16 to 32 lower-case letters and digits")
+        if len(words) > MAX_TEXT_LENGTH:
+            raise TooLong(len(words))
+        if wait_ms := self._rations.take_line(len(words), at_ms=_now_ms()):
+            raise Rationed("you type", wait_ms=wait_ms)
+        if line is None:
+            self._table.say(self._place.player.id, words)
+        elif not self._table.say(self._place.player.id, words, line=LineId(line)):
+            self._outbox.put_json({"type": "kept", "line": line})
+
+    async def _move(self, scene: SceneId) -> None:
+        if wait_ms := self._rations.moves.take(at_ms=_now_ms()):
+            raise Rationed("the scene changes", wait_ms=wait_ms)
+        try:
+            async with asyncio.timeout(MOVE_WITHIN_MS / 1_000):
+                await self._table.move(scene)
+        except TimeoutError as error:
+            raise Unavailable("the scene did not change in time; try again") from error
+
+    def _tell_error(self, code: str, message: str, *, line: str | None = None) -> None:
+        self._outbox.put_json({"type": "error", "code": code, "message": message, "line": line})
+
+
+def error_code(error: Exception) -> str:
+    """One word for a page to know an error by."""
+    codes = (
+        (SeatTaken, "seat_taken"),
+        (Superseded, "superseded"),
+        (TooLong, "too_long"),
+        (Rationed, "rationed"),
+        (NotFound, "not_found"),
+        (Unavailable, "unavailable"),
+    )
+    return next((code for kind, code in codes if isinstance(error, kind)), "invalid")
+
+
+def first_problem(error: ValidationError) -> str:
+    """In words for whoever wrote the request."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    return f"{where}: {problem['msg']}" if where else str(problem["msg"])
+
+
+def _line_in(text: str) -> str | None:
+    """The line that a message meant which could not be obeyed."""
+    try:
+        message: Json = json.loads(text)
+        line = message["id"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return line if isinstance(line, str) and is_line(line) else None
+
+
+def _now_ms() -> int:
+    return int(asyncio.get_running_loop().time() * 1_000)
