@@ -7,12 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from pathlib import Path
 
-from playwright.async_api import BrowserContext, Page, async_playwright
+from playwright.async_api import BrowserContext, Page, async_playwright, expect
 
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
@@ -116,6 +116,20 @@ async def browser(
             yield context.pages[0] if context.pages else await context.new_page()
         finally:
             await context.close()
+
+
+Open = Callable[..., AbstractAsyncContextManager[Page]]
+"""Opens a page of a table in a browser of its own."""
+
+
+async def sit(page: Page, player: str) -> None:
+    await page.click(f'.seat[data-player="{player}"]')
+    await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")
+
+
+async def say(page: Page, text: str) -> None:
+    await page.fill("#say-text", text)
+    await page.press("#say-text", "Enter")
 
 
 _LOUDEST = """async ([ms, louder_than]) => {

@@ -1,31 +1,56 @@
 // What has been said, and what is being said now.
 import { element } from "./dom.js";
 
+const AT_THE_END_PX = 60;
+const READ_AGAIN_MS = 500; // by then a screen reader has taken in what was shown with the log silent
+
 export class Captions {
   #log;
+  #said;
   #partials;
   #empty;
   #scroller;
+  #isFollowing = true;
   #me = null;
   #names = new Map();
   #open = new Map(); // speaker id -> bubble of what is being said
   #known = new Map(); // utterance id -> the words that are shown of it
+  #turns = new Map(); // turn that is being heard -> who speaks
+  #notes = new Map(); // utterance id that is not shown yet -> what came of it
 
-  constructor({ log, partials, empty, scroller }) {
+  constructor({ log, said, partials, empty, scroller }) {
     this.#log = log;
+    this.#said = said;
     this.#partials = partials;
     this.#empty = empty;
     this.#scroller = scroller;
+    // Someone who scrolled up is reading; do not pull the page from under them.
+    scroller.addEventListener("scroll", () => {
+      const { scrollTop, clientHeight, scrollHeight } = scroller;
+      this.#isFollowing = scrollHeight - scrollTop - clientHeight < AT_THE_END_PX;
+    });
+    new ResizeObserver(() => this.follow()).observe(scroller);
   }
 
   begin({ me, players, npcs }) {
     this.#me = me;
     this.#names = new Map([...players, ...npcs].map(({ id, name }) => [id, name]));
-    this.#log.replaceChildren();
+    this.#said.replaceChildren();
     this.#partials.replaceChildren();
     this.#open.clear();
     this.#known.clear();
+    this.#turns.clear();
+    this.#notes.clear();
     this.#empty.hidden = false;
+  }
+
+  // Shows what happened before. Who listens to the page is not read all of it again.
+  replay(show) {
+    this.#log.setAttribute("aria-live", "off");
+    this.#isFollowing = true;
+    show();
+    this.follow();
+    setTimeout(() => this.#log.setAttribute("aria-live", "polite"), READ_AGAIN_MS);
   }
 
   started({ player }) {
@@ -34,27 +59,44 @@ export class Captions {
 
   partial({ player, text }) {
     if (text) this.#bubble(player, "player").querySelector(".words").textContent = text;
-    this.#follow();
+    this.follow();
   }
 
   ended({ player, spans }) {
     this.#bubble(player, "player").querySelector(".words").replaceChildren(...spans.map(span));
-    this.#follow();
+    this.follow();
   }
 
   nothing({ player }) {
     this.#forget(player);
   }
 
-  npcSpeaks({ npc, text }) {
+  npcSpeaks({ npc, turn, text }) {
+    this.#turns.set(turn, npc);
     const words = this.#bubble(npc, "npc").querySelector(".words");
     const before = words.textContent === "…" ? "" : `${words.textContent} `;
     words.textContent = before + text;
-    this.#follow();
+    this.follow();
   }
 
   npcSilent({ npc }) {
     this.#open.get(npc)?.classList.remove("speaking");
+  }
+
+  // A turn is over. One of which nothing was heard leaves no bubble behind.
+  over({ id, reply }) {
+    if (reply === null) this.#forget(this.#turns.get(id));
+    this.#turns.delete(id);
+  }
+
+  // What came of an utterance: below it, or, when others have spoken since, below them.
+  note(text, utterance) {
+    if (utterance && !this.#known.has(utterance)) this.#notes.set(utterance, text);
+    else this.#append(element("li", { class: "note" }, text));
+  }
+
+  divider(text) {
+    this.#append(element("li", { class: "divider" }, element("span", {}, text)));
   }
 
   kept({ id, speaker, spans, cut_off, at_ms }) {
@@ -63,14 +105,20 @@ export class Captions {
     const words = element("div", { class: "words" });
     write(words, spans, cut_off);
     this.#known.set(id, words);
-    this.#log.append(this.#item(speaker.id, speaker.name, speaker.kind, words, at_ms));
-    this.#empty.hidden = true;
-    this.#follow();
+    this.#append(this.#item(speaker.id, speaker.name, speaker.kind, words, at_ms));
+    if (this.#notes.has(id)) this.note(this.#notes.get(id), id);
+    this.#notes.delete(id);
   }
 
   revised({ id, spans, cut_off }) {
     const words = this.#known.get(id);
     if (words) write(words, spans, cut_off);
+  }
+
+  #append(item) {
+    this.#said.append(item);
+    this.#empty.hidden = true;
+    this.follow();
   }
 
   #bubble(id, kind) {
@@ -81,7 +129,7 @@ export class Captions {
       this.#open.set(id, item);
       this.#partials.append(item);
       this.#empty.hidden = true;
-      this.#follow();
+      this.follow();
     }
     return item;
   }
@@ -100,10 +148,8 @@ export class Captions {
     return element("li", { class: `said ${kind}${id === this.#me ? " mine" : ""}`, data: { speaker: id } }, who, words);
   }
 
-  #follow() {
-    const { scrollTop, clientHeight, scrollHeight } = this.#scroller;
-    // Someone who scrolled up is reading; do not pull the page from under them.
-    if (scrollHeight - scrollTop - clientHeight < 240) this.#scroller.scrollTop = scrollHeight;
+  follow() {
+    if (this.#isFollowing) this.#scroller.scrollTop = this.#scroller.scrollHeight;
   }
 }
 

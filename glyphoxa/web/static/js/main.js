@@ -1,19 +1,34 @@
 import { Captions } from "./captions.js";
+import { Counter } from "./counter.js";
 import { $, element } from "./dom.js";
+import { Microphone } from "./microphone.js";
+import { noteOn, Thinking } from "./notes.js";
 import { drawSeats, People } from "./people.js";
+import { placeOf, Scenes } from "./scenes.js";
 import { Turns } from "./turns.js";
-import { Voice, watchLevel } from "./voice.js";
+import { Voice } from "./voice.js";
 import { Wire } from "./wire.js";
 
 const LOBBY_EVERY_MS = 3000;
 const TICKET = "glyphoxa.seat"; // survives a reload of this tab, and only of this tab
+const FIGURES = "glyphoxa.figures"; // whether the waterfall is open: of this browser, until it is closed again
 
 const wire = new Wire();
 const voice = new Voice($("voices"));
-const captions = new Captions({ log: $("log"), partials: $("partials"), empty: $("empty"), scroller: document.querySelector(".talk") });
+const captions = new Captions({ log: $("log"), said: $("said"), partials: $("partials"), empty: $("empty"), scroller: document.querySelector(".talk") });
 const turns = new Turns({ list: $("turns"), empty: $("turns-empty") });
 const people = new People();
-let stopLevel = null;
+const scenes = new Scenes((scene) => wire.send({ move: scene }));
+const thinking = new Thinking($("thinking"));
+const counter = new Counter({ input: $("say-text"), count: $("say-count"), told: $("say-told") });
+const microphone = new Microphone(voice, {
+  tried: () => notice("microphone", ""),
+  failed(why) {
+    notice("microphone", why);
+    $("say-text").focus();
+  },
+});
+let me = null;
 let lobbyTimer = 0;
 
 // -- lobby
@@ -22,6 +37,7 @@ async function lobby() {
   clearTimeout(lobbyTimer);
   $("table").hidden = $("side-toggle").hidden = $("voice-state").hidden = true;
   $("lobby").hidden = false;
+  skipTo("lobby-title", "Skip to the seats");
   try {
     const response = await fetch("/api/table");
     const table = await response.json();
@@ -53,11 +69,12 @@ function sit(player, ticket) {
 
 function leave() {
   sessionStorage.removeItem(TICKET);
-  silence();
+  microphone.off();
   voice.hangUp();
   wire.close();
   drawn = "";
   lobby();
+  $("lobby-title").focus();
 }
 
 // -- events of the table
@@ -65,15 +82,22 @@ function leave() {
 const on = {
   welcome({ player, ticket, table, history }) {
     sessionStorage.setItem(TICKET, JSON.stringify({ player: player.id, ticket }));
+    const sitsDown = !$("lobby").hidden;
     $("lobby").hidden = true;
     $("table").hidden = $("side-toggle").hidden = $("voice-state").hidden = false;
-    $("say-text").maxLength = table.max_text_length;
-    people.show(table, player.id);
+    skipTo("say-text", "Skip to the text box");
+    me = player.id;
+    counter.limit = table.max_text_length;
+    people.show(table, me);
+    scenes.show(table);
     memory(table.memory);
-    captions.begin({ me: player.id, players: table.players, npcs: table.npcs });
+    captions.begin({ me, players: table.players, npcs: table.npcs });
     turns.clear();
-    history.forEach(handle);
+    thinking.clear();
+    captions.replay(() => history.forEach(replay));
     usable(true);
+    // On a phone the text box would bring the keyboard up.
+    if (sitsDown) $(matchMedia("(pointer: coarse)").matches ? "talk" : "say-text").focus();
     voice.connect({ player: player.id, ticket });
   },
   seats: ({ players }) => people.players(players),
@@ -92,7 +116,12 @@ const on = {
   },
   utterance: (event) => captions.kept(event),
   revised: (event) => captions.revised(event),
+  npc_thinks(event) {
+    thinking.begins(event);
+    captions.follow();
+  },
   npc_speaks(event) {
+    thinking.ends(event.turn);
     people.speaks(event.npc, true);
     captions.npcSpeaks(event);
   },
@@ -100,8 +129,18 @@ const on = {
     people.speaks(event.npc, false);
     captions.npcSilent(event);
   },
-  turn: (event) => turns.add(event),
-  scene: ({ scene }) => people.scene(scene),
+  turn(event) {
+    thinking.ends(event.id);
+    captions.over(event);
+    turns.add(event);
+    const note = noteOn(event, { me, here: people.here });
+    if (note) captions.note(note, event.utterance);
+  },
+  scene({ scene }) {
+    people.scene(scene);
+    scenes.moved(scene);
+    captions.divider(`The table moves to ${placeOf(scene)}.`);
+  },
   memory: (health) => memory(health),
   degraded: ({ what, npc }) => notice(`degraded:${what}:${npc}`, trouble(what, npc)),
   error: ({ message }) => notice("error", message),
@@ -109,6 +148,12 @@ const on = {
 
 function handle(event) {
   on[event.type]?.(event);
+}
+
+// Where the table is now, the welcome says; where it has been, the log.
+function replay(event) {
+  if (event.type === "scene") captions.divider(`The table moves to ${placeOf(event.scene)}.`);
+  else handle(event);
 }
 
 wire.addEventListener("message", ({ detail }) => handle(detail));
@@ -132,16 +177,15 @@ wire.addEventListener("ended", ({ detail }) => {
 
 // -- sound
 
-voice.addEventListener("state", ({ detail: { state, why, ms } }) => {
+voice.addEventListener("state", ({ detail: { state, why } }) => {
   const words = { on: "sound is on", trying: "connecting sound…", bad: "no sound", off: "no sound" };
   chip("voice-state", state, words[state]);
-  $("voice-state").title = ms ? `connected in ${ms} ms` : (why ?? "");
-  if (ms) $("voice-state").dataset.ms = ms;
+  $("voice-state").title = why ?? "";
   notice("voice", state === "bad" ? `Sound could not be connected: ${why}. You can read and type; reload the page to try again.` : "");
 });
 voice.addEventListener("muted", () => notice("muted", "The browser keeps the sound off until you press a key or click."));
 voice.addEventListener("microphone-lost", () => {
-  silence();
+  microphone.off();
   notice("microphone", "The microphone was unplugged or taken away. Press Talk to try again, or type.");
 });
 addEventListener("pointerdown", () => unmute());
@@ -151,54 +195,37 @@ function unmute() {
   if ($("voices").srcObject && $("voices").paused) $("voices").play().then(() => notice("muted", ""), () => {});
 }
 
-$("talk").addEventListener("click", async () => {
-  if (voice.isTalking) {
-    silence();
-    return;
-  }
-  notice("microphone", "");
-  $("talk").disabled = true;
-  try {
-    const stream = await voice.talk();
-    $("talk").setAttribute("aria-pressed", "true");
-    $("talk-label").textContent = "Mute";
-    stopLevel = watchLevel(stream, (level) => ($("mic-level").style.transform = `scaleX(${level})`));
-  } catch (error) {
-    notice("microphone", error.message);
-    $("say-text").focus();
-  } finally {
-    $("talk").disabled = !wire.isOpen;
-  }
-});
-
-function silence() {
-  voice.hush();
-  stopLevel?.();
-  stopLevel = null;
-  $("mic-level").style.transform = "";
-  $("talk").setAttribute("aria-pressed", "false");
-  $("talk-label").textContent = "Talk";
-}
-
 // -- words and scenes
 
 $("say").addEventListener("submit", (event) => {
   event.preventDefault();
   const text = $("say-text").value.trim();
-  if (text && wire.send({ say: text })) $("say-text").value = "";
+  if (!text || counter.refuses()) return;
+  if (wire.send({ say: text })) {
+    $("say-text").value = "";
+    counter.show();
+  } else {
+    counter.tell("Not sent: the server is gone. Your text is still here.");
+  }
 });
-$("scene").addEventListener("change", () => wire.send({ move: $("scene").value }));
 $("leave").addEventListener("click", leave);
 $("side-toggle").addEventListener("click", () => {
-  const isOpen = $("side").classList.toggle("open");
-  $("side-toggle").setAttribute("aria-expanded", String(isOpen));
-  $("side-toggle").textContent = isOpen ? "Back" : "Table";
+  $("side-toggle").setAttribute("aria-expanded", String($("side").classList.toggle("open")));
 });
+$("figures").open = localStorage.getItem(FIGURES) === "open";
+$("figures").addEventListener("toggle", () => localStorage.setItem(FIGURES, $("figures").open ? "open" : "closed"));
 
 // -- small things
 
+// Nothing is disabled: who has the focus on it would lose it. The text box takes words also while nothing can be sent.
 function usable(isUsable) {
-  for (const id of ["talk", "say-text", "send", "scene"]) $(id).disabled = !isUsable;
+  for (const id of ["talk", "send"]) $(id).setAttribute("aria-disabled", String(!isUsable));
+  scenes.isUsable = isUsable;
+}
+
+function skipTo(id, text) {
+  $("skip").href = `#${id}`;
+  $("skip").textContent = text;
 }
 
 function chip(id, state, text) {
@@ -233,7 +260,12 @@ function notice(topic, text) {
   $("notices").querySelector(`[data-topic="${CSS.escape(topic)}"]`)?.remove();
   if (!text) return;
   const item = element("p", { class: "notice", data: { topic } }, element("span", {}, text));
-  item.append(element("button", { type: "button", "aria-label": "Dismiss", onclick: () => item.remove() }, "Dismiss"));
+  const dismiss = () => {
+    const next = item.nextElementSibling ?? item.previousElementSibling;
+    item.remove();
+    (next?.querySelector("button") ?? $($("lobby").hidden ? "say-text" : "lobby-title")).focus();
+  };
+  item.append(element("button", { type: "button", onclick: dismiss }, "Dismiss"));
   $("notices").append(item);
 }
 

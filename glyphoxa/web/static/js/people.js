@@ -1,5 +1,6 @@
-// Who is at the table, who is speaking, where the scene is, and the seats in the lobby.
+// Who is at the table, who is speaking, where they are, and the seats in the lobby.
 import { $, element, initial } from "./dom.js";
+import { placeOf } from "./scenes.js";
 
 export class People {
   #table = null;
@@ -11,18 +12,14 @@ export class People {
     this.#me = me;
     $("campaign").textContent = table.campaign.name;
     document.title = `${table.campaign.name} · Glyphoxa`;
-    $("scene").replaceChildren(
-      ...table.scenes.map((scene) => element("option", { value: scene.id }, [scene.location, scene.time_of_day].filter(Boolean).join(", "))),
-    );
     this.#speaking.clear();
     this.scene(table.scene);
   }
 
   scene(scene) {
     this.#table.scene = scene;
-    $("scene").value = scene.id;
     $("scene-description").textContent = scene.description;
-    $("place").textContent = [scene.location, scene.time_of_day].filter(Boolean).join(", ");
+    $("place").textContent = placeOf(scene);
     this.#draw();
   }
 
@@ -31,15 +28,23 @@ export class People {
     this.#draw();
   }
 
+  // The names of the NPCs who could be spoken to.
+  get here() {
+    return this.#npcsHere.map(({ name }) => name);
+  }
+
   speaks(id, isSpeaking) {
     if (isSpeaking) this.#speaking.add(id);
     else this.#speaking.delete(id);
     this.#draw();
   }
 
+  get #npcsHere() {
+    return this.#table.npcs.filter(({ id }) => this.#table.scene.npcs.includes(id));
+  }
+
   #draw() {
-    const here = new Set(this.#table.scene.npcs);
-    const npcs = this.#table.npcs.filter((npc) => here.has(npc.id)).map((npc) => this.#person(npc, "npc", ""));
+    const npcs = this.#npcsHere.map((npc) => this.#person(npc, "npc", ""));
     const players = this.#table.players.map((player) =>
       this.#person(player, `player${player.taken ? "" : " away"}`, player.id === this.#me ? "you" : player.taken ? "" : "away"),
     );
@@ -60,6 +65,7 @@ export class People {
 }
 
 export function drawSeats(players, sit) {
+  const focused = document.activeElement?.closest(".seat")?.dataset.player;
   $("seats").replaceChildren(
     ...players.map((player) =>
       element(
@@ -67,12 +73,20 @@ export function drawSeats(players, sit) {
         {},
         element(
           "button",
-          { class: "seat", type: "button", disabled: player.taken, data: { player: player.id }, onclick: () => sit(player.id) },
+          {
+            class: "seat",
+            type: "button",
+            "aria-disabled": String(player.taken),
+            data: { player: player.id },
+            onclick: () => player.taken || sit(player.id),
+          },
           element("span", { class: "avatar", "aria-hidden": "true" }, initial(player.name)),
           element("span", {}, element("strong", {}, player.name), element("span", { class: "quiet" }, player.taken ? "already at the table" : "take this seat")),
         ),
       ),
     ),
   );
+  // Drawn anew, a seat must not lose the focus: a taken one is not disabled either.
+  if (focused) $("seats").querySelector(`[data-player="${CSS.escape(focused)}"]`)?.focus();
   $("lobby-empty").hidden = players.some((player) => !player.taken);
 }

@@ -6,6 +6,7 @@ const LOST_AFTER_MS = 4000;
 const GATHER_AT_MOST_MS = 1500;
 
 export class MicrophoneError extends Error {}
+class Refused extends Error {}
 
 export class Voice extends EventTarget {
   #audio;
@@ -13,6 +14,7 @@ export class Voice extends EventTarget {
   #pc = null;
   #microphone = null;
   #isTalking = false;
+  #asked = null; // the last call of talk(), until hush()
   #tries = 0;
   #timer = 0;
 
@@ -38,25 +40,39 @@ export class Voice extends EventTarget {
     this.#tell("state", { state: "off" });
   }
 
-  // Asks for the microphone the first time. Throws MicrophoneError, in words for the player.
+  // Asks for the microphone the first time. Throws MicrophoneError, in words for the player. Null when hush() called
+  // it off meanwhile.
   async talk() {
-    if (!this.#microphone?.active) this.#microphone = await openMicrophone();
+    const asked = (this.#asked = Symbol("talk"));
+    const isCalledOff = () => this.#asked !== asked;
+    if (!this.#microphone?.active) {
+      let microphone;
+      try {
+        microphone = await openMicrophone();
+      } catch (error) {
+        if (isCalledOff()) return null;
+        throw error;
+      }
+      if (isCalledOff()) {
+        stop(microphone);
+        return null;
+      }
+      this.#microphone = microphone;
+    }
     this.#isTalking = true;
     const [track] = this.#microphone.getAudioTracks();
     track.onended = () => this.#microphoneLost();
     await this.#sender?.replaceTrack(track);
-    return this.#microphone;
+    return isCalledOff() ? null : this.#microphone;
   }
 
   async hush() {
+    this.#asked = null;
     this.#isTalking = false;
-    await this.#sender?.replaceTrack(null);
-    this.releaseMicrophone();
-  }
-
-  releaseMicrophone() {
-    this.#microphone?.getTracks().forEach((track) => track.stop());
+    // First of all the microphone: nothing that is awaited may keep it open.
+    stop(this.#microphone);
     this.#microphone = null;
+    await this.#sender?.replaceTrack(null);
   }
 
   get #sender() {
@@ -72,7 +88,6 @@ export class Voice extends EventTarget {
   async #dial() {
     this.#drop();
     this.#tell("state", { state: "trying" });
-    const began = performance.now();
     const pc = new RTCPeerConnection({ iceServers: [] });
     this.#pc = pc;
     // The first medium must be audio; both directions from the start, so that talking later needs no new offer.
@@ -85,7 +100,7 @@ export class Voice extends EventTarget {
       this.#audio.srcObject = new MediaStream([voices]);
       this.#audio.play().catch(() => this.#tell("muted", {}));
     };
-    pc.onconnectionstatechange = () => this.#onState(pc, began);
+    pc.onconnectionstatechange = () => this.#onState(pc);
     try {
       await pc.setLocalDescription(await pc.createOffer());
       await gathered(pc);
@@ -95,20 +110,20 @@ export class Voice extends EventTarget {
         body: JSON.stringify({ ...this.#credentials, sdp: pc.localDescription.sdp, type: "offer" }),
       });
       const answer = await response.json();
-      if (!response.ok) throw new Error(answer.error?.message ?? `the server answered ${response.status}`);
+      if (!response.ok) throw new Refused(answer.error?.message ?? "the server refused");
       if (pc !== this.#pc) return;
       await pc.setRemoteDescription({ type: answer.type, sdp: answer.sdp });
     } catch (error) {
-      if (pc === this.#pc) this.#failed(error.message);
+      if (pc === this.#pc) this.#failed(error instanceof Refused ? error.message : "the server could not be reached");
     }
   }
 
-  #onState(pc, began) {
+  #onState(pc) {
     if (pc !== this.#pc) return;
     clearTimeout(this.#timer);
     if (pc.connectionState === "connected") {
       this.#tries = 0;
-      this.#tell("state", { state: "on", ms: Math.round(performance.now() - began) });
+      this.#tell("state", { state: "on" });
     } else if (pc.connectionState === "failed") {
       this.#failed("no path for sound between this browser and the server");
     } else if (pc.connectionState === "disconnected" || pc.connectionState === "closed") {
@@ -136,6 +151,10 @@ export class Voice extends EventTarget {
   #tell(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
+}
+
+function stop(microphone) {
+  microphone?.getTracks().forEach((track) => track.stop());
 }
 
 async function openMicrophone() {

@@ -1,0 +1,64 @@
+// What came of a turn that nobody heard an answer to, in words for the players. Who is thinking just now.
+
+const NOBODY = {
+  no_name: ({ here }) => `Nobody was addressed: name someone, such as ${list(here.slice(0, 3), "or")}.`,
+  no_npc: () => "Nobody was addressed: there is nobody in this scene who could answer.",
+  absent: ({ here }) => `Nobody was addressed: whom you named is not here. Here: ${list(here, "and")}.`,
+  // Talk among players, and sounds of listening, want no answer.
+  player: () => "",
+  out_of_character: () => "",
+  filler: () => "",
+};
+
+// "" for what the players have heard, or need not know. `here` are the names of the NPCs of the scene.
+export function noteOn({ outcome, unaddressed, npc, player, speaker, broke_off }, { me, here }) {
+  const isMine = player === me;
+  const whom = isMine ? "you" : speaker;
+  const again = isMine ? " Ask again." : "";
+  switch (outcome) {
+    case "not_addressed":
+      return isMine ? (NOBODY[unaddressed]?.({ here }) ?? "") : "";
+    case "superseded":
+      return isMine ? `${npc} did not get to answer you. Ask again if it still matters.` : "";
+    case "timed_out":
+      return `${npc} took too long to answer ${whom}.${again}`;
+    case "failed":
+      return `${npc} could not answer ${whom}: something failed.${again}`;
+    case "withheld":
+      return `${npc} had an answer for ${whom} that may not be said, and it was withheld.`;
+    default:
+      return broke_off ? `${npc}'s answer broke off: something failed.` : "";
+  }
+}
+
+export class Thinking {
+  #line;
+  #names = new Map(); // turn -> who thinks about it
+
+  constructor(line) {
+    this.#line = line;
+  }
+
+  clear() {
+    this.#names.clear();
+    this.#show();
+  }
+
+  begins({ turn, name }) {
+    this.#names.set(turn, name);
+    this.#show();
+  }
+
+  ends(turn) {
+    if (this.#names.delete(turn)) this.#show();
+  }
+
+  #show() {
+    const names = [...new Set(this.#names.values())];
+    this.#line.textContent = names.length ? `${list(names, "and")} ${names.length > 1 ? "are" : "is"} thinking…` : "";
+  }
+}
+
+export function list(names, last) {
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} ${last} ${names.at(-1)}`;
+}

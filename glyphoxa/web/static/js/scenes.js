@@ -1,0 +1,59 @@
+// Moving the table. It moves for everybody, so that choosing a scene alone does nothing, and a button asks first.
+import { $, element } from "./dom.js";
+import { list } from "./notes.js";
+
+export const placeOf = (scene) => [scene.location, scene.time_of_day].filter(Boolean).join(", ");
+
+export class Scenes {
+  #table = null;
+  #isUsable = false;
+
+  // `move` takes the id of the scene that was chosen and confirmed.
+  constructor(move) {
+    const dialog = $("move-dialog");
+    $("scene").addEventListener("change", () => this.#show());
+    $("move").addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (!this.#canMove) return;
+      $("move-text").textContent = this.#question();
+      dialog.returnValue = "stay";
+      dialog.showModal();
+    });
+    dialog.addEventListener("close", () => {
+      if (dialog.returnValue === "move" && this.#canMove) move($("scene").value);
+    });
+  }
+
+  set isUsable(isUsable) {
+    this.#isUsable = isUsable;
+    this.#show();
+  }
+
+  show(table) {
+    this.#table = table;
+    $("scene").replaceChildren(...table.scenes.map((scene) => element("option", { value: scene.id }, placeOf(scene))));
+    this.moved(table.scene);
+  }
+
+  moved(scene) {
+    this.#table.scene = scene;
+    $("scene").value = scene.id;
+    $("move-dialog").close();
+    this.#show();
+  }
+
+  get #canMove() {
+    return this.#isUsable && this.#table !== null && $("scene").value !== this.#table.scene.id;
+  }
+
+  #show() {
+    $("move-table").setAttribute("aria-disabled", String(!this.#canMove));
+  }
+
+  #question() {
+    const scene = this.#table.scenes.find(({ id }) => id === $("scene").value);
+    const there = this.#table.npcs.filter(({ id }) => scene.npcs.includes(id)).map(({ name }) => name);
+    const npcs = there.length ? `There: ${list(there, "and")}.` : "No NPC is there.";
+    return `Everybody at the table moves to ${placeOf(scene)}. ${npcs}`;
+  }
+}

@@ -1,0 +1,171 @@
+"""What the chat shows of a turn that nobody heard an answer to, or not yet."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import expect
+
+from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, TurnFinished, UtteranceKept
+from glyphoxa.domain.ids import NpcId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
+from tests.support.browser import Open, say, sit
+from tests.support.builders import an_utterance
+from tests.support.web_table import GRIMJAW, ODWINA, SESSION, TAMSIN, TwinTable, served
+
+pytestmark = pytest.mark.browser
+
+TURN = TurnId("t77")
+
+
+def over(
+    outcome: Outcome,
+    *,
+    npc: NpcId | None = GRIMJAW.id,
+    unaddressed: Unaddressed | None = None,
+    utterance: str | None = None,
+    error: str = "",
+) -> TurnFinished:
+    return TurnFinished(
+        TurnRecord(
+            TURN,
+            SESSION,
+            SpeakerId("tamsin"),
+            "Tamsin",
+            "?",
+            "?",
+            npc,
+            "",
+            outcome,
+            unaddressed=unaddressed,
+            utterance_id=UtteranceId(utterance) if utterance else None,
+            error=error,
+        )
+    )
+
+
+def nobody(why: Unaddressed, *, utterance: str | None = None) -> TurnFinished:
+    return over(Outcome.NOT_ADDRESSED, npc=None, unaddressed=why, utterance=utterance)
+
+
+async def test_who_addressed_nobody_is_told_so_below_the_words_and_nobody_else_is(
+    table: TwinTable, opened: Open
+) -> None:
+    async with served(table) as url, opened(url) as page, opened(url) as other:
+        await sit(page, "tamsin")
+        await sit(other, "bran")
+        # The turn ends before its words are on disk.
+        table.tell(nobody(Unaddressed.NO_NAME, utterance="late-1"))
+        table.tell(UtteranceKept(an_utterance("Hello?", id="late-1", speaker="Tamsin")))
+        await expect(page.locator("#said > li")).to_have_count(2)
+        note = page.locator("#said > li").last
+        await expect(note).to_have_text("Nobody was addressed: name someone, such as Grimjaw or Odwina Vell.")
+        table.tell(nobody(Unaddressed.ABSENT))
+        await expect(page.locator(".note").last).to_contain_text("whom you named is not here")
+        await expect(other.locator("#said > li")).to_have_count(1)
+        await page.reload()
+        await expect(page.locator(".note")).to_have_count(2)
+
+
+async def test_talk_among_players_and_sounds_of_listening_are_not_commented(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        for why in (Unaddressed.PLAYER, Unaddressed.OUT_OF_CHARACTER, Unaddressed.FILLER):
+            table.tell(nobody(why))
+        table.tell(nobody(Unaddressed.NO_NPC))
+        await expect(page.locator(".note")).to_have_text(
+            "Nobody was addressed: there is nobody in this scene who could answer."
+        )
+
+
+async def test_who_thinks_is_shown_until_the_first_sound_or_the_end_of_the_turn(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        thinking = page.get_by_role("status").filter(has_text="thinking")
+        table.tell(NpcThinks(GRIMJAW.id, GRIMJAW.name, TURN, TAMSIN.id, 1))
+        await expect(thinking).to_have_text("Grimjaw is thinking…")
+        table.tell(NpcThinks(ODWINA.id, ODWINA.name, TurnId("t78"), TAMSIN.id, 1))
+        await expect(thinking).to_have_text("Grimjaw and Odwina Vell are thinking…")
+        await page.reload()
+        await expect(thinking).to_have_text("Grimjaw and Odwina Vell are thinking…")
+        table.tell(NpcSpeaks(ODWINA.id, ODWINA.name, TurnId("t78"), "Yes.", 1))
+        await expect(thinking).to_have_text("Grimjaw is thinking…")
+        table.tell(over(Outcome.TIMED_OUT))
+        await expect(thinking).to_have_count(0)
+        await expect(page.locator(".note")).to_have_text("Grimjaw took too long to answer you. Ask again.")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error", "told"),
+    [
+        (
+            Outcome.FAILED,
+            "401 Unauthorized from api.example",
+            "Grimjaw could not answer you: something failed. Ask again.",
+        ),
+        (Outcome.WITHHELD, "", "Grimjaw had an answer for you that may not be said, and it was withheld."),
+        (Outcome.SUPERSEDED, "", "Grimjaw did not get to answer you. Ask again if it still matters."),
+        (Outcome.ANSWERED, "connection reset by 10.0.0.7", "Grimjaw's answer broke off: something failed."),
+    ],
+)
+async def test_an_answer_that_does_not_come_is_told_in_plain_words(
+    table: TwinTable, opened: Open, outcome: Outcome, error: str, told: str
+) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        table.tell(over(outcome, error=error))
+        await expect(page.locator(".note")).to_have_text(told)
+
+
+async def test_a_page_that_is_loaded_in_the_middle_of_an_answer_shows_its_beginning(
+    table: TwinTable, opened: Open
+) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        table.tell(NpcSpeaks(GRIMJAW.id, GRIMJAW.name, TURN, "Aye, it is done.", 1))
+        await page.reload()
+        bubble = page.locator(".said.npc.speaking .words")
+        await expect(bubble).to_have_text("Aye, it is done.")
+        await expect(page.locator(".person.speaking")).to_have_attribute("data-id", "grimjaw")
+        table.tell(NpcSpeaks(GRIMJAW.id, GRIMJAW.name, TURN, "And sharp.", 1))
+        await expect(bubble).to_have_text("Aye, it is done. And sharp.")
+        # Nothing of it was heard, it turns out: no bubble stays.
+        table.tell(NpcSilent(GRIMJAW.id, TURN, 1))
+        table.tell(over(Outcome.INTERRUPTED))
+        await expect(page.locator(".said.npc")).to_have_count(0)
+
+
+async def test_what_is_too_long_is_counted_refused_and_kept(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        box, count, told = page.locator("#say-text"), page.locator("#say-count"), page.locator("#say-told")
+        await box.fill("a" * 519)
+        await expect(count).to_be_hidden()
+        await box.fill("🐉" * 590)  # a character is one, however many units it takes
+        await expect(count).to_have_text("10 left")
+        await box.fill("Grimjaw, " + "a" * 604)
+        await expect(count).to_contain_text("13 too many")
+        await expect(box).to_have_attribute("aria-invalid", "true")
+        await box.press("Enter")
+        await expect(told).to_have_text(
+            "Not sent: 13 characters too many. Your text is still here; shorten it, or say it in two parts."
+        )
+        await expect(box).to_have_value("Grimjaw, " + "a" * 604)
+        await say(page, "Grimjaw, " + "a" * 591)
+        await expect(page.locator(".said.mine .words")).to_have_text("Grimjaw, " + "a" * 591)
+        assert [text for _, text in table.said] == ["Grimjaw, " + "a" * 591]
+        await expect(box).to_have_value("")
+
+
+async def test_figures_are_for_who_opens_them_and_the_browser_remembers(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        await say(page, "Grimjaw?")
+        await expect(page.locator(".turn")).to_have_count(1)
+        titles = "[...document.querySelectorAll('[title]')].filter((e) => e.checkVisibility()).map((e) => e.title)"
+        shown = await page.evaluate(f"document.body.innerText + {titles}")
+        assert " ms" not in shown
+        assert "recalled" not in shown
+        await page.click("#figures summary")
+        await expect(page.locator(".turn .ms")).to_be_visible()
+        await page.reload()
+        await expect(page.locator(".turn .ms")).to_be_visible()
