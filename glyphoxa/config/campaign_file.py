@@ -12,7 +12,7 @@ from pathlib import Path
 
 from glyphoxa.config.campaign_blocks import CampaignDocument
 from glyphoxa.config.campaign_calendar import check_zone, read_calendar
-from glyphoxa.config.campaign_words import edge_name, hint_for, wrong_attribute
+from glyphoxa.config.campaign_words import edge_name, hint_for, lost_text, wrong_attribute
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
 from glyphoxa.domain.campaign import (
     ENTITY_TYPES,
@@ -84,7 +84,7 @@ class _Reading:
         )
         if self.problems:
             raise InvalidFile(self.source.path, self.problems)
-        ordered = sorted(self.warnings, key=lambda p: p.line)
+        ordered = sorted((*self.source.remarks, *self.warnings), key=lambda p: p.line)
         return CampaignFile(campaign, tuple(f"{self.source.path}:{p.line}: {p.text}" for p in ordered))
 
     def _wrong(self, path: YamlPath, text: str) -> None:
@@ -114,10 +114,10 @@ class _Reading:
         for i, block in enumerate(self.document.entities):
             at: YamlPath = ("entities", i)
             if block.type not in types:
+                hint = did_you_mean(block.type, types) if len(self.problems) < MOST_TOLD else ""
                 self._wrong(
                     (*at, "type"),
-                    f"unknown entity type {block.type!r}, {did_you_mean(block.type, types)} "
-                    "(types of your own are listed under `entity_types:`)",
+                    f"unknown entity type {block.type!r}, {hint} (types of your own are listed under `entity_types:`)",
                 )
             self._check_attributes(block.attributes, at)
             made.append(
@@ -150,6 +150,8 @@ class _Reading:
         for name, value in attributes.items():
             if problem := wrong_attribute(name, value):
                 self._wrong((*at, "attributes", name), problem)
+        for path, problem in lost_text(attributes, (*at, "attributes")):
+            self._wrong(path, problem)
 
     def _scoped(self, entities: tuple[Entity, ...], npcs: Mapping[str, Npc]) -> tuple[Entity, ...]:
         """With who may know of them; an NPC that speaks knows itself."""
@@ -184,11 +186,12 @@ class _Reading:
     def _entity(self, name: str, by_name: Mapping[str, Entity], path: YamlPath) -> Entity | None:
         entity = by_name.get(name.casefold())
         if entity is None:
-            # Nobody reads so many hints, and each compares thousands of names in a large campaign.
-            near = len(self.problems) < MOST_TOLD
-            hint = ", " + did_you_mean(name, (e.name for e in by_name.values())) if near else ""
-            self._wrong(path, f"unknown entity {name!r}{hint}")
+            self._wrong(path, f"unknown entity {name!r}{self._hint(name, by_name.values())}")
         return entity
+
+    def _hint(self, name: str, known: Iterable[Entity | Npc]) -> str:
+        """Nobody reads more of them than are told, and each compares thousands of names in a large campaign."""
+        return "" if len(self.problems) >= MOST_TOLD else ", " + did_you_mean(name, (each.name for each in known))
 
     def _relationships(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Relationship, ...]:
         made: list[Relationship] = []
@@ -277,8 +280,8 @@ class _Reading:
     def _npc(self, name: str, npcs: Mapping[str, Npc], path: YamlPath) -> NpcId | None:
         npc = npcs.get(name.casefold())
         if npc is None:
-            hint = did_you_mean(name, (n.name for n in npcs.values()))
-            self._wrong(path, f"{name!r} is not listed under `npcs:`, {hint}")
+            hint = self._hint(name, npcs.values())
+            self._wrong(path, f"{name!r} is not listed under `npcs:`{hint}")
             return None
         return npc.id
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from glyphoxa.config.campaign_blocks import RELATIONSHIP_TYPES
+from glyphoxa.config.yaml_surprises import no_value, not_a_key
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.errors import did_you_mean
 
@@ -23,6 +25,19 @@ def wrong_attribute(name: str, value: object = "") -> str | None:
     if name.casefold() == "secret":
         return "'secret' would be known to everybody as an attribute; list it under `secrets:` with its `known_by:`"
     return None
+
+
+def lost_text(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Where in an attribute YAML took a part of a text for a key, or nothing is said."""
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        at = (*path, name)
+        if isinstance(name, str) and (problem := not_a_key(name)):
+            yield at, problem
+        elif part is None:
+            yield at, no_value(str(name))
+        else:
+            yield from lost_text(part, at)
 
 
 def hint_for(relation: str) -> str | None:

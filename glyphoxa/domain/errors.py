@@ -42,6 +42,7 @@ class Corrupt(GlyphoxaError):
 
 
 _MOST_LISTED = 40
+_LONGEST_WORD = 300
 
 
 def did_you_mean(value: str, valid: Iterable[str]) -> str:
@@ -53,7 +54,8 @@ def did_you_mean(value: str, valid: Iterable[str]) -> str:
     'valid: name, type'
     """
     known = sorted(set(valid))
-    near = get_close_matches(value, known, n=1, cutoff=0.6)
+    # What is longer is no word misspelt, and looking for it takes seconds.
+    near = get_close_matches(value, known, n=1, cutoff=0.6) if len(value) <= _LONGEST_WORD else []
     if near:
         return f"did you mean {near[0]!r}?"
     if len(known) > _MOST_LISTED:

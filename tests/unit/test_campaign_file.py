@@ -65,7 +65,7 @@ def test_a_relationship_type_of_ones_own_is_taken_and_pointed_out() -> None:
     file = read_campaign(SALTMERE)
     assert "OWES_MONEY_TO" in {r.type for r in file.campaign.relationships}
     assert [w.removeprefix(f"{SALTMERE}:") for w in file.warnings] == [
-        "47: relationship type 'OWES_MONEY_TO' is your own"
+        "60: relationship type 'OWES_MONEY_TO' is your own"
     ]
 
 
@@ -80,7 +80,7 @@ def test_a_relationship_type_of_ones_own_is_taken_and_pointed_out() -> None:
         ("players: [{name: Grimjaw}]", "'Grimjaw' is an entity of type 'npc', not 'player'"),
         ("players: [{name: A}, {name: a}]", "player 'a' stands here twice, first on line 7"),
         ("secrets: [{text: x, known_by: []}]", "known_by"),
-        ("players: [{name: 12:30}]", "must be text, not 750; put it in quotes"),
+        ("players: [{name: 12}]", "must be text, not 12; put it in quotes"),
     ],
 )
 def test_a_mistake_is_reported_with_its_line_and_the_nearest_name(tmp_path: Path, added: str, mistake: str) -> None:
@@ -225,19 +225,22 @@ def test_a_relation_that_holds_both_ways_is_stated_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "mistake"),
     [
-        (b"", "'campaign' is missing"),
+        (b"", "1: the file is empty; it holds `campaign:`"),
+        (b"# nothing yet\n", "1: the file is empty; it holds `campaign:`"),
         (b"\x7fELF\x02\x01\x01\x00\x00\x00", "1: character U+007F is not allowed in YAML"),
         (b"\x89PNG\r\n\x1a\n", "1: not UTF-8 text"),
         (TWO.encode("utf-16"), "1: not UTF-8 text"),
+        (TWO.encode("utf-16-le"), "1: character U+0000 is not allowed in YAML; is this a text file, saved as UTF-8?"),
         (TWO.replace("Town", "Tőwn").encode("latin2"), "1: not UTF-8 text"),
         (b"campaign: {name: Town}\ncampaign: {name: City}\n", "2: key 'campaign' stands here twice, first on line 1"),
-        (b"campaign:\n\tname: Town\n", "2: not YAML: found character '\\t' that cannot start any token"),
+        (b"campaign:\n\tname: Town\n", "2: not YAML: a tab; indent with spaces"),
         (b"campaign: {name: Town\n", "2: not YAML"),
         (b"- a\n- b\n", "1: must hold keys (campaign, "),
-        (b"campaign: &a {name: *a}\n", "1: "),
+        (b'{"_id": "x", "title": "The Keep", "actors": []}', "1: holds no key that is known here (but"),
+        (b"campaign: &a {name: *a}\n", "1: this value contains itself"),
         (b"a: &a [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
             b"%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n" % (n, n, *[n - 1] * 10) for n in b"bcdefghij"
-        ), "6: stands for more than 200000 values (aliases of aliases?)"),
+        ), "5: stands for more than 100000 values (aliases of aliases?)"),
     ],
 )  # fmt: skip
 def test_what_is_no_campaign_file_is_told_in_words(tmp_path: Path, content: bytes, mistake: str) -> None:
@@ -255,7 +258,7 @@ def test_a_file_of_ten_megabytes_is_not_read(tmp_path: Path) -> None:
         read_campaign(path)
 
 
-@pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? "])
+@pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
 def test_a_file_that_is_nested_without_end_is_no_end_of_the_program(tmp_path: Path, opening: str) -> None:
     path = tmp_path / "campaign.yaml"
     path.write_text(opening * 100_000)

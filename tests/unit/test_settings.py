@@ -181,12 +181,12 @@ def test_a_pasted_key_is_refused_and_not_repeated(tmp_path: Path) -> None:
         ("a: [1\nb: 2\n", "not YAML"),
         ("server: {port: 1}\nserver: {port: 2}\n", "2: key 'server' stands here twice, first on line 1"),
         ("- 1\n", "must hold keys"),
-        ("a: &a [*a]\n", "contains itself"),
+        ("server: &a [*a]\n", "contains itself"),
         ("a: !!python/object:os.system x\n", "not used here"),
         ('host: "a\\0b"\n', "NUL"),
-        ("a: .nan\n", "not a number that can be stored"),
+        ("context: {facts_tokens: .nan}\n", "1: context.facts_tokens"),
         ("\ta: 1\n", "1: not YAML"),
-        ("--- {}\n--- {}\n", "not YAML"),
+        ("--- {}\n--- {}\n", "2: a second document (behind `---`); one file holds one"),
     ],
 )
 def test_what_is_not_a_settings_file_is_refused_with_its_line(tmp_path: Path, text: str, what: str) -> None:

@@ -173,7 +173,7 @@ def test_days_may_only_be_counted(tmp_path: Path) -> None:
         ("Europe/Berlin", "Europe/Berlni", 3, "unknown time zone 'Europe/Berlni', did you mean 'Europe/Berlin'?"),
         ("Midwinter: 1", "Midwinter: 0", 5, "calendar.months.Midwinter: should be greater than or equal to 1, not 0"),
         ("Midwinter: 1", "Midwinter: thirty", 5, "calendar.months.Midwinter: should be a valid integer, not 'thirty'"),
-        ("Midwinter: 1", "Midwinter: yes", 5, "calendar.months.Midwinter: should be a valid integer, not True"),
+        ("Midwinter: 1", "Midwinter: yes", 5, "calendar.months.Midwinter: should be a valid integer, not 'yes'"),
         ("Midwinter: 1", "Midwinter: 1001", 5, "should be less than or equal to 1000, not 1001"),
         ("Midwinter", "Hammer", 5, "key 'Hammer' stands here twice, first on line 5"),
         ("Midwinter", "hammer", 5, "months: 'hammer' stands in the calendar twice, first on line 5"),
