@@ -158,6 +158,7 @@ async def _first_audio(directory: Path, *, pairs: int, fault: Fault) -> tuple[fl
             stack.enter_context(_slow_context())
         table = await open_table(settings, tell=lambda _: None)
         stack.push_async_callback(table.close)
+        await table.wait_until_ready()
         people = await stack.enter_async_context(players(table, table.campaign.players))
         agent = await stack.enter_async_context(bare_agent(settings))
         for n in range(pairs + _WARM_UP_PAIRS):

@@ -91,6 +91,7 @@ async def play(settings: Settings, recordings: Sequence[Recorded], *, turns: int
 
     table = await open_table(settings, tell=_tell)
     try:
+        await table.wait_until_ready()
         async with players(table, table.campaign.players) as people:
             heard: list[TurnHeard] = []
             for n in range(turns + _WARM_UP_TURNS):

@@ -27,4 +27,6 @@ async def open_local(campaign: Path, *, session: str, config: Path, tell: Callab
     from glyphoxa.bootstrap.table import open_table
 
     settings = read_settings(config).model_copy(update={"campaign": campaign})
-    return await open_table(settings, session_name=session, tell=tell)
+    table = await open_table(settings, session_name=session, tell=tell)
+    await table.wait_until_ready()
+    return table

@@ -40,6 +40,7 @@ from glyphoxa.domain.turn import LookUp
 from glyphoxa.memory.ports.talk import PastTalk
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, Mouth, MouthEvent
+from glyphoxa.npc.preparation import Preparation
 from glyphoxa.npc.room import End, Leave, LookedUp, Move, Room
 from glyphoxa.npc.scribe import Scribe
 from glyphoxa.npc.table import AudioSink, Seat
@@ -192,6 +193,16 @@ class LiveTable:
             call_at=_call_at,
         )
 
+        self._preparation = Preparation(
+            self._npcs,
+            present=lambda: self._scene.npcs,
+            somebody=self._somebody,
+            wait_until_quiet=self._room.wait_until_quiet,
+            tell=self._tell,
+            now_ms=now_ms,
+        )
+        self._listeners.append(self._preparation.on)
+
     # -- the table, as others see it
 
     @property
@@ -312,8 +323,7 @@ class LiveTable:
         await self._names.open()
         await self._remember()
         await self._context.enter(self._scene)
-        for npc in self._npcs.values():
-            await npc.get_ready(self._somebody())
+        await self._preparation.open_scene(tell)
         self._memory.start(self._supervisor)
         self._supervisor.start("scribe", self._scribe.run)
         stack.push_step(
@@ -326,6 +336,11 @@ class LiveTable:
         if self._second_look is not None:
             self._supervisor.start("second look", self._second_look.run)
         await self.move(self._scene.id)
+        self._supervisor.start("preparation", self._preparation.run)
+
+    async def wait_until_ready(self) -> None:
+        """Until every NPC answers as fast as it can: for who measures that. Nobody speaks meanwhile."""
+        await self._preparation.wait_until_done()
 
     def adopt(self, stack: ClosingStack) -> None:
         self._stack = stack

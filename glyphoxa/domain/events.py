@@ -74,6 +74,16 @@ class SceneChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class NpcsGetReady:
+    """NPCs of the scene, by name, that still read who they are: until then they answer later than usual. Empty: all are
+    ready.
+    """
+
+    names: tuple[str, ...]
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryHealth:
     """How long-term memory is.
 
@@ -136,6 +146,7 @@ TableEvent = (
     | NpcSilent
     | TurnFinished
     | SceneChanged
+    | NpcsGetReady
     | MemoryChanged
     | Degraded
 )

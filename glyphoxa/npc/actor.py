@@ -123,6 +123,8 @@ class NpcActor:
         self._tell = tell
         self._now_ms = now_ms
         self._mouth: Mouth | None = None
+        self.is_ready = True
+        """Its engine has read the persona, or need not have."""
         self._asked: list[TurnId] = []
         self._fillers_used = 0
 
@@ -132,12 +134,25 @@ class NpcActor:
             self._mouth = await self._open_mouth(self.npc, self._on_mouth)
             await self._mouth.start()
 
-    async def get_ready(self, somebody: str) -> None:
-        """Open the engine and let it read the persona, which takes a small machine seconds; before anybody speaks."""
-        await self.open()
-        if self._mouth is not None:
+    def wait_for_its_turn(self) -> None:
+        """Its engine reads the persona when it is told to (`read_persona`), or when the NPC is addressed."""
+        self.is_ready = False
+
+    async def read_persona(self, somebody: str) -> None:
+        """Let the engine read what it knows so far, which takes a small machine seconds. Not while it is asked."""
+        if self._mouth is not None and not self._asked:
             self._mouth.prime(self.conversation.prompt("", somebody))
             await self._mouth.wait_until_primed()
+
+    async def wait_until_read(self) -> None:
+        """Until the engine has read what it was given."""
+        if self._mouth is not None:
+            await self._mouth.wait_until_primed()
+
+    def let_go(self) -> None:
+        """Somebody else needs the machine: read no further, unless the NPC was asked meanwhile."""
+        if self._mouth is not None and not self._asked:
+            self._mouth.relax()
 
     async def run(self) -> None:
         """The actor's body."""
@@ -164,14 +179,17 @@ class NpcActor:
             case Revise(utterance, was):
                 self.conversation.revise(utterance.id, was=was, now=utterance.text)
             case GetReady(text, speaker_name):
-                if not self._asked:
+                if not self._asked and (text or self.is_ready):
                     mouth.prime(self.conversation.prompt(text, speaker_name))
-            case Expect(npc, npc_name, text, speaker_name):
+            case Expect(npc, npc_name, text, speaker_name) if self.is_ready:
                 line = own_line(text) if npc == self.npc.id else others_line(npc_name, text)
                 mouth.prime(self.conversation.prompt("", speaker_name, expecting=line))
             case Relax():
                 mouth.relax()
+            case Expect():
+                pass  # it reads all of its persona first
             case Ask(turn, text, speaker_name, unless):
+                self.is_ready = True
                 self._asked.append(turn)
                 mouth.begin(turn, self.conversation.prompt(text, speaker_name, unless=unless))
             case Speak(turn):

@@ -16,6 +16,7 @@ from glyphoxa.domain.events import (
     Degraded,
     MemoryChanged,
     MemoryHealth,
+    NpcsGetReady,
     NpcSilent,
     NpcSpeaks,
     NpcThinks,
@@ -105,6 +106,17 @@ def event_json(event: TableEvent, campaign: Campaign) -> Json:
             return _turn_json(turn_record, campaign)
         case SceneChanged(scene, at_ms):
             return {"type": "scene", "scene": scene_json(scene, campaign), "at_ms": at_ms}
+        case NpcsGetReady() | MemoryChanged() | Degraded():
+            return _condition_json(event, campaign)
+        case _:
+            assert_never(event)
+
+
+def _condition_json(event: NpcsGetReady | MemoryChanged | Degraded, campaign: Campaign) -> Json:
+    """How the table is, apart from what is said at it."""
+    match event:
+        case NpcsGetReady(names, at_ms):
+            return {"type": "getting_ready", "npcs": list(names), "at_ms": at_ms}
         case MemoryChanged(health, at_ms):
             return {"type": "memory", **memory_json(health), "at_ms": at_ms}
         case Degraded(_, at_ms, trouble, npc):

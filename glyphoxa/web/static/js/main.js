@@ -141,6 +141,7 @@ const on = {
     scenes.moved(scene);
     captions.divider(`The table moves to ${placeOf(scene)}.`);
   },
+  getting_ready: ({ npcs }) => notice("getting-ready", npcs.length ? gettingReady(npcs) : ""),
   memory: (health) => memory(health),
   degraded: ({ what, npc }) => notice(`degraded:${what}:${npc}`, trouble(what, npc)),
   error: ({ message }) => notice("error", message),
@@ -231,6 +232,12 @@ function skipTo(id, text) {
 function chip(id, state, text) {
   $(id).dataset.state = state;
   $(id).textContent = text;
+}
+
+// NPCs that come into play for the first time read who they are first, which takes a small machine a while.
+function gettingReady(npcs) {
+  const names = new Intl.ListFormat("en", { type: "conjunction" }).format(npcs);
+  return `${names} ${npcs.length > 1 ? "get" : "gets"} ready. Until then answers take longer.`;
 }
 
 // Long-term memory: while it is away the table plays on, and what is said waits on disk.
