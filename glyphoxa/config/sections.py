@@ -5,21 +5,20 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from glyphoxa.domain.dsn import Dsn
+from glyphoxa.domain.errors import InvalidInput
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # What a user wrote is shown by whoever knows whether it may be: it can be a password.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 def empty_section(value: object) -> object:
     """`server:` with nothing below it means its defaults."""
     return {} if value is None else value
-
-
-def unset(value: object) -> object:
-    """`postgres_dsn: ""` and `postgres_dsn:` mean the same."""
-    return None if value == "" else value
 
 
 def _variable(value: object) -> object:
@@ -30,3 +29,20 @@ def _variable(value: object) -> object:
 
 
 KeyVariable = Annotated[str | None, BeforeValidator(_variable)]
+
+
+def _unset(value: object) -> object:
+    """`postgres_dsn: ""` and `postgres_dsn:` mean the same."""
+    return None if value == "" else value
+
+
+def _readable(dsn: str | None) -> str | None:
+    if dsn is not None and dsn != "none":
+        try:
+            Dsn.read(dsn)
+        except InvalidInput as error:
+            raise ValueError(str(error)) from None
+    return dsn
+
+
+DsnText = Annotated[str | None, BeforeValidator(_unset), AfterValidator(_readable), Field(repr=False)]

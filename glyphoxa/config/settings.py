@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr
 
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
 from glyphoxa.config.recall_settings import DeepRecallSettings, recall_contradictions
-from glyphoxa.config.sections import KeyVariable, Section, empty_section, unset
+from glyphoxa.config.sections import DsnText, KeyVariable, Section, empty_section
 from glyphoxa.context.prompt import Role
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.utterance import UNSURE
@@ -47,7 +47,7 @@ class MemorySettings(Section):
         auto_accept: A fact at least so certain is accepted without the DM's word; one below waits for it.
     """
 
-    postgres_dsn: Annotated[str | None, BeforeValidator(unset)] = None
+    postgres_dsn: DsnText = None
     embedding_dimensions: Annotated[int, Field(ge=1, le=2000)] = 384
     auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
 
@@ -304,7 +304,7 @@ def _from(base: Path, path: Path | None) -> Path | None:
 def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
     """Values that are fine alone and wrong together."""
     problems: list[Problem] = []
-    turns, llm, dsn = settings.turns, settings.providers.llm, settings.memory.postgres_dsn
+    turns, llm = settings.turns, settings.providers.llm
     if turns.end_of_turn_ms < turns.pause_ms:
         text = f"turns.end_of_turn_ms ({turns.end_of_turn_ms}) must not be less than turns.pause_ms ({turns.pause_ms})"
         problems.append(source.problem(("turns", "end_of_turn_ms"), text))
@@ -327,9 +327,6 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
     if look.name == "local" and not llm.name.startswith("qwen"):
         text = f"local is the model of providers.llm, which is {llm.name}: not one that runs here"
         problems.append(source.problem(("correction", "llm", "name"), text))
-    if dsn is not None and dsn != "none" and not dsn.startswith(("postgresql://", "postgres://")):
-        text = "memory.postgres_dsn must begin with postgresql:// (or be none, or be left out for the embedded server)"
-        problems.append(source.problem(("memory", "postgres_dsn"), text))
     return problems
 
 

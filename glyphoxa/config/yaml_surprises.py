@@ -40,7 +40,9 @@ def lost_behind(text: str, end: int) -> str:
     found = _COMMENT.match(text, end)
     if found is None:
         return ""
-    return f"{found[1].rstrip()!r} is a comment, and no part of the text before it; put the text in quotes if it is"
+    return (
+        f"{short(found[1].rstrip())!r} is a comment, and no part of the text before it; put the text in quotes if it is"
+    )
 
 
 def not_a_key(name: str) -> str:
@@ -58,5 +60,7 @@ _REMEDY: Final = "text with a comma or a colon goes in quotes, or on a line of i
 
 
 def short(value: object) -> object:
-    """What a message shows of something that may be long."""
+    """What a message shows of something that may be long, or a piece of an address with a password in it."""
+    if isinstance(value, str) and ("://" in value or "@" in value):
+        return "..."
     return value[:60] + "..." if isinstance(value, str) and len(value) > 60 else value

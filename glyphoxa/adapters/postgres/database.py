@@ -15,6 +15,8 @@ from loguru import logger
 from pydantic_core import from_json
 
 from glyphoxa.adapters.postgres.migrate import migrate
+from glyphoxa.adapters.postgres.server_words import REFUSED, in_words
+from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
 
@@ -38,8 +40,6 @@ _AWAY = (
     asyncpg.InvalidCachedStatementError,  # somebody changed a table
     asyncpg.InternalClientError,
 )
-_REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
-"""The server is there and lets nobody in (any more): another password, a database that is restored from a backup."""
 _CONNECT_TIMEOUT_S = 5.0
 _STATEMENT_TIMEOUT_MS = 10_000
 _RELEASE_TIMEOUT_S = 2.0
@@ -75,7 +75,7 @@ class Database:
         self._any_model = any_model
         self._max_connections = max_connections
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
-        self._address = ""
+        self._address: Dsn | None = None
         self._opening: asyncio.Task[asyncpg.Pool[asyncpg.Record]] | None = None
         self._releases: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -88,7 +88,7 @@ class Database:
             InvalidInput: It refuses this user or database, or the database is for other dimensions or another model.
             Corrupt: An applied migration was changed.
         """
-        with _as_ours("open", deadline_ms):
+        with self._as_ours("open", deadline_ms):
             async with asyncio.timeout(deadline_ms / 1000):
                 await self._ready()
 
@@ -107,12 +107,12 @@ class Database:
         Raises:
             Unavailable: The server is away, or the deadline has passed.
         """
-        with _as_ours("answer", deadline_ms):
+        with self._as_ours("answer", deadline_ms):
             async with asyncio.timeout(deadline_ms / 1000):
                 pool = await self._ready()
                 try:
                     connection = await pool.acquire()
-                except (*_AWAY, *_REFUSED):
+                except (*_AWAY, *REFUSED):
                     await self._forget(pool)
                     raise
                 try:
@@ -143,7 +143,7 @@ class Database:
             Unavailable: The server is away, or the deadline has passed.
         """
         connection = await self.connect()
-        with _as_ours("answer", deadline_ms):
+        with self._as_ours("answer", deadline_ms):
             try:
                 async with asyncio.timeout(deadline_ms / 1000):
                     await _prepare(connection)
@@ -159,12 +159,13 @@ class Database:
         Raises:
             Unavailable: The server is away, or the deadline has passed.
         """
-        with _as_ours("answer", deadline_ms):
+        with self._as_ours("answer", deadline_ms):
             async with asyncio.timeout(deadline_ms / 1000):
                 pool = await self._ready()
+                dsn = None if self._address is None else self._address.text
                 try:
                     connection = await asyncpg.connect(
-                        self._address, timeout=_CONNECT_TIMEOUT_S, server_settings=_SERVER_SETTINGS
+                        dsn, timeout=_CONNECT_TIMEOUT_S, server_settings=_SERVER_SETTINGS
                     )
                     await connection.execute(_LOOKS_IN_PUBLIC)
                     return connection
@@ -200,11 +201,14 @@ class Database:
         return await asyncio.shield(self._opening)
 
     async def _connect(self) -> asyncpg.Pool[asyncpg.Record]:
-        dsn = self._dsn if isinstance(self._dsn, str) else await self._dsn()
+        text = self._dsn if isinstance(self._dsn, str) else await self._dsn()
+        try:
+            self._address = dsn = Dsn.read(text)
+        except InvalidInput as error:
+            raise InvalidInput(f"memory.postgres_dsn {error}") from None
         await self._migrate(dsn)
-        self._address = dsn
         self._pool = await asyncpg.create_pool(
-            dsn,
+            dsn.text,
             min_size=0,
             max_size=self._max_connections,
             timeout=_CONNECT_TIMEOUT_S,
@@ -218,15 +222,18 @@ class Database:
     def _opened(self, task: asyncio.Task[asyncpg.Pool[asyncpg.Record]]) -> None:
         self._opening = None
         if not task.cancelled() and (error := task.exception()):
-            logger.debug("no database: {}", error)  # those who wait for it are told
+            logger.debug("no database: {}", in_words(error, self._address))  # those who wait for it are told
 
-    async def _migrate(self, dsn: str) -> None:
+    async def _migrate(self, dsn: Dsn) -> None:
         try:
-            connection = await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT_S)
-        except _REFUSED as error:
-            raise InvalidInput(f"memory.postgres_dsn: the server refuses: {error}") from None
-        except (ValueError, asyncpg.ClientConfigurationError) as error:
-            raise InvalidInput(f"memory.postgres_dsn is not usable: {error}") from None
+            connection = await asyncpg.connect(dsn.text, timeout=_CONNECT_TIMEOUT_S)
+        except REFUSED as error:
+            raise InvalidInput(f"memory.postgres_dsn: the server refuses: {in_words(error, dsn)}") from None
+        except (ValueError, asyncpg.ClientConfigurationError):
+            raise InvalidInput(
+                f"memory.postgres_dsn: {dsn} cannot be connected to: its host, a parameter behind `?` or a variable "
+                "PG... of the environment is not one that the client takes"
+            ) from None
         try:
             await connection.execute(_LOOKS_IN_PUBLIC)
             await migrate(
@@ -245,6 +252,19 @@ class Database:
         finally:
             with contextlib.suppress(*_AWAY):
                 await connection.close(timeout=_RELEASE_TIMEOUT_S)
+
+    @contextlib.contextmanager
+    def _as_ours(self, verb: str, deadline_ms: int) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError:
+            raise Unavailable(f"the database did not {verb} within {deadline_ms} ms") from None
+        except REFUSED as error:
+            raise Unavailable(f"the database refuses: {in_words(error, self._address)}") from None
+        except _AWAY as error:
+            if isinstance(error, ValueError):
+                raise  # asyncpg's word for an argument that does not fit its column: not the server's fault
+            raise Unavailable(f"the database is away: {in_words(error, self._address)}") from None
 
     async def _forget(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
         """The next use connects anew: the server may have come back elsewhere, or has to be revived."""
@@ -323,17 +343,3 @@ async def _prepare(connection: OwnConnection) -> None:
 
 async def _no_reset(_connection: OwnConnection) -> None:
     """Nothing of ours changes a session; the default reset would cost a round trip at each release."""
-
-
-@contextlib.contextmanager
-def _as_ours(verb: str, deadline_ms: int) -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError:
-        raise Unavailable(f"the database did not {verb} within {deadline_ms} ms") from None
-    except _REFUSED as error:
-        raise Unavailable(f"the database refuses: {error}") from None
-    except _AWAY as error:
-        if isinstance(error, ValueError):
-            raise  # asyncpg's word for an argument that does not fit its column: not the server's fault
-        raise Unavailable(f"the database is away: {str(error) or type(error).__name__}") from None

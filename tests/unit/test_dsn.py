@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from glyphoxa.domain.dsn import Dsn
+from glyphoxa.domain.errors import InvalidInput
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://mira:s3cret@db.example:5432/vale", "db.example/vale"),
+        ("postgres://mira:a%23b%2Fc%40d@db.example/vale?sslmode=require", "db.example/vale"),
+        ("postgresql://mira@/vale?host=/run/a%20b&port=5433", "/run/a b/vale"),
+        ("postgresql://mira@/vale?host=/run/a b&port=5433", "/run/a b/vale"),
+        ("postgresql://mira:s3cret@[2001:db8::1]:5432/vale", "[2001:db8::1]/vale"),
+        ("postgresql://one:5432,two:5433/vale", "one,two/vale"),
+        ("postgresql://db.example?dbname=vale", "db.example/vale"),
+        ("postgresql:///vale", "a local socket/vale"),
+        ("postgresql://mira:a:b:c@db.example", "db.example"),
+    ],
+)
+def test_of_a_dsn_its_host_and_database_are_shown(text: str, shown: str) -> None:
+    dsn = Dsn.read(text)
+    assert dsn.text == text
+    assert str(dsn) == shown
+    assert "mira" not in repr(dsn)
+
+
+@pytest.mark.parametrize("odd", ["#", "/", "?", "@", "[", "]", "%", "%2x", "\n", "@a:1/", "/x?y=", "?host=a&b="])
+@pytest.mark.parametrize("part", ["postgresql://mira:se{}cret@db.example:5432/vale", "postgresql://mi{}ra:12@db/vale"])
+def test_one_that_could_be_read_in_another_way_is_refused_without_being_shown(part: str, odd: str) -> None:
+    with pytest.raises(InvalidInput, match="%23 for #") as refused:
+        Dsn.read(part.format(odd))
+    assert not any(word in str(refused.value) for word in ("mira", "cret", "vale"))
+
+
+@pytest.mark.parametrize("text", ["db.example/vale", "mysql://db.example/vale", "none ", ""])
+def test_an_address_of_another_kind_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="must begin with postgresql://"):
+        Dsn.read(text)
+
+
+def test_what_a_server_says_loses_the_user_and_the_password() -> None:
+    dsn = Dsn.read("postgresql://mira:pa%23ss@db.example/vale")
+    said = 'too many connections for role "mira" with pa#ss or pa%23ss to "vale"'
+    assert dsn.hidden_in(said) == 'too many connections for role "..." with ... or ... to "vale"'
