@@ -27,6 +27,7 @@ from glyphoxa.bootstrap.structured_llm import local_slots
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.beginning import beginning
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.by_name import ByName
 from glyphoxa.context.conversation import Conversation
@@ -162,6 +163,8 @@ class LiveTable:
             prefetch=self._prefetch,
             known_utterances=self._known_utterances,
             holds_words=lambda npc, words: self._npcs[npc].conversation.holds(words),
+            just_heard=lambda npc: self._npcs[npc].conversation.just_heard,
+            players=lambda: [seat.player.name for seat in self._seats.values()],
             budgets=budgets,
             accept_at=settings.memory.auto_accept,
         )
@@ -169,7 +172,9 @@ class LiveTable:
         self._npcs = {
             npc.id: NpcActor(
                 npc,
-                conversation=Conversation(npc, history_tokens=settings.context.history_tokens),
+                conversation=Conversation(
+                    npc, beginning=beginning(campaign, npc), history_tokens=settings.context.history_tokens
+                ),
                 open_mouth=partial(self._open_mouth, slot),
                 tell=self._on_mouth,
                 now_ms=now_ms,

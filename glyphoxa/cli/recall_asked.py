@@ -13,7 +13,7 @@ from glyphoxa.cli.facts_shown import validity_in_words
 from glyphoxa.cli.recall_shown import Shown, signals_in_words
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.choice import chosen
-from glyphoxa.context.knowledge import sentences_of, within
+from glyphoxa.context.knowledge import fitting, sentences_of
 from glyphoxa.context.passed_over import IN_EVERY_PROMPT, NOT_NEAR, no_room
 from glyphoxa.context.relevance import without_call, worth_telling
 from glyphoxa.context.told import told_by_name
@@ -124,8 +124,7 @@ class Asking:
             return set()
         snapshot = await self.desk.graph.identity_snapshot(self.desk.campaign, self.npc, entity)
         sentences = [] if snapshot is None else sentences_of(snapshot.known)
-        fitting = within([sentence.text for sentence in sentences], tokens=budgets.identity_tokens)
-        return {sentence.fact.id for sentence in sentences[: len(fitting)]}
+        return {one.fact.id for one in fitting(sentences, tokens=budgets.identity_tokens) if one.is_whole}
 
     def _placed(self, facts: Sequence[Shown], said: Sequence[Shown], budgets: Budgets) -> list[Shown]:
         """All of it, with what of it would have a place in a prompt."""

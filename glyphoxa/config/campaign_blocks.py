@@ -93,6 +93,7 @@ class ExampleBlock(_Block):
     said: Text
     reply: Text
     facts: str = ""
+    kept: str = ""
 
 
 def _voice(value: object) -> object:

@@ -17,10 +17,13 @@ from loguru import logger
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.choice import chosen
 from glyphoxa.context.identity import Identities
+from glyphoxa.context.own_secrets import touched
 from glyphoxa.context.passed_over import IN_EVERY_PROMPT, IN_THE_TALK, NOT_NEAR, missing, no_room
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.relevance import without_call, worth_telling
+from glyphoxa.context.scene import Scenes
+from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
@@ -28,6 +31,7 @@ from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph
 from glyphoxa.memory.ports.talk import PastTalk
+from glyphoxa.memory.recall.terms import Terms
 
 T = TypeVar("T")
 
@@ -42,6 +46,8 @@ class HotContextAssembly:
         prefetch: Shared with the ears, which feed it partial transcripts.
         known_utterances: What an NPC's prompt already holds.
         holds_words: Whether it holds these words already, whenever they were said.
+        just_heard: What was said to an NPC last, before the question.
+        players: Who sits at the table, by name.
         accept_at: The confidence from which the campaign file's facts are accepted, where the file tells.
     """
 
@@ -54,6 +60,8 @@ class HotContextAssembly:
         prefetch: Prefetch,
         known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
         holds_words: Callable[[NpcId, str], bool] = lambda _npc, _words: False,
+        just_heard: Callable[[NpcId], str] = lambda _npc: "",
+        players: Callable[[], Sequence[str]] = tuple,
         budgets: Budgets | None = None,
         accept_at: float = AUTO_ACCEPT,
     ) -> None:
@@ -66,7 +74,12 @@ class HotContextAssembly:
         self._budgets = budgets or Budgets()
         self._holds_words = holds_words
         self._identities = Identities(campaign, graph, tokens=self._budgets.identity_tokens, accept_at=accept_at)
-        self._scenes: dict[NpcId, str] = {}
+        self._just_heard = just_heard
+        self._players = players
+        self._terms = Terms(campaign.language)
+        self._keeps = wording(campaign.language).keeps
+        self._scenes = Scenes(campaign, tokens=self._budgets.scene_tokens)
+        self._scene: Scene | None = None
         self._shown: dict[NpcId, tuple[str, ...]] = {}
         self._as_read: dict[NpcId, IdentitySnapshot | None] = {}
         self._read_ahead: dict[NpcId, tuple[asyncio.Task[None], list[str]]] = {}
@@ -76,7 +89,7 @@ class HotContextAssembly:
         with the very words of the first answer.
         """
         self._identities.new_scene()
-        self._scenes = {npc: self._scene_line(scene, npc) for npc in scene.npcs}
+        self._scene = scene
         npcs = [npc.id for npc in self._campaign.npcs]
         await asyncio.gather(
             *(self._part("identity", self._identities.read(npc), ENTER_DEADLINE_MS, []) for npc in npcs)
@@ -93,7 +106,7 @@ class HotContextAssembly:
 
     def standing(self, npc: NpcId) -> tuple[str, ...]:
         """What stands in every prompt of an NPC, as it was read last: what it knows of itself, and where it is."""
-        return tuple(line for line in (*self._identities.last(npc).lines, self._scenes.get(npc, "")) if line)
+        return tuple(line for line in (*self._identities.last(npc).lines, self._scene_line(npc)) if line)
 
     async def gather(self, npc: NpcId, question: str) -> HotContext:
         """See `HotContextSource.gather`."""
@@ -146,12 +159,15 @@ class HotContextAssembly:
         texts = tuple(fact.text for fact in facts)
         if question:
             self._shown[npc] = texts
+        kept = self._kept(npc, question)
         return HotContext(
             facts=texts,
-            recalled=tuple(facts),
+            recalled=(*facts, *kept),
             omitted=omitted,
             identity=identity.lines,
-            scene=self._scenes.get(npc, ""),
+            scene=self._scene_line(npc),
+            kept=tuple(one.text for one in kept),
+            keeps=self._keeps,
             passed_over=(
                 *missing(facts, of=ranked, why=no_room(tokens=tokens, most=most)),
                 *missing(past, of=fresh, why=NOT_NEAR),
@@ -169,12 +185,21 @@ class HotContextAssembly:
             if one.utterance_id not in in_talk and not self._holds_words(npc, one.text.partition(": ")[2])
         ]
 
-    def _scene_line(self, scene: Scene, npc_id: NpcId) -> str:
+    def _kept(self, npc: NpcId, question: str) -> list[Recalled]:
+        own = self._campaign.npc(npc)
+        return touched(
+            self._identities.last(npc).secrets,
+            question,
+            just_heard=self._just_heard(npc),
+            terms=self._terms,
+            own_names=(own.name, *own.aliases),
+        )
+
+    def _scene_line(self, npc: NpcId) -> str:
         """From the campaign in memory: it is never late."""
-        place = self._campaign.entity(scene.location).name
-        others = [self._campaign.npc(other).name for other in scene.npcs if other != npc_id]
-        parts = [scene.time_of_day, place, f"{' and '.join(others)} is here" if others else ""]
-        return ", ".join(part for part in parts if part) + "."
+        if self._scene is None or npc not in self._scene.npcs:
+            return ""
+        return self._scenes.line(self._scene, npc, players=self._players())
 
     def _begin_identity(self, npc: NpcId) -> None:
         """It is being asked: what it knows of itself is read while they speak, once a speech."""

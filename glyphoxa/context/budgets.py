@@ -15,12 +15,14 @@ class Budgets:
     """
     Attributes:
         identity_tokens: Of R-016's 200 to 500 a small local model is given few: they cost it its voice.
+        scene_tokens: Of the line that says where the NPC is. It is read anew in every turn.
         facts_tokens: Of recalled and looked-up sentences together, tokens of 4 characters. A small model has use for
             few; what a large one is given nearly covers what is found at all (94 % of LoCoMo's questions in 1,500).
         max_facts: The same in lines; None: as many as usually fit.
     """
 
     identity_tokens: int = 120
+    scene_tokens: int = 60
     facts_tokens: int = 90
     max_facts: int | None = None
     part_deadline_ms: int = 50

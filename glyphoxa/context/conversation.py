@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from glyphoxa.context.prompt import Message, Prompt, with_facts
-from glyphoxa.domain.campaign import Exchange, Npc
+from glyphoxa.context.prompt import Message, Prompt, said_line
+from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Utterance
 
 CHARS_PER_TOKEN = 4
 """Rough size of a token in English text (R-239)."""
-
-
-def said_line(speaker_name: str, text: str, *, to: str = "") -> str:
-    """How a line of talk stands in a prompt."""
-    return f"{speaker_name} says to {to}: {text}" if to else f"{speaker_name} says: {text}"
 
 
 def own_line(text: str) -> Message:
@@ -38,11 +33,13 @@ class Conversation:
     """One NPC's talk of one session.
 
     Args:
+        beginning: What stands in front of all talk, see `glyphoxa.context.beginning`.
         history_tokens: Budget of the talk so far. Above it the oldest half is cut, never the newest line; what is cut
             stays in the log, where recall finds it.
     """
 
     npc: Npc
+    beginning: tuple[Message, ...] = ()
     history_tokens: int = 500
     _lines: list[tuple[UtteranceId, Message]] = field(default_factory=list)
 
@@ -78,6 +75,11 @@ class Conversation:
         lines = (message.content.casefold() for _, message in self._lines)
         return any(line == wanted or line.endswith(f": {wanted}") for line in lines)
 
+    @property
+    def just_heard(self) -> str:
+        """The last line of somebody else's; its own words are no part of what it is asked."""
+        return next((message.content for _, message in reversed(self._lines) if message.role == "user"), "")
+
     def prompt(
         self,
         question: str,
@@ -98,7 +100,7 @@ class Conversation:
         if expecting is not None:
             history.append(expecting)
         asked = others_line(speaker_name, question)
-        messages = (Message("system", self.npc.persona), *_as_messages(self.npc.examples), *history, asked)
+        messages = (*self.beginning, *history, asked)
         return Prompt(npc=self.npc.id, messages=messages, question=question, speaker_name=speaker_name)
 
     def _append(self, utterance_id: UtteranceId, message: Message) -> None:
@@ -110,11 +112,3 @@ class Conversation:
 
     def _tokens(self) -> int:
         return sum(len(message.content) for _, message in self._lines) // CHARS_PER_TOKEN
-
-
-def _as_messages(examples: Sequence[Exchange]) -> list[Message]:
-    messages = []
-    for example in examples:
-        messages.append(Message("user", with_facts(example.said, example.facts)))
-        messages.append(Message("assistant", example.reply))
-    return messages

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glyphoxa.context.knowledge import fact_sentence, sentences_of, within
+from glyphoxa.context.knowledge import fact_sentence, fitting, names_of, recalled, sentences_of
 from glyphoxa.context.of_file import ScopedKnowledge
+from glyphoxa.context.own_secrets import OwnSecret
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, Fact
@@ -18,10 +19,12 @@ class Identity:
     """
     Attributes:
         facts: What the lines say.
+        secrets: What stands in a prompt only where the talk comes to it.
     """
 
     lines: tuple[str, ...] = ()
     facts: frozenset[FactId] = frozenset()
+    secrets: tuple[OwnSecret, ...] = ()
 
     def tells(self, one: Recalled) -> bool:
         """Whether it stands in the prompt already: nothing is told as identity and recalled as well (R-408, R-409)."""
@@ -85,26 +88,27 @@ class Identities:
 
     async def _in_words(self, npc: NpcId, snapshot: IdentitySnapshot) -> Identity:
         known = snapshot.known
-        sentences = sentences_of(known)
-        lines = within([sentence.text for sentence in sentences], tokens=self._tokens)
-        facts = {sentence.fact.id for sentence in sentences[: len(lines)]}
+        sentences = fitting(sentences_of(known), tokens=self._tokens)
         ends = {known.entity.id: known.entity, **{other.id: other for _, other in known.relations}}
-        for fact in snapshot.secrets:
-            secret = await self._secret(npc, fact, ends)
-            if secret:
-                lines.append(f"You keep secret: {secret}")
-                facts.add(fact.id)
-        return Identity(tuple(dict.fromkeys(lines)), frozenset(facts))
+        secrets = [await self._secret(npc, fact, ends) for fact in snapshot.secrets]
+        return Identity(
+            tuple(dict.fromkeys(sentence.text for sentence in sentences)),
+            frozenset(sentence.fact.id for sentence in sentences if sentence.is_whole),
+            tuple(secret for secret in secrets if secret is not None),
+        )
 
-    async def _secret(self, npc: NpcId, fact: Fact, ends: dict[EntityId, Entity]) -> str:
-        claim = fact.claim
-        if claim.predicate == "secret" and isinstance(claim.content, str):
-            return claim.content  # a sentence of its own
+    async def _secret(self, npc: NpcId, fact: Fact, ends: dict[EntityId, Entity]) -> OwnSecret | None:
+        claim, own = fact.claim, self._campaign.npc(npc).entity_id
         subject = await self._end(npc, claim.subject, ends)
         other = await self._end(npc, claim.object, ends) if claim.object is not None else None
-        if subject is None or (claim.object is not None and other is None):
-            return ""
-        return fact_sentence(fact, subject, other)
+        if claim.predicate == "secret" and isinstance(claim.content, str):
+            text = claim.content  # a sentence of its own
+        elif subject is None or (claim.object is not None and other is None):
+            return None
+        else:
+            text = fact_sentence(fact, subject, other)
+        about = [name for end in (subject, other) if end is not None and end.id != own for name in names_of(end)]
+        return OwnSecret(recalled(text, fact, npc), tuple(about)) if text else None
 
     async def _end(self, npc: NpcId, entity: EntityId, ends: dict[EntityId, Entity]) -> Entity | None:
         """An entity that a secret speaks of: asked for once, as it is only for its name."""

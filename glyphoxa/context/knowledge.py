@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import NpcId
@@ -25,16 +25,22 @@ _PHRASES: Mapping[str, str] = {
     "CHILD_OF": "{source} is a child of {target}",
     "EMPLOYED_BY": "{source} works for {target}",
 }
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s|$)")
 _SPOKEN_FIRST = ("description", "summary", "lore_text", "common_knowledge")
 _WHOLE_SENTENCES = (*_SPOKEN_FIRST, "secret", "note", "rumour")
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A fact in words."""
+    """A fact in words.
+
+    Attributes:
+        is_whole: False where only its beginning had room.
+    """
 
     text: str
     fact: Fact
+    is_whole: bool = True
 
 
 def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None) -> str:
@@ -81,7 +87,7 @@ def most_telling(known: Known, npc: NpcId) -> list[Recalled]:
             continue
         text = _sentence_of(fact, other, known)
         if text and all(text != one.text for one in found):
-            found.append(_recalled(Sentence(text, fact), npc))
+            found.append(recalled(text, fact, npc))
             if len(found) == 2:
                 break
     return found
@@ -119,6 +125,10 @@ def why_known(fact: Fact, npc: NpcId) -> str:
             return f"witnessed in session {session}" if session else "witnessed"
 
 
+def names_of(entity: Entity) -> tuple[str, ...]:
+    return (entity.name, *entity.aliases)
+
+
 def is_secret(fact: Fact) -> bool:
     """Whether those who know it are to keep it."""
     return fact.visibility.scope in ("secret", "hidden")
@@ -126,31 +136,54 @@ def is_secret(fact: Fact) -> bool:
 
 def recalled_of(known: Known, npc: NpcId) -> tuple[Recalled, ...]:
     """The sentences about an entity for an NPC, each with where it is from and why it may know it."""
-    return tuple(_recalled(sentence, npc) for sentence in sentences_of(known))
+    return tuple(recalled(sentence.text, sentence.fact, npc) for sentence in sentences_of(known))
 
 
-def _recalled(sentence: Sentence, npc: NpcId) -> Recalled:
-    provenance = sentence.fact.provenance
+def recalled(text: str, fact: Fact, npc: NpcId) -> Recalled:
+    """A fact in words, with where it is from and why the NPC may know it."""
+    provenance = fact.provenance
     return Recalled(
-        text=sentence.text,
+        text=text,
         source="entity",
         session_id=provenance.session_id,
         utterance_id=provenance.utterance_id,
         at_ms=provenance.at_ms,
-        reason=why_known(sentence.fact, npc),
-        fact_id=sentence.fact.id,
+        reason=why_known(fact, npc),
+        fact_id=fact.id,
     )
 
 
-def within(sentences: Sequence[str], *, tokens: int) -> list[str]:
-    """The first sentences that fit the budget (4 characters a token, R-239)."""
-    fitting, left = [], tokens * 4
+def fitting(sentences: Sequence[Sentence], *, tokens: int) -> list[Sentence]:
+    """The sentences that fit the budget (4 characters a token, R-239), in order.
+
+    What is too long for what is left is passed over. The first sentence is the most telling: one that is too long by
+    itself is shortened, so that something is always told.
+    """
+    found: list[Sentence] = []
+    left = tokens * 4
     for sentence in sentences:
-        if len(sentence) > left:
-            break
-        fitting.append(sentence)
-        left -= len(sentence) + 1
-    return fitting
+        if len(sentence.text) <= left:
+            found.append(sentence)
+        elif not found:
+            found.append(replace(sentence, text=shortened(sentence.text, left), is_whole=False))
+        else:
+            continue
+        left -= len(found[-1].text) + 1
+    return found
+
+
+def shortened(text: str, most_characters: int) -> str:
+    """The first whole sentences of a text that have room; else its first whole words, and what shows that more would
+    follow.
+    """
+    if len(text) <= most_characters:
+        return text
+    ends = [found.end() for found in _SENTENCE_END.finditer(text) if found.end() <= most_characters]
+    if ends:
+        return text[: ends[-1]]
+    cut = text[: most_characters - 2]  # room for " …"
+    at = cut.rfind(" ")
+    return f"{(cut[:at] if at > 0 else cut).rstrip(' ,;:')} …"
 
 
 def _spoken(value: object) -> str:
@@ -177,8 +210,7 @@ def _as_verb(predicate: str) -> str:
 
 
 def _about(entity: Entity, text: str) -> str:
-    names = (entity.name, *entity.aliases)
-    if any(re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE) for name in names):
+    if any(re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE) for name in names_of(entity)):
         return _sentence(text)
     return _sentence(f"{entity.name}: {text}")
 

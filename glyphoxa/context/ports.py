@@ -17,8 +17,9 @@ class HotContext:
         facts: Short sentences in the order in which they are to be read, already visible to this NPC.
         recalled: The same with their provenance.
         omitted: "scene: late by 12 ms", "recall: database away": parts left out, each with its reason.
-        identity: What it knows of itself: its relationships, its secrets. The same from turn to turn.
+        identity: What it knows of itself: its description, its relationships. The same from turn to turn.
         scene: Where it is, when, and with whom; empty when unknown.
+        kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words in front of them.
         passed_over: What it was reminded of as well and is not told, each with the reason.
     """
 
@@ -28,6 +29,8 @@ class HotContext:
     identity: tuple[str, ...] = ()
     scene: str = ""
     passed_over: tuple[PassedOver, ...] = ()
+    kept: tuple[str, ...] = ()
+    keeps: str = ""
 
 
 class HotContextSource(Protocol):

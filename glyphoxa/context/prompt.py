@@ -61,7 +61,8 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
     """A copy of the prompt with the hot context in it. The given prompt stays as it is.
 
     Who the NPC is joins the system message, which does not change during a scene; where it is stands right before
-    the question, and what it is reminded of where `facts_at` says.
+    the question, and what it is reminded of where `facts_at` says. What it keeps to itself stands last, apart from what
+    it may tell.
     """
     first, *between, last = prompt.messages
     if hot.identity:
@@ -69,10 +70,20 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
     facts = " ".join(hot.facts)
     scene = f"Scene: {hot.scene}\n" if hot.scene else ""
     asked = f"{scene}{last.content if facts_at.depth is not None else with_facts(last.content, facts)}"
-    talk = [*between, replace(last, content=asked)]
+    talk = [*between, replace(last, content=with_kept(asked, hot.keeps, " ".join(hot.kept)))]
     if facts and facts_at.depth is not None:
         talk.insert(max(0, len(talk) - facts_at.depth), Message(facts_at.role, _FACTS + facts))
     return replace(prompt, messages=(first, *talk))
+
+
+def said_line(speaker_name: str, text: str, *, to: str = "") -> str:
+    """How a line of talk stands in a prompt."""
+    return f"{speaker_name} says to {to}: {text}" if to else f"{speaker_name} says: {text}"
+
+
+def with_kept(question: str, keeps: str, secret: str) -> str:
+    """A question and what the NPC knows that bears on it and does not tell, behind the words that say so."""
+    return f"{question}\n{keeps}{secret}" if secret else question
 
 
 def with_facts(question: str, facts: str) -> str:

@@ -86,11 +86,13 @@ class Exchange:
         facts: What the NPC knows in the example; may be empty.
         said: What a player says.
         reply: What the NPC answers.
+        kept: What it keeps to itself in the example; may be empty.
     """
 
     said: str
     reply: str
     facts: str = ""
+    kept: str = ""
 
 
 @dataclass(frozen=True, slots=True)

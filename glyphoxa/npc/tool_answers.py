@@ -65,7 +65,12 @@ def fact_found(fact: Fact, entities: Mapping[EntityId, Entity], npc: NpcId) -> F
     if not told:
         return None
     source = fact.provenance
-    return {"fact": told, "why": why_known(fact, npc), "session": source.session_id, "when": when(source.at_ms)}
+    return {
+        "keep secret" if is_secret(fact) else "fact": told,
+        "why": why_known(fact, npc),
+        "session": source.session_id,
+        "when": when(source.at_ms),
+    }
 
 
 def best_match(name: str, entities: Sequence[Entity]) -> Entity | None:

@@ -15,8 +15,9 @@ from pipecat.services.tts_service import TTSService
 
 from glyphoxa.bootstrap.engines import EarOrder, MouthOrder
 from glyphoxa.context.prompt import Placement
+from glyphoxa.context.wording import wording
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.judgement.safety import SafetyFilter
+from glyphoxa.judgement.in_character import InCharacter
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.speech.language.sentences import Splitter
@@ -26,6 +27,7 @@ from glyphoxa_pipelines.parts import EarParts, Expects, MouthParts, Pauses
 from glyphoxa_pipelines.s2s import S2sParts
 from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts, local_services
 from glyphoxa_processors.recogniser import Recogniser
+from glyphoxa_processors.spoken_text import Clean
 from glyphoxa_processors.tools import declare
 
 
@@ -82,11 +84,12 @@ def mouth_parts(order: MouthOrder) -> MouthParts:
         tts=_tts(order),
         context=order.context,
         new_splitter=Splitter,
-        new_clean=lambda: SafetyFilter(order.npc.name, others=order.others).clean,
+        new_clean=partial(_clean, order),
         sink=order.sink,
         listener=order.listener,
         host=_host(order),
         tools=declare(order.tools) if has_tools and order.tools is not None else None,
+        at_a_loss=wording(order.language).at_a_loss,
         facts_at=Placement(order.settings.context.facts_depth, order.settings.context.facts_role),
         clock=order.now_ms,
     )
@@ -108,13 +111,18 @@ def s2s_parts(order: MouthOrder) -> S2sParts:
         session=s2s.make_session(provider, voice=order.npc.voice.provider_voice),
         context=order.context,
         new_splitter=Splitter,
-        new_clean=lambda: SafetyFilter(order.npc.name, others=order.others).clean,
+        new_clean=partial(_clean, order),
         sink=order.sink,
         listener=order.listener,
         host=_host(order),
         tools=order.tools,
         clock=order.now_ms,
     )
+
+
+def _clean(order: MouthOrder, asked: str) -> Clean:
+    npc = order.npc
+    return InCharacter(npc.name, others=order.others, aliases=npc.aliases, asked=asked).clean
 
 
 def _host(order: EarOrder | MouthOrder) -> Host:

@@ -21,7 +21,7 @@ from glyphoxa.npc.table import AudioSink, EarListener
 from glyphoxa_pipelines.host import Host
 from glyphoxa_processors.corrector import Correct
 from glyphoxa_processors.prefetcher import OnPartial
-from glyphoxa_processors.spoken_text import Clean, Splitter
+from glyphoxa_processors.spoken_text import NewClean, Splitter
 
 
 def now_ms() -> int:
@@ -93,6 +93,7 @@ class MouthParts:
     new_clean: The safety filter of one reply.
     tools: What the model may look up (a pipecat `ToolsSchema`), by the NPC's budget tier.
     facts_at: Where in the prompt what the NPC is reminded of stands.
+    at_a_loss: What it says instead of a reply of which nothing may be said.
     """
 
     npc: Npc
@@ -100,10 +101,11 @@ class MouthParts:
     tts: TTSService
     context: HotContextSource
     new_splitter: Callable[[], Splitter]
-    new_clean: Callable[[], Clean]
+    new_clean: NewClean
     sink: AudioSink
     listener: Listener
     host: Host
     tools: Any = None
     facts_at: Placement = BEHIND_THE_QUESTION
+    at_a_loss: Sequence[str] = ()
     clock: Callable[[], int] = now_ms

@@ -27,7 +27,7 @@ from glyphoxa_processors.cloud import Provider, choose, key_of
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.realtime_voice import HeardFrame, RealtimeVoice, Session
 from glyphoxa_processors.speaker import Speaker
-from glyphoxa_processors.spoken_text import Clean, Splitter
+from glyphoxa_processors.spoken_text import NewClean, Splitter
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -44,7 +44,7 @@ class S2sParts:
     session: Session
     context: HotContextSource
     new_splitter: Callable[[], Splitter]
-    new_clean: Callable[[], Clean]
+    new_clean: NewClean
     sink: AudioSink
     listener: Listener
     host: Host

@@ -29,6 +29,7 @@ def clauses(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
         parts.npc.id,
         new_splitter=parts.new_splitter,
         new_clean=parts.new_clean,
+        at_a_loss=parts.at_a_loss,
         listener=parts.listener,
         on_failure=speaker.fail,
         clock=parts.clock,

@@ -34,9 +34,10 @@ class FillerFrame(DataFrame):
 
 @dataclass
 class ReplyBeginsFrame(DataFrame):
-    """The model's tokens that follow belong to this turn."""
+    """The model's tokens that follow belong to this turn, and answer `asked`."""
 
     turn: TurnId
+    asked: str = ""
 
 
 @dataclass

@@ -81,7 +81,7 @@ class HotContextInjector(FrameProcessor):
         asked = with_hot_context(prompt, hot, self._facts_at)
         self._listener(Marked(prompt.npc, turn, Stage.CONTEXT_READY, self._clock()))
         self._listener(Injected(prompt.npc, turn, hot.recalled, hot.omitted, as_text(asked), hot.passed_over))
-        await self.push_frame(ReplyBeginsFrame(turn))
+        await self.push_frame(ReplyBeginsFrame(turn, prompt.question))
         await self.push_frame(LLMContextFrame(context=as_context(asked, tools=self._tools)))
 
     async def _gather(self, prompt: Prompt) -> HotContext:

@@ -31,7 +31,7 @@ from glyphoxa_processors.frames import (
     ReplyEndFrame,
 )
 from glyphoxa_processors.hot_context import OnFailure
-from glyphoxa_processors.spoken_text import Clean, Splitter
+from glyphoxa_processors.spoken_text import Clean, NewClean, Splitter
 
 SESSION_RATE_HZ = 24_000
 
@@ -84,7 +84,7 @@ class RealtimeVoice(FrameProcessor):
         *,
         tools: MemoryTools | None,
         new_splitter: Callable[[], Splitter],
-        new_clean: Callable[[], Clean],
+        new_clean: NewClean,
         listener: Listener,
         on_failure: OnFailure,
         clock: Callable[[], int],
@@ -95,6 +95,7 @@ class RealtimeVoice(FrameProcessor):
         self._tools = tools
         self._new_splitter = new_splitter
         self._new_clean = new_clean
+        self._asked = ""
         self._listener = listener
         self._on_failure = on_failure
         self._clock = clock
@@ -125,8 +126,8 @@ class RealtimeVoice(FrameProcessor):
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         await super().process_frame(frame, direction)
         match frame:
-            case ReplyBeginsFrame(turn=turn):
-                self._turn = turn
+            case ReplyBeginsFrame(turn=turn, asked=asked):
+                self._turn, self._asked = turn, asked
             case LLMContextFrame(context=context) if self._turn is not None:
                 await self._stop_answering()
                 turn = self._turn
@@ -149,7 +150,7 @@ class RealtimeVoice(FrameProcessor):
             await self._send(event)
 
     async def _answer(self, turn: TurnId, messages: list[Message]) -> None:
-        pieces = Pieces(turn, splitter=self._new_splitter(), clean=self._new_clean())
+        pieces = Pieces(turn, splitter=self._new_splitter(), clean=self._new_clean(self._asked))
         try:
             connection = await self._connected()
             for event in self._talk.ask(messages):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import cycle
 from typing import Protocol
 
 from pipecat.frames.frames import (
@@ -38,6 +39,8 @@ class Splitter(Protocol):
 
 Clean = Callable[[str], str | None]
 """A piece as it may be said; None when it may not be."""
+NewClean = Callable[[str], Clean]
+"""For one reply, to the words that it answers."""
 
 
 class SpokenText(FrameProcessor):
@@ -49,6 +52,7 @@ class SpokenText(FrameProcessor):
     Args:
         new_splitter: Called once a reply, so nothing of one leaks into the next.
         new_clean: Called once a reply.
+        at_a_loss: What is said in turn instead of a reply of which nothing may be said. Without any, it is withheld.
     """
 
     def __init__(
@@ -56,7 +60,8 @@ class SpokenText(FrameProcessor):
         npc: NpcId,
         *,
         new_splitter: Callable[[], Splitter],
-        new_clean: Callable[[], Clean],
+        new_clean: NewClean,
+        at_a_loss: Sequence[str] = (),
         listener: Listener,
         on_failure: OnFailure,
         clock: Callable[[], int],
@@ -65,6 +70,7 @@ class SpokenText(FrameProcessor):
         self._npc = npc
         self._new_splitter = new_splitter
         self._new_clean = new_clean
+        self._at_a_loss = cycle(at_a_loss)
         self._listener = listener
         self._on_failure = on_failure
         self._clock = clock
@@ -74,8 +80,8 @@ class SpokenText(FrameProcessor):
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         await super().process_frame(frame, direction)
         match frame:
-            case ReplyBeginsFrame(turn=turn):
-                self._begin_reply(turn)
+            case ReplyBeginsFrame(turn=turn, asked=asked):
+                self._begin_reply(turn, asked)
             case LLMTextFrame(text=text):
                 await self._take(text)
             case LLMFullResponseEndFrame():
@@ -90,10 +96,10 @@ class SpokenText(FrameProcessor):
             case _:
                 await self.push_frame(frame, direction)
 
-    def _begin_reply(self, turn: TurnId | None) -> None:
+    def _begin_reply(self, turn: TurnId | None, asked: str = "") -> None:
         self._turn = turn
         self._splitter = self._new_splitter()
-        self._clean = self._new_clean()
+        self._clean = self._new_clean(asked)
         self._has_words = False
         self._said: list[str] = []
 
@@ -114,6 +120,8 @@ class SpokenText(FrameProcessor):
         if not self._has_words:
             # A service that failed has said so already; the first reason given counts.
             self._on_failure(self._turn, "the model returned no words")
+        elif not self._said and (line := next(self._at_a_loss, "")):
+            await self._say_allowed(self._turn, line)
         await self.push_frame(ReplyEndFrame(self._turn, withheld=self._has_words and not self._said))
         if self._said:
             self._listener(ReplyKnown(self._npc, self._turn, " ".join(self._said)))
@@ -123,10 +131,13 @@ class SpokenText(FrameProcessor):
         allowed = self._clean(piece)
         if allowed is None or not allowed.strip() or self._turn is None:
             return
+        await self._say_allowed(self._turn, allowed.strip())
+
+    async def _say_allowed(self, turn: TurnId, text: str) -> None:
         if not self._said:
-            self._listener(Marked(self._npc, self._turn, Stage.FIRST_SENTENCE, self._clock()))
-        self._said.append(allowed.strip())
-        await self._speak(self._turn, allowed.strip())
+            self._listener(Marked(self._npc, turn, Stage.FIRST_SENTENCE, self._clock()))
+        self._said.append(text)
+        await self._speak(turn, text)
 
     async def _speak(self, turn: TurnId | None, text: str) -> None:
         await self.push_frame(PieceFrame(turn, text))

@@ -112,9 +112,11 @@ async def test_an_npc_has_in_mind_what_it_is_what_it_keeps_secret_and_nothing_of
     """R-014, R-129, R-134"""
     async with an_evening(settings, monkeypatch) as evening:
         grimjaw, eldrinax = await of_both(evening, "who are you?")
+        assert "crown" not in grimjaw
+        grimjaw, eldrinax = await of_both(evening, "is the king's crown real?")
     assert "Grimjaw is at Ironhold: he was born there." in grimjaw
-    assert "You keep secret: The king's crown is false." in grimjaw
-    assert "crown" not in eldrinax
+    assert "You keep this to yourself and deny it: The king's crown is false." in grimjaw
+    assert "crown is false" not in eldrinax
     assert "born there" not in eldrinax
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -187,10 +187,34 @@ async def test_a_voice_that_fails_throughout_is_the_reason_for_the_silence(serve
 
 
 async def test_a_reply_of_which_nothing_may_be_said_is_withheld(server: ModelServer) -> None:
-    async with stage(server, new_clean=lambda: lambda piece: None) as play:
+    async with stage(server, new_clean=lambda asked: lambda piece: None) as play:
         play.begin()
         finished = await play.finished()
         assert finished.withheld and not finished.error and not finished.heard
+
+
+async def test_a_reply_of_which_nothing_may_be_said_gives_way_to_a_line_in_character(server: ModelServer) -> None:
+    said = ("Hm. Say that again.", "Let us speak of something else.")
+    async with stage(server, new_clean=lambda asked: lambda piece: None, at_a_loss=said) as play:
+        for turn, line in zip(("t1", "t2"), said, strict=True):
+            play.begin(turn)
+            play.release(turn)
+            finished = await play.finished(turn)
+            assert (finished.heard, finished.withheld, finished.error) == (line, False, "")
+
+
+async def test_the_filter_of_a_reply_knows_what_it_answers(server: ModelServer) -> None:
+    answered: list[str] = []
+
+    def new_clean(asked: str) -> Callable[[str], str]:
+        answered.append(asked)
+        return str
+
+    async with stage(server, new_clean=new_clean) as play:
+        play.begin()
+        play.release()
+        await play.finished()
+    assert answered[-1] == "How is my blade?"
 
 
 async def test_a_model_without_words_is_an_error(server: ModelServer) -> None:

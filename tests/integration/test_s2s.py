@@ -89,7 +89,7 @@ async def play_with(
         session=session,
         context=Memory(facts),
         new_splitter=SentenceSplitter,
-        new_clean=lambda: clean,
+        new_clean=lambda asked: clean,
         sink=play.take_sound,
         listener=play.take_event,
         host=host,

@@ -165,7 +165,7 @@ class Stage:
                 tts=make_tts(hum(), voice=f"hum-{npc.id}"),
                 context=Memory(),
                 new_splitter=SentenceSplitter,
-                new_clean=lambda: str,
+                new_clean=lambda asked: str,
                 sink=self._sink,
                 listener=self._listen,
                 host=self.host,

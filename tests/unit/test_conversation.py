@@ -8,21 +8,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glyphoxa.context.beginning import beginning, default_examples
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prompt import Message, Placement, with_hot_context
+from glyphoxa.context.wording import wording
+from glyphoxa.domain.campaign import Npc, Relationship
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 
 GRIMJAW = a_campaign().npc(SMITH)
+FRAME = wording("en").frame.format(name="Grimjaw")
+
+
+def a_conversation(npc: Npc = GRIMJAW, *, history_tokens: int = 500) -> Conversation:
+    return Conversation(npc, beginning=beginning(a_campaign(), npc), history_tokens=history_tokens)
 
 
 def test_a_prompt_is_persona_examples_talk_and_the_question() -> None:
-    conversation = Conversation(GRIMJAW)
+    conversation = a_conversation()
     conversation.hear(an_utterance("An ale, please.", id="u1"), to="Mirelle")
     conversation.spoke(an_utterance("No sparks in here.", id="u2", speaker="Grimjaw", npc=SMITH))
     prompt = conversation.prompt("How is my blade?", "Tamsin")
     assert [(m.role, m.content) for m in prompt.messages] == [
-        ("system", "You are Grimjaw, a smith."),
+        ("system", f"You are Grimjaw, a smith.\n{FRAME}"),
         ("user", "Tamsin says: Hello."),
         ("assistant", "Mind the sparks."),
         ("user", "Tamsin says to Mirelle: An ale, please."),
@@ -32,7 +40,7 @@ def test_a_prompt_is_persona_examples_talk_and_the_question() -> None:
 
 
 def test_it_is_known_which_words_a_prompt_holds_already() -> None:
-    conversation = Conversation(GRIMJAW)
+    conversation = a_conversation()
     conversation.hear(an_utterance("An ale, please.", id="u1"), to="Mirelle")
     conversation.spoke(an_utterance("No sparks in here.", id="u2", speaker="Grimjaw", npc=SMITH))
     assert conversation.holds("an ale, please.")
@@ -41,8 +49,16 @@ def test_it_is_known_which_words_a_prompt_holds_already() -> None:
     assert not conversation.holds("Mind the sparks.")
 
 
+def test_what_it_heard_last_is_what_others_said() -> None:
+    conversation = a_conversation()
+    assert conversation.just_heard == ""
+    conversation.hear(an_utterance("An ale, please.", id="u1"))
+    conversation.spoke(an_utterance("No sparks in here.", id="u2", speaker="Grimjaw", npc=SMITH))
+    assert conversation.just_heard == "Tamsin says: An ale, please."
+
+
 def test_the_question_does_not_stand_twice_in_its_own_prompt() -> None:
-    conversation = Conversation(GRIMJAW)
+    conversation = a_conversation()
     question = an_utterance("How is my blade?")
     conversation.hear(question)
     prompt = conversation.prompt("How is my blade?", "Tamsin", unless=[question.id])
@@ -51,7 +67,7 @@ def test_the_question_does_not_stand_twice_in_its_own_prompt() -> None:
 
 def test_the_beginning_of_a_prompt_stays_the_same_from_turn_to_turn() -> None:
     """Up to the question, the next prompt begins as the last one did (prompt caches, R-032 of the design)."""
-    conversation = Conversation(GRIMJAW)
+    conversation = a_conversation()
     before = conversation.prompt("", "Tamsin").messages[:-1]
     for n in range(5):
         conversation.hear(an_utterance(f"Line {n}.", id=f"u{n}"))
@@ -61,7 +77,7 @@ def test_the_beginning_of_a_prompt_stays_the_same_from_turn_to_turn() -> None:
 
 
 def test_old_talk_is_cut_in_large_steps_and_the_persona_never() -> None:
-    conversation = Conversation(GRIMJAW, history_tokens=200)
+    conversation = a_conversation(history_tokens=200)
     cuts, length = 0, 0
     for n in range(100):
         conversation.hear(an_utterance("Some words that fill a line of talk.", id=f"u{n}"))
@@ -92,20 +108,20 @@ def test_the_newest_line_stays_however_long_and_what_is_cut_is_cut_in_large_step
 
 
 def test_an_npc_that_was_cut_off_before_a_word_was_heard_said_nothing() -> None:
-    conversation = Conversation(GRIMJAW)
+    conversation = a_conversation()
     conversation.spoke(replace(an_utterance("x", npc=SMITH), text=""))
     assert conversation.prompt("", "Tamsin").messages[-2].content == "Mind the sparks."
 
 
 def test_hot_context_joins_a_copy_near_the_end() -> None:
-    prompt = Conversation(GRIMJAW).prompt("How is my blade?", "Tamsin")
+    prompt = a_conversation().prompt("How is my blade?", "Tamsin")
     hot = HotContext(
         facts=("The blade is half done.", "It is called Emberlyth."),
         identity=("Mirelle knows Grimjaw.",),
         scene="forge.",
     )
     asked = with_hot_context(prompt, hot)
-    assert asked.messages[0].content == "You are Grimjaw, a smith.\nMirelle knows Grimjaw."
+    assert asked.messages[0].content == f"You are Grimjaw, a smith.\n{FRAME}\nMirelle knows Grimjaw."
     assert asked.messages[-1].content == (
         "Scene: forge.\nTamsin says: How is my blade?\nFacts: The blade is half done. It is called Emberlyth."
     )
@@ -116,7 +132,7 @@ def test_hot_context_joins_a_copy_near_the_end() -> None:
 @pytest.mark.parametrize(("depth", "place"), [(0, -1), (1, -2), (9999, 1)])
 def test_what_it_is_reminded_of_stands_where_the_dm_wants_it(depth: int, place: int) -> None:
     """R-411 to R-413"""
-    conversation = Conversation(GRIMJAW)
+    conversation = a_conversation()
     conversation.hear(an_utterance("Good evening.", id="u1"))
     prompt = conversation.prompt("How is my blade?", "Tamsin")
     hot = HotContext(facts=("The blade is half done.",), scene="forge.")
@@ -127,13 +143,56 @@ def test_what_it_is_reminded_of_stands_where_the_dm_wants_it(depth: int, place: 
     assert with_hot_context(prompt, HotContext(), Placement(depth)) == prompt
 
 
-def test_an_npc_without_examples_has_only_its_persona_before_the_talk() -> None:
-    prompt = Conversation(a_campaign().npc(INNKEEPER)).prompt("Hello.", "Tamsin")
-    assert [message.role for message in prompt.messages] == ["system", "user"]
+def test_an_npc_without_examples_has_some_in_the_form_that_questions_have() -> None:
+    mirelle = a_campaign().npc(INNKEEPER)
+    prompt = a_conversation(mirelle).prompt("Hello.", "Tamsin")
+    _, *examples, asked = [(m.role, m.content) for m in prompt.messages]
+    assert asked == ("user", "Tamsin says: Hello.")
+    assert [role for role, _ in examples] == ["user", "assistant"] * (len(examples) // 2)
+    said = [content for role, content in examples if role == "user"]
+    assert said[0] == "Peter says: Hello, Mirelle. How are you?"
+    assert "Peter says: Who mended the old cart?\nFacts: Mirelle mended the old cart." in said
+    assert any("You keep this to yourself" in line for line in said)
+
+
+def test_the_examples_say_what_is_known_of_an_npc_in_the_campaigns_language() -> None:
+    town = a_campaign()
+    occupied = replace(town.entities[1], attributes={"occupation": "innkeeper", "secret_of": "x" * 300})
+    inn = Relationship(occupied.id, town.entities[2].id, "LOCATED_AT")
+    peter = replace(town.players[0], name="Peter Pan")
+    town = replace(
+        town, entities=(town.entities[0], occupied, *town.entities[2:]), relationships=(inn,), players=(peter,)
+    )
+    shown = [(e.said, e.facts, e.reply) for e in default_examples(town, town.npc(INNKEEPER))]
+    assert ("Martha says: What do you do here?", "Mirelle is the innkeeper.", "I am the innkeeper here.") in shown
+    assert (
+        "Martha says: Where do I find you?",
+        "Mirelle is at Market Square.",
+        "You find me at Market Square.",
+    ) in shown
+    auf_deutsch = default_examples(replace(town, language="de-AT"), town.npc(INNKEEPER))
+    assert ("Martha says: Was machst du hier?", "Ich bin hier innkeeper.") in [(e.said, e.reply) for e in auf_deutsch]
+
+
+def test_what_not_everybody_knows_of_an_npc_is_in_no_example() -> None:
+    town = a_campaign()
+    hidden = Relationship(town.entities[1].id, town.entities[2].id, "LOCATED_AT", known_by=(INNKEEPER,))
+    doubtful = Relationship(town.entities[1].id, town.entities[3].id, "LOCATED_AT", confidence=0.9, dm_confirmed=False)
+    for related in (hidden, doubtful, replace(hidden, known_by=(), hidden=True)):
+        shown = default_examples(replace(town, relationships=(related,)), town.npc(INNKEEPER))
+        assert "Market Square" not in str(shown) and "the forge" not in str(shown)
+
+
+def test_what_it_keeps_to_itself_stands_last_apart_from_what_it_may_tell() -> None:
+    prompt = a_conversation().prompt("Is the crown real?", "Tamsin")
+    hot = HotContext(facts=("The king wears a crown.",), kept=("You forged it.",), keeps="You keep this to yourself: ")
+    assert with_hot_context(prompt, hot).messages[-1].content == (
+        "Tamsin says: Is the crown real?\nFacts: The king wears a crown.\nYou keep this to yourself: You forged it."
+    )
 
 
 def test_better_words_take_the_place_of_those_that_were_heard_and_nothing_else_changes() -> None:
-    conversation = Conversation(GRIMJAW)
+    conversation = a_conversation()
     heard = an_utterance("Where is elder nacks?", id="u1")
     conversation.hear(heard, to="Mirelle")
     conversation.hear(an_utterance("Where is elder nacks?", id="u2"))
@@ -145,4 +204,4 @@ def test_better_words_take_the_place_of_those_that_were_heard_and_nothing_else_c
 
 
 def test_what_has_left_the_talk_is_not_revised() -> None:
-    assert not Conversation(GRIMJAW).revise(an_utterance("Hm.").id, was="Hm.", now="Hmm.")
+    assert not a_conversation().revise(an_utterance("Hm.").id, was="Hm.", now="Hmm.")

@@ -15,14 +15,16 @@ from hypothesis import strategies as st
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.by_name import ByName
+from glyphoxa.context.knowledge import Sentence, fitting
 from glyphoxa.context.of_file import ScopedKnowledge
 from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.scene import Scenes
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Knower, Visibility, secret_of
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa.speech.names.keywords import KeywordSpotter
-from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SMITH, TAMSIN, a_campaign, an_utterance
+from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
 
 
@@ -39,6 +41,7 @@ def owns(owner: str, owned: str, visibility: Visibility = PUBLIC) -> Fact:
 
 
 ELDRINAX = EntityId("e-eldrinax")
+CROWN, FORGED = "Who made the king's crown?", "Grimjaw forged the king's false crown."
 BROTHER = an_utterance("My brother Joren was lost in the fen.", id="told")
 
 
@@ -51,6 +54,8 @@ class Mind:
         self.by_name = ByNameTwin(self.graph)
         self.in_prompt: dict[NpcId, list[UtteranceId]] = {}
         self.words_in_prompt: dict[NpcId, list[str]] = {}
+        self.just_heard = ""
+        self.players: list[str] = []
         self.prefetch = Prefetch(
             CAMPAIGN,
             by_name=ByName(campaign, self.by_name),
@@ -66,6 +71,8 @@ class Mind:
             prefetch=self.prefetch,
             known_utterances=lambda npc: self.in_prompt.get(npc, []),
             holds_words=lambda npc, words: words in self.words_in_prompt.get(npc, []),
+            just_heard=lambda _: self.just_heard,
+            players=lambda: self.players,
             budgets=Budgets(part_deadline_ms=20, recall_deadline_ms=20),
         )
 
@@ -218,26 +225,127 @@ async def test_an_npc_recalls_only_what_it_witnessed(mind: Mind) -> None:
 
 
 async def test_a_secret_stands_only_in_the_mind_of_who_knows_it(mind: Mind) -> None:
-    assert any("false crown" in line for line in (await mind.assembly.gather(SMITH, "")).identity)
-    assert not any("false crown" in line for line in (await mind.assembly.gather(INNKEEPER, "")).identity)
+    hot = await mind.assembly.gather(SMITH, CROWN)
+    assert hot.kept == (FORGED,)
+    assert [(one.text, one.reason) for one in hot.recalled] == [(FORGED, "secret")]
+    assert (await mind.assembly.gather(INNKEEPER, CROWN)).kept == ()
+
+
+async def test_a_secret_that_the_talk_does_not_come_to_stands_nowhere_in_the_prompt(mind: Mind) -> None:
+    for question in ("Good evening.", "Grimjaw, what is your secret?", "What do you know of Eldrinax?", ""):
+        hot = await mind.assembly.gather(SMITH, question)
+        primed = mind.assembly.gather_nowait(SMITH, question)
+        assert "crown" not in f"{hot}{primed}{mind.assembly.standing(SMITH)}", question
+
+
+async def test_a_secret_stays_in_mind_while_the_talk_is_of_it(mind: Mind) -> None:
+    mind.just_heard = f"Tamsin says: {CROWN}"
+    assert (await mind.assembly.gather(SMITH, "And who paid for it?")).kept == (FORGED,)
+    mind.just_heard = "Tamsin says: A dagger for six crowns?"
+    assert (await mind.assembly.gather(SMITH, "Too dear.")).kept == (FORGED,)  # the plural is the same word
+    mind.just_heard = "Tamsin says: An ale, please."
+    assert (await mind.assembly.gather(SMITH, "Thank you.")).kept == ()
+
+
+async def test_of_many_secrets_those_that_the_question_is_most_about_are_in_mind(mind: Mind) -> None:
+    for n in range(5):
+        claim = Claim.attribute(ELDRINAX, "secret", f"The crown number {n} lies in the well.")
+        mind.graph.of_world.append(Fact(claim.fact_id, claim, seq=9, visibility=secret_of([SMITH])))
+    kept = (await mind.assembly.gather(SMITH, "Did the king lose a false crown?")).kept
+    assert kept[0] == FORGED
+    assert len(kept) == 2
+
+
+async def test_a_secret_about_somebody_comes_to_mind_with_their_name(mind: Mind) -> None:
+    claim = Claim.attribute(ELDRINAX, "secret", "He cannot read.")
+    mind.graph.of_world.append(Fact(claim.fact_id, claim, seq=9, visibility=secret_of([SMITH])))
+    assert (await mind.assembly.gather(SMITH, "What do you think of eldrinax?")).kept == ("He cannot read.",)
+
+
+async def test_the_scene_says_what_it_looks_like_and_who_is_there(mind: Mind) -> None:
+    town = a_campaign()
+    looks = "Nets dry on the rails. Eldrinax waits in the shadow."
+    market = replace(town.scene(MARKET), description=looks)
+    await mind.assembly.enter(market)
+    assert (await mind.assembly.gather(SMITH, "")).scene == f"evening, Market Square. {looks} Mirelle is here."
+    mind.players = ["Tamsin", "Bran"]
+    scene = mind.assembly.gather_nowait(SMITH, "").scene
+    assert scene == f"evening, Market Square. {looks} Mirelle, Tamsin and Bran are here."
+
+
+def test_the_scene_names_nothing_that_the_npc_may_not_know() -> None:
+    town = a_campaign()
+    market = replace(
+        town.scene(MARKET), description="Nets dry on the rails. Eldrinax waits in the shadow. The wizard coughs."
+    )
+    hidden = [
+        replace(entity, known_by=(INNKEEPER,), aliases=("the wizard",)) if entity.id == ELDRINAX else entity
+        for entity in town.entities
+    ]
+    scenes = Scenes(replace(town, entities=tuple(hidden)), tokens=60)
+    assert scenes.line(market, SMITH) == "evening, Market Square. Nets dry on the rails. Mirelle is here."
+    assert "Eldrinax waits in the shadow. The wizard coughs." in scenes.line(market, INNKEEPER)
+    secret_place = [replace(entity, hidden=True) if entity.id == market.location else entity for entity in hidden]
+    assert "Market" not in Scenes(replace(town, entities=tuple(secret_place)), tokens=60).line(market, SMITH)
+
+
+def test_a_scene_is_told_in_the_campaigns_language_and_within_its_budget() -> None:
+    town = replace(a_campaign(), language="de")
+    market = replace(town.scene(MARKET), description="Die Buden schließen. " * 30)
+    line = Scenes(town, tokens=60).line(market, SMITH, players=["Tamsin"])
+    assert line.startswith("evening, Market Square. Die Buden schließen.")
+    assert line.endswith("Mirelle und Tamsin sind hier.")
+    assert len(line) <= 240
+
+
+def described(*texts: str) -> list[Sentence]:
+    claims = [Claim.attribute(ELDRINAX, f"note{n}", text) for n, text in enumerate(texts)]
+    return [Sentence(text, Fact(c.fact_id, c, seq=1)) for text, c in zip(texts, claims, strict=True)]
+
+
+def test_what_is_too_long_for_an_identity_is_passed_over_and_what_follows_is_told() -> None:
+    found = fitting(described("He is old.", "x" * 100 + ".", "He is wise."), tokens=10)
+    assert [one.text for one in found] == ["He is old.", "He is wise."]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("He is old and tired of it all. He is wise. He is rich and lives far away.", "He is old and tired of it all."),
+        ("He is old, and tired of everything that there is to see", "He is old, and tired of everything …"),
+        ("x" * 100, "x" * 38 + " …"),
+    ],
+)
+def test_a_description_that_is_too_long_by_itself_is_shortened(text: str, told: str) -> None:
+    [only] = fitting(described(text), tokens=10)
+    assert (only.text, only.is_whole) == (told, False)
+
+
+@given(st.lists(st.text(alphabet="ab .!", min_size=1, max_size=60), min_size=1, max_size=5), st.integers(1, 30))
+def test_an_identity_is_never_empty_and_never_over_its_budget(texts: list[str], tokens: int) -> None:
+    found = fitting(described(*texts), tokens=tokens)
+    assert found
+    assert sum(len(one.text) for one in found) <= tokens * 4
 
 
 async def test_who_may_no_longer_know_of_itself_has_nothing_of_it_in_mind(mind: Mind) -> None:
     """Neither what it knew before nor what the file says: the graph has answered."""
-    assert any("false crown" in line for line in (await mind.assembly.gather(SMITH, "")).identity)
+    assert (await mind.assembly.gather(SMITH, CROWN)).kept == (FORGED,)
     own = a_campaign().npc(SMITH).entity_id
     mind.graph.scoped = [
         (entity, secret_of([INNKEEPER]) if entity.id == own else visibility) for entity, visibility in mind.graph.scoped
     ]
-    assert (await mind.assembly.gather(SMITH, "")).identity == ()
+    hot = await mind.assembly.gather(SMITH, CROWN)
+    assert (hot.identity, hot.kept) == ((), ())
 
 
 async def test_whom_the_dm_removed_from_the_world_has_nothing_of_itself_in_mind(mind: Mind) -> None:
     """It was there, so that this is no world that is still to be stored."""
-    assert any("false crown" in line for line in (await mind.assembly.gather(SMITH, "")).identity)
+    assert (await mind.assembly.gather(SMITH, CROWN)).kept == (FORGED,)
     own = a_campaign().npc(SMITH).entity_id
     mind.graph.scoped = [(entity, scope) for entity, scope in mind.graph.scoped if entity.id != own]
-    assert (await mind.assembly.gather(SMITH, "")).identity == ()
+    hot = await mind.assembly.gather(SMITH, CROWN)
+    assert (hot.identity, hot.kept) == ((), ())
 
 
 async def test_what_one_npc_was_told_of_somebody_is_shown_to_no_other(mind: Mind) -> None:
@@ -269,9 +377,9 @@ async def test_an_entity_of_which_an_npc_may_not_know_is_not_there_for_it(mind: 
 async def test_a_secret_about_others_is_told_with_their_names(mind: Mind) -> None:
     claim = Claim.relation(EntityId("e-eldrinax"), "CHILD_OF", EntityId("e-mirelle"))
     mind.graph.of_world.append(Fact(claim.fact_id, claim, seq=9, visibility=secret_of([SMITH])))
-    kept = "You keep secret: Eldrinax is a child of Mirelle."
-    assert kept in (await mind.assembly.gather(SMITH, "")).identity
-    assert kept not in (await mind.assembly.gather(INNKEEPER, "")).identity
+    asked = "Whose child is Eldrinax?"
+    assert (await mind.assembly.gather(SMITH, asked)).kept == ("Eldrinax is a child of Mirelle.",)
+    assert (await mind.assembly.gather(INNKEEPER, asked)).kept == ()
 
 
 async def test_a_fact_that_changes_is_known_anew_in_the_next_speech(mind: Mind) -> None:
@@ -287,10 +395,10 @@ async def test_at_a_table_whose_database_was_never_there_an_npc_knows_itself_fro
     mind = Mind()
     mind.graph.weather.away = True
     await mind.assembly.enter(a_campaign().scene(FORGE))
-    smith, innkeeper = [await mind.assembly.gather(npc, "Hello.") for npc in (SMITH, INNKEEPER)]
+    smith, innkeeper = [await mind.assembly.gather(npc, CROWN) for npc in (SMITH, INNKEEPER)]
     assert "Grimjaw is a smith." in smith.identity
-    assert any("false crown" in line for line in smith.identity)
-    assert not any("false crown" in line for line in innkeeper.identity)
+    assert smith.kept == (FORGED,)
+    assert innkeeper.kept == ()
     assert "identity: the database is away" in smith.omitted
 
 

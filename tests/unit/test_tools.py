@@ -147,6 +147,13 @@ async def test_facts_are_what_is_held_and_what_was_said_about_it() -> None:
     assert said["said"] == OCTOBER.text
 
 
+async def test_a_secret_that_is_found_is_marked_to_be_kept() -> None:
+    found = (await tools_of().call("memory_search_facts", {"query": "Is the anvil hollow?"}))["found"]
+    [kept] = [one for one in found if "anvil" in str(one)]  # type: ignore[attr-defined]
+    assert (kept["keep secret"], kept["why"]) == ("Grimjaw: The anvil is hollow.", "secret")
+    assert "fact" not in kept
+
+
 async def test_the_kind_of_fact_that_is_asked_for_comes_first() -> None:
     answer = await tools_of().call("memory_search_facts", {"query": "On whose side is Grimjaw?"})
     first, *others = answer["found"]  # type: ignore[misc]

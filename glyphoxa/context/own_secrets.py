@@ -1,0 +1,52 @@
+"""Which of its own secrets an NPC has in mind for a question.
+
+A model that reads a secret tells it sooner or later. So one is in a prompt only where the talk comes to it: by a word
+it is told with, or by who or what it is about. There it is needed: an NPC that does not know what it hides invents
+something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.memory.recall.terms import NAME, Terms
+
+MOST_KEPT: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSecret:
+    """
+    Attributes:
+        told: The secret, as it is told to nobody but the NPC.
+        about: Names of whom and what it speaks of, but the NPC's own.
+    """
+
+    told: Recalled
+    about: tuple[str, ...] = ()
+
+
+def touched(
+    secrets: Sequence[OwnSecret], question: str, *, just_heard: str = "", terms: Terms, own_names: Iterable[str] = ()
+) -> list[Recalled]:
+    """The secrets that a question comes to, or the talk just before it; those with most of their words in it first.
+
+    Args:
+        question: Nothing is touched by an empty one.
+        own_names: What the NPC is called by: it is in every question, and in most of its secrets.
+    """
+    if not question or not secrets:
+        return []
+    own = _words(" ".join(own_names), terms)
+    asked = _words(f"{question} {just_heard}", terms) - own
+    found = [(len(asked & (_words(" ".join((one.told.text, *one.about)), terms) - own)), one.told) for one in secrets]
+    found.sort(key=lambda each: -each[0])
+    return [told for n_shared, told in found if n_shared][:MOST_KEPT]
+
+
+def _words(text: str, terms: Terms) -> set[str]:
+    """With no name told from a word: a recogniser writes both as it likes."""
+    return {stem.removeprefix(NAME) for stem in terms.stems(text)}

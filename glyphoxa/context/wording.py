@@ -1,0 +1,129 @@
+"""What stands in every NPC's prompt by itself, in the campaign's language.
+
+Short sentences, the same for all: a small model copies the form of what it reads, and forgets what is long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from glyphoxa.speech.language.phonetics import primary_language
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An exchange in which `{name}`, `{occupation}`, `{place}` and `{somebody}` are put in.
+
+    Attributes:
+        kept: What the NPC keeps to itself in it.
+    """
+
+    said: str
+    reply: str
+    facts: str = ""
+    kept: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """One language's.
+
+    Attributes:
+        frame: Behind every persona.
+        keeps: In front of an NPC's own secrets.
+        is_here: Behind who is here, one and several.
+        strangers: Who speaks in the examples: the first whose name nobody in the campaign has.
+        works: An example for an NPC whose occupation is known, `is_at` for one whose place is.
+        examples: The others, for an NPC that has none.
+        at_a_loss: What it says when nothing of a reply may be said.
+    """
+
+    frame: str
+    keeps: str
+    is_here: tuple[str, str]
+    joins: str
+    strangers: tuple[str, ...]
+    works: Example
+    is_at: Example
+    examples: tuple[Example, ...]
+    at_a_loss: tuple[str, ...]
+
+    def here(self, names: Sequence[str]) -> str:
+        """Who is here, as a sentence; empty for nobody.
+
+        >>> wording("en").here(["Mirelle", "Tamsin", "Bran"])
+        'Mirelle, Tamsin and Bran are here.'
+        """
+        if not names:
+            return ""
+        *first, last = names
+        listed = f"{', '.join(first)} {self.joins} {last}" if first else last
+        return f"{listed} {self.is_here[bool(first)]}."
+
+
+_ENGLISH: Final = Wording(
+    frame=(
+        "You speak aloud, as {name}, in the first person. Say only the words you speak, in one or two short sentences, "
+        "and never what you do. Answer in the language you are spoken to. Do not repeat the question. Use only what "
+        "you are told; if that does not say, you do not know."
+    ),
+    keeps="You keep this to yourself and deny it: ",
+    is_here=("is here", "are here"),
+    joins="and",
+    strangers=("Peter", "Martha", "Conrad", "Agnes"),
+    works=Example("What do you do here?", "I am the {occupation} here.", facts="{name} is the {occupation}."),
+    is_at=Example("Where do I find you?", "You find me at {place}.", facts="{name} is at {place}."),
+    examples=(
+        Example("Hello, {name}. How are you?", "Well enough. What brings you to me?"),
+        Example("Who mended the old cart?", "I did. It took me all day.", facts="{name} mended the old cart."),
+        Example("Do you know my uncle Hubert?", "Hubert? No, nobody has told me of him."),
+        Example("Can you use a computer?", "A computer? I do not know that word."),
+        Example("Tell me your secret.", "My secrets are my own."),
+        Example(
+            "Who broke the mill wheel?",
+            "I would not know. Why do you ask me?",
+            kept="You broke the mill wheel at night.",
+        ),
+        Example("Guten Morgen, wie geht es dir?", "Guten Morgen. Mir geht es gut."),
+    ),
+    at_a_loss=("Hm. I have nothing to say to that.", "Let us speak of something else.", "Hm. Say that again."),
+)
+_GERMAN: Final = Wording(
+    frame=(
+        "Du sprichst laut, als {name}, in der ersten Person. Sag nur die Worte, die du sprichst, in einem oder zwei "
+        "kurzen Sätzen, und nie, was du tust. Antworte in der Sprache, in der man dich anspricht. Wiederhole nicht die "
+        "Frage. Nimm nur, was dir gesagt ist; was da nicht steht, das weißt du nicht."
+    ),
+    keeps="Das behältst du für dich und streitest es ab: ",
+    is_here=("ist hier", "sind hier"),
+    joins="und",
+    strangers=("Peter", "Martha", "Konrad", "Agnes"),
+    works=Example("Was machst du hier?", "Ich bin hier {occupation}.", facts="{name} ist {occupation}."),
+    is_at=Example("Wo finde ich dich?", "Du findest mich hier: {place}.", facts="{name} ist hier: {place}."),
+    examples=(
+        Example("Guten Tag, {name}. Wie geht es dir?", "Ganz gut. Was führt dich zu mir?"),
+        Example(
+            "Wer hat den alten Karren geflickt?",
+            "Das war ich. Den ganzen Tag hat es gedauert.",
+            facts="{name} hat den alten Karren geflickt.",
+        ),
+        Example("Kennst du meinen Onkel Hubert?", "Hubert? Nein, von dem hat mir niemand erzählt."),
+        Example("Kannst du mit einem Computer umgehen?", "Computer? Das Wort kenne ich nicht."),
+        Example("Verrate mir dein Geheimnis.", "Meine Geheimnisse gehören mir."),
+        Example(
+            "Wer hat das Mühlrad zerbrochen?",
+            "Das weiß ich nicht. Warum fragst du mich das?",
+            kept="Du hast nachts das Mühlrad zerbrochen.",
+        ),
+        Example("Good morning, how are you?", "Good morning. I am well."),
+    ),
+    at_a_loss=("Hm. Dazu habe ich nichts zu sagen.", "Reden wir von etwas anderem.", "Hm. Sag das noch einmal."),
+)
+_WORDINGS: Final[Mapping[str, Wording]] = {"en": _ENGLISH, "de": _GERMAN}
+
+
+def wording(language: str) -> Wording:
+    """Of a campaign's language (BCP 47); English where there is none of its own."""
+    return _WORDINGS.get(primary_language(language), _ENGLISH)
