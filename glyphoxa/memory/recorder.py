@@ -98,6 +98,15 @@ class Recorder:
             return
         self._work.set()
 
+    async def keep_so_far(self, utterance: Utterance) -> None:
+        """Returns when what was heard so far of an utterance is on disk, in case its end never comes: `keep` takes its
+        place, under the same id.
+
+        Raises:
+            Unavailable: The disk does not take it.
+        """
+        await self._in_thread(lambda: self._spool.note(utterance))
+
     def keep_now(self, utterances: Sequence[Utterance], deadline_ms: int) -> int:
         """Write them to disk, in any thread, without the event loop. Returns how many are not there by the deadline.
         One that is just being written may be there twice, as the log takes it.

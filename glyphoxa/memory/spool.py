@@ -2,6 +2,7 @@ r"""The write-ahead file in front of the transcript log: what `append` has retur
 
     DIR/0000000001.spool      a segment: records in the order in which they were appended
     DIR/0000000001.spool.gz   the same, shrunk: see below
+    DIR/under-way             what is just being said, as far as it was heard: see `Spool.note`
     DIR/acknowledged          how far the log has them: "<segment> <offset>", replaced atomically
     DIR/damaged               records that could not be read, or that the log can never take
     DIR/lock                  held by the process that owns the spool
@@ -36,6 +37,7 @@ from loguru import logger
 from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory import spool_files
+from glyphoxa.memory.under_way import UnderWay
 
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 _SEGMENT_BYTES = 4 * 1024 * 1024
@@ -87,6 +89,7 @@ class Spool:
         self._end = self._acknowledged = Cursor(1, 0)
         self._sizes: dict[int, int] = {}  # of the closed segments, as they are on disk
         self._shrinks = True
+        self._under_way = UnderWay(directory / "under-way")
         try:
             if not directory.is_dir():
                 directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -137,7 +140,22 @@ class Spool:
             self._alarm(text)
             raise Unavailable(text) from None
         self._end = Cursor(self._end.segment, self._end.offset + len(record))
+        with contextlib.suppress(OSError):  # the next opening finds that it was appended
+            self._under_way.forget(utterance.id)
         return self._end
+
+    def note(self, utterance: Utterance) -> None:
+        """Returns when what was heard so far of an utterance that is still being said is on disk. It takes the place of
+        what was noted of it before, and `append` under the same id that of all. Should the process end before, the next
+        opening appends what was noted last.
+
+        Raises:
+            Unavailable: The disk is full, or fails. What was noted before is there.
+        """
+        try:
+            self._under_way.note(utterance)
+        except OSError as error:
+            raise Unavailable(f"the spool {self._directory} cannot be written ({error.strerror})") from None
 
     def pending(self, after: Cursor | None = None, *, limit: int | None = None) -> list[Pending]:
         """What is not acknowledged, or what stands behind `after`, in the order of appending.
@@ -238,6 +256,7 @@ class Spool:
         closed.pop(last, None)
         self._sizes = closed
         self._open_segment(last)
+        self._take_up()
 
     def _open_segment(self, number: int) -> None:
         path = self._path(number)
@@ -281,6 +300,21 @@ class Spool:
             with contextlib.suppress(OSError):
                 self._file.truncate(self._end.offset)
             raise
+
+    def _take_up(self) -> None:
+        """Append what a process that was killed had noted, unless it was said to its end after all."""
+        left = self._under_way.left()
+        if not left:
+            return
+        appended = {item.utterance.id for item in self._records(Cursor(self._end.segment, 0))}
+        try:
+            for utterance in left:
+                if utterance.id not in appended:
+                    self.append(utterance)
+        except Unavailable as error:
+            logger.warning("what was being said when the last process ended waits for the next one: {}", error)
+            return
+        self._under_way.clear()
 
     def _read_cursor(self, numbers: list[int]) -> Cursor:
         first = Cursor(numbers[0] if numbers else 1, 0)

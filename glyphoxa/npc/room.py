@@ -19,8 +19,9 @@ from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId, U
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.actor import Ask, Expect, GetReady, Hear, Hush, MakeASound, NpcActor, Relax, Speak, Spoke
+from glyphoxa.npc.answers import Answers
 from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent, ReplyKnown, SentenceStarted
-from glyphoxa.npc.scribe import Scribe
+from glyphoxa.npc.scribe import Scribe, SoFar
 from glyphoxa.npc.turn_book import TurnBook
 from glyphoxa.turns import talk
 
@@ -94,7 +95,7 @@ class Room:
         self._kept_last: dict[PlayerId, UtteranceId] = {}
         self._half_said: dict[PlayerId, Draft] = {}
         self._replies: dict[TurnId, ReplyKnown] = {}
-        self._audiences: dict[TurnId, frozenset[NpcId]] = {}
+        self._answers = Answers(campaign, session, new_id=self._next_id)
         # A session may be opened again: what is said then has other ids than what was said before.
         self._opened = f"{session}-{now_ms():x}"
         self._numbers = 0
@@ -262,11 +263,16 @@ class Room:
             case Marked():
                 self._book.marked(event)
                 if event.stage is Stage.FIRST_AUDIO:
-                    self._audiences[event.turn] = frozenset({*self._talk.present, event.npc})
                     self._talk.on_first_audio(event.turn)
+                    if self._book.at_first_audio(event.turn) is not None:
+                        audience = frozenset({*self._talk.present, event.npc})
+                        self._answers.begins(event.turn, audience=audience, at_ms=event.at_ms)
             case Injected():
                 self._book.injected(event)
             case SentenceStarted(npc, turn, text, at_ms):
+                meant = self._replies[turn].text if turn in self._replies else ""
+                if (so_far := self._answers.goes_on(event, meant=meant)) is not None:
+                    self._scribe.mailbox.post(SoFar(so_far))
                 self._tell(NpcSpeaks(npc, self._npcs[npc].npc.name, turn, text, at_ms))
             case ReplyKnown():
                 self._replies[event.turn] = event
@@ -279,15 +285,14 @@ class Room:
                 assert_never(event)
 
     def _on_finished(self, event: Finished) -> None:
-        began_ms = self._book.at_first_audio(event.turn)
+        was_heard = self._book.at_first_audio(event.turn) is not None
         cancelled_as, effects = self._talk.on_finished(event.turn, at_ms=event.at_ms)
-        reply = self._next_id() if began_ms is not None and event.heard else None
-        record = self._book.finished(event, cancelled_as, reply=reply)
-        if began_ms is not None:
+        event, said = self._answers.ends(event)
+        record = self._book.finished(event, cancelled_as, reply=said.id if said is not None else None)
+        if was_heard:
             self._tell(NpcSilent(event.npc, event.turn, event.at_ms))
-            if reply is not None:
-                self._npc_spoke(event, reply, began_ms, self._audiences[event.turn])
-        self._audiences.pop(event.turn, None)
+        if said is not None:
+            self._npc_spoke(event.npc, said)
         if record is not None:
             if record.outcome is not Outcome.MERGED:
                 self._unanswered.pop(PlayerId(record.speaker_id), None)
@@ -297,25 +302,11 @@ class Room:
             # Who spoke first: it is the one most likely to be spoken to again.
             self._get_ready(event.npc, *(npc for npc in self._talk.present if npc != event.npc))
 
-    def _npc_spoke(self, event: Finished, reply: UtteranceId, began_ms: int, audience: frozenset[NpcId]) -> None:
-        npc = self._npcs[event.npc].npc
-        utterance = Utterance(
-            id=reply,
-            campaign_id=self._campaign.id,
-            session_id=self._session,
-            speaker_id=SpeakerId(npc.id),
-            speaker_name=npc.name,
-            text=event.heard,
-            raw_text=event.reply,
-            at_ms=began_ms,
-            duration_ms=event.audio_ms,
-            npc_id=npc.id,
-            witnesses=audience,
-        )
+    def _npc_spoke(self, npc: NpcId, utterance: Utterance) -> None:
         self._scribe.mailbox.post(utterance)
-        self._npcs[npc.id].mailbox.post(Spoke(utterance))
-        for other in audience:
-            if other != npc.id:
+        self._npcs[npc].mailbox.post(Spoke(utterance))
+        for other in utterance.witnesses:
+            if other != npc:
                 self._npcs[other].mailbox.post(Hear(utterance))
 
     # -- scene

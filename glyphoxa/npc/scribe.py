@@ -28,9 +28,24 @@ class Keeper(Protocol):
         """
         ...
 
+    async def keep_so_far(self, utterance: Utterance) -> None:
+        """Returns once it is on disk what was heard so far of an utterance that is still being said.
+
+        Raises:
+            Unavailable: It cannot be kept (disk full).
+        """
+        ...
+
 
 class TurnLog(Protocol):
     async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """What was heard so far of an utterance that is still being said. Its end comes under the same id."""
+
+    utterance: Utterance
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +73,14 @@ class Scribe:
         now_ms: Callable[[], int],
         pause: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(1.0),
     ) -> None:
-        self.mailbox: Mailbox[Utterance | TurnRecord | _Mark] = Mailbox("scribe", capacity=100_000)
+        self.mailbox: Mailbox[Utterance | SoFar | TurnRecord | _Mark] = Mailbox("scribe", capacity=100_000)
         self._campaign = campaign
         self._keeper = keeper
         self._turns = turns
         self._tell = tell
         self._now_ms = now_ms
         self._pause = pause
-        self._in_hand: Utterance | TurnRecord | _Mark | None = None
+        self._in_hand: Utterance | SoFar | TurnRecord | _Mark | None = None
 
     async def run(self) -> None:
         """The actor's body."""
@@ -75,6 +90,8 @@ class Scribe:
             match self._in_hand:
                 case Utterance() as utterance:
                     await self._keep(utterance)
+                case SoFar(utterance):
+                    await self._keep_so_far(utterance)
                 case TurnRecord() as turn:
                     await self._record(turn)
                 case _Mark(written):
@@ -90,7 +107,8 @@ class Scribe:
     def unwritten(self) -> list[Utterance]:
         """What is not on disk yet, taken out of the scribe's hand: for who must write it without the scribe."""
         in_hand, waiting = self._in_hand, self.mailbox.take_all()
-        return [message for message in (in_hand, *waiting) if isinstance(message, Utterance)]
+        said = [message.utterance if isinstance(message, SoFar) else message for message in (in_hand, *waiting)]
+        return [message for message in said if isinstance(message, Utterance)]
 
     async def _keep(self, utterance: Utterance) -> None:
         has_told = False
@@ -106,6 +124,12 @@ class Scribe:
             else:
                 self._tell(UtteranceKept(utterance))
                 return
+
+    async def _keep_so_far(self, utterance: Utterance) -> None:
+        try:
+            await self._keeper.keep_so_far(utterance)
+        except GlyphoxaError as error:
+            logger.debug("what was heard so far is not kept: {}", error)  # its end will be tried until it is
 
     async def _record(self, turn: TurnRecord) -> None:
         if self._turns is None:

@@ -154,6 +154,24 @@ def test_one_signal_is_enough_though_something_never_closes(tmp_path: Path, what
     assert on_disk(settings)[0] == SAID
 
 
+def test_what_was_heard_of_an_answer_is_there_after_a_kill(tmp_path: Path) -> None:
+    settings = settings_file(tmp_path)
+    spool = tmp_path / "data" / "spool"
+    with a_table("talks", settings) as process:
+        said_at(process, SAID)
+        wait_until(lambda: b"It is sharp." in read(spool / "under-way").partition(b"raw_text")[0])
+        process.kill()
+        process.communicate()
+    with Spool(spool) as reopened:
+        said = [item.utterance for item in reopened.pending()]
+    assert [one.text for one in said] == [SAID, "Aye. It is sharp."]
+    assert said[1].raw_text == "Aye. It is sharp. Take it."
+
+
+def read(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
+
+
 BLOCKED = """
 import asyncio, sys, time
 from glyphoxa.cli.ending import Ending

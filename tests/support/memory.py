@@ -162,6 +162,7 @@ class LogTwin:
 
     def __init__(self) -> None:
         self.utterances: dict[UtteranceId, Utterance] = {}
+        self.so_far: list[Utterance] = []
         self.turns: list[TurnRecord] = []
         self.weather = Weather()
 
@@ -172,6 +173,10 @@ class LogTwin:
 
     async def keep(self, utterance: Utterance) -> None:
         await self.append([utterance])
+
+    async def keep_so_far(self, utterance: Utterance) -> None:
+        await self.weather.pass_through()
+        self.so_far.append(utterance)
 
     async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
         await self.weather.pass_through()

@@ -14,9 +14,10 @@ from glyphoxa.bootstrap import engines
 from glyphoxa.bootstrap.engines import EarOrder, MouthOrder
 from glyphoxa.cli import serve
 from glyphoxa.cli.main import main
+from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.recorder import Recorder
-from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.mouth import Mouth, SentenceStarted
 from glyphoxa.npc.table import Ear, Table
 from tests.support.live_table import AnsweringMouth, ToldEar
 
@@ -54,6 +55,18 @@ class StubbornEar(ToldEar):
 
 class StubbornMouth(AnsweringMouth):
     what = ""
+
+    def release(self, turn: TurnId) -> None:
+        """Says three sentences and does not come to an end."""
+        self.reply = "Aye."
+        super().release(turn)
+        if self.what == "talks" and self.turn == turn:
+            for text in ("It is sharp.", "Take it."):
+                self._listener(SentenceStarted(self.npc.id, turn, text, self._now_ms()))
+
+    def _done_with(self, turn: TurnId) -> None:
+        if self.what != "talks":
+            super()._done_with(turn)
 
     async def close(self) -> None:
         if self.what == "mouth":

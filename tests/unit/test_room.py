@@ -17,7 +17,7 @@ from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.npc.actor import NpcActor
-from glyphoxa.npc.mouth import Listener, MouthEvent
+from glyphoxa.npc.mouth import Finished, Listener, MouthEvent, SentenceStarted
 from glyphoxa.npc.room import Leave, LookedUp, Move, Room
 from glyphoxa.npc.scribe import Scribe
 from glyphoxa.speech.language.spans import leads_to
@@ -366,3 +366,71 @@ async def test_a_turn_that_is_meant_for_nobody_says_why_in_words_and_in_one_word
     (turn,) = table.turns()
     assert (turn.outcome, turn.unaddressed) == (Outcome.NOT_ADDRESSED, Unaddressed.NO_NAME)
     assert turn.address_reason == "no name, and more than one could be meant"
+
+
+def piece(table: TableOfTwins, npc: NpcId, text: str) -> None:
+    mouth = table.mouth(npc)
+    assert mouth.turn is not None
+    table.room.mailbox.post(SentenceStarted(npc, mouth.turn, text, table.now_ms))
+
+
+async def test_what_was_heard_of_an_answer_is_kept_while_it_is_being_heard(table: TableOfTwins) -> None:
+    """Sentence by sentence, never one that is still being said, and under the id that the whole gets."""
+    table.mouth(SMITH).reply = "Aye."
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    await table.settle()
+    assert table.log.so_far == []
+    table.now_ms += 900
+    piece(table, SMITH, "It is sharp.")
+    await table.settle()
+    table.now_ms += 800
+    piece(table, SMITH, "Take it.")
+    await table.settle()
+    assert [(said.text, said.raw_text) for said in table.log.so_far] == [
+        ("Aye.", "Aye. It is sharp."),
+        ("Aye. It is sharp.", "Aye. It is sharp. Take it."),
+    ]
+    assert [said.duration_ms for said in table.log.so_far] == [900, 1700]
+    table.mouth(SMITH).reply = "Aye. It is sharp. Take it."
+    table.mouth(SMITH).end()
+    await table.settle()
+    (whole,) = [said for said in table.log.utterances.values() if said.npc_id == SMITH]
+    assert {said.id for said in table.log.so_far} == {whole.id}
+    assert (whole.text, whole.witnesses) == ("Aye. It is sharp. Take it.", {SMITH, INNKEEPER})
+
+
+async def test_what_was_heard_of_an_engine_that_fell_is_kept(table: TableOfTwins) -> None:
+    table.mouth(SMITH).reply = "Aye."
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    piece(table, SMITH, "It is sharp.")
+    await table.settle()
+    mouth = table.mouth(SMITH)
+    assert mouth.turn is not None
+    table.room.mailbox.post(Finished(SMITH, mouth.turn, "", "", 0, False, table.now_ms, error="it fell"))
+    await table.settle()
+    (kept,) = [said for said in table.log.utterances.values() if said.npc_id == SMITH]
+    assert (kept.text, kept.raw_text) == ("Aye.", "Aye. It is sharp.")
+    (turn,) = table.turns()
+    assert (turn.reply_heard, turn.reply_id) == ("Aye.", kept.id)
+
+
+async def test_what_the_scribe_has_not_been_given_can_be_written_without_the_room(table: TableOfTwins) -> None:
+    room = Room(
+        a_campaign(),
+        SESSION,
+        decisions=Talk(named, NAMES),
+        npcs=table.npcs,
+        scribe=table.scribe,
+        tell=table.events.append,
+        now_ms=table.clock,
+        call_at=lambda at_ms, callback: None,
+    )
+    finished = a_draft(TAMSIN, "Grimjaw, one.", end_ms=500)
+    for event in (SpeechStarted(TAMSIN, 0), TurnEnded(finished, 900), SpeechStarted(BRAN, 0)):
+        room.mailbox.post(event)
+    room.mailbox.post(PartialHeard(BRAN, "And I have", "And I have", 700))
+    assert [(said.speaker_id, said.text) for said in room.unwritten()] == [
+        (TAMSIN, "Grimjaw, one."),
+        (BRAN, "And I have"),
+    ]
+    assert room.unwritten() == []

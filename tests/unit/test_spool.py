@@ -370,3 +370,92 @@ def test_every_kept_utterance_reaches_the_log_once_and_in_order_whatever_happens
 def tear(directory: Path, written: bytes) -> None:
     with segments(directory)[-1].open("ab") as file:
         file.write(written)
+
+
+# -- what is just being said
+
+
+def test_what_was_noted_of_an_utterance_is_appended_once_when_its_end_never_came(tmp_path: Path) -> None:
+    with Spool(tmp_path) as spool:
+        spool.append(an_utterance("Grimjaw?", id="u1"))
+        for heard in ("Aye.", "Aye. Come in."):
+            spool.note(an_utterance(heard, id="u2"))
+        assert ids(spool) == ["u1"]
+    for _ in range(2):
+        with Spool(tmp_path) as spool:
+            assert [(item.utterance.id, item.utterance.text) for item in spool.pending()] == [
+                ("u1", "Grimjaw?"),
+                ("u2", "Aye. Come in."),
+            ]
+
+
+def test_what_was_said_to_its_end_takes_the_place_of_what_was_noted_of_it(tmp_path: Path) -> None:
+    with Spool(tmp_path) as spool:
+        spool.note(an_utterance("Aye.", id="u1"))
+        spool.note(an_utterance("No.", id="u2"))
+        spool.append(an_utterance("Aye. Come in. Sit.", id="u1"))
+    with Spool(tmp_path) as spool:
+        assert [item.utterance.text for item in spool.pending()] == ["Aye. Come in. Sit.", "No."]
+    assert not (tmp_path / "under-way").exists()
+
+
+def test_a_process_that_dies_between_the_end_and_forgetting_what_was_noted_leaves_the_end_once(tmp_path: Path) -> None:
+    with Spool(tmp_path) as spool:
+        spool.note(an_utterance("Aye.", id="u1"))
+        noted = (tmp_path / "under-way").read_bytes()
+        spool.append(an_utterance("Aye. Come in.", id="u1"))
+    (tmp_path / "under-way").write_bytes(noted + noted[:40])
+    with Spool(tmp_path) as spool:
+        assert [item.utterance.text for item in spool.pending()] == ["Aye. Come in."]
+
+
+def test_a_disk_that_is_full_keeps_what_was_noted_before(tmp_path: Path) -> None:
+    with Spool(tmp_path) as spool:
+        spool.note(an_utterance("Aye.", id="u1"))
+        with no_file_beyond(100), pytest.raises(Unavailable, match="cannot be written"):
+            spool.note(an_utterance("Aye. Come in.", id="u1"))
+    with Spool(tmp_path) as spool:
+        assert [item.utterance.text for item in spool.pending()] == ["Aye."]
+
+
+def test_what_was_noted_waits_where_the_next_opening_has_no_room_for_it(tmp_path: Path) -> None:
+    with Spool(tmp_path) as spool:
+        spool.note(an_utterance("Aye.", id="u1"))
+    with no_file_beyond(10), Spool(tmp_path) as spool:
+        assert ids(spool) == []
+    with Spool(tmp_path) as spool:
+        assert ids(spool) == ["u1"]
+
+
+NOTING = """
+import sys
+from pathlib import Path
+from glyphoxa.memory.spool import Spool
+from tests.support.builders import an_utterance
+with Spool(Path(sys.argv[1])) as spool:
+    for answer in range(1_000_000):
+        for n in range(4):
+            spool.note(an_utterance(" ".join(f"s{i}" for i in range(n + 1)), id=f"a{answer}"))
+            print(f"a{answer}", n, flush=True)
+        spool.append(an_utterance("s0 s1 s2 s3 s4", id=f"a{answer}"))
+        print(f"a{answer}", 4, flush=True)
+"""
+
+
+@pytest.mark.parametrize("n_told", [1, 3, 5, 17, 101])
+def test_a_process_that_is_killed_leaves_each_answer_once_as_far_as_it_was_heard(tmp_path: Path, n_told: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", NOTING, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+    )
+    assert process.stdout is not None
+    told = [process.stdout.readline() for _ in range(n_told)]
+    process.kill()
+    told += [line for line in process.stdout.readlines() if line.endswith("\n")]
+    process.communicate()
+    heard = {answer: int(n) for answer, n in (line.split() for line in told)}
+    with Spool(tmp_path) as spool:
+        kept = {item.utterance.id: len(item.utterance.text.split()) - 1 for item in spool.pending()}
+        assert len(spool.pending()) == len(kept)
+    for answer, n in heard.items():  # the last one may have come one step further than we were told
+        assert kept[answer] in (n, n + 1) if answer == list(heard)[-1] else kept[answer] == n == 4
+    assert len(kept) <= len(heard) + 1
