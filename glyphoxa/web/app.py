@@ -19,7 +19,7 @@ from glyphoxa.npc.table import Table
 from glyphoxa.web.events import Json, memory_json, scene_json
 from glyphoxa.web.guard import Guard
 from glyphoxa.web.hub import Hub, Outbox, Shut
-from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, error_code, first_problem
+from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, error_code, first_problem, in_words
 from glyphoxa.web.peer import ConnectPeer, Offer
 from glyphoxa.web.ration import SeatRations
 from glyphoxa.web.seats import Claim, Deadlines, Place, Seats, SeatTaken
@@ -207,7 +207,7 @@ def _claim(socket: WebSocket) -> Claim:
 async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:
     code = error_code(error)
     try:
-        await socket.send_json({"type": "refused", "code": code, "message": str(error)})
+        await socket.send_json({"type": "refused", "code": code, "message": in_words(error)})
         await socket.close(CLOSE_CODES[code], reason=code)
     except (WebSocketDisconnect, RuntimeError):
         logger.debug("the page had gone before it was refused")
@@ -227,8 +227,7 @@ async def _on_invalid_input(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _on_unavailable(_: Request, error: Exception) -> JSONResponse:
-    logger.warning("a page was refused: {}", error)
-    return _error("unavailable", "something that the table needs is away; the DM's log says what", status=503)
+    return _error("unavailable", in_words(error), status=503)
 
 
 def _error(code: str, message: str, *, status: int) -> JSONResponse:

@@ -21,7 +21,7 @@ from glyphoxa.npc.table import Table
 from glyphoxa.web.events import Json
 from glyphoxa.web.hub import Outbox, Shut
 from glyphoxa.web.ration import SeatRations
-from glyphoxa.web.seats import Place, SeatTaken, Superseded
+from glyphoxa.web.seats import NotNow, Place, SeatTaken, Superseded
 
 MAX_TEXT_LENGTH = 600
 MOVE_WITHIN_MS = 10_000
@@ -125,7 +125,7 @@ class PageSocket:
             except KeyError:
                 self._tell_error("invalid_message", "messages are JSON text")
             except GlyphoxaError as error:
-                self._tell_error(error_code(error), str(error), line=_line_in(text))
+                self._tell_error(error_code(error), in_words(error), line=_line_in(text))
 
     async def _obey(self, text: str) -> None:
         try:
@@ -161,7 +161,7 @@ class PageSocket:
             async with asyncio.timeout(MOVE_WITHIN_MS / 1_000):
                 await self._table.move(scene)
         except TimeoutError as error:
-            raise Unavailable("the scene did not change in time; try again") from error
+            raise NotNow("the scene did not change in time; try again") from error
 
     def _tell_error(self, code: str, message: str, *, line: str | None = None) -> None:
         self._outbox.put_json({"type": "error", "code": code, "message": message, "line": line})
@@ -178,6 +178,14 @@ def error_code(error: Exception) -> str:
         (Unavailable, "unavailable"),
     )
     return next((code for kind, code in codes if isinstance(error, kind)), "invalid")
+
+
+def in_words(error: Exception) -> str:
+    """For players. What a provider or the database answered is for the DM alone, and is logged."""
+    if isinstance(error, InvalidInput | NotNow):
+        return str(error)
+    logger.warning("a page was refused: {}", error)
+    return "something that the table needs is away; the DM's log says what"
 
 
 def first_problem(error: ValidationError) -> str:

@@ -31,6 +31,10 @@ from glyphoxa.web.peer import ConnectPeer, Offer, Peer
 SHORTEST_TICKET = 16
 
 
+class NotNow(Unavailable):
+    """The table itself cannot do this now. The message is for players; that of any other `Unavailable` is the DM's."""
+
+
 class SeatTaken(InvalidInput):
     def __init__(self, player: Player, *, free: list[Player]) -> None:
         names = ", ".join(p.id for p in free) or "none"
@@ -185,13 +189,13 @@ class Seats:
             async with asyncio.timeout(self._within.answer_ms / 1_000):
                 peer = await self._connect(place.seat, offer, on_closed=lambda: self._peer_closed(place, number))
         except TimeoutError as error:
-            raise Unavailable("the offer was not answered in time") from error
+            raise NotNow("the offer was not answered in time") from error
         finally:
             if peer is None:
                 await self._end_of(place, number)
         if self._places.get(player_id) is not place or place.n_offers != number:
             self._hang_up(peer)
-            raise Unavailable("a newer offer has come, or the seat was left meanwhile")
+            raise NotNow("a newer offer has come, or the seat was left meanwhile")
         place.peer = peer
         return place, peer.answer_sdp
 
@@ -222,12 +226,12 @@ class Seats:
                 raise SeatTaken(player, free=[p for p in self._table.campaign.players if p.id not in self._places])
             return place
         if self._is_closed:
-            raise Unavailable("the table is being closed")
+            raise NotNow("the table is being closed")
         try:
             async with asyncio.timeout(self._within.sit_ms / 1_000):
                 seat = await self._table.seat(player)
         except TimeoutError as error:
-            raise Unavailable(f"the seat of {player.name} did not become ready in time; try again") from error
+            raise NotNow(f"the seat of {player.name} did not become ready in time; try again") from error
         ticket = claim.ticket if len(claim.ticket) >= SHORTEST_TICKET else secrets.token_urlsafe(16)
         place = self._places[player_id] = Place(player, seat, ticket)
         self._on_change()

@@ -4,12 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble, TurnFinished
 from glyphoxa.domain.ids import SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.web.events import event_json, marked
 from glyphoxa.web.guard import is_allowed_host, is_same_origin
+from glyphoxa.web.page_socket import in_words
+from glyphoxa.web.seats import NotNow
 from glyphoxa_pipelines.webrtc import reveal_candidates
 from tests.support.web_table import CAMPAIGN, CORRECTION, GRIMJAW, HEARD, RAW, SECRET, SESSION
 
@@ -92,6 +95,12 @@ RAW_TROUBLE = "postgresql://gm:hunter2@10.0.0.7/glyphoxa: 401 Unauthorized"
 def test_what_a_provider_or_a_database_answered_never_leaves_for_a_page(event: TableEvent) -> None:
     told = str(event_json(event, CAMPAIGN))
     assert not any(piece in told for piece in ("hunter2", "10.0.0.7", "401"))
+
+
+def test_a_page_that_is_refused_is_told_what_the_table_says_and_nothing_that_a_provider_said() -> None:
+    assert in_words(NotNow("the table is being closed")) == "the table is being closed"
+    assert in_words(InvalidInput("the id of a line is too short")) == "the id of a line is too short"
+    assert in_words(Unavailable(RAW_TROUBLE)) == "something that the table needs is away; the DM's log says what"
 
 
 def test_a_turn_says_which_parts_were_left_out_and_that_an_answer_broke_off() -> None:
