@@ -494,7 +494,7 @@ class LiveTable:
     def _on_given_up(self, group: str) -> None:
         self._alarm(f"{group} fell too often and is out until the session is opened anew", Trouble.OUT, group)
         if (npc := self._npcs.get(NpcId(group))) is not None:
-            npc.give_up()
+            self._supervisor.start(f"{group}, who declines", npc.decline)
 
 
 def _call_at(at_ms: int, callback: Callable[[], None]) -> object:

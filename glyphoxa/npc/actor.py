@@ -164,9 +164,15 @@ class NpcActor:
         finally:
             await self._close_mouth()
 
-    def give_up(self) -> None:
-        """It will not be started again: whoever waits for it is told so."""
-        self._give_up_open_turns("the NPC's engine cannot be started")
+    async def decline(self) -> None:
+        """The actor's body when it will not be started again: whoever waits for it, or asks it, is told so at once."""
+        why = "the NPC's engine cannot be started"
+        self._give_up_open_turns(why)
+        while True:
+            message = await self.mailbox.receive()
+            if isinstance(message, Ask):
+                self._asked.append(message.turn)
+                self._give_up_open_turns(why)
 
     def _take(self, message: NpcMessage) -> None:
         mouth = self._mouth

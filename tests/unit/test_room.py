@@ -237,6 +237,17 @@ async def test_an_npc_is_told_of_as_thinking_once_an_answer_is_owed_and_before_i
     assert (told[0].npc, told[0].player) == (SMITH, TAMSIN)
 
 
+async def test_an_npc_that_is_out_for_good_owes_nobody_an_answer_for_long(table: TableOfTwins) -> None:
+    await table.supervisor.stop(SMITH)
+    table.room.mailbox.post(TurnEnded(a_draft(TAMSIN, "Grimjaw, hello."), table.now_ms))
+    await table.settle()
+    table.supervisor.start("grimjaw, who declines", table.npcs[SMITH].decline)
+    await table.settle()
+    table.room.mailbox.post(TurnEnded(a_draft(TAMSIN, "Grimjaw, are you there?"), table.now_ms))
+    await table.settle()
+    assert [turn.outcome for turn in table.turns()] == [Outcome.FAILED, Outcome.FAILED]
+
+
 async def test_who_leaves_while_they_speak_is_no_longer_shown_as_speaking(table: TableOfTwins) -> None:
     table.room.mailbox.post(SpeechStarted(TAMSIN, 0))
     table.room.mailbox.post(Leave(TAMSIN))
