@@ -13,6 +13,7 @@ from glyphoxa.domain.events import (
     Degraded,
     MemoryChanged,
     MemoryHealth,
+    NpcsGetReady,
     NpcSilent,
     NpcSpeaks,
     NpcThinks,
@@ -54,6 +55,7 @@ EVENTS: list[TableEvent] = [
         TurnRecord(TURN, SESSION, SpeakerId("tamsin"), "Tamsin", "?", "?", GRIMJAW.id, "", Outcome.ANSWERED),
     ),
     SceneChanged(CAMPAIGN.scenes[0], 1),
+    NpcsGetReady((GRIMJAW.id,), 1),
     MemoryChanged(MemoryHealth("ok"), 1),
     Degraded("", 1, Trouble.OUT),
 ]
