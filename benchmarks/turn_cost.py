@@ -26,7 +26,7 @@ from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import EntityId, PlayerId
 from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
-from glyphoxa.turns.address import Addressing
+from glyphoxa.turns.address import Addressing, Said
 
 ROUNDS = 12
 N_TURNS = 24
@@ -72,7 +72,8 @@ class Mind:
     def _address(self, player: PlayerId, text: str) -> None:
         present = [npc.id for npc in self.campaign.npcs]
         names = {npc.id: npc.name for npc in self.campaign.npcs}
-        self.addressing.decide(player, self.names.mentions(text), present=present, names=names, at_ms=0)
+        said = Said(player, text, self.names.mentions(text))
+        self.addressing.decide(said, present=present, names=names, at_ms=0)
 
 
 def turn_cost(campaign: Campaign, *, slow_down: SlowDown | None = None) -> float:

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -35,11 +34,17 @@ class Mailbox(Generic[M]):
     Args:
         capacity: Unread messages at which `post` refuses; far above what a live table ever produces, so that a
             stuck actor shows itself instead of eating memory.
+        is_expendable: Which messages may go unread when there is no room for a new one, the oldest first.
     """
 
-    def __init__(self, name: str, *, capacity: int = 10_000) -> None:
+    def __init__(
+        self, name: str, *, capacity: int = 10_000, is_expendable: Callable[[M], bool] = lambda _: False
+    ) -> None:
         self.name = name
-        self._queue: asyncio.Queue[M] = asyncio.Queue(maxsize=capacity)
+        self._capacity = capacity
+        self._is_expendable = is_expendable
+        self._unread: deque[M] = deque()
+        self._has_mail = asyncio.Event()
 
     def post(self, message: M) -> None:
         """Leave a message. Returns at once.
@@ -47,25 +52,34 @@ class Mailbox(Generic[M]):
         Raises:
             MailboxFull: The actor does not read.
         """
-        try:
-            self._queue.put_nowait(message)
-        except asyncio.QueueFull as full:
-            raise MailboxFull(f"mailbox of {self.name!r} holds {self._queue.maxsize} unread messages") from full
+        if len(self._unread) >= self._capacity:
+            self._make_room()
+        self._unread.append(message)
+        self._has_mail.set()
 
     async def receive(self) -> M:
         """The oldest unread message; waits for one."""
-        return await self._queue.get()
+        while not self._unread:
+            self._has_mail.clear()
+            await self._has_mail.wait()
+        return self._unread.popleft()
 
     def take_all(self) -> list[M]:
         """What is unread, oldest first, for who reads instead of the actor."""
-        taken: list[M] = []
-        with contextlib.suppress(asyncio.QueueEmpty):
-            while True:
-                taken.append(self._queue.get_nowait())
+        taken = list(self._unread)
+        self._unread.clear()
         return taken
 
     def __len__(self) -> int:
-        return self._queue.qsize()
+        return len(self._unread)
+
+    def _make_room(self) -> None:
+        # Half of them at once, so that a flood is not counted through for each message of it.
+        expendable = [at for at, message in enumerate(self._unread) if self._is_expendable(message)]
+        if not expendable:
+            raise MailboxFull(f"mailbox of {self.name!r} holds {self._capacity} unread messages")
+        gone = set(expendable[: (len(expendable) + 1) // 2])
+        self._unread = deque(message for at, message in enumerate(self._unread) if at not in gone)
 
 
 Body = Callable[[], Awaitable[None]]

@@ -36,7 +36,7 @@ from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed
 from glyphoxa.memory.ports.names import LearnedNames
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.names.book import NameBook, NamesListener
-from glyphoxa.speech.names.calls import find_calls
+from glyphoxa.speech.names.calls import Call, find_calls
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name, entries_of
 from glyphoxa.speech.names.keywords import KeywordSpotter, Spotted
 from glyphoxa.turns.address import Mention
@@ -117,15 +117,24 @@ class TableNames:
         return self._made.spotter.spot(text)
 
     def mentions(self, text: str) -> list[Mention]:
-        """The NPCs that play, and the players, in what was said."""
-        found = []
-        for call in find_calls(text, self._made.names, can_be_called=self._can_be_called):
-            npc = self._npcs.get(call.entity_id)
-            if npc is None:
-                found.append(Mention(None, call.name, call.position, call.is_vocative))
-            else:
-                found.append(Mention(npc.id, npc.name, call.position, call.is_vocative))
-        return found
+        """The NPCs that play, and the players, in what was said; and who is called that nobody plays."""
+        return [self._mention(call) for call in find_calls(text, self._made.names, can_be_called=self._can_be_called)]
+
+    def _mention(self, call: Call) -> Mention:
+        npc = self._npcs.get(call.entity_id) if call.entity_id is not None else None
+        return Mention(
+            npc.id if npc is not None else None,
+            npc.name if npc is not None else call.name,
+            call.position,
+            call.is_vocative,
+            call.is_sure,
+            call.is_whispered,
+            is_played=npc is not None or self._is_player(call),
+        )
+
+    def _is_player(self, call: Call) -> bool:
+        entry = self._made.names.entry(call.entity_id) if call.entity_id is not None else None
+        return entry is not None and entry.entity_type == "player"
 
     def nearby(self) -> frozenset[EntityId]:
         return self.hints.nearby()

@@ -19,6 +19,7 @@ from glyphoxa.config.sections import DsnText, KeyVariable, Section, empty_sectio
 from glyphoxa.context.prompt import Role
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.utterance import UNSURE
+from glyphoxa.turns.floor import GAP_MS
 
 SttName = Literal["whisper", "deepgram-nova", "deepgram-flux"]
 LlmName = Literal["qwen-1.5b", "qwen-0.5b", "openai", "openai-compatible", "ollama", "google"]
@@ -165,9 +166,9 @@ class TurnsSettings(Section):
         pause_ms: Silence after which an answer is prepared.
         end_of_turn_ms: Silence after which the speaker is taken to have finished.
         unfinished_ms: The same, when the words so far sound unfinished ("and then ...").
-        reply_deadline_ms: From the end of the turn to the first sound of a reply; later is `timed_out`.
+        reply_deadline_ms: From when a reply may be heard to its first sound; later is `timed_out`.
         filler_after_ms: A short sound in character when nothing is heard after that; 0 is never.
-        gap_ms: Silence an NPC leaves after a player.
+        gap_ms: Silence between two NPCs. Behind a player an NPC leaves none: the end of their turn was waited for.
     """
 
     pause_ms: Annotated[int, Field(ge=50, le=2000)] = 200
@@ -175,7 +176,7 @@ class TurnsSettings(Section):
     unfinished_ms: Annotated[int, Field(ge=50, le=10_000)] = 900
     reply_deadline_ms: Annotated[int, Field(ge=500, le=120_000)] = 15_000
     filler_after_ms: Annotated[int, Field(ge=0, le=10_000)] = 0
-    gap_ms: Annotated[int, Field(ge=0, le=2000)] = 200
+    gap_ms: Annotated[int, Field(ge=0, le=2000)] = GAP_MS
 
 
 class ContextSettings(Section):

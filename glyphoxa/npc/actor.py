@@ -117,7 +117,7 @@ class NpcActor:
         now_ms: Callable[[], int],
     ) -> None:
         self.npc = npc
-        self.mailbox: Mailbox[NpcMessage] = Mailbox(npc.name)
+        self.mailbox: Mailbox[NpcMessage] = Mailbox(npc.name, is_expendable=_may_go_unread)
         self.conversation = conversation
         self._open_mouth = open_mouth
         self._tell = tell
@@ -237,3 +237,8 @@ class NpcActor:
                 await mouth.close()
             except Exception as error:  # a broken engine must not keep the actor from being started again
                 logger.warning("closing the engine of {} failed: {}", self.npc.name, error)
+
+
+def _may_go_unread(message: NpcMessage) -> bool:
+    """Of a flood of talk, an NPC whose engine is not open hears the newest; the log has all of it."""
+    return isinstance(message, Hear | GetReady | Expect | Relax)

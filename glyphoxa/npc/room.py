@@ -7,6 +7,7 @@ actors' work.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -24,6 +25,8 @@ from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent, ReplyKnow
 from glyphoxa.npc.scribe import Scribe, SoFar
 from glyphoxa.npc.turn_book import TurnBook
 from glyphoxa.turns import talk
+
+_KEPT_IN_MIND = talk.MOST_PARTS + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +94,8 @@ class Room:
         self._call_at = call_at
         self._names = {str(player.id): player.name for player in campaign.players}
         self._book = TurnBook(session, self._names)
-        self._unanswered: dict[PlayerId, list[UtteranceId]] = {}
-        self._kept_last: dict[PlayerId, UtteranceId] = {}
+        self._kept: dict[PlayerId, deque[UtteranceId]] = {}
+        """The last utterances of each player, without those that came between the parts of a question."""
         self._half_said: dict[PlayerId, Draft] = {}
         self._replies: dict[TurnId, ReplyKnown] = {}
         self._answers = Answers(campaign, session, new_id=self._next_id)
@@ -155,14 +158,15 @@ class Room:
             case talk.Prime(npc, player, text):
                 self._relax_all_but(npc)
                 self._npcs[npc].mailbox.post(GetReady(text, self._name(player)))
-            case talk.Begin(turn, npc, player, text):
+            case talk.Begin(turn, npc, player, text, n_kept):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
                 self._relax_all_but(npc)
-                unless = tuple(self._unanswered.get(player, ()))
+                kept_last = self._kept.get(player, ())
+                unless = tuple(kept_last)[len(kept_last) - n_kept :]
                 self._npcs[npc].mailbox.post(Ask(turn, text, self._name(player), unless))
             case talk.Commit(turn, npc, draft, addressed, at_ms):
-                kept = self._kept_last.get(draft.player)
-                self._book.committed(turn, npc, draft, addressed.reason, at_ms=at_ms, utterance=kept)
+                utterance = self._last_kept(draft.player)
+                self._book.committed(turn, npc, draft, addressed.reason, at_ms=at_ms, utterance=utterance)
                 self._tell(NpcThinks(npc, self._npcs[npc].npc.name, turn, draft.player, at_ms))
                 if turn in self._replies:
                     self._expect(self._replies[turn])
@@ -174,10 +178,11 @@ class Room:
                 self._cancel(turn, npc, outcome, begun=begun)
             case talk.Keep(draft, addressed):
                 self._keep(draft, addressed.npc)
-            case talk.NotAddressed(draft, addressed):
-                self._unanswered.pop(draft.player, None)
-                kept = self._kept_last.get(draft.player)
-                self._finish(self._book.not_addressed(draft, addressed, utterance=kept))
+            case talk.NotAddressed(draft, addressed, is_between):
+                utterance = self._last_kept(draft.player)
+                if is_between:
+                    self._kept[draft.player].pop()
+                self._finish(self._book.not_addressed(draft, addressed, utterance=utterance))
             case talk.AskAgain(at_ms):
                 self._call_at(at_ms, lambda: self.mailbox.post(Tick()))
             case _:
@@ -224,8 +229,7 @@ class Room:
 
     def _keep(self, draft: Draft, to: NpcId | None) -> None:
         utterance = self._utterance(draft)
-        self._unanswered.setdefault(draft.player, []).append(utterance.id)
-        self._kept_last[draft.player] = utterance.id
+        self._kept.setdefault(draft.player, deque(maxlen=_KEPT_IN_MIND)).append(utterance.id)
         self._scribe.mailbox.post(utterance)
         for npc in self._talk.present:
             other = self._npcs[to].npc.name if to is not None and to != npc else ""
@@ -252,6 +256,7 @@ class Room:
         draft = self._half_said.pop(player, None)
         if draft is not None:
             self._keep(draft, None)
+            self._kept[player].pop()
         nothing_more = NothingSaid(player, self._now_ms())
         self._tell(nothing_more)
         self._perform(self._talk.on_ear(nothing_more, at_ms=nothing_more.at_ms))
@@ -294,8 +299,6 @@ class Room:
         if said is not None:
             self._npc_spoke(event.npc, said)
         if record is not None:
-            if record.outcome is not Outcome.MERGED:
-                self._unanswered.pop(PlayerId(record.speaker_id), None)
             self._finish(record)
         self._perform(effects)
         if self._talk.is_quiet:
@@ -345,6 +348,10 @@ class Room:
 
     def _name(self, player: PlayerId) -> str:
         return self._names.get(str(player), str(player))
+
+    def _last_kept(self, player: PlayerId) -> UtteranceId | None:
+        kept = self._kept.get(player)
+        return kept[-1] if kept else None
 
     def _next_id(self) -> UtteranceId:
         self._numbers += 1

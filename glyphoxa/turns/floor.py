@@ -4,7 +4,8 @@ Rules:
 
 1. Players outrank NPCs: an NPC does not begin while a player speaks.
 2. One NPC at a time; the others wait in the order in which their turns ended.
-3. After a player (or an NPC) falls silent, an NPC leaves a gap before it begins.
+3. After an NPC falls silent, the next one leaves a gap before it begins. After a player none does: the wait for the
+   end of their turn was one.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from dataclasses import dataclass, field
 
 from glyphoxa.domain.ids import PlayerId, TurnId
 
+GAP_MS = 300
+
 
 @dataclass(slots=True)
 class Floor:
     """Grants the floor to one NPC turn at a time.
 
     Args:
-        gap_ms: Silence after an NPC before the next one begins. After a player none is added: the end-of-turn
-            wait has already passed.
+        gap_ms: Silence after an NPC that was heard before the next one begins. After a player none is added: the
+            end-of-turn wait has already passed.
     """
 
-    gap_ms: int = 300
+    gap_ms: int = GAP_MS
     _speaking_players: set[PlayerId] = field(default_factory=set)
     _waiting: list[TurnId] = field(default_factory=list)
     _holder: TurnId | None = None
@@ -54,12 +57,13 @@ class Floor:
         if turn in self._waiting:
             self._waiting.remove(turn)
 
-    def give_up(self, turn: TurnId, *, at_ms: int) -> None:
+    def give_up(self, turn: TurnId, *, at_ms: int, was_heard: bool = True) -> None:
         """The turn is over, whether it held the floor or waited for it."""
         self.withdraw(turn)
         if self._holder == turn:
             self._holder = None
-            self._open_from_ms = at_ms + self.gap_ms
+            if was_heard:
+                self._open_from_ms = at_ms + self.gap_ms
 
     def grant(self, *, at_ms: int) -> TurnId | None:
         """Give the floor to the next turn if it is free now; None if nobody may begin."""

@@ -9,6 +9,14 @@ The life of a turn:
 
 A turn that is PREPARING is a speculation: it leaves no record. From COMMITTED on it ends in exactly one
 `Outcome`. What a player said is kept (`Keep`) before anything else happens with it, addressed or not.
+
+Nobody takes another's turn away:
+
+- Of a question that its speaker goes on with, only the newest parts are asked together; all of them were kept.
+- What is typed cuts off no answer but the typist's own. A voice is what cuts an NPC off.
+- Questions to one NPC are answered in the order in which they were asked, and so is the floor given. Who goes on
+  with theirs is last in line again; who has none under way waits for one answer to each of the others at most.
+- Waiting for others to be answered makes no answer late: `hold_ms` and `reply_deadline_ms` count only while nobody is.
 """
 
 from __future__ import annotations
@@ -23,11 +31,16 @@ from typing import assert_never
 from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
-from glyphoxa.turns.address import Addressed, Addressing, Mention
+from glyphoxa.turns.address import Addressed, Addressing, Mention, Said
 from glyphoxa.turns.barge_in import cuts_off
 from glyphoxa.turns.floor import Floor
 
 FIND_MENTIONS = Callable[[str], Sequence[Mention]]
+
+MOST_PARTS = 6
+"""Of a question that its speaker goes on with."""
+_MOST_CHARACTERS = 1_200
+"""Of all parts of a question together, where there are several: some five sentences of speech each."""
 
 
 class _Phase(Enum):
@@ -37,16 +50,39 @@ class _Phase(Enum):
     HEARD = auto()
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What somebody asks, in the parts in which they said it."""
+
+    parts: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.parts)
+
+    def going_on(self, text: str) -> _Question:
+        """With another part. The newest stay: the NPC heard the others as it hears everything."""
+        parts, n_characters = [text], len(text)
+        for part in reversed(self.parts[1 - MOST_PARTS :]):
+            n_characters += 1 + len(part)
+            if n_characters > _MOST_CHARACTERS:
+                break
+            parts.append(part)
+        return _Question(tuple(reversed(parts)))
+
+
 @dataclass(slots=True)
 class _Turn:
     id: TurnId
     npc: NpcId
     player: PlayerId
-    question: str
+    question: _Question
     draft: Draft
     phase: _Phase
     begun: bool = False
+    filled: bool = False
     committed_ms: int = 0
+    released_ms: int = 0
     cancelled_as: Outcome | None = None
 
 
@@ -61,12 +97,17 @@ class Prime:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Let the NPC think of an answer; nothing may be heard yet."""
+    """Let the NPC think of an answer; nothing may be heard yet.
+
+    Attributes:
+        n_kept: So many of the last utterances that were kept of this player are in `text`.
+    """
 
     turn: TurnId
     npc: NpcId
     player: PlayerId
     text: str
+    n_kept: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +166,20 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class NotAddressed:
-    """A turn that no NPC answers: recorded, so that figures are not survivor-biased."""
+    """A turn that no NPC answers: recorded, so that figures are not survivor-biased.
+
+    Attributes:
+        is_between: It came in the middle of a question, which is still asked.
+    """
 
     draft: Draft
     addressed: Addressed
+    is_between: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """Call `tick` at this time."""
+    """Call `tick` at this time. It is sooner than any time that was asked for before and is still to come."""
 
     at_ms: int
 
@@ -149,7 +195,7 @@ def _same_words(a: str, b: str) -> bool:
 class _Carried:
     """A question whose answer was called off because its speaker seemed to go on."""
 
-    question: str
+    question: _Question
     draft: Draft
 
 
@@ -160,8 +206,9 @@ class Talk:
     Args:
         mentions: Finds the names of NPCs and players in words.
         names: What each NPC of the campaign is called.
-        reply_deadline_ms: From the end of the player's turn to the first audio; later, the turn is TIMED_OUT.
-        filler_after_ms: From the end of the player's turn to a filler; 0 for none.
+        reply_deadline_ms: From when the answer may be heard (usually the end of the player's turn) to the first audio;
+            later, the turn is TIMED_OUT.
+        filler_after_ms: Likewise to a filler; 0 for none.
         hold_ms: How long an answer waits for players to fall silent before it is dropped as SUPERSEDED.
     """
 
@@ -177,6 +224,9 @@ class Talk:
     _carried: dict[PlayerId, _Carried] = field(default_factory=dict)
     _wants_to_cut: set[PlayerId] = field(default_factory=set)
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _moved_ms: int = 0
+    """When the floor was last given or given back."""
+    _asked_ms: int | None = None
 
     @property
     def present(self) -> tuple[NpcId, ...]:
@@ -200,6 +250,9 @@ class Talk:
 
     def on_ear(self, event: EarEvent, *, at_ms: int) -> list[Effect]:
         """Take what an ear heard; return what must now be done, in order."""
+        return self._then(self._on_ear(event, at_ms), at_ms)
+
+    def _on_ear(self, event: EarEvent, at_ms: int) -> list[Effect]:
         match event:
             case SpeechStarted(player):
                 return self._on_started(player, at_ms)
@@ -228,7 +281,9 @@ class Talk:
         turn = self._turns.pop(turn_id, None)
         if turn is None:
             return None, []
-        self.floor.give_up(turn_id, at_ms=at_ms)
+        if self.floor.holder == turn_id:
+            self._moved_ms = at_ms
+        self.floor.give_up(turn_id, at_ms=at_ms, was_heard=turn.phase is _Phase.HEARD)
         if turn.phase is _Phase.HEARD:
             self.addressing.remember(turn.player, turn.npc, at_ms=at_ms)
         queued = next((t for t in self._turns.values() if t.npc == turn.npc and not t.begun), None)
@@ -236,22 +291,49 @@ class Talk:
         if queued is not None:
             begin.append(self._begin(queued))
             self.floor.request(queued.id)
-        return turn.cancelled_as, [*begin, *self._release(at_ms)]
+        return turn.cancelled_as, self._then([*begin, *self._release(at_ms)], at_ms)
 
     def tick(self, *, at_ms: int) -> list[Effect]:
         """Time has come for something that was put off."""
+        if self._asked_ms is not None and at_ms >= self._asked_ms:
+            self._asked_ms = None
         effects: list[Effect] = []
         for turn in list(self._turns.values()):
-            waited_ms = at_ms - turn.committed_ms
-            if turn.cancelled_as is not None or turn.phase in (_Phase.PREPARING, _Phase.HEARD):
+            due_ms = self._due_ms(turn)
+            if due_ms is None or at_ms < due_ms:
                 continue
-            if turn.phase is _Phase.RELEASED and waited_ms >= self.reply_deadline_ms:
-                effects.append(self._cancel(turn, Outcome.TIMED_OUT))
-            elif turn.phase is _Phase.COMMITTED and waited_ms >= self.hold_ms:
+            if turn.phase is _Phase.COMMITTED:
                 effects.append(self._cancel(turn, Outcome.SUPERSEDED))
-            elif turn.phase is _Phase.RELEASED and 0 < self.filler_after_ms <= waited_ms < self.reply_deadline_ms:
+            elif at_ms >= turn.released_ms + self.reply_deadline_ms:
+                effects.append(self._cancel(turn, Outcome.TIMED_OUT))
+            else:
+                turn.filled = True
                 effects.append(Fill(turn.id, turn.npc))
-        return [*effects, *self._release(at_ms)]
+        return self._then([*effects, *self._release(at_ms)], at_ms)
+
+    def _due_ms(self, turn: _Turn) -> int | None:
+        """When something is to be done about a turn because time has passed; None for not before something happens."""
+        if turn.cancelled_as is not None:
+            return None
+        if turn.phase is _Phase.RELEASED:
+            filler_ms = self.filler_after_ms if self.filler_after_ms and not turn.filled else self.reply_deadline_ms
+            return turn.released_ms + min(filler_ms, self.reply_deadline_ms)
+        if turn.phase is _Phase.COMMITTED and not self._is_somebody_heard():
+            return max(turn.committed_ms, self._moved_ms) + self.hold_ms
+        return None
+
+    def _is_somebody_heard(self) -> bool:
+        holder = self._turns.get(self.floor.holder) if self.floor.holder is not None else None
+        return holder is not None and holder.phase is _Phase.HEARD and holder.cancelled_as is None
+
+    def _then(self, effects: list[Effect], at_ms: int) -> list[Effect]:
+        """With a wish to be asked again, unless one that was made before comes in time."""
+        dues = [self.floor.ask_again_ms(at_ms=at_ms), *map(self._due_ms, self._turns.values())]
+        due_ms = min((due for due in dues if due is not None), default=None)
+        if due_ms is None or (self._asked_ms is not None and at_ms < self._asked_ms <= due_ms):
+            return effects
+        self._asked_ms = due_ms
+        return [*effects, AskAgain(due_ms)]
 
     # -- ears
 
@@ -259,47 +341,54 @@ class Talk:
         self.floor.player_started(player)
         if self.floor.holder is not None:
             self._wants_to_cut.add(player)
+        effects: list[Effect] = [
+            self._cancel(turn, None) for turn in self._turns_of(player) if turn.phase is _Phase.PREPARING
+        ]
+        return [*effects, *self._merge(player)]
+
+    def _merge(self, player: PlayerId) -> list[Effect]:
+        """They go on before the answer was heard: both parts are one question."""
         effects: list[Effect] = []
         for turn in self._turns_of(player):
-            if turn.phase is _Phase.PREPARING:
-                effects.append(self._cancel(turn, None))
-            elif turn.phase is not _Phase.HEARD:
-                # They go on before the answer was heard: both parts are one question.
+            if turn.phase in (_Phase.COMMITTED, _Phase.RELEASED):
                 self._carried[player] = _Carried(turn.question, turn.draft)
                 effects.append(self._cancel(turn, Outcome.MERGED))
         return effects
 
     def _on_partial(self, player: PlayerId, text: str, at_ms: int) -> list[Effect]:
-        effects = self._cut_off(player, text)
-        whole = self._with_carried(player, text)
-        npc = self._decide(player, whole, at_ms).npc
+        effects = self._cut_off(player, text, at_ms)
+        addressed, question = self._meant(player, text, at_ms)
+        npc = addressed.npc
         if npc is not None and not any(turn.npc == npc for turn in self._turns.values()):
-            effects.append(Prime(npc, player, whole))
+            effects.append(Prime(npc, player, question.text))
         return effects
 
     def _on_eager(self, draft: Draft, at_ms: int) -> list[Effect]:
-        effects = self._cut_off(draft.player, draft.text)
-        question = self._with_carried(draft.player, draft.text)
-        addressed = self._decide(draft.player, question, at_ms)
+        effects = self._cut_off(draft.player, draft.text, at_ms)
+        addressed, question = self._meant(draft.player, draft.text, at_ms)
         if addressed.npc is None or self._turns_to(addressed.npc):
             return effects
         turn = self._new_turn(addressed.npc, draft, question)
         return [*effects, self._begin(turn)]
 
     def _on_ended(self, draft: Draft, at_ms: int) -> list[Effect]:
-        self.floor.player_stopped(draft.player)
-        effects = self._cut_off(draft.player, draft.text)
-        self._wants_to_cut.discard(draft.player)
-        question = self._with_carried(draft.player, draft.text)
-        addressed = self._decide(draft.player, question, at_ms)
+        player = draft.player
+        self.floor.player_stopped(player)
+        effects = self._cut_off(player, draft.text, at_ms, is_typed=draft.typed)
+        self._wants_to_cut.discard(player)
+        effects += self._merge(player)  # of speech that no detector heard the beginning of
+        addressed, question = self._meant(player, draft.text, at_ms)
         effects.append(Keep(draft, addressed))
-        prepared = next((t for t in self._turns_of(draft.player) if t.phase is _Phase.PREPARING), None)
+        prepared = next((t for t in self._turns_of(player) if t.phase is _Phase.PREPARING), None)
         if addressed.npc is None:
             if prepared is not None:
                 effects.append(self._cancel(prepared, None))
-            self._carried.pop(draft.player, None)
-            return [*effects, NotAddressed(draft, addressed), *self._release(at_ms)]
-        if prepared is not None and (prepared.npc != addressed.npc or not _same_words(prepared.question, question)):
+            is_between = addressed.is_aside and player in self._carried
+            effects.append(NotAddressed(draft, addressed, is_between))
+            return [*effects, *(self._ask_again(player, at_ms) if is_between else self._let_go(player, at_ms))]
+        if prepared is not None and (
+            prepared.npc != addressed.npc or not _same_words(prepared.question.text, question.text)
+        ):
             effects.append(self._cancel(prepared, None))
             prepared = None
         if prepared is None:
@@ -309,15 +398,20 @@ class Talk:
     def _on_nothing(self, player: PlayerId, at_ms: int) -> list[Effect]:
         self.floor.player_stopped(player)
         self._wants_to_cut.discard(player)
+        return self._ask_again(player, at_ms)
+
+    def _ask_again(self, player: PlayerId, at_ms: int) -> list[Effect]:
+        """It was only a noise, or nothing of theirs: the question that was called off for it still wants its answer."""
         carried = self._carried.pop(player, None)
-        if carried is None:
-            return self._release(at_ms)
-        # It was only a noise: the question that was called off for it still wants its answer.
-        addressed = self._decide(player, carried.question, at_ms)
-        if addressed.npc is None:
+        addressed = self._decide(player, carried.question.text, at_ms) if carried is not None else None
+        if carried is None or addressed is None or addressed.npc is None:
             return self._release(at_ms)
         turn = self._new_turn(addressed.npc, carried.draft, carried.question)
         return self._commit(turn, carried.draft, addressed, at_ms)
+
+    def _let_go(self, player: PlayerId, at_ms: int) -> list[Effect]:
+        self._carried.pop(player, None)
+        return self._release(at_ms)
 
     def _commit(self, turn: _Turn, draft: Draft, addressed: Addressed, at_ms: int) -> list[Effect]:
         speculations = [t for t in self._turns_to(turn.npc) if t.phase is _Phase.PREPARING and t is not turn]
@@ -330,17 +424,22 @@ class Talk:
         effects.append(Commit(turn.id, turn.npc, draft, addressed, at_ms))
         if turn.begun:  # what the NPC was not asked yet cannot be heard
             self.floor.request(turn.id)
-        effects.append(AskAgain(at_ms + self.hold_ms))
         return [*effects, *self._release(at_ms)]
 
     # -- pieces
 
     def _decide(self, player: PlayerId, text: str, at_ms: int) -> Addressed:
-        return self.addressing.decide(player, self.mentions(text), present=self._present, names=self.names, at_ms=at_ms)
+        said = Said(player, text, self.mentions(text))
+        return self.addressing.decide(said, present=self._present, names=self.names, at_ms=at_ms)
 
-    def _with_carried(self, player: PlayerId, text: str) -> str:
+    def _meant(self, player: PlayerId, text: str, at_ms: int) -> tuple[Addressed, _Question]:
+        """Whom these words are meant for, and what is asked with them."""
         carried = self._carried.get(player)
-        return f"{carried.question} {text}" if carried else text
+        alone = self._decide(player, text, at_ms)
+        if carried is None or alone.is_aside:
+            return alone, _Question((text,))
+        question = carried.question.going_on(text)
+        return self._decide(player, question.text, at_ms), question
 
     def _turns_of(self, player: PlayerId) -> list[_Turn]:
         return [t for t in self._turns.values() if t.player == player and t.cancelled_as is None]
@@ -351,14 +450,16 @@ class Talk:
         """
         return [turn for turn in self._turns.values() if turn.npc == npc]
 
-    def _new_turn(self, npc: NpcId, draft: Draft, question: str) -> _Turn:
+    def _new_turn(self, npc: NpcId, draft: Draft, question: _Question) -> _Turn:
         turn = _Turn(TurnId(f"t{next(self._numbers):04d}"), npc, draft.player, question, draft, _Phase.PREPARING)
         self._turns[turn.id] = turn
         return turn
 
     def _begin(self, turn: _Turn) -> Begin:
         turn.begun = True
-        return Begin(turn.id, turn.npc, turn.player, turn.question)
+        # What is only prepared for was not kept yet.
+        n_kept = len(turn.question.parts) - (turn.phase is _Phase.PREPARING)
+        return Begin(turn.id, turn.npc, turn.player, turn.question.text, n_kept)
 
     def _cancel(self, turn: _Turn, outcome: Outcome | None) -> Cancel:
         turn.cancelled_as = outcome
@@ -375,23 +476,23 @@ class Talk:
             if turn.cancelled_as is None
         ]
 
-    def _cut_off(self, player: PlayerId, text: str) -> list[Effect]:
+    def _cut_off(self, player: PlayerId, text: str, at_ms: int, *, is_typed: bool = False) -> list[Effect]:
         if player not in self._wants_to_cut or not cuts_off(text):
             return []
         holder = self._turns.get(self.floor.holder) if self.floor.holder is not None else None
         if holder is None or holder.cancelled_as is not None or holder.phase is not _Phase.HEARD:
             return []
+        if is_typed and holder.player != player:
+            return []
         self._wants_to_cut.discard(player)
+        self._moved_ms = at_ms
         return [self._cancel(holder, Outcome.INTERRUPTED)]
 
     def _release(self, at_ms: int) -> list[Effect]:
         granted = self.floor.grant(at_ms=at_ms)
         if granted is None:
-            again_ms = self.floor.ask_again_ms(at_ms=at_ms)
-            return [AskAgain(again_ms)] if again_ms is not None else []
+            return []
         turn = self._turns[granted]
-        turn.phase = _Phase.RELEASED
-        effects: list[Effect] = [Release(turn.id, turn.npc), AskAgain(turn.committed_ms + self.reply_deadline_ms)]
-        if self.filler_after_ms:
-            effects.append(AskAgain(turn.committed_ms + self.filler_after_ms))
-        return effects
+        turn.phase, turn.released_ms = _Phase.RELEASED, at_ms
+        self._moved_ms = at_ms
+        return [Release(turn.id, turn.npc)]

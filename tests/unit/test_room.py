@@ -445,3 +445,45 @@ async def test_what_the_scribe_has_not_been_given_can_be_written_without_the_roo
         (BRAN, "And I have"),
     ]
     assert room.unwritten() == []
+
+
+async def test_an_npc_that_does_not_read_while_somebody_floods_the_table_hears_the_newest_and_all_is_kept(
+    table: TableOfTwins,
+) -> None:
+    await table.supervisor.stop(INNKEEPER)
+    for number in range(6_000):
+        draft = a_draft(BRAN, f"What a day it is, number {number}.")
+        table.room.mailbox.post(TurnEnded(draft, table.now_ms))
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    table.mouth(SMITH).end()
+    async with asyncio.timeout(DEADLINE_S):
+        await table.scribe.wait_until_written()
+    assert len(table.log.utterances) == 6_002
+    assert table.turns()[-1].outcome is Outcome.ANSWERED
+    table.supervisor.start(INNKEEPER, table.npcs[INNKEEPER].run)
+    await table.says(BRAN, "Is anybody there?")
+    heard = [message.content for message in table.npcs[INNKEEPER].conversation.prompt("", "x").messages]
+    assert any("number 5999" in line for line in heard)
+
+
+async def test_an_aside_between_the_parts_of_a_question_is_kept_and_the_question_is_asked_once(
+    table: TableOfTwins,
+) -> None:
+    await table.move(FORGE)
+    table.room.mailbox.post(SpeechStarted(TAMSIN, 0))  # somebody else still speaks: the answer is not heard yet
+    await table.says(BRAN, "How is my blade?")
+    await table.says(BRAN, "brb, pizza")
+    asked = table.mouth(SMITH).asked[-1].messages
+    assert asked[-1].content == "Bran says: How is my blade?"
+    assert sum("blade" in message.content for message in asked) == 1
+    by_text = {utterance.text: utterance.id for utterance in table.log.utterances.values()}
+    records = [(turn.outcome, turn.utterance_id) for turn in table.turns()]
+    assert (Outcome.NOT_ADDRESSED, by_text["brb, pizza"]) in records
+    table.room.mailbox.post(NothingSaid(TAMSIN, table.now_ms))
+    await table.settle()
+    table.mouth(SMITH).end()
+    await table.settle()
+    assert (table.turns()[-1].outcome, table.turns()[-1].utterance_id) == (
+        Outcome.ANSWERED,
+        by_text["How is my blade?"],
+    )

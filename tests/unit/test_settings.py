@@ -14,6 +14,7 @@ from glyphoxa.config.settings import ProvidersSettings, SecondLookSettings, Sett
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.memory.recall.graph.methods import RecallMethod
 from glyphoxa.memory.recall.graph.settings import STAGES
+from glyphoxa.turns.floor import Floor
 
 
 def read(tmp_path: Path, text: str) -> Settings:
@@ -277,3 +278,7 @@ def test_every_provider_that_can_be_chosen_is_known_to_the_check() -> None:
         choosable |= {(kind, name) for name in names}
     none = {(kind, "none") for kind in ("embeddings", "s2s", "correction.llm", "recall.rerank")}
     assert choosable - none == set(PROVIDERS)
+
+
+def test_the_silence_between_two_npcs_has_one_value() -> None:
+    assert Settings().turns.gap_ms == Floor().gap_ms == 300

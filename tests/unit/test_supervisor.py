@@ -87,3 +87,13 @@ def test_a_mailbox_nobody_reads_says_so_instead_of_growing() -> None:
     mailbox.post(2)
     with pytest.raises(MailboxFull, match="'stuck' holds 2"):
         mailbox.post(3)
+
+
+async def test_a_mailbox_without_room_gives_up_the_oldest_that_may_go_unread_and_nothing_else() -> None:
+    mailbox: Mailbox[int] = Mailbox("flooded", capacity=6, is_expendable=lambda number: number % 2 == 1)
+    for number in range(100):
+        mailbox.post(number) if number < 6 or number % 2 else None
+        assert len(mailbox) <= 6
+    read = [await mailbox.receive() for _ in range(len(mailbox))]
+    assert read == sorted(read) and read[-1] == 99
+    assert {0, 2, 4} <= set(read)

@@ -91,12 +91,14 @@ def test_words_are_found_again_by_whoever_asks_once_a_name_is_known() -> None:
     assert "Quibbleworth" in names.hints.keyterms()
 
 
-def test_npcs_that_play_and_players_can_be_called_and_nobody_else() -> None:
+def test_npcs_that_play_and_players_can_be_called_and_of_others_it_is_known_that_nobody_plays_them() -> None:
     names = names_of_the_town()
     assert [mention.npc for mention in names.mentions("Grimjaw, come here.")] == [SMITH]
     [called] = names.mentions("Tamsin, come here.")
     assert (called.npc, called.name, called.is_vocative) == (None, "Tamsin", True)
-    assert names.mentions("Eldrinax, come here.") == []  # nobody plays him
+    [called] = names.mentions("Eldrinax, come here.")
+    assert (called.npc, called.name, called.is_played) == (None, "Eldrinax", False)
+    assert names.mentions("Eldrinax came here.") == []
 
 
 def test_names_that_nobody_goes_by_any_more_are_gone_at_once_and_not_left_to_be_collected() -> None:

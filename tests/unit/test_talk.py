@@ -71,7 +71,7 @@ class Evening:
 def test_an_answer_is_prepared_at_the_pause_and_heard_at_the_end_of_the_turn() -> None:
     evening = Evening()
     effects = evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
-    assert [type(effect) for effect in evening.done] == [Begin, Keep, Commit, AskAgain, Release, AskAgain]
+    assert [type(effect) for effect in evening.done] == [Begin, Keep, Commit, Release, AskAgain]
     assert [type(effect) for effect in effects][0] is Keep
 
 

@@ -3,48 +3,53 @@
 Recognisers set commas unreliably, so a comma is one sign among others: a name that opens a sentence is called
 unless a verb in the third person follows; a name set off by punctuation on both sides, or right after a greeting,
 is called; one after a preposition is not.
+
+Somebody who is known by an article and a word ("the captain") is called without the article ("Captain, ..."). Such a
+word is a name only where it is plainly called: mid-sentence it is any captain. Of several who are known so, all are
+called, and whoever is there may answer.
+
+All of it is linear in the text: what a player sends is as long as they like.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.language.words import Word, words
+from glyphoxa.speech.language.words import words
+from glyphoxa.speech.names.calling import Calling
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
+from glyphoxa.speech.names.naming import ARTICLES
 
-_OPENERS = frozenset(
-    {"hey", "hi", "hello", "oh", "so", "well", "and", "but", "now", "good", "morning", "evening", "day", "night"}
-    | {
-        "listen",
-        "excuse",
-        "me",
-        "please",
-        "dear",
-        "my",
-        "friend",
-        "thank",
-        "thanks",
-        "you",
-        "wait",
-        "stop",
-        "no",
-        "yes",
+_TO = r"(?:to|an|zu)"
+_WHISPER = r"(?:whisper(?:s|ing)?|quietly|aside|private(?:ly)?|psst?|flüster(?:t|e|nd)?|leise)"
+_WHISPERED = re.compile(
+    rf"^\s*(?:[(\[{{*<]+\s*(?:{_WHISPER}\W{{0,3}})?{_TO}\s+([^()\[\]{{}}*<>:]{{1,60}}?)\s*[)\]}}*>:]"
+    rf"|{_WHISPER}\s+{_TO}\s+(\S.{{0,58}}?)\s*:"
+    r"|(?:/(?:w|whisper|msg|tell)\s+|@)(\S{1,60}))",
+    re.IGNORECASE,
+)
+"""(to Mira) ..., [whispers to Mira] ..., whisper to Mira: ..., /w Mira ..., @Mira ..."""
+
+_THOSE_AT_THE_TABLE = frozenset(
+    {
+        "dm",
+        "gm",
+        "sl",
+        "all",
+        "everyone",
+        "everybody",
+        "group",
+        "party",
+        "others",
+        "table",
+        "myself",
+        "himself",
+        "herself",
     }
-    | {"greetings", "goodbye", "farewell", "sorry", "okay", "ok", "ah", "right"}
-    | {"he", "hallo", "guten", "morgen", "abend", "tag", "danke", "bitte", "nein", "ja", "und", "aber", "also", "ach"}
-)
-"""Words that may stand before a called name (English and German)."""
-_ABOUT = frozenset(
-    {"about", "of", "to", "from", "with", "at", "for", "by", "on", "in", "like", "than", "see", "seen", "know", "trust"}
-    | {"is", "does", "did", "has", "was", "ask", "tell"}
-    | {"über", "von", "zu", "mit", "bei", "für", "gegen", "nach", "hat", "ist"}
-)
-_THIRD_PERSON = frozenset(
-    {"is", "was", "has", "had", "says", "said", "told", "knows", "knew", "owes", "does", "did", "went", "will", "would"}
-    | {"ist", "war", "hat", "hatte", "sagt", "sagte", "weiß", "wird", "and", "or", "und", "oder"}
+    | {"alle", "allen", "gruppe", "runde", "anderen", "mich", "mir", "sich", "spielleiter", "spielleiterin"}
 )
 
 
@@ -53,14 +58,19 @@ class Call:
     """A person's name in a text.
 
     Attributes:
+        entity_id: None for somebody who is whispered to, and whom the campaign does not know.
         position: Index of its first word.
         is_vocative: It is called, not talked about.
+        is_sure: It is called beyond doubt.
+        is_whispered: It says to whom all that was said is directed.
     """
 
-    entity_id: EntityId
+    entity_id: EntityId | None
     name: str
     position: int
     is_vocative: bool
+    is_sure: bool = False
+    is_whispered: bool = False
 
 
 def is_person(name: Name) -> bool:
@@ -75,59 +85,93 @@ def find_calls(text: str, names: Gazetteer, *, can_be_called: Callable[[Name], b
 
     Args:
         names: All names of the campaign: what belongs to the name of a place calls nobody.
+        can_be_called: Who is listened for. Of other persons only those are found who are called beyond doubt.
     """
     spoken = words(text)
+    calling = Calling(text, spoken)
     mentions = names.mentions_in(spoken)
-    calls = [
-        Call(m.name.entity_id, m.name.canonical, m.first, _is_called(text, spoken, m.first, m.last, m.start, m.end))
-        for m in mentions
-        if can_be_called(m.name)
-    ]
-    if calls:
-        return tuple(calls)
     taken = {at for m in mentions for at in range(m.first, m.last + 1)}
-    return tuple(_sound_alikes(text, spoken, taken, names, can_be_called))
+    calls: list[Call] = []
+    others: list[Call] = []
+    for m in mentions:
+        is_vocative = calling.is_called(m.first, m.last, m.start, m.end)
+        is_sure = is_vocative and calling.is_surely_called(m.first, m.last, followed_by_name=m.last + 1 in taken)
+        for name in names.wanting(m.name):
+            call = Call(name.entity_id, name.canonical, m.first, is_vocative, is_sure)
+            if can_be_called(name):
+                calls.append(call)
+            elif is_sure and is_person(name):
+                others.append(call)
+    calls += _roles(calling, taken, names, can_be_called)
+    whispered = _whispered(text, calling, [*calls, *others])
+    if whispered is not None:
+        return (whispered, *(call for call in calls if call.position > whispered.position))
+    if not calls:
+        calls = list(_sound_alikes(calling, taken, names, can_be_called))
+    return tuple(sorted((*calls, *others), key=lambda call: call.position))
 
 
-def _is_called(text: str, spoken: Sequence[Word], first: int, last: int, start: int, end: int) -> bool:
-    before = [word.folded for word in _of_this_sentence(text, spoken[:first], start)]
-    after = spoken[last + 1].folded if last + 1 < len(spoken) else ""
-    if spoken[last].tail:  # "Grimjaw's forge"
-        return False
-    is_closed = not after or _has_punctuation(text[end : spoken[last + 1].start])
-    if all(word in _OPENERS for word in before):
-        return is_closed or after not in _THIRD_PERSON
-    is_set_off = _has_punctuation(text[spoken[first - 1].end : start])
-    return is_closed and is_set_off and before[-1] not in _ABOUT
+def _roles(
+    calling: Calling, taken: set[int], names: Gazetteer, can_be_called: Callable[[Name], bool]
+) -> Iterator[Call]:
+    """Those who are known with an article and called without it."""
+    spoken = calling.spoken
+    at = 0
+    while at < len(spoken):
+        found: tuple[int, Sequence[Name]] | None = None
+        stem = ""
+        for last in range(at, min(at + names.widest, len(spoken))) if calling.may_call(at) else ():
+            if last in taken or (last > at and not spoken[last].joins):
+                break
+            wanted = _with_article(stem + spoken[last].folded, names)
+            if wanted and calling.is_role_called(at, last):
+                found = last, wanted
+            stem += spoken[last].full
+        if found is None:
+            at += 1
+            continue
+        last, wanted = found
+        is_sure = calling.is_surely_called(at, last, followed_by_name=last + 1 in taken)
+        yield from (Call(name.entity_id, name.canonical, at, True, is_sure) for name in wanted if can_be_called(name))
+        at = last + 1
 
 
-def _of_this_sentence(text: str, before: Sequence[Word], start: int) -> list[Word]:
-    begin = max((m.end() for m in re.finditer(r"[.!?…]", text[:start])), default=0)
-    return [word for word in before if word.start >= begin]
+def _with_article(joined: str, names: Gazetteer) -> Sequence[Name]:
+    held = (names.by_joined.get(article + joined) for article in ARTICLES)
+    return [
+        name
+        for first in held
+        if first is not None
+        for name in names.wanting(first)
+        if name.words[0] in ARTICLES and name.kind in ("name", "alias")
+    ]
 
 
-def _has_punctuation(gap: str) -> bool:
-    return re.search(r"[,.!?;:…—–]", gap) is not None
+def _whispered(text: str, calling: Calling, calls: Sequence[Call]) -> Call | None:
+    found = _WHISPERED.match(text)
+    if found is None:
+        return None
+    group = next(number for number in (1, 2, 3) if found[number] is not None)
+    start, end = found.span(group)
+    for call in calls:
+        if start <= calling.spoken[call.position].start < end:
+            return replace(call, is_vocative=True, is_sure=True, is_whispered=True)
+    who = found[group].strip()
+    last = who.split()[-1]
+    if last.casefold() not in _THOSE_AT_THE_TABLE and not last[0].isupper():
+        return None  # "(to the left) ..."
+    return Call(None, who, 0, True, True, True)
 
 
 def _sound_alikes(
-    text: str, spoken: Sequence[Word], taken: set[int], names: Gazetteer, can_be_called: Callable[[Name], bool]
-) -> list[Call]:
-    found = []
-    for at, word in enumerate(spoken):
-        if at in taken or len(word.folded) < 4 or not _is_called_strictly(text, spoken, at):
+    calling: Calling, taken: set[int], names: Gazetteer, can_be_called: Callable[[Name], bool]
+) -> Iterator[Call]:
+    for at, word in enumerate(calling.spoken):
+        if at in taken or len(word.folded) < 4 or not calling.stands_apart(at):
             continue
         name = _sounding_like(word.folded, names, can_be_called)
         if name is not None:
-            found.append(Call(name.entity_id, name.canonical, at, True))
-    return found
-
-
-def _is_called_strictly(text: str, spoken: Sequence[Word], at: int) -> bool:
-    word = spoken[at]
-    gap_after = text[word.end : spoken[at + 1].start] if at + 1 < len(spoken) else "."
-    gap_before = text[spoken[at - 1].end : word.start] if at else "."
-    return _has_punctuation(gap_after) and _has_punctuation(gap_before) and len(spoken) > 1
+            yield Call(name.entity_id, name.canonical, at, True)
 
 
 def _sounding_like(folded: str, names: Gazetteer, can_be_called: Callable[[Name], bool]) -> Name | None:

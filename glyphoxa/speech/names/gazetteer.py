@@ -245,6 +245,15 @@ class Gazetteer:
             return self.by_code.get(codes[0], ())
         return tuple(dict.fromkeys(name for code in codes for name in self.by_code.get(code, ())))
 
+    def wanting(self, name: Name) -> Sequence[Name]:
+        """Everybody who is called so as much as the first: by their own name, or by an alias. A short form that
+        several have is nobody's.
+        """
+        if name.is_shared:
+            return ()
+        claims = self._claims.get(name.joined, ())
+        return (name, *(each for each in claims if each.entity_id != name.entity_id and each.kind == name.kind))
+
     def alike(self, heard: str, codes: tuple[str, ...], *, limit: int, least_shared: float = 0.0) -> list[Name]:
         """The names most alike by sound and spelling, best first. See `glyphoxa.speech.names.index`."""
         return self._index.alike(heard, codes, self.sounder, limit=limit, least_shared=least_shared)

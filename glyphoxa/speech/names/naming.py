@@ -16,7 +16,7 @@ NameKind = Literal["name", "alias", "short", "learned"]
 Rank = tuple[int, int, int]
 
 _RANKS: dict[NameKind, int] = {"name": 0, "alias": 1, "short": 2, "learned": 3}
-_ARTICLES = frozenset(("the", "a", "an", "das", "der", "die", "ein", "eine"))
+ARTICLES = frozenset(("the", "a", "an", "das", "der", "die", "ein", "eine"))
 # What may stand before a person's name and is often left out.
 _TITLES = frozenset(
     (
@@ -146,7 +146,7 @@ def _without_titles(parts: Sequence[Word], *, are_persons: bool) -> Sequence[Wor
     """From "The Gilded Eel" to "Gilded Eel"; of persons, from "Lord Marek Dorn" to "Marek Dorn"."""
     at = 0
     while at < len(parts) and (
-        parts[at].folded in _ARTICLES or (are_persons and not parts[at].tail and parts[at].folded in _TITLES)
+        parts[at].folded in ARTICLES or (are_persons and not parts[at].tail and parts[at].folded in _TITLES)
     ):
         at += 1
     return parts[at:]

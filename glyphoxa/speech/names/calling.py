@@ -1,0 +1,152 @@
+"""Whether somebody who is named is called, by what stands around the name (English and German)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from glyphoxa.speech.language.words import Word
+
+_GREETINGS = frozenset(
+    {"hey", "hi", "hello", "good", "morning", "evening", "listen", "excuse", "thank", "thanks", "wait", "stop"}
+    | {"greetings", "goodbye", "farewell", "sorry", "please"}
+    | {"hallo", "guten", "morgen", "abend", "tag", "danke", "bitte", "servus", "warte", "halt", "entschuldigung"}
+)
+_OPENERS = _GREETINGS | frozenset(
+    {"oh", "so", "well", "and", "but", "now", "day", "night", "me", "dear", "my", "friend", "you", "no", "yes"}
+    | {"okay", "ok", "ah", "right", "he", "nein", "ja", "und", "aber", "also", "ach"}
+)
+"""Words that may stand before a called name (English and German)."""
+_TITLES = frozenset({"herr", "frau", "master", "mister", "mr", "mistress", "madam", "sir", "old"})
+"""What is said before somebody's trade when they are called by it."""
+_ABOUT = frozenset(
+    {"about", "of", "to", "from", "with", "at", "for", "by", "on", "in", "like", "than", "see", "seen", "know", "trust"}
+    | {"is", "does", "did", "has", "was", "ask", "tell"}
+    | {"über", "von", "zu", "mit", "bei", "für", "gegen", "nach", "hat", "ist"}
+)
+_THIRD_PERSON = frozenset(
+    {"is", "was", "has", "had", "says", "said", "told", "knows", "knew", "owes", "does", "did", "went", "will", "would"}
+    | {"ist", "war", "hat", "hatte", "sagt", "sagte", "weiss", "wird", "and", "or", "und", "oder"}
+)
+_SECOND_PERSON = frozenset(
+    {"you", "your", "yours", "yourself", "du", "dich", "dir", "dein", "deine", "deinen", "ihr", "euch", "euer", "eure"}
+)
+_ASKS = _SECOND_PERSON | frozenset(
+    {"are", "do", "where", "what", "why", "how", "when", "please", "come", "tell", "give"}
+    | {"bist", "hast", "kannst", "willst", "wo", "warum", "wie", "wann", "komm", "sag", "bitte"}
+)
+"""What follows a called name and never a person's name that is a sentence's subject."""
+_ORDERS = frozenset(
+    {"come", "give", "tell", "go", "wait", "stop", "look", "listen", "help", "get", "take", "let", "follow", "show"}
+    | {"bring", "hold", "run", "be", "dont", "please"}
+    | {"komm", "gib", "sag", "geh", "warte", "halt", "schau", "hör", "hor", "hilf", "nimm", "lass", "zeig", "lauf"}
+)
+_TOLD_OF = frozenset(
+    {"my", "our", "his", "her", "their", "the", "a", "an", "of", "who", "whom", "whose", "which", "and", "or", "i"}
+    | {"mein", "meine", "unser", "unsere", "sein", "seine", "der", "die", "das", "dem", "den", "dessen", "deren"}
+    | {"und", "oder", "ich"}
+)
+"""What follows a name and its comma when somebody is told of: "Tib, my cousin, was here"."""
+_PUNCTUATION = re.compile(r"[,.!?;:…—–]")
+_SENTENCE_ENDS = re.compile(r"[.!?…]")
+
+
+class Calling:
+    """The words of a text, asked whether they call somebody. Made in one pass over it."""
+
+    def __init__(self, text: str, spoken: Sequence[Word]) -> None:
+        self.spoken = spoken
+        self._text = text
+        n = len(spoken)
+        gaps = [text[one.end : other.start] for one, other in pairwise(spoken)]
+        self._closed = [_PUNCTUATION.search(gap) is not None for gap in gaps] + [True] * (n > 0)
+        self._first = [0] * n
+        """Of each word, the first word of its sentence."""
+        self._is_led_in = [True] * n
+        """Of each word, whether only openers stand before it in its sentence."""
+        for at in range(1, n):
+            if _SENTENCE_ENDS.search(gaps[at - 1]):
+                self._first[at] = at
+            else:
+                self._first[at] = self._first[at - 1]
+                self._is_led_in[at] = self._is_led_in[at - 1] and spoken[at - 1].folded in _OPENERS
+        self._last = list(range(n))
+        """Of each word, the last word of its sentence."""
+        for at in range(n - 2, -1, -1):
+            if self._first[at + 1] == self._first[at]:
+                self._last[at] = self._last[at + 1]
+        addressed = [0]
+        for word in spoken:
+            addressed.append(addressed[-1] + (word.folded in _SECOND_PERSON))
+        self._addressed = addressed
+        """How many words of the second person stand before each word."""
+
+    def is_called(self, first: int, last: int, start: int, end: int) -> bool:
+        """Whether the name of these words is called.
+
+        Args:
+            start: Its first character; `end` is one past the last, a possessive ending included.
+        """
+        if self.spoken[last].tail:  # "Grimjaw's forge"
+            return False
+        if self._is_led_in[first]:
+            return self._closed[last] or self._after(last) not in _THIRD_PERSON
+        return self._closed[last] and self._is_set_off(first) and self.spoken[first - 1].folded not in _ABOUT
+
+    def may_call(self, first: int) -> bool:
+        """Whether somebody may be called by the words from here on."""
+        at = first
+        while at > self._first[first] and self.spoken[at - 1].folded in _TITLES and first - at < 2:
+            at -= 1
+        return self._is_led_in[at] or self._is_set_off(at)
+
+    def is_role_called(self, first: int, last: int) -> bool:
+        """Whether what may be any word ("captain") is plainly called."""
+        if self.spoken[last].tail:
+            return False
+        if self._closed[last]:
+            return self._after(last) not in _TOLD_OF or self._asks(last)
+        return self._is_led_in[first] and self._after(last) in _ASKS
+
+    def is_surely_called(self, first: int, last: int, *, followed_by_name: bool) -> bool:
+        """Whether a name that is called can be nothing else: enough to say that somebody else is not meant."""
+        after = self._after(last)
+        if not self._closed[last]:
+            return after in _ASKS
+        if followed_by_name and not self._end_of(first):  # "Tib, Marek and I went"
+            return False
+        is_whole = self._is_led_in[first] and last == self._last[first]
+        if is_whole:  # "Tib." may be the answer to who it was
+            greets = any(word.folded in _GREETINGS for word in self.spoken[self._first[first] : first])
+            return greets or self._is_question(first) or self._end_of(first) == "!"
+        if self._is_led_in[first]:
+            return after not in _TOLD_OF or self._is_question(first)
+        opening = self.spoken[self._first[first]].folded
+        return self._is_question(first) or opening in _ORDERS or self._has_second_person(first)
+
+    def stands_apart(self, at: int) -> bool:
+        """Between punctuation, and not all there is."""
+        return self._closed[at] and (at == 0 or self._closed[at - 1]) and len(self.spoken) > 1
+
+    def _is_set_off(self, first: int) -> bool:
+        return first > 0 and self._closed[first - 1]
+
+    def _asks(self, last: int) -> bool:
+        return self._is_question(last) and self._after(last) not in ("and", "or", "und", "oder")
+
+    def _after(self, last: int) -> str:
+        return self.spoken[last + 1].folded if last + 1 < len(self.spoken) else ""
+
+    def _has_second_person(self, at: int) -> bool:
+        return self._addressed[self._last[at] + 1] > self._addressed[self._first[at]]
+
+    def _end_of(self, at: int) -> str:
+        """The sign that ends the sentence of this word; "" for none."""
+        last = self._last[at]
+        until = self.spoken[last + 1].start if last + 1 < len(self.spoken) else len(self._text)
+        gap = self._text[self.spoken[last].end : until]
+        return "?" if "?" in gap else "!" if "!" in gap else ""
+
+    def _is_question(self, at: int) -> bool:
+        return self._end_of(at) == "?"

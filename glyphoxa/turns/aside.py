@@ -1,0 +1,135 @@
+"""Words that are plainly meant for no NPC, whoever is here: of the players' own world, or no words at all.
+
+Only the clear cases, in English and German, whatever the campaign's language: tables mix them. Who plays an innkeeper's
+guest may well ask for a break or a game of dice, so single words decide little; what decides is a form that only
+players use ("brb", "roll for", "W20", "auf dem Klo"). A name that is called outranks all but what is marked as out of
+character.
+"""
+
+from __future__ import annotations
+
+import re
+
+from glyphoxa.turns.barge_in import BACKCHANNEL
+
+_MARKED_WHOLE = re.compile(
+    r"^\W*(?:ooc|offplay|outtime|out[ -]of[ -](?:character|game))\b|^\W*(?:ot|off[ -]?topic)\s*[:)\]]|^\s*//",
+    re.IGNORECASE,
+)
+_MARKED_BRACKET = re.compile(
+    r"\(\(.*?(?:\)\)|$)|[(\[{]\s*(?:ooc|ot|offplay|outtime|out[ -]of[ -](?:character|game))\b[^)\]}]*(?:[)\]}]+|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+_SKILLS = (
+    r"initiative|perception|stealth|insight|investigation|persuasion|deception|intimidation|arcana|athletics|acrobatics"
+    r"|sleight of hand|survival|nature|religion|performance|animal handling|medicine|history"
+)
+_ABILITIES = r"str|dex|con|int|wis|cha|strength|dexterity|constitution|intelligence|wisdom|charisma"
+_CHECKS_DE = (
+    r"wahrnehmungs?|initiative|schleichen|heimlichkeits?|geschicklichkeits?|stärke|charisma|weisheits?|athletik"
+    r"|überzeugungs?|rettungs|angriffs|schadens|fertigkeits?"
+)
+
+_PATTERNS: tuple[tuple[str, str], ...] = (
+    (
+        "somebody leaves the table for a moment",
+        r"\b(?:brb|afk|bbl|gtg|g2g|bio ?break)\b"
+        r"|\bbe right back\b|\bback in (?:a (?:sec|second|minute|min|bit)|five|ten|\d+ ?(?:min|minutes|secs?))\b"
+        r"|\b(?:bathroom|toilet|restroom|loo|pee|smoke|coffee|snack|pizza)[ -]?break\b"
+        r"|\b(?:to|use|in) the (?:bathroom|toilet|restroom|loo)\b"
+        r"|\b(?:need|got|have|gotta)(?: to)? (?:go )?(?:pee|potty)\b"
+        r"|\b(?:quick|short|five[ -]minutes?|ten[ -]minutes?|\d+[ -]min(?:ute)?s?)[ -]breaks?\b"
+        r"|\b(?:bin|ich|muss) (?:mal |nur )?(?:gleich|sofort|kurz) (?:wieder )?(?:zurück|da|weg)\b"
+        r"|\b(?:aufs|auf dem|zum|ins|auf das) (?:klo|wc|bad)\b|\bauf (?:die|der) toilette\b"
+        r"|\b(?:pinkel|klo|toiletten|raucher|kaffee|pizza)pause\b|\bkurze? pause\b",
+    ),
+    (
+        "food or a caller at the players' own door",
+        r"\bpizza(?:s|'s|’s)?\b.{0,20}\b(?:here|arriv\w*|order\w*|deliver\w*|coming|guy|is|da|bestell\w*|kommt|ist)\b"
+        r"|\b(?:order\w*|get|grab|fetch|eat\w*|hol\w*|bestell\w*|ess\w*|want|mehr|more|some) (?:\w+ )?pizza\b"
+        r"|^(?:\W*\w+\W+)?(?:\w+\W+)?pizza\W*$|\bpizza(?:bote|lieferant|lieferdienst)\b|\bdoorbell\b"
+        r"|\bes hat geklingelt\b|\blieferando\b|\bdoordash\b|\buber ?eats\b",
+    ),
+    (
+        "dice",
+        r"\b\d{0,2}[dw](?:4|6|8|10|12|20|100)\b|\bnat(?:ural|ürliche)? ?(?:20|1|twenty|one|zwanzig|eins)\b"
+        rf"|\broll(?:s|ed|ing)? (?:me )?(?:for|with advantage|with disadvantage|a \d+|an? (?:natural|{_SKILLS})"
+        rf"|{_SKILLS}|damage|the damage|to hit|your dice|my dice|again with|a (?:check|save|saving throw))\b"
+        r"|\bdo i (?:roll|have to roll|need to roll)\b|\b\d+ to hit\b|\bdoes (?:a |an )?\d+ hit\b"
+        r"|\bwürf(?:el|le|eln|elt)\b.{0,12}\b(?:auf|mal|bitte|initiative|schaden|\d+)\b"
+        r"|\b\d+ gewürfelt\b|\bgewürfelt\W*$|\bwürfelwurf\b|\btrifft (?:eine )?\d+\b",
+    ),
+    (
+        "rules of the game",
+        rf"\b(?:{_SKILLS}|{_ABILITIES}) (?:check|save|saving throw|modifier|bonus)s?\b|\bsaving throws?\b"
+        r"|\b(?:armou?r class|hit points|spell slots?|bonus action|proficiency bonus|attack rolls?|death saves?"
+        r"|character sheet|player'?s handbook|house rules?|critical hit|difficulty class|skill checks?"
+        r"|ability scores?)\b"
+        r"|\b(?:AC|DC) (?:is |of )?\d+\b|\b\d+ ?(?:hp|xp)\b|\b(?:how many|my|your) (?:hp|xp)\b"
+        r"|\b(?:with|have|get|at) (?:dis)?advantage on\b"
+        r"|\b(?:what|which) level (?:is|are|am) (?:you|your|i|my|he|she|they)\b"
+        r"|\b(?:roll|rolls?) initiative\b|\b(?:rules|game) as written\b|\bhow does (?:that|this|the) spell work\b"
+        rf"|\b(?:{_CHECKS_DE})(?:probe|wurf|würfe)\b|\b(?:probe|wurf) auf\b|\brettungsw(?:urf|ürfe)\b"
+        r"|\b(?:rüstungsklasse|trefferpunkte|lebenspunkte|zauberpl(?:atz|ätze)|zauberslots?|bonusaktion|charakterbogen"
+        r"|regelwerk|spielerhandbuch|hausregel|stufenaufstieg|kritischer treffer)\b",
+    ),
+    (
+        "the evening, not the story",
+        r"^\W*(?:hey |so |ok(?:ay)? )?(?:dm|gm|dungeon master|game master|spielleiter(?:in)?)\b\s*,"
+        r"|,\s*(?:dm|gm|dungeon master|game master|spielleiter(?:in)?)\W*$"
+        r"|\b(?:you(?:'re|’re| are)|du bist) (?:on mute|muted|stumm(?:geschaltet)?)\b"
+        r"|\bunmute\b|\b(?:my|your|mein|dein) (?:mic|microphone|mikro|mikrofon|headset|webcam|internet|wifi|wlan)\b"
+        r"|\b(?:next|last|previous|nächste[rn]?|letzte[rn]?) (?:session|sitzung|spielabend)\b"
+        r"|\b(?:share|sharing|see) (?:my|your) screen\b|\b(?:on|over|in|auf|im|via) (?:discord|zoom|roll20)\b"
+        r"|\bcan (?:everyone|everybody|you guys) hear me\b",
+    ),
+)
+_OUT_OF_CHARACTER = tuple((why, re.compile(pattern, re.IGNORECASE)) for why, pattern in _PATTERNS)
+
+_THINKING = frozenset(
+    {"mm", "mmm", "mhm", "hm", "hmm", "hmmm", "uh", "uhm", "um", "umm", "er", "erm", "ah", "oh", "ooh", "aha", "ha"}
+    | {
+        "haha",
+        "hahaha",
+        "hehe",
+        "lol",
+        "wow",
+        "huh",
+        "well",
+        "so",
+        "äh",
+        "ähm",
+        "öh",
+        "hä",
+        "tja",
+        "na",
+        "naja",
+        "also",
+    }
+)
+"""Sounds of listening, thinking and laughing: no answer to anything."""
+
+
+def marked_out_of_character(text: str) -> bool:
+    """The players' own mark stands before all of it: "ooc: ...", "(ooc ...)", "((...))"."""
+    if _MARKED_WHOLE.search(text) and not text.lstrip().startswith(("(", "[", "{")):
+        return True
+    unmarked = _MARKED_BRACKET.sub(" ", text)
+    return unmarked != text and re.search(r"\w", unmarked) is None
+
+
+def out_of_character(text: str) -> str | None:
+    """What of the players' own world it speaks of, in words; None if it may well be part of the story."""
+    return next((why for why, pattern in _OUT_OF_CHARACTER if pattern.search(text)), None)
+
+
+def is_filler(text: str, *, is_answer: bool) -> bool:
+    """Whether it holds nothing but fillers.
+
+    Args:
+        is_answer: An NPC was just talked with: "yes" and "all right" are then words.
+    """
+    said = re.findall(r"[^\W\d_]+", text.lower())
+    fillers = _THINKING if is_answer else _THINKING | BACKCHANNEL
+    return all(word in fillers for word in said) and not re.search(r"\d", text)

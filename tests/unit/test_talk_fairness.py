@@ -1,0 +1,312 @@
+"""One player who talks without end takes nobody else's answer away (rules of `glyphoxa.turns.talk`)."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glyphoxa.domain.heard import EagerTurn, EarEvent, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import PlayerId, TurnId
+from glyphoxa.domain.turn import Outcome, Unaddressed
+from glyphoxa.turns.address import Mention
+from glyphoxa.turns.barge_in import cuts_off
+from glyphoxa.turns.talk import (
+    MOST_PARTS,
+    AskAgain,
+    Begin,
+    Cancel,
+    Commit,
+    Effect,
+    Keep,
+    NotAddressed,
+    Release,
+    Talk,
+)
+from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft
+
+NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
+QUIET, LOUD = TAMSIN, BRAN
+LONG = "and another thing that I have been meaning to say for a very long time about the price of iron " * 6
+
+
+def named(text: str) -> list[Mention]:
+    return [Mention(npc, name, text.find(name), True) for npc, name in NAMES.items() if name in text]
+
+
+@dataclass(frozen=True)
+class Act:
+    """What somebody does: `pause_ms` after the last thing they did."""
+
+    pause_ms: int
+    text: str
+    is_typed: bool
+    speaks_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Engine:
+    thinks_ms: int
+    speaks_ms: int
+
+
+class Table:
+    """`Talk` with engines, people and a clock that jumps."""
+
+    def __init__(self, engines: Sequence[Engine]) -> None:
+        self.talk = Talk(named, NAMES)
+        self.talk.move((SMITH, INNKEEPER))
+        self.now_ms = 0
+        self._engines = itertools.cycle(engines)
+        self._due: list[tuple[int, int, object]] = []
+        self._numbers = itertools.count()
+        self._released: set[TurnId] = set()
+        self._thought: set[TurnId] = set()
+        self._engine_of: dict[TurnId, Engine] = {}
+        self.owners: dict[TurnId, PlayerId] = {}
+        self.heard: list[TurnId] = []
+        self.ended: dict[TurnId, Outcome | None] = {}
+        self.last_voice: tuple[PlayerId, str] | None = None
+        self.cut_by: dict[TurnId, tuple[PlayerId, str] | None] = {}
+        self.most_open = 0
+
+    def at(self, at_ms: int, what: object) -> None:
+        heapq.heappush(self._due, (at_ms, next(self._numbers), what))
+
+    def step(self) -> object:
+        """Take what is due next. Returns it."""
+        self.now_ms, _, what = heapq.heappop(self._due)
+        match what:
+            case ("thought", str(turn)):
+                self._thought.add(TurnId(turn))
+                self._sound(TurnId(turn))
+            case ("over", str(turn)):
+                self._end(TurnId(turn))
+            case "tick":
+                self._perform(self.talk.tick(at_ms=self.now_ms))
+        self.most_open = max(self.most_open, len(self.talk._turns))
+        return what
+
+    def hear(self, event: EarEvent) -> None:
+        match event:
+            case PartialHeard(player, text):
+                self.last_voice = player, text
+            case EagerTurn(draft) | TurnEnded(draft) if not draft.typed:
+                self.last_voice = draft.player, draft.text
+            case _:
+                self.last_voice = None
+        self._perform(self.talk.on_ear(event, at_ms=self.now_ms))
+
+    def _perform(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Begin(turn, _, player):
+                    self.owners[turn] = player
+                    self._engine_of[turn] = next(self._engines)
+                    self.at(self.now_ms + self._engine_of[turn].thinks_ms, ("thought", turn))
+                case Commit(turn, _, draft):
+                    self.owners[turn] = draft.player
+                case Release(turn):
+                    self._released.add(turn)
+                    self._sound(turn)
+                case Cancel(turn, _, outcome, begun):
+                    if outcome is Outcome.INTERRUPTED:
+                        self.cut_by[turn] = self.last_voice
+                    if not begun:
+                        self.ended[turn] = outcome
+                    else:
+                        self.at(self.now_ms + 20, ("over", turn))
+                case AskAgain(at_ms):
+                    self.at(max(at_ms, self.now_ms), "tick")
+                case _:
+                    pass
+
+    def _sound(self, turn: TurnId) -> None:
+        if turn in self._released and turn in self._thought and turn not in self.ended:
+            self.heard.append(turn)
+            self.talk.on_first_audio(turn)
+            self.at(self.now_ms + self._engine_of[turn].speaks_ms, ("over", turn))
+
+    def _end(self, turn: TurnId) -> None:
+        if turn in self.ended:
+            return
+        outcome, effects = self.talk.on_finished(turn, at_ms=self.now_ms)
+        self.ended[turn] = outcome
+        self._perform(effects)
+
+
+TEXTS = st.sampled_from(
+    ["Grimjaw, listen.", "Mirelle, an ale!", "what a day it is", "mhm", LONG[:90], "Grimjaw, " + LONG[:90]]
+)
+ACTS = st.one_of(
+    st.builds(Act, st.integers(50, 600), TEXTS, st.just(True)),
+    st.builds(Act, st.integers(50, 600), TEXTS, st.just(False), st.integers(100, 3_000)),
+)
+ENGINES = st.lists(st.builds(Engine, st.integers(50, 6_000), st.integers(200, 12_000)), min_size=1, max_size=4)
+
+
+def act(table: Table, player: PlayerId, acts: Sequence[Act], *, until_ms: int) -> None:
+    """Have somebody do all this over and over."""
+    now_ms = 0
+    for each in itertools.cycle(acts):
+        now_ms += each.pause_ms
+        if now_ms > until_ms:
+            return
+        draft = replace(a_draft(player, each.text, end_ms=now_ms + each.speaks_ms), typed=each.is_typed)
+        table.at(now_ms, SpeechStarted(player, now_ms))
+        if not each.is_typed:
+            table.at(now_ms + each.speaks_ms // 2, PartialHeard(player, each.text[:40], each.text[:40], now_ms))
+            table.at(now_ms + each.speaks_ms, EagerTurn(draft))
+            now_ms += each.speaks_ms
+        table.at(now_ms, TurnEnded(draft, now_ms))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(ACTS, min_size=1, max_size=8), ENGINES, st.booleans(), st.sampled_from(["Grimjaw", "Mirelle"]))
+def test_every_turn_of_a_quiet_player_is_answered_or_cut_by_a_voice_whatever_another_does(
+    acts: list[Act], engines: list[Engine], is_typed: bool, npc: str
+) -> None:
+    table = Table(engines)
+    act(table, LOUD, acts, until_ms=40_000)
+    table.at(1_003, "ask")
+    asked: list[TurnId] = []
+    heard_before = 0
+    is_waiting = False
+    while table._due:
+        what = table.step()
+        if what == "ask":
+            draft = replace(a_draft(QUIET, f"{npc}, how much is it?", end_ms=table.now_ms), typed=is_typed)
+            table.hear(SpeechStarted(QUIET, table.now_ms))
+            table.hear(TurnEnded(draft, table.now_ms))
+            asked.append(next(turn for turn, owner in reversed(table.owners.items()) if owner == QUIET))
+            heard_before, is_waiting = len(table.heard), True
+        elif isinstance(what, SpeechStarted | PartialHeard | EagerTurn | TurnEnded):
+            table.hear(what)
+        elif asked and what == ("over", asked[-1]) and is_waiting:
+            is_waiting = False
+            assert table.heard.index(asked[-1]) - heard_before <= 3, "others were answered first"
+            if len(asked) < 3:
+                table.at(table.now_ms + 1_000, "ask")
+    assert asked
+    for turn in asked:
+        assert turn in table.ended, "a turn never ended"
+        outcome = table.ended[turn]
+        if outcome is not None:
+            cut = table.cut_by.get(turn)
+            assert outcome is Outcome.INTERRUPTED and cut is not None and cuts_off(cut[1]), outcome
+    assert table.most_open <= 6
+
+
+def typed(player: PlayerId, text: str) -> TurnEnded:
+    return TurnEnded(replace(a_draft(player, text), typed=True), 0)
+
+
+def an_answer_under_way() -> tuple[Talk, TurnId]:
+    talk = Talk(named, NAMES)
+    talk.move((SMITH, INNKEEPER))
+    talk.on_ear(SpeechStarted(QUIET, 0), at_ms=0)
+    effects = talk.on_ear(typed(QUIET, "Grimjaw, tell me a story."), at_ms=0)
+    (turn,) = [effect.turn for effect in effects if isinstance(effect, Release)]
+    talk.on_first_audio(turn)
+    return talk, turn
+
+
+def test_what_another_types_does_not_cut_an_answer_off_and_what_they_say_aloud_does() -> None:
+    talk, turn = an_answer_under_way()
+    talk.on_ear(SpeechStarted(LOUD, 0), at_ms=1_000)
+    assert not [e for e in talk.on_ear(typed(LOUD, "what is that?"), at_ms=1_000) if isinstance(e, Cancel)]
+    talk.on_ear(SpeechStarted(LOUD, 0), at_ms=2_000)
+    (cut,) = [e for e in talk.on_ear(PartialHeard(LOUD, "wait", "wait", 0), at_ms=2_100) if isinstance(e, Cancel)]
+    assert (cut.turn, cut.outcome) == (turn, Outcome.INTERRUPTED)
+
+
+def test_who_types_cuts_their_own_answer_off() -> None:
+    talk, turn = an_answer_under_way()
+    talk.on_ear(SpeechStarted(QUIET, 0), at_ms=1_000)
+    (cut,) = [e for e in talk.on_ear(typed(QUIET, "Enough."), at_ms=1_000) if isinstance(e, Cancel)]
+    assert (cut.turn, cut.outcome) == (turn, Outcome.INTERRUPTED)
+
+
+def test_a_question_behind_a_long_story_is_neither_superseded_nor_late() -> None:
+    talk, story = an_answer_under_way()
+    talk.on_ear(SpeechStarted(LOUD, 0), at_ms=1_000)
+    (commit,) = [e for e in talk.on_ear(typed(LOUD, "Mirelle, an ale."), at_ms=1_000) if isinstance(e, Commit)]
+    assert talk.tick(at_ms=59_000) == []
+    talk.on_finished(story, at_ms=60_000)
+    assert Release(commit.turn, INNKEEPER) in talk.tick(at_ms=60_300)
+    assert not [effect for effect in talk.tick(at_ms=60_400) if isinstance(effect, Cancel)]
+
+
+def test_an_npc_that_never_stops_when_it_is_cut_off_holds_nobody_for_ever() -> None:
+    talk, _ = an_answer_under_way()
+    talk.on_ear(SpeechStarted(LOUD, 0), at_ms=1_000)
+    effects = talk.on_ear(TurnEnded(a_draft(LOUD, "Grimjaw, wait."), 0), at_ms=1_000)
+    (commit,) = [effect for effect in effects if isinstance(effect, Commit)]
+    (again,) = [effect.at_ms for effect in talk.tick(at_ms=15_000) if isinstance(effect, AskAgain)]
+    (late,) = [effect for effect in talk.tick(at_ms=again) if isinstance(effect, Cancel)]
+    assert (late.turn, late.outcome) == (commit.turn, Outcome.SUPERSEDED)
+
+
+def test_of_a_question_that_goes_on_and_on_the_newest_parts_are_asked() -> None:
+    talk = Talk(named, NAMES)
+    talk.move((SMITH, INNKEEPER))
+    asked: list[Begin] = []
+    n_kept = 0
+    for number in range(500):
+        talk.on_ear(SpeechStarted(LOUD, 0), at_ms=number)
+        effects = talk.on_ear(typed(LOUD, f"Grimjaw, {number} {LONG[:150]}"), at_ms=number)
+        asked += [effect for effect in effects if isinstance(effect, Begin)]
+        n_kept += sum(isinstance(effect, Keep) for effect in effects)
+        for turn in [turn.id for turn in talk._turns.values() if turn.begun and turn.cancelled_as is not None]:
+            asked += [effect for effect in talk.on_finished(turn, at_ms=number)[1] if isinstance(effect, Begin)]
+    assert n_kept == 500
+    assert all(len(begin.text) <= 1_200 for begin in asked)
+    assert asked[-1].text.count("Grimjaw") == asked[-1].n_kept == MOST_PARTS
+    assert "Grimjaw, 499 " in asked[-1].text and "Grimjaw, 493 " not in asked[-1].text
+
+
+def test_one_long_speech_is_asked_whole() -> None:
+    talk = Talk(named, NAMES)
+    talk.move((SMITH, INNKEEPER))
+    effects = talk.on_ear(TurnEnded(a_draft(LOUD, "Grimjaw, " + LONG * 5), 0), at_ms=0)
+    (begin,) = [effect for effect in effects if isinstance(effect, Begin)]
+    assert begin.text == "Grimjaw, " + LONG * 5
+
+
+def test_an_aside_in_the_middle_of_a_question_does_not_lose_it() -> None:
+    talk = Talk(named, NAMES)
+    talk.move((SMITH,))
+    talk.on_ear(TurnEnded(a_draft(QUIET, "How is my blade?"), 0), at_ms=0)
+    talk.on_ear(SpeechStarted(QUIET, 0), at_ms=100)
+    effects = talk.on_ear(TurnEnded(a_draft(QUIET, "brb, pizza"), 0), at_ms=1_000)
+    (aside,) = [effect for effect in effects if isinstance(effect, NotAddressed)]
+    assert (aside.addressed.unaddressed, aside.is_between) == (Unaddressed.OUT_OF_CHARACTER, True)
+    (again,) = [effect for effect in effects if isinstance(effect, Commit)]
+    assert again.draft.text == "How is my blade?"
+
+
+def test_the_work_for_a_line_grows_with_the_line_alone() -> None:
+    """However many lines came before: counted in the characters that are searched for names."""
+    searched = 0
+
+    def counting(text: str) -> list[Mention]:
+        nonlocal searched
+        searched += len(text)
+        return named(text)
+
+    talk = Talk(counting, NAMES)
+    talk.move((SMITH, INNKEEPER))
+    costs: list[int] = []
+    for per_second in (20, 200):
+        for number in range(per_second * 30):
+            at_ms = number * 1_000 // per_second
+            before = searched
+            talk.on_ear(SpeechStarted(LOUD, at_ms), at_ms=at_ms)
+            talk.on_ear(typed(LOUD, "Grimjaw, " + LONG), at_ms=at_ms)
+            costs.append(searched - before)
+    assert max(costs) <= 4 * (len(LONG) + 1_200)
+    assert len(talk._turns) <= 3 and len(talk._carried) <= 1
