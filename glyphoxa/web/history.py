@@ -48,6 +48,9 @@ class History:
                     self._drop("npc_speaks", "npc_silent", turn=turn)
             case {"type": "scene"}:
                 self._past.append(message)
+            case {"type": "getting_ready", "npcs": npcs}:
+                self._drop("getting_ready")
+                self._now += [message] if npcs else []
 
     def _player_speaks(self, message: Json, player: str) -> None:
         """The latest words replace those before; that somebody speaks is worth knowing without any."""

@@ -80,6 +80,12 @@ def test_words_that_are_known_better_later_are_there_as_they_are_known_now() -> 
     assert after(said("u1", "tamsin"), better) == [{**better, "type": "utterance"}]
 
 
+def test_who_still_gets_ready_is_there_until_all_are() -> None:
+    getting_ready = [{"type": "getting_ready", "npcs": names} for names in (["Mira", "Osk"], ["Osk"], [])]
+    assert after(*getting_ready[:2]) == [getting_ready[1]]
+    assert after(*getting_ready) == []
+
+
 def test_the_past_is_bounded_and_what_goes_on_does_not_fall_out_of_it() -> None:
     messages = after(thinks("t1"), *(said(f"u{n}", "tamsin") for n in range(LENGTH + 5)))
     assert len(messages) == LENGTH + 1
