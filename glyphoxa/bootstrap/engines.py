@@ -1,20 +1,21 @@
 """What is ordered from the pipelines, and how they are found.
 
 Glyphoxa does not know pipecat: a wheel that brings pipelines names its builders as entry points of the group
-`glyphoxa.pipelines`. An NPC's `engine` is such a name, or `path/to/file.py:function` for a pipeline of the user's
-own. `ear` builds the ears, `host` the place where graphs run.
+`glyphoxa.pipelines`. An NPC's `engine` is such a name, or one by which the settings name a file of the user's own.
+`ear` builds the ears, `host` the place where graphs run.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.config.engine_files import NO_MOUTHS, file_and_function
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.ports import HotContextSource
 from glyphoxa.domain.campaign import Npc, Player
@@ -109,17 +110,24 @@ def find_host() -> OpenHost:
     return cast(OpenHost, _installed("host"))
 
 
-def find_mouth(engine: str, *, base: Path) -> OpenMouth:
+def mouth_names(settings: Settings) -> set[str]:
+    """What an NPC's `engine` may be."""
+    installed = {point.name for point in entry_points(group=GROUP)}
+    return (installed - {*NO_MOUTHS}) | settings.engines.keys()
+
+
+def find_mouth(engine: str, *, files: Mapping[str, str]) -> OpenMouth:
     """The builder an NPC's `engine` names.
 
     Args:
-        base: The folder that a relative `file.py:function` starts from.
+        files: Pipelines of the user's own: `Settings.engines`.
 
     Raises:
         NotFound: No pipeline of that name is installed, or the file has no such function.
+        InvalidInput: The file cannot be run.
     """
-    if ".py:" in engine:
-        return cast(OpenMouth, _from_file(engine, base))
+    if engine in files:
+        return cast(OpenMouth, _from_file(engine, *file_and_function(files[engine])))
     return cast(OpenMouth, _installed(engine))
 
 
@@ -135,16 +143,17 @@ def _installed(name: str) -> Any:
         ) from error
 
 
-def _from_file(engine: str, base: Path) -> Any:
-    file, _, function = engine.rpartition(":")
-    path = (base / file).resolve()
+def _from_file(engine: str, path: Path, function: str) -> Any:
     if not path.is_file():
         raise NotFound(f"engine {engine!r}: there is no file {path}")
     spec = importlib.util.spec_from_file_location(f"glyphoxa_user_pipeline_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise InvalidInput(f"engine {engine!r}: {path} is not Python")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever the user's file raises
+        raise InvalidInput(f"engine {engine!r}: {path} cannot be run: {type(error).__name__}: {error}") from error
     builder = getattr(module, function, None)
     if not callable(builder):
         raise NotFound(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 
 from loguru import logger
 
@@ -18,13 +17,13 @@ from glyphoxa.bootstrap import correction, engines, local_models
 from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack, within
 from glyphoxa.bootstrap.correction import SecondLook
 from glyphoxa.bootstrap.deep_recall import open_deep_talk
-from glyphoxa.bootstrap.engines import EarOrder, Host, MouthOrder
+from glyphoxa.bootstrap.engines import EarOrder, Host, MouthOrder, OpenMouth
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import TableMemory, open_store_for
 from glyphoxa.bootstrap.names import TableNames
+from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.bootstrap.seats import LiveSeat
 from glyphoxa.bootstrap.structured_llm import local_slots
-from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.beginning import beginning
@@ -80,15 +79,14 @@ async def open_table(
     """
     if settings.campaign is None:
         raise InvalidInput("no campaign is set: add `campaign: FILE` to the settings, or name a file")
-    campaign = read_campaign(settings.campaign).campaign
-    if not campaign.scenes:
-        raise InvalidInput(f"{settings.campaign}: a campaign needs at least one scene to be played")
+    campaign = read_playable(settings.campaign, settings).campaign
+    mouths = {npc.engine: engines.find_mouth(npc.engine, files=settings.engines) for npc in campaign.npcs}
     name = session_name or f"{campaign.id}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     async with ClosingStack() as stack:
         slots = local_slots(settings, campaign)
         local = await local_models.load(settings, stack, slots=slots, tell=tell)
         store = await open_store_for(settings, local, stack)
-        table = LiveTable(settings, campaign, SessionId(name), local=local, store=store)
+        table = LiveTable(settings, campaign, SessionId(name), local=local, store=store, mouths=mouths)
         await table.open(stack, tell=tell)
         _spare_what_stays(stack)
         table.adopt(stack.pop_all())
@@ -109,8 +107,19 @@ class LiveTable:
     """See `glyphoxa.npc.table.Table`. Made by `open_table`."""
 
     def __init__(
-        self, settings: Settings, campaign: Campaign, session: SessionId, *, local: LocalModels, store: Store | None
+        self,
+        settings: Settings,
+        campaign: Campaign,
+        session: SessionId,
+        *,
+        local: LocalModels,
+        store: Store | None,
+        mouths: Mapping[str, OpenMouth],
     ) -> None:
+        """
+        Args:
+            mouths: By the NPCs' engines.
+        """
         self.campaign = campaign
         self.session = session
         self._settings = settings
@@ -122,7 +131,7 @@ class LiveTable:
         self._typed = TypedLines()
         self._stack = ClosingStack()
         self._is_closing = False
-        self._base = Path(settings.campaign or ".").absolute().parent
+        self._mouths = mouths
 
         self._memory = TableMemory(
             store, campaign, settings.data_directory / "spool", session=session, tell=self._tell, now_ms=now_ms
@@ -435,7 +444,7 @@ class LiveTable:
             sink=self._on_voice,
             now_ms=now_ms,
         )
-        return await engines.find_mouth(npc.engine, base=self._base)(order)
+        return await self._mouths[npc.engine](order)
 
     def _names_of_others(self, npc: Npc) -> tuple[str, ...]:
         npcs = [other.name for other in self.campaign.npcs if other.id != npc.id]

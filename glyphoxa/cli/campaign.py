@@ -12,11 +12,13 @@ from rich.text import Text
 
 from glyphoxa.adapters.postgres.campaigns import Described
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.cli.desk import goes_on
 from glyphoxa.cli.opened import add_config_option, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
+from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.campaign_changes import CampaignChanges
 from glyphoxa.dm.campaign_tables import with_tables
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
@@ -43,6 +45,13 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
     checking = action("check", _check, "read a campaign file or tables and say what is wrong with them")
     _add_file(checking)
+    checking.add_argument(
+        "--campaign",
+        type=CampaignId,
+        metavar="ID",
+        help="the stored campaign into which tables lead; read, not changed",
+    )
+    add_config_option(checking)
     loading = action("load", _load, "bring what changed in a file into the stored campaign")
     _add_file(loading)
     loading.add_argument("--campaign", type=CampaignId, metavar="ID", help="to which tables are added; made if need be")
@@ -70,30 +79,68 @@ def _add_file(parser: argparse.ArgumentParser) -> None:
 
 
 async def _check(options: argparse.Namespace) -> int:
+    settings = read_settings(options.config)
     if is_tables(options.file):
-        nothing = Campaign(CampaignId(""), "", "", (), (), (), (), ())
-        found = read_tables(options.file, into=nothing, entity_types=options.entity_type)
-        _warn(found)
-        n_entities, n_relationships = len(found.tables.entities), len(found.tables.relationships)
-        print(f"{options.file}: {n_entities} entities, {n_relationships} relationships")
-    else:
-        file = read_campaign(options.file)
-        _warn(file)
-        _say_what_it_holds(file.campaign)
+        return await _check_tables(options, settings)
+    file = read_playable(options.file, settings)
+    _check_is_for_tables(options, file.campaign.id)
+    _warn(file)
+    _say_what_it_holds(file.campaign)
     return 0
+
+
+async def _check_tables(options: argparse.Namespace, settings: Settings) -> int:
+    described = None if settings.campaign is None else read_campaign(settings.campaign).campaign
+    if options.campaign is None and (described is None or not settings.has_memory):
+        found = read_tables(options.file, into=described, entity_types=options.entity_type)
+    else:
+        async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
+            if options.campaign is None and described is not None:
+                found, _ = await _read_into(store, described.id, options, otherwise=described)
+            else:
+                found, _ = await _read_into(store, await stored_campaign(store, options.campaign), options)
+    _warn(found)
+    n_entities, n_relationships = len(found.tables.entities), len(found.tables.relationships)
+    print(f"{options.file}: {n_entities} entities, {n_relationships} relationships")
+    if found.unknown:
+        shown = ", ".join(found.unknown[:_MOST_RELATED])
+        more = f" and {len(found.unknown) - _MOST_RELATED} more" if len(found.unknown) > _MOST_RELATED else ""
+        print(f"not checked, as these are not in the tables: {shown}{more}; to look for them: --campaign ID")
+    return 0
+
+
+async def _read_into(
+    store: Store, wanted: CampaignId, options: argparse.Namespace, *, otherwise: Campaign | None = None
+) -> tuple[TablesFile, Described]:
+    """The tables, as they fit what is stored of a campaign; and that.
+
+    Args:
+        otherwise: What the campaign is if nothing is stored of it.
+    """
+    was = await store.campaigns.described(wanted)
+    described = was or Described(otherwise or Campaign(wanted, wanted, "en", (), (), (), (), ()))
+    world = WorldState() if was is None else await store.world.now(wanted)
+    others = [Entity(e.id, e.type, e.name, e.aliases) for e in world.entities.values()]
+    found = read_tables(options.file, into=described.file, also=others, entity_types=options.entity_type)
+    return found, described
+
+
+def _check_is_for_tables(options: argparse.Namespace, campaign: CampaignId) -> None:
+    if options.campaign not in (None, campaign):
+        raise InvalidInput(
+            f"{options.file} is the file of campaign {campaign!r}, not of {options.campaign!r}: "
+            "its id stands in it under `campaign:`; --campaign is for tables"
+        )
 
 
 async def _load(options: argparse.Namespace) -> int:
     if is_tables(options.file):
         return await _load_tables(options)
-    file = read_campaign(options.file)
+    settings = settings_with_memory(options.config, to_hold="campaigns")
+    file = read_playable(options.file, settings)
     campaign = file.campaign
-    if options.campaign not in (None, campaign.id):
-        raise InvalidInput(
-            f"{options.file} is the file of campaign {campaign.id!r}, not of {options.campaign!r}: "
-            "its id stands in it under `campaign:`; --campaign is for tables"
-        )
-    async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
+    _check_is_for_tables(options, campaign.id)
+    async with opened_store(settings) as store:
         _warn(file)
         changes = await store.campaigns.changes(campaign)
         if await _is_wanted(changes, campaign, options):
@@ -106,11 +153,7 @@ async def _load(options: argparse.Namespace) -> int:
 async def _load_tables(options: argparse.Namespace) -> int:
     async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
         wanted = await _campaign_for_tables(store, options.campaign)
-        was = await store.campaigns.described(wanted)
-        described = was or Described(Campaign(wanted, wanted, "en", (), (), (), (), ()))
-        world = WorldState() if was is None else await store.world.now(wanted)
-        others = [Entity(e.id, e.type, e.name, e.aliases) for e in world.entities.values()]
-        found = read_tables(options.file, into=described.file, also=others, entity_types=options.entity_type)
+        found, described = await _read_into(store, wanted, options)
         _warn(found)
         changes = await store.campaigns.changes_by_tables(wanted, found.tables)
         if await _is_wanted(changes, described.file, options):

@@ -19,21 +19,27 @@ from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem
 from glyphoxa.dm.campaign_tables import Tables
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import EntityId, NpcId, slug
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, slug
 
 ENTITIES = Columns(("name", "type"), ("aliases", "known_by", "hidden"))
 RELATIONSHIPS = Columns(("source", "type", "target"), ("known_by", "hidden"))
 _FILES = ("entities.csv", "relationships.csv")
 _YES, _NO = ("yes", "true", "1", "x"), ("no", "false", "0")
+_NOTHING = Campaign(CampaignId(""), "", "", (), (), (), (), ())
 _name: TypeAdapter[str] = TypeAdapter(Name)
 
 
 @dataclass(frozen=True, slots=True)
 class TablesFile:
-    """Tables and what their author may want to look at again (`file:line: what`)."""
+    """Tables and what their author may want to look at again (`file:line: what`).
+
+    Attributes:
+        unknown: Names in them of entities and NPCs that only a campaign could know, where none was given.
+    """
 
     tables: Tables
     warnings: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
 
 
 def is_tables(path: Path) -> bool:
@@ -42,12 +48,13 @@ def is_tables(path: Path) -> bool:
 
 
 def read_tables(
-    path: Path, *, into: Campaign, also: Iterable[Entity] = (), entity_types: Collection[str] = ()
+    path: Path, *, into: Campaign | None, also: Iterable[Entity] = (), entity_types: Collection[str] = ()
 ) -> TablesFile:
     """Read a table, or a folder with `entities.csv`, `relationships.csv` or both.
 
     Args:
-        into: The campaign as its file describes it: its word stands where a table says otherwise.
+        into: The campaign as its file describes it: its word stands where a table says otherwise. None if there is
+            none to look at: what leads out of the tables is named, and left out of them.
         also: Other entities that the tables may speak of.
         entity_types: Types besides the usual ones and those that are in use.
 
@@ -55,7 +62,8 @@ def read_tables(
         NotFound: There is no such file, or none of both in the folder.
         InvalidInput: With every mistake in them, each at its line.
     """
-    reading = _Reading(into, entity_types)
+    reading = _Reading(into or _NOTHING, entity_types, is_alone=into is None)
+    into = reading.into
     for entity in (*also, *into.entities):
         reading.known[entity.name.casefold()] = entity
     reading.told.update((entity.id, entity) for entity in into.entities)
@@ -75,7 +83,8 @@ def read_tables(
                     failures.append(str(error))
     if failures:
         raise InvalidInput("\n".join(failures))
-    return TablesFile(Tables(tuple(reading.made), tuple(reading.edges)), tuple(reading.warnings))
+    made = Tables(tuple(reading.made), tuple(reading.edges))
+    return TablesFile(made, tuple(reading.warnings), tuple(dict.fromkeys(reading.unknown)))
 
 
 def _files(path: Path) -> list[Path]:
@@ -83,7 +92,9 @@ def _files(path: Path) -> list[Path]:
         return [path]
     found = [path / name for name in _FILES if (path / name).is_file()]
     if not found:
-        raise NotFound(f"{path}: a folder of tables holds {' or '.join(_FILES)}, or both; this one has neither")
+        other = next(iter(sorted(path.glob("*.y*ml"))), None)
+        hint = "" if other is None else f" (a campaign file is named itself: {other})"
+        raise NotFound(f"{path}: a folder of tables holds {' or '.join(_FILES)}, or both; this one has neither{hint}")
     return found
 
 
@@ -91,6 +102,8 @@ def _files(path: Path) -> list[Path]:
 class _Reading:
     into: Campaign
     entity_types: Collection[str]
+    is_alone: bool = False
+    unknown: list[str] = field(default_factory=list)
     known: dict[str, Entity] = field(default_factory=dict)
     """By name, those of the tables among them."""
     told: dict[EntityId, Entity] = field(default_factory=dict)
@@ -176,7 +189,9 @@ class _Reading:
 
     def _entity(self, name: str, wrong: list[str]) -> Entity | None:
         entity = self.known.get(name.casefold())
-        if entity is None:
+        if entity is None and self.is_alone:
+            self.unknown.append(name)
+        elif entity is None:
             wrong.append(f"unknown entity {name!r}, {did_you_mean(name, (e.name for e in self.known.values()))}")
         return entity
 
@@ -185,7 +200,9 @@ class _Reading:
         known_by: dict[NpcId, None] = {}
         for name in _listed(row, "known_by"):
             npc = npcs.get(name.casefold())
-            if npc is None:
+            if npc is None and self.is_alone:
+                self.unknown.append(name)
+            elif npc is None:
                 hint = did_you_mean(name, (each.name for each in npcs.values()))
                 wrong.append(f"{name!r} is no NPC of the campaign file, {hint}")
             else:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from glyphoxa.config.campaign_blocks import CampaignDocument
 from glyphoxa.config.campaign_calendar import check_zone, read_calendar
+from glyphoxa.config.campaign_ids import wrong_ids
 from glyphoxa.config.campaign_words import edge_name, hint_for, lost_text, wrong_attribute
+from glyphoxa.config.engine_files import not_a_name
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
 from glyphoxa.domain.campaign import (
     ENTITY_TYPES,
@@ -33,10 +35,15 @@ from glyphoxa.memory.world.slots import DEFAULT_RULES
 
 @dataclass(frozen=True, slots=True)
 class CampaignFile:
-    """A campaign and what its author may want to look at again (`file:line: what`)."""
+    """A campaign and what its author may want to look at again (`file:line: what`).
+
+    Attributes:
+        source: Where everything stands.
+    """
 
     campaign: Campaign
     warnings: tuple[str, ...]
+    source: LocatedYaml = field(compare=False, repr=False)
 
 
 def read_campaign(path: Path) -> CampaignFile:
@@ -82,10 +89,14 @@ class _Reading:
             calendar=calendar,
             story_day=story_day,
         )
+        if not self.problems:
+            # Speakers are complete only where all else is right.
+            for path, problem in wrong_ids(campaign.entities, campaign.npcs, campaign.players):
+                self._wrong(path, problem)
         if self.problems:
             raise InvalidFile(self.source.path, self.problems)
         ordered = sorted((*self.source.remarks, *self.warnings), key=lambda p: p.line)
-        return CampaignFile(campaign, tuple(f"{self.source.path}:{p.line}: {p.text}" for p in ordered))
+        return CampaignFile(campaign, tuple(f"{self.source.path}:{p.line}: {p.text}" for p in ordered), self.source)
 
     def _wrong(self, path: YamlPath, text: str) -> None:
         self.problems.append(self.source.problem(path, text))
@@ -136,10 +147,17 @@ class _Reading:
         self._check_aliases(made)
         # A player's character belongs to the graph whether or not the author described it there.
         known = {e.name.casefold(): e for e in made}
+        taken = {e.id: e.name for e in made}
         for i, player in enumerate(self.document.players):
             entity = known.get(player.name.casefold())
             if entity is None:
-                made.append(Entity(EntityId(slug(player.name)), "player", player.name))
+                made_id = EntityId(slug(player.name))
+                if (other := taken.get(made_id)) is not None:
+                    self._wrong(
+                        ("players", i, "name"),
+                        f"{player.name!r} makes the id {made_id!r}, which entity {other!r} has; name one otherwise",
+                    )
+                made.append(Entity(made_id, "player", player.name))
             elif entity.type != "player":
                 self._wrong(
                     ("players", i, "name"), f"{player.name!r} is an entity of type {entity.type!r}, not 'player'"
@@ -253,6 +271,8 @@ class _Reading:
                 continue
             if entity.type != "npc":
                 self._wrong(at, f"{entity.name!r} is an entity of type {entity.type!r}, not 'npc'")
+            if problem := not_a_name(block.engine):
+                self._wrong(("npcs", i, "engine"), problem)
             made.append(
                 Npc(
                     id=NpcId(block.id or entity.id),

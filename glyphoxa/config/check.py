@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
+from glyphoxa.config.engine_files import missing_files
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 
@@ -72,7 +73,6 @@ PROVIDERS: Mapping[tuple[str, str], Provider] = {
     ("recall.llm", "google"): Provider(("google.genai",), "google", "GOOGLE_API_KEY"),
     ("recall.rerank", "cohere-compatible"): Provider(("openai",), "openai"),
     ("s2s", "openai-realtime"): Provider(("pipecat", "openai"), "openai", "OPENAI_API_KEY"),
-    ("s2s", "gemini-live"): Provider(("pipecat", "google.genai"), "google", "GOOGLE_API_KEY"),
 }
 
 
@@ -122,6 +122,7 @@ def check(
         else:
             found.append(_provider(kind, choice, has_weights, environ, has_module or module_is_there))
     found.append(_recall(settings))
+    found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
     found = [_with_model(each, settings) if each.subject == "embeddings" else each for each in found]
     found = [_with_patience(each, settings) if each.subject == "recall.llm" else each for each in found]
     host, port = settings.server.host, settings.server.port

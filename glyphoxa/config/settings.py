@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 import platformdirs
 from pydantic import BeforeValidator, Field, PrivateAttr
 
+from glyphoxa.config.engine_files import from_folder, wrong_engine
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
 from glyphoxa.config.recall_settings import DeepRecallSettings, recall_contradictions
 from glyphoxa.config.sections import DsnText, KeyVariable, Section, empty_section
@@ -26,7 +27,7 @@ LlmName = Literal["qwen-1.5b", "qwen-0.5b", "openai", "openai-compatible", "olla
 TtsName = Literal["hibari", "openai", "deepgram", "cartesia", "elevenlabs"]
 EmbeddingsName = Literal["minilm", "openai", "openai-compatible", "google", "none"]
 SecondLookName = Literal["none", "local", "openai", "openai-compatible", "google"]
-S2sName = Literal["none", "openai-realtime", "gemini-live"]
+S2sName = Literal["none", "openai-realtime"]
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
 EMBEDDING_MODELS = {"openai": "text-embedding-3-small", "google": "gemini-embedding-2"}
@@ -228,12 +229,14 @@ class Settings(Section):
     Attributes:
         campaign: The campaign file. Relative paths of a settings file count from that file.
         data_dir: Database and spool; see `data_directory`.
+        engines: Pipelines of the user's own, as `./file.py:function`, by the name that an NPC's `engine` gives.
     """
 
     _file: Path | None = PrivateAttr(None)
 
     campaign: Path | None = None
     data_dir: Path | None = None
+    engines: Annotated[dict[str, str], BeforeValidator(empty_section)] = Field(default_factory=dict)
     memory: Annotated[MemorySettings, BeforeValidator(empty_section)] = MemorySettings()
     providers: Annotated[ProvidersSettings, BeforeValidator(empty_section)] = ProvidersSettings()
     correction: Annotated[CorrectionSettings, BeforeValidator(empty_section)] = CorrectionSettings()
@@ -293,6 +296,7 @@ def read_settings(path: Path | None) -> Settings:
         update={
             "campaign": _from(base, settings.campaign),
             "data_dir": _from(base, settings.data_dir),
+            "engines": from_folder(base, settings.engines),
             "models": settings.models.model_copy(update={"dir": _from(base, settings.models.dir)}),
         }
     )
@@ -315,13 +319,20 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
             f"turns.end_of_turn_ms ({turns.end_of_turn_ms})"
         )
         problems.append(source.problem(("turns", "unfinished_ms"), text))
-    if llm.name == "openai-compatible" and not llm.base_url:
-        problems.append(source.problem(("providers", "llm", "name"), "openai-compatible needs providers.llm.base_url"))
+    for needed in ("base_url", "model") if llm.name == "openai-compatible" else ():
+        if not getattr(llm, needed):
+            text = f"openai-compatible needs providers.llm.{needed}"
+            problems.append(source.problem(("providers", "llm", "name"), text))
     look = settings.correction.llm
     if look.name == "openai-compatible" and not look.base_url:
         problems.append(
             source.problem(("correction", "llm", "name"), "openai-compatible needs correction.llm.base_url")
         )
+    problems += [
+        source.problem(("engines", name), wrong)
+        for name, value in settings.engines.items()
+        if (wrong := wrong_engine(name, value))
+    ]
     problems += _placement_contradictions(source, settings.context)
     problems += _embeddings_contradictions(source, settings)
     problems += recall_contradictions(source, settings.recall, thinks_with=llm.name)

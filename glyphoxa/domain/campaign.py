@@ -14,7 +14,7 @@ BIDIRECTIONAL_RELATIONS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
 """Relations that hold both ways; both directions are stored."""
 
 Engine = str
-"""`cascaded`, `s2s`, the name of another installed pipeline, or `file.py:function`."""
+"""`cascaded`, `s2s`, or the name of another pipeline: an installed one, or one that the settings name."""
 BudgetTier = Literal["FAST", "STANDARD", "DEEP"]
 SlotRule = Literal["many", "one", "functional", "functional_object"]
 """How many facts of a predicate may hold at a time: see `glyphoxa.memory.world.slots`."""

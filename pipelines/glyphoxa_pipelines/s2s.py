@@ -16,7 +16,6 @@ from pipecat.processors.frame_processor import FrameProcessor
 from glyphoxa.context.ports import HotContextSource
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.campaign import Npc
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.npc.mouth import Finished, Listener, Mouth
 from glyphoxa.npc.table import AudioSink
 from glyphoxa.npc.tools import MemoryTools
@@ -80,8 +79,6 @@ def make_session(
         key = key_of(provider, kind="s2s", default_env="OPENAI_API_KEY", environ=environ)
         return OpenAiSession(provider.model or "gpt-realtime", voice or "cedar", provider.base_url, key)
 
-    if provider.name == "gemini-live":
-        raise InvalidInput("s2s provider 'gemini-live' cannot be used yet; valid: openai-realtime")
     return choose(provider, {"openai-realtime": openai}, kind="s2s")
 
 

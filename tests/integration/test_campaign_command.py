@@ -183,6 +183,45 @@ async def test_tables_are_checked_without_a_database(tmp_path: Path, capsys: pyt
     assert "2 entities, 0 relationships" in capsys.readouterr().out
 
 
+async def test_links_of_tables_into_a_campaign_are_checked_where_one_is_named(
+    settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    (tables / "entities.csv").write_text("name,type,known_by\nOrla,npc,Elowen\n")
+    (tables / "relationships.csv").write_text("source,type,target\nOrla,KNOWS,Grimjaw\nOrla,OWNS,The Mil\n")
+    assert await run("campaign", "check", tables) == 0
+    told = capsys.readouterr().out
+    assert (
+        "not checked, as these are not in the tables: Elowen, Grimjaw, The Mil; to look for them: --campaign ID" in told
+    )
+    with_file = tmp_path / "with-file.yaml"
+    with_file.write_text(f"campaign: {CAMPAIGN}\nmemory: {{postgres_dsn: none}}\n")
+    assert await run("campaign", "check", tables, "--config", with_file) == 1
+    assert "relationships.csv:3: unknown entity 'The Mil'" in capsys.readouterr().err
+    assert await load(CAMPAIGN, settings_file) == 0
+    assert await run("campaign", "check", tables, "--config", settings_file, "--campaign", "saltmere") == 1
+    assert "relationships.csv:3: unknown entity 'The Mil'" in capsys.readouterr().err
+    (tables / "relationships.csv").write_text("source,type,target\nOrla,KNOWS,Grimjaw\n")
+    assert await run("campaign", "check", tables, "--config", settings_file, "--campaign", "saltmere") == 0
+    assert "1 entities, 1 relationships" in capsys.readouterr().out
+    assert await run("campaign", "check", tables, "--config", settings_file, "--campaign", "town") == 1
+    assert "no campaign 'town' here" in capsys.readouterr().err
+
+
+async def test_a_campaign_that_cannot_be_played_is_not_loaded(
+    settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await load(changed(tmp_path, "voice: heart", "voice: hart"), settings_file) == 1
+    assert "'Grimjaw': no voice preset 'hart', did you mean 'heart'?" in capsys.readouterr().err
+
+
+async def test_a_folder_is_no_campaign_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "campaign.yaml").write_bytes(CAMPAIGN.read_bytes())
+    assert await run("campaign", "check", tmp_path) == 1
+    assert f"a campaign file is named itself: {tmp_path / 'campaign.yaml'}" in capsys.readouterr().err
+
+
 async def test_without_long_term_memory_there_is_nothing_to_load_into(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

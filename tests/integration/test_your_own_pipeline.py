@@ -9,7 +9,7 @@ from pathlib import Path
 from glyphoxa.adapters.local.hibari_voice import load_engine
 from glyphoxa.bootstrap.engines import MouthOrder, find_mouth
 from glyphoxa.bootstrap.local_models import LocalModels
-from glyphoxa.config.settings import Settings
+from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa_pipelines.host import Host
@@ -33,7 +33,10 @@ async def test_the_pipeline_in_the_documentation_gives_an_npc_its_voice(tmp_path
     async with model_server() as server:
         provider = {"name": "openai-compatible", "base_url": server.base_url, "model": "m"}
         host = Host()
-        mouth = await find_mouth("loud.py:build", base=tmp_path)(
+        (engines,) = re.findall(r"```yaml\n(engines:.*?)```", _DOCUMENT.read_text(encoding="utf-8"), flags=re.DOTALL)
+        (tmp_path / "glyphoxa.yaml").write_text(engines, encoding="utf-8")
+        files = read_settings(tmp_path / "glyphoxa.yaml").engines
+        mouth = await find_mouth("loud", files=files)(
             MouthOrder(
                 npc=GRIMJAW,
                 slot=0,

@@ -280,7 +280,7 @@ async def an_evening(
         return mouth
 
     monkeypatch.setattr(engines, "find_ear", lambda: open_ear)
-    monkeypatch.setattr(engines, "find_mouth", lambda engine, *, base: open_mouth)
+    monkeypatch.setattr(engines, "find_mouth", lambda engine, *, files: open_mouth)
     table = await open_table(settings, session_name=session)
     try:
         yield Evening(table, ears, mouths)

@@ -95,7 +95,7 @@ def serve_stubbornly(what: str, arguments: list[str]) -> int:
 
     engines.find_host = lambda: Host
     engines.find_ear = lambda: open_ear
-    engines.find_mouth = lambda engine, *, base: open_mouth
+    engines.find_mouth = lambda engine, *, files: open_mouth
     serve._peers = peers  # type: ignore[assignment]
     if what == "scribe":
         Recorder.keep = _keep_never  # type: ignore[method-assign]

@@ -40,7 +40,7 @@ def test_a_campaign_is_read_with_all_its_parts() -> None:
     grimjaw, elowen = campaign.npcs
     assert grimjaw.aliases == ("the smith", "master smith")
     assert grimjaw.examples == (Exchange("Can you mend this?", "Aye. Leave it here till dusk."),)
-    assert elowen.voice == VoiceSpec("bella", "aura-2-thalia-en")
+    assert elowen.voice == VoiceSpec("young_woman", "aura-2-thalia-en")
     owned = next(r for r in campaign.relationships if r.type == "OWNS")
     assert (owned.source, owned.target) == ("grimjaw", "vaelith")
     assert campaign.entity(owned.target).attributes["magical"] is True

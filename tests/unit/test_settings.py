@@ -85,7 +85,7 @@ def test_values_that_are_wrong_together_are_reported(tmp_path: Path) -> None:
     text = "turns:\n  pause_ms: 700\nproviders:\n  llm:\n    name: openai-compatible\n"
     found = mistakes(tmp_path, text)
     assert found[0].startswith("1: turns.end_of_turn_ms (480) must not be less than turns.pause_ms (700)")
-    assert found[1] == "5: openai-compatible needs providers.llm.base_url"
+    assert found[1:] == [f"5: openai-compatible needs providers.llm.{what}" for what in ("base_url", "model")]
     text = "providers:\n  llm: {name: openai}\ncorrection:\n  llm:\n    name: local\n"
     [found] = mistakes(tmp_path, text)
     assert found == "5: local is the model of providers.llm, which is openai: not one that runs here"
@@ -242,7 +242,8 @@ def test_no_key_and_no_password_is_ever_shown(tmp_path: Path) -> None:
     settings = read(
         tmp_path,
         "memory: {postgres_dsn: 'postgresql://gm:hunter2@db.example/town'}\n"
-        "providers: {llm: {name: openai-compatible, base_url: 'https://me:hunter2@llm.example/v1', api_key_env: K}}\n",
+        "providers:\n  llm: {name: openai-compatible, base_url: 'https://me:hunter2@llm.example/v1', model: m, "
+        "api_key_env: K}\n",
     )
     shown = "\n".join(found.text for found in findings(settings, environ={"K": "hunter2"}).values())
     assert "hunter2" not in shown
