@@ -37,6 +37,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
+    # A browser asks again on a connection that it kept, also on one that died with its network: answers never come.
+    "Connection": "close",
 }
 
 

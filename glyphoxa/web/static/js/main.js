@@ -1,8 +1,10 @@
 import { Captions } from "./captions.js";
 import { Counter } from "./counter.js";
 import { $, element } from "./dom.js";
+import { Lines } from "./lines.js";
 import { Microphone } from "./microphone.js";
 import { noteOn, Thinking } from "./notes.js";
+import { Pending } from "./pending.js";
 import { drawSeats, People } from "./people.js";
 import { placeOf, Scenes } from "./scenes.js";
 import { Turns } from "./turns.js";
@@ -10,7 +12,7 @@ import { Voice } from "./voice.js";
 import { Wire } from "./wire.js";
 
 const LOBBY_EVERY_MS = 3000;
-const TICKET = "glyphoxa.seat"; // survives a reload of this tab, and only of this tab
+const LOBBY_WITHIN_MS = 5000;
 const FIGURES = "glyphoxa.figures"; // whether the waterfall is open: of this browser, until it is closed again
 
 const wire = new Wire();
@@ -28,7 +30,16 @@ const microphone = new Microphone(voice, {
     $("say-text").focus();
   },
 });
+const pending = new Pending($("pending"), { again: (id) => lines.again(id), forget: (id) => lines.forget(id) });
+const lines = new Lines({
+  send: (message) => wire.send(message),
+  show(mine) {
+    pending.show(mine);
+    if (mine.length) captions.follow();
+  },
+});
 let me = null;
+let refused = null; // whose seat we were refused
 let lobbyTimer = 0;
 
 // -- lobby
@@ -39,13 +50,14 @@ async function lobby() {
   $("lobby").hidden = false;
   skipTo("lobby-title", "Skip to the seats");
   try {
-    const response = await fetch("/api/table");
+    const response = await fetch("/api/table", { signal: AbortSignal.timeout(LOBBY_WITHIN_MS) });
     const table = await response.json();
     $("campaign").textContent = table.campaign.name;
     $("place").textContent = table.scene.location;
     const here = table.npcs.filter(({ id }) => table.scene.npcs.includes(id)).map(({ name }) => name);
     $("cast").textContent = here.length ? `Waiting for you at ${table.scene.location}: ${here.join(", ")}.` : "";
     if (changed(table.players)) drawSeats(table.players, sit);
+    if (table.players.some(({ id, taken }) => id === refused && !taken)) notice("seat", "");
     chip("wire-state", "on", "table is open");
   } catch {
     chip("wire-state", "bad", "the server is gone");
@@ -61,18 +73,19 @@ function changed(players) {
   return isNew;
 }
 
-function sit(player, ticket) {
+function sit(player) {
   clearTimeout(lobbyTimer);
   notice("seat", "");
-  wire.open(player, ticket);
+  wire.open(player);
 }
 
 function leave() {
-  sessionStorage.removeItem(TICKET);
   microphone.off();
   voice.hangUp();
   wire.close();
   drawn = "";
+  refused = null;
+  for (const topic of ["server", "voice", "memory", "error"]) notice(topic, "");
   lobby();
   $("lobby-title").focus();
 }
@@ -81,7 +94,6 @@ function leave() {
 
 const on = {
   welcome({ player, ticket, table, history }) {
-    sessionStorage.setItem(TICKET, JSON.stringify({ player: player.id, ticket }));
     const sitsDown = !$("lobby").hidden;
     $("lobby").hidden = true;
     $("table").hidden = $("side-toggle").hidden = $("voice-state").hidden = false;
@@ -95,6 +107,7 @@ const on = {
     turns.clear();
     thinking.clear();
     captions.replay(() => history.forEach(replay));
+    lines.begin({ player: me, session: table.session });
     usable(true);
     // On a phone the text box would bring the keyboard up.
     if (sitsDown) $(matchMedia("(pointer: coarse)").matches ? "talk" : "say-text").focus();
@@ -103,18 +116,22 @@ const on = {
   seats: ({ players }) => people.players(players),
   speech_started(event) {
     people.speaks(event.player, true);
-    captions.started(event);
+    if (!lines.isOwn(event)) captions.started(event);
   },
   partial: (event) => captions.partial(event),
   turn_ended(event) {
     people.speaks(event.player, false);
-    captions.ended(event);
+    if (!lines.isOwn(event)) captions.ended(event);
   },
   nothing_said(event) {
     people.speaks(event.player, false);
     captions.nothing(event);
   },
-  utterance: (event) => captions.kept(event),
+  utterance(event) {
+    lines.kept(event.line);
+    captions.kept(event);
+  },
+  kept: ({ line }) => lines.kept(line),
   revised: (event) => captions.revised(event),
   npc_thinks(event) {
     thinking.begins(event);
@@ -144,7 +161,7 @@ const on = {
   getting_ready: ({ npcs }) => notice("getting-ready", npcs.length ? gettingReady(npcs) : ""),
   memory: (health) => memory(health),
   degraded: ({ what, npc }) => notice(`degraded:${what}:${npc}`, trouble(what, npc)),
-  error: ({ message }) => notice("error", message),
+  error: ({ message, line }) => lines.refused(line, message) || notice("error", message),
 };
 
 function handle(event) {
@@ -164,7 +181,7 @@ wire.addEventListener("state", ({ detail }) => {
     notice("server", "");
   } else if (detail.state === "gone") {
     chip("wire-state", "bad", "reconnecting…");
-    notice("server", "The server is gone or the connection broke. Trying again by itself; what was said is kept.");
+    notice("server", detail.why ?? "The server is gone or the connection broke. Trying again by itself; what was said is kept.");
     usable(false);
     voice.hangUp();
   } else {
@@ -173,6 +190,7 @@ wire.addEventListener("state", ({ detail }) => {
 });
 wire.addEventListener("ended", ({ detail }) => {
   leave();
+  refused = detail.player;
   notice("seat", detail.message);
 });
 
@@ -202,12 +220,9 @@ $("say").addEventListener("submit", (event) => {
   event.preventDefault();
   const text = $("say-text").value.trim();
   if (!text || counter.refuses()) return;
-  if (wire.send({ say: text })) {
-    $("say-text").value = "";
-    counter.show();
-  } else {
-    counter.tell("Not sent: the server is gone. Your text is still here.");
-  }
+  lines.say(text);
+  $("say-text").value = "";
+  counter.show();
 });
 $("leave").addEventListener("click", leave);
 $("side-toggle").addEventListener("click", () => {
@@ -276,6 +291,5 @@ function notice(topic, text) {
   $("notices").append(item);
 }
 
-const before = JSON.parse(sessionStorage.getItem(TICKET) ?? "null");
-if (before) sit(before.player, before.ticket);
+if (wire.before) sit(wire.before);
 else lobby();

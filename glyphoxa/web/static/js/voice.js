@@ -4,6 +4,7 @@
 const RETRY_MS = [1000, 3000, 6000, 12000];
 const LOST_AFTER_MS = 4000;
 const GATHER_AT_MOST_MS = 1500;
+const ANSWER_WITHIN_MS = 15000;
 
 export class MicrophoneError extends Error {}
 class Refused extends Error {}
@@ -106,6 +107,7 @@ export class Voice extends EventTarget {
       await gathered(pc);
       const response = await fetch("/api/offer", {
         method: "POST",
+        signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
         headers: { "Content-Type": "application/json" },
         body: JSON.stringify({ ...this.#credentials, sdp: pc.localDescription.sdp, type: "offer" }),
       });

@@ -1,41 +1,58 @@
 // The websocket: presence at the table, events in, words out. Comes back by itself.
+//
+// A browser notices a frozen network after minutes, so we do it ourselves: the server sends a beat every few seconds,
+// and a connection on which nothing comes is left for a new one. The seat is held under a ticket that this tab makes
+// for itself, so that it has its seat again though the answer to its last connection never came.
 
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
 const FINAL_CODES = new Set([4403, 4404, 4409, 4410]);
+const CONNECT_WITHIN_MS = 8000;
+const LOOK_EVERY_MS = 500;
+const SEAT = "glyphoxa.seat"; // survives a reload of this tab, and only of this tab
 
 export class Wire extends EventTarget {
   #socket = null;
-  #player = null;
-  #ticket = null;
+  #seat = { player: null, ticket: null, attempt: 0, sits: false };
   #tries = 0;
   #timer = 0;
+  #watch = 0;
+  #heard = 0;
+  #lostAfter = CONNECT_WITHIN_MS;
+  #welcomed = false;
   #refusal = null;
 
-  get isOpen() {
-    return this.#socket?.readyState === WebSocket.OPEN;
+  constructor() {
+    super();
+    Object.assign(this.#seat, JSON.parse(sessionStorage.getItem(SEAT) ?? "{}"));
+    addEventListener("online", () => this.#hurry());
+    document.addEventListener("visibilitychange", () => document.hidden || this.#look());
   }
 
-  get player() {
-    return this.#player;
+  get isOpen() {
+    return this.#welcomed;
   }
 
   get ticket() {
-    return this.#ticket;
+    return this.#seat.ticket;
   }
 
-  open(player, ticket) {
-    this.#player = player;
-    this.#ticket = ticket ?? null;
+  // Whose seat this tab held before it was loaded again; null when it left.
+  get before() {
+    return this.#seat.sits ? this.#seat.player : null;
+  }
+
+  open(player) {
+    if (this.#seat.player !== player) Object.assign(this.#seat, { player, ticket: secret(), attempt: 0 });
+    this.#seat.sits = true;
     this.#tries = 0;
     this.#connect();
   }
 
+  // The ticket is kept: if our own ghost still sits there, we can take its place.
   close() {
-    clearTimeout(this.#timer);
-    this.#player = null;
-    this.#ticket = null;
-    this.#socket?.close(1000);
-    this.#socket = null;
+    this.#seat.sits = false;
+    this.#remember();
+    this.#abandon(1000);
   }
 
   send(message) {
@@ -45,39 +62,87 @@ export class Wire extends EventTarget {
   }
 
   #connect() {
-    const query = new URLSearchParams({ player: this.#player });
-    if (this.#ticket) query.set("ticket", this.#ticket);
+    this.#abandon();
+    this.#seat.attempt += 1;
+    this.#remember();
+    const { player, ticket, attempt } = this.#seat;
+    const query = new URLSearchParams({ player, ticket, attempt });
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const socket = new WebSocket(`${scheme}://${location.host}/ws?${query}`);
     this.#socket = socket;
     this.#refusal = null;
+    this.#heard = performance.now();
+    this.#lostAfter = CONNECT_WITHIN_MS;
+    this.#watch = setInterval(() => this.#look(), LOOK_EVERY_MS);
     this.#tell("state", { state: "trying" });
-    socket.onmessage = ({ data }) => {
-      const message = JSON.parse(data);
-      if (message.type === "welcome") {
-        this.#tries = 0;
-        this.#ticket = message.ticket;
-        this.#tell("state", { state: "on" });
-      }
-      if (message.type === "refused") this.#refusal = message;
-      else this.#tell("message", message);
-    };
-    socket.onclose = ({ code }) => {
-      if (socket !== this.#socket) return;
-      this.#socket = null;
-      // A seat that was freed while we were away has another ticket now; an old one would be refused.
-      const refused = this.#refusal;
-      if (refused || FINAL_CODES.has(code)) {
-        this.#tell("ended", { code, message: refused?.message ?? "This seat is open in another window now." });
-        return;
-      }
-      const wait = RETRY_MS[Math.min(this.#tries++, RETRY_MS.length - 1)];
-      this.#tell("state", { state: "gone", tries: this.#tries, wait });
-      this.#timer = setTimeout(() => this.#connect(), wait);
-    };
+    socket.onmessage = ({ data }) => socket === this.#socket && this.#take(JSON.parse(data));
+    socket.onclose = ({ code }) => socket === this.#socket && this.#closed(code);
+  }
+
+  #take(message) {
+    this.#heard = performance.now();
+    if (message.type === "beat") {
+      this.send({ beat: true });
+      return;
+    }
+    if (message.type === "refused") {
+      this.#refusal = message;
+      return;
+    }
+    if (message.type === "welcome") {
+      this.#tries = 0;
+      this.#welcomed = true;
+      this.#lostAfter = message.lost_after_ms;
+      this.#seat.ticket = message.ticket;
+      this.#remember();
+      this.#tell("state", { state: "on" });
+    }
+    this.#tell("message", message);
+  }
+
+  #look() {
+    if (this.#socket && performance.now() - this.#heard > this.#lostAfter) this.#closed(0);
+  }
+
+  #closed(code) {
+    const refusal = this.#refusal;
+    this.#abandon();
+    if (FINAL_CODES.has(code)) {
+      this.#tell("ended", { code, player: this.#seat.player, message: refusal?.message ?? "This seat is open in another window now." });
+      return;
+    }
+    const wait = RETRY_MS[Math.min(this.#tries++, RETRY_MS.length - 1)];
+    this.#tell("state", { state: "gone", tries: this.#tries, wait, why: refusal?.message });
+    this.#timer = setTimeout(() => this.#connect(), wait);
+  }
+
+  // A socket in a frozen network closes late or never: whatever becomes of it is of no interest from here on.
+  #abandon(code = 3000) {
+    clearTimeout(this.#timer);
+    clearInterval(this.#watch);
+    const socket = this.#socket;
+    this.#socket = null;
+    this.#timer = 0;
+    this.#welcomed = false;
+    socket?.close(code);
+  }
+
+  #hurry() {
+    if (this.#timer) this.#connect();
+    else this.#look();
+  }
+
+  #remember() {
+    sessionStorage.setItem(SEAT, JSON.stringify(this.#seat));
   }
 
   #tell(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
+}
+
+// 25 letters and digits. `crypto.randomUUID` is only there on https pages and localhost.
+export function secret() {
+  const bytes = crypto.getRandomValues(new Uint8Array(25));
+  return Array.from(bytes, (byte) => (byte % 36).toString(36)).join("");
 }

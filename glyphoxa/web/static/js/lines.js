@@ -1,0 +1,80 @@
+// What was typed and is not known to be on disk yet. A line stays here until its utterance comes back; it is sent
+// again after every break under the same id, by which the table knows it. Lines survive a reload of this tab.
+import { secret } from "./wire.js";
+
+const LINES = "glyphoxa.lines";
+
+export class Lines {
+  #send;
+  #show;
+  #lines = JSON.parse(sessionStorage.getItem(LINES) ?? "[]"); // {id, player, session, text, problem}
+  #seat = null;
+
+  // `send` takes a message for the server; `show` is told of all lines of this seat whenever one of them changes.
+  constructor({ send, show }) {
+    this.#send = send;
+    this.#show = show;
+  }
+
+  // Whether what is told of somebody's words is about a line that has its bubble here.
+  isOwn({ type, player, line }) {
+    if (player !== this.#seat?.player) return false;
+    return type === "speech_started" ? this.#mine.some(({ problem }) => !problem) : this.#mine.some(({ id }) => id === line);
+  }
+
+  // We sit (again). What is known to be on disk has been told by now; the rest is sent.
+  begin({ player, session }) {
+    this.#seat = { player, session };
+    for (const line of this.#mine) {
+      if (line.session !== session) line.problem ??= "The table was opened anew before this was acknowledged.";
+      if (!line.problem) this.#put(line);
+    }
+    this.#changed();
+  }
+
+  say(text) {
+    const line = { id: secret(), ...this.#seat, text, problem: null };
+    this.#lines.push(line);
+    this.#put(line);
+    this.#changed();
+  }
+
+  kept(id) {
+    if (this.#lines.some((line) => line.id === id)) this.forget(id);
+  }
+
+  // Returns whether it was one of ours.
+  refused(id, problem) {
+    const line = this.#lines.find((each) => each.id === id);
+    if (!line) return false;
+    line.problem = problem[0].toUpperCase() + problem.slice(1);
+    this.#changed();
+    return true;
+  }
+
+  again(id) {
+    const line = this.#lines.find((each) => each.id === id);
+    if (!line) return;
+    Object.assign(line, { problem: null, session: this.#seat.session });
+    this.#put(line);
+    this.#changed();
+  }
+
+  forget(id) {
+    this.#lines = this.#lines.filter((line) => line.id !== id);
+    this.#changed();
+  }
+
+  get #mine() {
+    return this.#lines.filter(({ player }) => player === this.#seat?.player);
+  }
+
+  #put({ id, text }) {
+    this.#send({ say: text, id });
+  }
+
+  #changed() {
+    sessionStorage.setItem(LINES, JSON.stringify(this.#lines));
+    this.#show(this.#mine);
+  }
+}

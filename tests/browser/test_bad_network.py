@@ -1,0 +1,191 @@
+"""The page in a real Chromium while its network freezes, and what became of the words that were typed meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+from websockets.asyncio.client import connect
+
+from glyphoxa.domain.ids import SessionId
+from glyphoxa.web.page_socket import Pulse
+from tests.support.browser import browser
+from tests.support.frozen_network import FrozenNetwork, a_frozen_network
+from tests.support.patience import DEADLINE_MS, DEADLINE_S
+from tests.support.web_client import next_of
+from tests.support.web_table import TAMSIN, TwinTable, served
+
+pytestmark = pytest.mark.browser
+
+QUICK = Pulse(every_ms=200, page_waits_ms=3_000, server_waits_ms=DEADLINE_MS)
+"""The page notices; the server keeps the ghost."""
+BOTH_QUICK = Pulse(every_ms=200, page_waits_ms=3_000, server_waits_ms=3_000)
+
+
+@pytest.fixture
+async def table() -> AsyncIterator[TwinTable]:
+    table = TwinTable(reply_ms=100)
+    yield table
+    await table.close()
+
+
+@asynccontextmanager
+async def at_the_table(
+    table: TwinTable, directory: Path, *, pulse: Pulse = QUICK
+) -> AsyncIterator[tuple[Page, FrozenNetwork]]:
+    """Tamsin's page, on a network that can freeze."""
+    async with (
+        served(table, pulse=pulse) as url,
+        a_frozen_network(url) as network,
+        browser(directory / "profile") as page,
+    ):
+        await page.goto(network.url)
+        await page.click('.seat[data-player="tamsin"]')
+        await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")
+        yield page, network
+
+
+async def say(page: Page, text: str) -> None:
+    await page.fill("#say-text", text)
+    await page.press("#say-text", "Enter")
+
+
+async def expect_gone(page: Page) -> None:
+    await expect(page.locator("#wire-state")).to_have_text("reconnecting…")
+
+
+async def expect_back(page: Page) -> None:
+    await expect(page.locator("#wire-state")).to_have_attribute("data-state", "on")
+    await expect(page.locator('.notice[data-topic="server"]')).to_have_count(0)
+
+
+async def test_words_typed_into_a_frozen_network_are_pending_and_are_said_once_when_it_is_back(
+    table: TwinTable, tmp_path: Path
+) -> None:
+    async with at_the_table(table, tmp_path) as (page, network):
+        with network.frozen():
+            await say(page, "Grimjaw, hold the door!")
+            await expect(page.locator(".said.pending .words")).to_have_text("Grimjaw, hold the door!")
+            await expect(page.locator("#say-text")).to_have_value("")
+            await expect_gone(page)
+            assert table.said == []
+        await expect_back(page)
+        await expect(page.locator("#log .said.mine .words")).to_have_text("Grimjaw, hold the door!")
+        await expect(page.locator(".said.pending")).to_have_count(0)
+        assert table.said == [(TAMSIN.id, "Grimjaw, hold the door!")]
+        assert table.seats.keys() == {TAMSIN.id}
+
+
+async def test_words_that_arrived_and_whose_acknowledgement_was_lost_are_said_once(
+    table: TwinTable, tmp_path: Path
+) -> None:
+    async with at_the_table(table, tmp_path) as (page, network):
+        with network.frozen("to_page"):
+            await say(page, "Grimjaw, hold the door!")
+            await expect(page.locator(".said.pending")).to_have_count(1)
+            async with asyncio.timeout(DEADLINE_S):
+                while not table.said:  # noqa: ASYNC110 - a twin table tells nobody of this
+                    await asyncio.sleep(0.01)
+            await expect_gone(page)
+        await expect_back(page)
+        await expect(page.locator("#log .said.mine")).to_have_count(1)
+        await expect(page.locator(".said.pending")).to_have_count(0)
+        assert table.said == [(TAMSIN.id, "Grimjaw, hold the door!")]
+
+
+async def test_what_was_long_on_its_way_throws_nobody_out_and_says_nothing_twice(
+    table: TwinTable, tmp_path: Path
+) -> None:
+    async with at_the_table(table, tmp_path) as (page, network):
+        with network.frozen(late=True):
+            await say(page, "Grimjaw, hold the door!")
+            await expect_gone(page)
+        await expect_back(page)
+        await expect(page.locator("#log .said.mine")).to_have_count(1)
+        await say(page, "Still here.")
+        await expect(page.locator("#log .said.mine .words").last).to_have_text("Still here.")
+        await expect(page.locator("#lobby")).to_be_hidden()
+        assert [text for _, text in table.said] == ["Grimjaw, hold the door!", "Still here."]
+
+
+async def test_who_comes_back_has_the_seat_again_though_it_was_freed_meanwhile(
+    table: TwinTable, tmp_path: Path
+) -> None:
+    async with at_the_table(table, tmp_path, pulse=BOTH_QUICK) as (page, network):
+        with network.frozen():
+            await table.wait_until(lambda: not table.seats)
+            await expect_gone(page)
+        await expect_back(page)
+        await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")
+        assert table.seats.keys() == {TAMSIN.id}
+
+
+async def test_a_seat_that_another_took_meanwhile_is_said_in_the_lobby_until_it_is_free(
+    table: TwinTable, tmp_path: Path
+) -> None:
+    async with at_the_table(table, tmp_path, pulse=BOTH_QUICK) as (page, network):
+        origin = network.server
+        with network.frozen():
+            await table.wait_until(lambda: not table.seats)
+            address = f"{origin.replace('http', 'ws')}/ws?player=tamsin"
+            other = await connect(address, origin=origin)  # type: ignore[arg-type]
+            await next_of(other, "welcome")
+            await expect_gone(page)
+        await expect(page.locator("#lobby")).to_be_visible()
+        notice = page.locator('.notice[data-topic="seat"]')
+        await expect(notice).to_contain_text("Tamsin (tamsin) is already at the table")
+        await expect(page.locator('.notice[data-topic="server"]')).to_have_count(0)
+        await other.close()
+        await expect(notice).to_have_count(0)
+        await page.click('.seat[data-player="tamsin"]')
+        await expect_back(page)
+
+
+async def test_a_line_that_was_not_acknowledged_survives_a_reload_of_the_tab(table: TwinTable, tmp_path: Path) -> None:
+    async with at_the_table(table, tmp_path) as (page, network):
+        with network.frozen():
+            await say(page, "Grimjaw, hold the door!")
+            await expect_gone(page)
+        await page.reload()
+        await expect(page.locator("#log .said.mine .words")).to_have_text("Grimjaw, hold the door!")
+        assert table.said == [(TAMSIN.id, "Grimjaw, hold the door!")]
+
+
+async def test_a_line_of_another_session_is_not_sent_unasked(table: TwinTable, tmp_path: Path) -> None:
+    async with at_the_table(table, tmp_path) as (page, network):
+        with network.frozen():
+            await say(page, "Grimjaw, hold the door!")
+            table.session = SessionId("evening-2")
+            await expect_gone(page)
+        await expect(page.locator(".said.refused [role=alert]")).to_contain_text("opened anew")
+        assert table.said == []
+        await page.click(".said.refused button:has-text('Send again')")
+        await expect(page.locator("#log .said.mine .words")).to_have_text("Grimjaw, hold the door!")
+        await expect(page.locator(".said.refused")).to_have_count(0)
+
+
+async def test_a_line_that_is_refused_says_why_at_its_bubble_and_can_be_sent_again_or_discarded(
+    table: TwinTable, tmp_path: Path
+) -> None:
+    async with at_the_table(table, tmp_path) as (page, _):
+        await page.evaluate(
+            """() => {
+              const form = document.getElementById('say'), box = document.getElementById('say-text');
+              for (let n = 0; n < 11; n++) { box.value = `Line ${n}.`; form.requestSubmit(); }
+            }"""
+        )
+        refused = page.locator(".said.refused")
+        await expect(refused.first.locator("[role=alert]")).to_contain_text("You type faster")
+        await expect(page.locator(".said.pending")).to_have_count(0)
+        n_refused = await refused.count()
+        text = await refused.first.locator(".words").inner_text()
+        await refused.last.locator("button:has-text('Discard')").click()
+        await expect(refused).to_have_count(n_refused - 1)
+        while await refused.locator(f".words:text-is('{text}')").count():
+            await refused.first.locator("button:has-text('Send again')").click()
+            await expect(page.locator(".said.pending")).to_have_count(0)
+        await expect(page.locator(f"#log .said.mine .words:text-is('{text}')")).to_have_count(1)
