@@ -15,7 +15,7 @@ from pipecat.transports.base_transport import TransportParams
 from pipecat.transports.smallwebrtc.connection import SmallWebRTCConnection
 from pipecat.transports.smallwebrtc.transport import SmallWebRTCTransport
 
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import NpcSilent, TableEvent
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Seat, Table
@@ -25,6 +25,8 @@ from glyphoxa_processors.webrtc import Microphone
 
 CONNECT_WITHIN_MS = 20_000
 HANG_UP_WITHIN_MS = 5_000
+MOST_MEDIA = 4
+MOST_CANDIDATES = 64
 _NEVER_S = 10**9
 MAX_QUEUED_FRAMES = 250
 """NPC sound that a browser may be behind (5 s of 20 ms). More means that it stopped listening."""
@@ -62,6 +64,13 @@ class WebRtcPeers:
         self._peers.add(peer)
         try:
             await peer.start(seat, self._table)
+            peer.answer_sdp  # noqa: B018 - there is none when the offer was odd in a way that aiortc notices last
+        except GlyphoxaError:
+            await peer.close()
+            raise
+        except Exception as error:  # an odd offer shows only now that it is one
+            await peer.close()
+            raise InvalidInput(f"the offer's sound cannot be used ({type(error).__name__})") from error
         except BaseException:
             await peer.close()
             raise
@@ -201,27 +210,60 @@ def reveal_candidates(sdp: str, remote_host: str, *, own_addresses: list[str]) -
     return "\r\n".join(lines) + "\r\n"
 
 
-async def _answer(sdp: str) -> SmallWebRTCConnection:
-    media = [line for line in sdp.splitlines() if line.startswith("m=")]
-    if not media or not media[0].startswith("m=audio"):
+def check_offer(sdp: str) -> None:
+    """Whether an offer has the shape that the page's has. What its lines mean, aiortc finds out.
+
+    Raises:
+        InvalidInput: It has not.
+    """
+    lines = sdp.splitlines()
+    media = [line for line in lines if line.startswith("m=")]
+    if not media or media[0].split()[0] != "m=audio":
         raise InvalidInput(f"the offer's first medium must be audio, it is {media[0][:40] if media else 'missing'!r}")
+    if len(media) > MOST_MEDIA:
+        raise InvalidInput(f"the offer has {len(media)} media; at most {MOST_MEDIA} are taken")
+    n_candidates = sum(line.startswith("a=candidate:") for line in lines)
+    if n_candidates > MOST_CANDIDATES:
+        raise InvalidInput(f"the offer has {n_candidates} candidates; at most {MOST_CANDIDATES} are taken")
+    if not any(line.startswith("a=fingerprint:") for line in lines):
+        raise InvalidInput("the offer has no a=fingerprint: without it nobody knows whom the sound comes from")
+
+
+async def _answer(sdp: str) -> SmallWebRTCConnection:
+    check_offer(sdp)
     # Its own deadline cancels the close that it began, half done, and what is left never closes.
     connection = SoundConnection(connection_timeout_secs=_NEVER_S)
     try:
         await connection.initialize(sdp=sdp, type="offer")
     except Exception as error:  # aiortc's parser raises whatever the broken line leads to: ValueError, KeyError, ...
-        await connection.disconnect()
+        await _disconnect_what_there_is(connection)
         logger.info("an offer could not be read: {}", type(error).__name__)
         raise InvalidInput(f"the offer's SDP cannot be used ({type(error).__name__})") from error
+    except BaseException:
+        await _disconnect_what_there_is(connection)
+        raise
     return connection
+
+
+async def _disconnect_what_there_is(connection: SmallWebRTCConnection) -> None:
+    """End a connection that was only half made; aiortc stumbles over the half that is missing."""
+    try:
+        async with asyncio.timeout(HANG_UP_WITHIN_MS / 1_000):
+            await connection.disconnect()
+    except Exception as error:  # whatever it stumbles over
+        logger.debug("a connection that was half made did not end cleanly: {}", type(error).__name__)
+        await _cut(connection)
 
 
 async def _cut(connection: SmallWebRTCConnection) -> None:
     """Close the sockets of a connection that does not close by itself."""
-    for transceiver in connection.pc.getTransceivers():
-        with suppress(TimeoutError):
+    transports = {transceiver.receiver.transport for transceiver in connection.pc.getTransceivers()}
+    if connection.pc.sctp is not None:
+        transports.add(connection.pc.sctp.transport)
+    for transport in transports:
+        with suppress(Exception):
             async with asyncio.timeout(HANG_UP_WITHIN_MS / 1_000):
-                await transceiver.receiver.transport.transport.stop()
+                await transport.transport.stop()
 
 
 def _own_addresses() -> list[str]:

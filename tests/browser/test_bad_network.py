@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from glyphoxa.domain.ids import SessionId
 from glyphoxa.web.page_socket import Pulse
 from tests.support.browser import browser
 from tests.support.frozen_network import FrozenNetwork, a_frozen_network
-from tests.support.patience import DEADLINE_MS, DEADLINE_S
+from tests.support.patience import DEADLINE_MS, until
 from tests.support.web_client import next_of
 from tests.support.web_table import TAMSIN, TwinTable, served
 
@@ -87,9 +86,7 @@ async def test_words_that_arrived_and_whose_acknowledgement_was_lost_are_said_on
         with network.frozen("to_page"):
             await say(page, "Grimjaw, hold the door!")
             await expect(page.locator(".said.pending")).to_have_count(1)
-            async with asyncio.timeout(DEADLINE_S):
-                while not table.said:  # noqa: ASYNC110 - a twin table tells nobody of this
-                    await asyncio.sleep(0.01)
+            await until(lambda: bool(table.said))
             await expect_gone(page)
         await expect_back(page)
         await expect(page.locator("#log .said.mine")).to_have_count(1)

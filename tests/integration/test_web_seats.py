@@ -14,7 +14,7 @@ from glyphoxa.npc.table import Seat
 from glyphoxa.web.peer import Offer
 from glyphoxa.web.seats import Deadlines
 from glyphoxa_pipelines.webrtc import WebRtcPeers
-from tests.support.patience import DEADLINE_S
+from tests.support.patience import DEADLINE_S, until
 from tests.support.web_client import Browser, Site, a_site, next_of
 from tests.support.web_table import BRAN, TAMSIN, TwinSeat, TwinTable
 
@@ -29,14 +29,6 @@ async def told(site: Site, path: str, *, until: Callable[[dict[str, object]], bo
             answer: dict[str, object] = (await site.http.get(path)).json()
             if until(answer):
                 return answer
-            await asyncio.sleep(0.01)
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            if happened():
-                return
             await asyncio.sleep(0.01)
 
 

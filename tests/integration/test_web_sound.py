@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.npc.table import INPUT_RATE_HZ
 from glyphoxa.web.app import MAX_OFFER_BYTES
+from glyphoxa.web.peer import Offer
+from glyphoxa_pipelines.webrtc import WebRtcPeers
+from tests.support.odd_offers import odd_offers
+from tests.support.patience import until
 from tests.support.web_client import Browser, Site, Tone, a_site, next_of, pitch_hz
-from tests.support.web_table import BRAN, TAMSIN, TONE_HZ
+from tests.support.web_table import BRAN, TAMSIN, TONE_HZ, TwinTable
 
 
 @pytest.fixture
@@ -115,6 +123,9 @@ async def test_sound_for_a_seat_somebody_else_sits_on_is_refused(site: Site) -> 
         (b'{"player": "tamsin", "sdp": "m=video 9 X 96", "type": "offer"}', 400),
         (b'{"player": "tamsin", "sdp": "m=audio 9 UDP/TLS/RTP/SAVPF", "type": "offer"}', 400),
         (b'{"player": "tamsin", "sdp": "v=0\\r\\nm=audio x y z\\r\\na=rtpmap:q", "type": "offer"}', 400),
+        (b'{"player": "tamsin", "sdp": "m=audiox 9 X 96", "type": "offer"}', 400),
+        (b'{"player": "tamsin", "sdp": "m=audio 9 X 96\\nm=audiox", "type": "offer"}', 400),
+        (b'{"player": "tamsin", "sdp": "v=0", "type": "offer", "ticket": "\\ud800"}', 422),
         (b" " * (MAX_OFFER_BYTES + 1), 413),
     ],
 )
@@ -125,3 +136,38 @@ async def test_an_offer_that_cannot_be_used_is_refused_and_leaves_the_seat_free(
     assert response.status_code == status, response.text
     assert response.json()["error"]["message"]
     assert site.table.seats == {}
+
+
+def n_open_files() -> int:
+    """0 where the system does not tell."""
+    return sum(1 for _ in Path("/proc/self/fd").iterdir()) if sys.platform == "linux" else 0
+
+
+async def test_every_odd_offer_is_answered_or_refused_and_nothing_of_it_stays() -> None:
+    browser = Browser()
+    table = TwinTable()
+    seat = await table.seat(TAMSIN)
+    peers = WebRtcPeers(table)
+    await peers.start()
+    sdp = await browser.offer()
+    await browser.close()
+    n_open = n_open_files()
+    for odd, offer in odd_offers(sdp):
+        try:
+            peer = await peers.connect(seat, Offer(offer, "127.0.0.1"), on_closed=lambda: None)
+        except InvalidInput as error:
+            assert str(error), odd
+        else:
+            assert "m=audio" in peer.answer_sdp, odd
+            await peer.close()
+        assert table.sinks == [], odd
+        assert table.listeners == [], odd
+    await peers.close()
+    await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+    await until(lambda: n_open_files() <= n_open)
+
+
+async def test_offers_are_rationed_and_other_seats_are_not_part_of_it(site: Site) -> None:
+    statuses = [(await site.offer("tamsin", "v=0")).status_code for _ in range(40)]
+    assert set(statuses) == {400, 429}
+    assert (await site.offer("bran", "v=0")).status_code == 400
