@@ -80,7 +80,7 @@ async def _serve(
 ) -> None:
     from glyphoxa.bootstrap.table import open_table
     from glyphoxa.web.app import create_app
-    from glyphoxa.web.serving import Server
+    from glyphoxa.web.serving import Server, said_of_strangers
 
     task = asyncio.current_task()
     if task is None:
@@ -102,6 +102,8 @@ async def _serve(
         ending.act = stopping.set
         serving = asyncio.create_task(server.listen(listener))
         listener.listen()  # whoever reads the next line and comes at once waits a moment, and is not refused
+        for line in said_of_strangers(listener):
+            _say(line)
         _say(f"{table.campaign.name} is open at {url}   (Ctrl-C closes the table)")
         await asyncio.wait((serving, asyncio.create_task(stopping.wait())), return_when=asyncio.FIRST_COMPLETED)
         _say("closing the table ... (Ctrl-C again ends it at once)")

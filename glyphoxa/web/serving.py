@@ -1,17 +1,30 @@
 from __future__ import annotations
 
+import asyncio
 import errno
+import math
+import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from ipaddress import ip_address
+from typing import Any
 
 import uvicorn
+from loguru import logger
 from starlette.types import ASGIApp
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.web.connection import MOST_CONNECTIONS, Connection, Limits
 
 CLOSE_WITHIN_S = 5
 MAX_MESSAGE_BYTES = 16 * 1024
+LOST_AFTER_MS = 30_000
+"""A connection that acknowledged nothing for so long is gone, whatever is still to be sent on it."""
+COMPLAIN_EVERY_S = 60
+BACKLOG = 64
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -32,6 +45,8 @@ def bind(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; its connections inherit it
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, LOST_AFTER_MS)
         listener.bind(address)
     except OSError as error:
         listener.close()
@@ -46,19 +61,63 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
+    """The address to open on this machine."""
     host, port = listener.getsockname()[:2]
-    if host in ("0.0.0.0", "::", "127.0.0.1", "::1"):  # noqa: S104 - compared, not bound
-        host = "localhost"
+    return _url("localhost" if host in (*_EVERYWHERE, "127.0.0.1", "::1") else host, port)
+
+
+def said_of_strangers(listener: socket.socket) -> list[str]:
+    """What whoever serves to more than this machine must know, in lines; none for this machine alone."""
+    host, port = listener.getsockname()[:2]
+    if ip_address(host.partition("%")[0]).is_loopback:
+        return []
+    reached = _own_address(listener.family) if host in _EVERYWHERE else host
+    return [
+        *([f"other machines open {_url(reached, port)}"] if reached else []),
+        "WARNING: there is no login. Anybody on your network can open the table, read along and play any character",
+        "WARNING: browsers give the microphone only to localhost and to https pages. At another machine players can "
+        "listen and type; to let them talk, put a server with https in front",
+    ]
+
+
+def _own_address(family: int) -> str | None:
+    """This machine's address on its way out. Nothing is sent for it; None without a network."""
+    outside = "192.0.2.1" if family == socket.AF_INET else "2001:db8::1"  # for documentation: nobody has them
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((outside, 9))
+        except OSError:
+            return None
+        return str(probe.getsockname()[0])
+
+
+def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+Handler = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]
+
+
+def _default(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    loop.default_exception_handler(context)
+
+
+def _most_connections() -> int:
+    """A part of the file descriptors that this process may have: files, database and sound need theirs."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MOST_CONNECTIONS if most == resource.RLIM_INFINITY else max(16, min(MOST_CONNECTIONS, most // 4))
 
 
 class Server(uvicorn.Server):
     """uvicorn that leaves signals to whoever runs it: its own way cuts our clean-up short."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, limits: Limits | None = None) -> None:
+        self._complained_s = -math.inf
         super().__init__(
             uvicorn.Config(
                 app,
+                http=partial(Connection, limits=limits or Limits(connections=_most_connections())),  # type: ignore[arg-type]
+                backlog=BACKLOG,
                 log_level="warning",
                 access_log=False,
                 ws_max_size=MAX_MESSAGE_BYTES,
@@ -73,7 +132,21 @@ class Server(uvicorn.Server):
 
     async def listen(self, listener: socket.socket) -> None:
         """Serve until stopped. Connections are closed and the app's lifespan has ended when this returns."""
-        await self.serve(sockets=[listener])
+        loop = asyncio.get_running_loop()
+        before = loop.get_exception_handler()
+        loop.set_exception_handler(partial(self._on_trouble, before or _default))
+        try:
+            await self.serve(sockets=[listener])
+        finally:
+            loop.set_exception_handler(before)
+
+    def _on_trouble(self, otherwise: Handler, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Of each connection that there is no file descriptor for, asyncio complains: now and then is enough."""
+        if "accept() out of system resource" not in context.get("message", ""):
+            otherwise(loop, context)
+        elif loop.time() - self._complained_s > COMPLAIN_EVERY_S:
+            self._complained_s = loop.time()
+            logger.warning("no file descriptor is left for another browser's connection; trying again each second")
 
     def stop(self) -> None:
         """Stop soon; asked twice, stop at once."""

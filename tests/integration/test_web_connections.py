@@ -1,0 +1,168 @@
+"""Connections that ask for nothing, or for ever: none of them stays, none of them fills the log."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, StreamingResponse
+from starlette.routing import Route
+
+from glyphoxa.web.connection import Limits
+from glyphoxa.web.serving import Server, bind, said_of_strangers, url_of
+from tests.support.patience import DEADLINE_MS, DEADLINE_S, until
+
+HELLO = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+async def hello(_: Request) -> PlainTextResponse:
+    return PlainTextResponse("hello")
+
+
+async def endless(_: Request) -> StreamingResponse:
+    async def more() -> AsyncIterator[bytes]:
+        while True:
+            await asyncio.sleep(0)
+            yield b"x" * 65_536
+
+    return StreamingResponse(more())
+
+
+@asynccontextmanager
+async def a_server(limits: Limits) -> AsyncIterator[tuple[int, Server]]:
+    server = Server(Starlette(routes=[Route("/", hello), Route("/endless", endless)]), limits=limits)
+    with bind("127.0.0.1", 0) as listener:
+        serving = asyncio.create_task(server.listen(listener))
+        await until(lambda: server.started)
+        try:
+            yield listener.getsockname()[1], server
+        finally:
+            server.stop()
+            async with asyncio.timeout(DEADLINE_S):
+                await serving
+
+
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    """Once the other side has closed."""
+    async with asyncio.timeout(DEADLINE_S):
+        with suppress(ConnectionResetError):
+            while await reader.read(65_536):
+                pass
+    return True
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: localhost\r\nX-", b"\r\n"])
+async def test_a_request_whose_head_never_ends_is_given_up(sent: bytes) -> None:
+    async with a_server(Limits(head_ms=200, request_ms=DEADLINE_MS)) as (port, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+        assert await is_closed(reader)
+        writer.close()
+
+
+async def test_a_head_that_comes_byte_by_byte_is_given_up_too() -> None:
+    async with a_server(Limits(head_ms=200, request_ms=DEADLINE_MS)) as (port, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        closed = asyncio.create_task(is_closed(reader))
+        while not closed.done():
+            writer.write(b"G")
+            await asyncio.sleep(0.02)
+        writer.close()
+
+
+async def test_an_answer_that_nobody_takes_is_given_up() -> None:
+    async with a_server(Limits(head_ms=DEADLINE_MS, request_ms=300)) as (port, server):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await until(lambda: bool(server.server_state.tasks))
+        await until(lambda: not server.server_state.connections and not server.server_state.tasks)
+        writer.close()
+
+
+async def test_more_connections_than_are_allowed_are_closed_and_those_that_are_there_work() -> None:
+    async with a_server(Limits(connections=4)) as (port, _), AsyncExitStack() as stack:
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        first_reader, first = await asyncio.open_connection("127.0.0.1", port)
+        stack.callback(first.close)
+        for _, writer in idle:
+            stack.callback(writer.close)
+        late_reader, late = await asyncio.open_connection("127.0.0.1", port)
+        assert await is_closed(late_reader)
+        late.close()
+        first.write(HELLO)
+        async with asyncio.timeout(DEADLINE_S):
+            assert (await first_reader.readline()).endswith(b"200 OK\r\n")
+
+
+FEW_FILES = """
+import asyncio, resource
+from tests.integration.test_web_connections import a_server
+from glyphoxa.web.connection import Limits
+
+async def main():
+    async with a_server(Limits(head_ms=600_000)) as (port, _):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+        print(port, flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, input)
+
+asyncio.run(main())
+"""
+
+
+async def test_without_file_descriptors_the_log_stays_short_and_the_server_comes_back() -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        FEW_FILES,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.stdin
+    assert process.stdout
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            port = int(await process.stdout.readline())
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
+        await asyncio.sleep(2.5)  # asyncio tries again, and complains again, once a second
+        for _, writer in held:
+            writer.close()
+        async with asyncio.timeout(DEADLINE_S), httpx.AsyncClient(timeout=DEADLINE_S) as http:
+            assert (await http.get(f"http://127.0.0.1:{port}/")).text == "hello"
+        process.stdin.write(b"\n")
+        async with asyncio.timeout(DEADLINE_S):
+            _, errors = await process.communicate()
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    assert b"no file descriptor is left" in errors
+    assert len(errors) < 4_000, errors[:4_000]
+
+
+# What is said of an address that others reach
+
+
+def test_a_table_for_this_machine_alone_needs_no_warning() -> None:
+    with bind("127.0.0.1", 0) as listener:
+        assert said_of_strangers(listener) == []
+
+
+def test_a_table_for_everybody_says_its_address_and_what_that_means() -> None:
+    with bind("0.0.0.0", 0) as listener:
+        said = "\n".join(said_of_strangers(listener))
+        port = listener.getsockname()[1]
+        assert url_of(listener) == f"http://localhost:{port}/"
+    assert "there is no login" in said
+    assert "microphone only to localhost and to https pages" in said
+    if "other machines" in said:  # not on a machine without a network
+        assert f":{port}/" in said
+        assert "localhost:" not in said
