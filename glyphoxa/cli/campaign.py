@@ -13,6 +13,7 @@ from rich.text import Text
 from glyphoxa.adapters.postgres.campaigns import Described
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap.playable import read_playable
+from glyphoxa.cli.campaign_prompt import show_prompt
 from glyphoxa.cli.desk import goes_on
 from glyphoxa.cli.opened import add_config_option, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.tables import a_table, show
@@ -57,6 +58,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     loading.add_argument("--campaign", type=CampaignId, metavar="ID", help="to which tables are added; made if need be")
     loading.add_argument("--yes", action="store_true", help="do not ask")
     add_config_option(loading)
+    prompting = action("prompt", show_prompt, "how every prompt of an NPC begins: persona, frame, examples")
+    prompting.add_argument("file", type=Path, help="a campaign file (YAML)")
+    prompting.add_argument("--npc", required=True, metavar="NAME", help="its name, an alias or its id")
     add_config_option(action("list", _list, "the stored campaigns"))
     showing = action("show", _show, "the entities of a campaign and what they are related to")
     showing.add_argument("id", nargs="?", type=CampaignId, help="needed if several are stored")

@@ -102,7 +102,7 @@ def _voice(value: object) -> object:
 
 class NpcBlock(_Block):
     entity: Name
-    persona: Text
+    persona: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
     id: Slug | None = None
     voice: Annotated[VoiceBlock, BeforeValidator(_voice)] = VoiceBlock()
     examples: tuple[ExampleBlock, ...] = ()

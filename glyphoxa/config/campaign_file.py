@@ -16,6 +16,7 @@ from glyphoxa.config.campaign_ids import wrong_ids
 from glyphoxa.config.campaign_words import edge_name, hint_for, lost_text, wrong_attribute
 from glyphoxa.config.engine_files import not_a_name
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
+from glyphoxa.config.npc_form import remarks_on
 from glyphoxa.domain.campaign import (
     ENTITY_TYPES,
     Campaign,
@@ -287,6 +288,8 @@ class _Reading:
                     budget_tier=block.budget_tier,
                 )
             )
+            for path, text in remarks_on(block, name=entity.name, language=self.document.campaign.language):
+                self._warn(("npcs", i, *path), text)
         self._unique("NPC", ((b.entity, ("npcs", i, "entity")) for i, b in enumerate(self.document.npcs)))
         return tuple(made)
 

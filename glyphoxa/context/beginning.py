@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from glyphoxa.context.knowledge import is_secret
 from glyphoxa.context.of_file import ScopedKnowledge
-from glyphoxa.context.prompt import Message, said_line, with_facts, with_kept
+from glyphoxa.context.prompt import SAYS, Message, said_line, with_facts, with_kept
 from glyphoxa.context.wording import Example, wording
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 
@@ -23,31 +23,33 @@ _SURE = 1.0
 def beginning(campaign: Campaign, npc: Npc) -> tuple[Message, ...]:
     """The messages in front of all talk."""
     words = wording(campaign.language)
-    shown = [Message("system", f"{npc.persona}\n{words.frame.format(name=npc.name)}")]
+    persona = npc.persona or words.persona.format(name=npc.name)
+    shown = [Message("system", f"{persona}\n{words.frame.format(name=npc.name)}")]
+    somebody = nobodys_name(campaign, words.strangers)
     for example in npc.examples or default_examples(campaign, npc):
-        asked = with_facts(example.said, example.facts)
+        said = example.said if SAYS.match(example.said) else said_line(somebody, example.said)
+        asked = with_facts(said, example.facts)
         shown.append(Message("user", with_kept(asked, words.keeps, example.kept)))
         shown.append(Message("assistant", example.reply))
     return tuple(shown)
 
 
 def default_examples(campaign: Campaign, npc: Npc) -> tuple[Exchange, ...]:
-    """For an NPC that has none of its own."""
+    """For an NPC that has none of its own; who speaks is added as it is to those."""
     words = wording(campaign.language)
     known = {"name": npc.name, **_known_of(campaign, npc)}
     first, *others = words.examples
     shown = [first]
     shown += [words.works] if "occupation" in known else []
     shown += [words.is_at] if "place" in known else []
-    somebody = _nobodys_name(campaign, words.strangers)
-    return tuple(_filled(example, somebody, known) for example in (*shown, *others))
+    return tuple(_filled(example, known) for example in (*shown, *others))
 
 
-def _filled(example: Example, somebody: str, known: dict[str, str]) -> Exchange:
+def _filled(example: Example, known: dict[str, str]) -> Exchange:
     said, reply, facts, kept = (
         text.format(**known) for text in (example.said, example.reply, example.facts, example.kept)
     )
-    return Exchange(said_line(somebody, said), reply, facts, kept=kept)
+    return Exchange(said, reply, facts, kept=kept)
 
 
 def _known_of(campaign: Campaign, npc: Npc) -> dict[str, str]:
@@ -68,7 +70,7 @@ def _known_of(campaign: Campaign, npc: Npc) -> dict[str, str]:
     return found
 
 
-def _nobodys_name(campaign: Campaign, strangers: tuple[str, ...]) -> str:
+def nobodys_name(campaign: Campaign, strangers: tuple[str, ...]) -> str:
     """Who speaks in the examples is nobody of the story."""
     names = (name for entity in campaign.entities for name in (entity.name, *entity.aliases))
     players = (player.name for player in campaign.players)

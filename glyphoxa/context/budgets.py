@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+PERSONA_TOKENS = 300
+"""Of what an author writes of an NPC: beyond that little is left for the talk in a small model's 2,048 tokens."""
 _TOKENS_A_LINE = 30
 """Of talk at a table, with who says it."""
 _SHORTEST_LINE = 12

@@ -8,6 +8,7 @@ the question (the examples of an NPC are put in the same form).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -74,6 +75,10 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
     if facts and facts_at.depth is not None:
         talk.insert(max(0, len(talk) - facts_at.depth), Message(facts_at.role, _FACTS + facts))
     return replace(prompt, messages=(first, *talk))
+
+
+SAYS: Final = re.compile(r"\s*[^\W_][\w'’. -]{0,40} says(?: to [^:\n]{1,40})?:\s*")
+"""Who speaks, in front of a line of talk."""
 
 
 def said_line(speaker_name: str, text: str, *, to: str = "") -> str:

@@ -31,6 +31,7 @@ class Wording:
     """One language's.
 
     Attributes:
+        persona: For an NPC whose author wrote none.
         frame: Behind every persona.
         keeps: In front of an NPC's own secrets.
         is_here: Behind who is here, one and several.
@@ -40,6 +41,7 @@ class Wording:
         at_a_loss: What it says when nothing of a reply may be said.
     """
 
+    persona: str
     frame: str
     keeps: str
     is_here: tuple[str, str]
@@ -64,6 +66,7 @@ class Wording:
 
 
 _ENGLISH: Final = Wording(
+    persona="You are {name}.",
     frame=(
         "You speak aloud, as {name}, in the first person. Say only the words you speak, in one or two short sentences, "
         "and never what you do. Answer in the language you are spoken to. Do not repeat the question. Use only what "
@@ -91,6 +94,7 @@ _ENGLISH: Final = Wording(
     at_a_loss=("Hm. I have nothing to say to that.", "Let us speak of something else.", "Hm. Say that again."),
 )
 _GERMAN: Final = Wording(
+    persona="Du bist {name}.",
     frame=(
         "Du sprichst laut, als {name}, in der ersten Person. Sag nur die Worte, die du sprichst, in einem oder zwei "
         "kurzen Sätzen, und nie, was du tust. Antworte in der Sprache, in der man dich anspricht. Wiederhole nicht die "

@@ -65,7 +65,8 @@ def test_a_relationship_type_of_ones_own_is_taken_and_pointed_out() -> None:
     file = read_campaign(SALTMERE)
     assert "OWES_MONEY_TO" in {r.type for r in file.campaign.relationships}
     assert [w.removeprefix(f"{SALTMERE}:") for w in file.warnings] == [
-        "60: relationship type 'OWES_MONEY_TO' is your own"
+        "60: relationship type 'OWES_MONEY_TO' is your own",
+        "71: 'Elowen' has no `examples`: default ones are used (glyphoxa campaign prompt FILE --npc 'Elowen')",
     ]
 
 
@@ -269,7 +270,7 @@ def test_a_file_that_is_nested_without_end_is_no_end_of_the_program(tmp_path: Pa
 def test_a_file_with_carriage_returns_is_the_same_file(tmp_path: Path) -> None:
     (tmp_path / "unix.yaml").write_text(TWO)
     (tmp_path / "windows.yaml").write_bytes(b"\xef\xbb\xbf" + TWO.replace("\n", "\r\n").encode())
-    assert read_campaign(tmp_path / "unix.yaml") == read_campaign(tmp_path / "windows.yaml")
+    assert read_campaign(tmp_path / "unix.yaml").campaign == read_campaign(tmp_path / "windows.yaml").campaign
 
 
 def test_a_file_full_of_mistakes_is_told_of_at_once_but_not_without_end(tmp_path: Path) -> None:

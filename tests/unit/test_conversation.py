@@ -13,7 +13,7 @@ from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prompt import Message, Placement, with_hot_context
 from glyphoxa.context.wording import wording
-from glyphoxa.domain.campaign import Npc, Relationship
+from glyphoxa.domain.campaign import Exchange, Npc, Relationship
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 
 GRIMJAW = a_campaign().npc(SMITH)
@@ -163,15 +163,28 @@ def test_the_examples_say_what_is_known_of_an_npc_in_the_campaigns_language() ->
     town = replace(
         town, entities=(town.entities[0], occupied, *town.entities[2:]), relationships=(inn,), players=(peter,)
     )
-    shown = [(e.said, e.facts, e.reply) for e in default_examples(town, town.npc(INNKEEPER))]
-    assert ("Martha says: What do you do here?", "Mirelle is the innkeeper.", "I am the innkeeper here.") in shown
-    assert (
-        "Martha says: Where do I find you?",
-        "Mirelle is at Market Square.",
-        "You find me at Market Square.",
-    ) in shown
+    shown = [message.content for message in beginning(town, town.npc(INNKEEPER))]
+    assert "Martha says: What do you do here?\nFacts: Mirelle is the innkeeper." in shown
+    assert "Martha says: Where do I find you?\nFacts: Mirelle is at Market Square." in shown
+    assert "You find me at Market Square." in shown
     auf_deutsch = default_examples(replace(town, language="de-AT"), town.npc(INNKEEPER))
-    assert ("Martha says: Was machst du hier?", "Ich bin hier innkeeper.") in [(e.said, e.reply) for e in auf_deutsch]
+    assert ("Was machst du hier?", "Ich bin hier innkeeper.") in [(e.said, e.reply) for e in auf_deutsch]
+
+
+@pytest.mark.parametrize("said", ["Can you mend this?", "Peter says: Can you mend this?"])
+def test_an_example_is_in_the_form_that_questions_have_whether_it_says_who_speaks_or_not(said: str) -> None:
+    smith = replace(GRIMJAW, examples=(Exchange(said, "Aye.", "The chain is broken.", kept="You broke it."),))
+    _, asked, reply = beginning(a_campaign(), smith)
+    assert asked.content == (
+        "Peter says: Can you mend this?\nFacts: The chain is broken.\n"
+        "You keep this to yourself and deny it: You broke it."
+    )
+    assert reply == Message("assistant", "Aye.")
+
+
+def test_an_npc_without_a_persona_is_told_its_name() -> None:
+    first, *_ = beginning(replace(a_campaign(), language="de"), replace(GRIMJAW, persona=""))
+    assert first.content.startswith("Du bist Grimjaw.\nDu sprichst laut, als Grimjaw,")
 
 
 def test_what_not_everybody_knows_of_an_npc_is_in_no_example() -> None:
