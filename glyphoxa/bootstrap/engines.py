@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.engine_files import NO_MOUTHS, file_and_function
-from glyphoxa.config.settings import Settings
+from glyphoxa.config.settings import Settings, TtsSettings
 from glyphoxa.context.ports import HotContextSource
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
@@ -32,6 +32,15 @@ GROUP = "glyphoxa.pipelines"
 
 class Host(Protocol):
     """Where graphs run."""
+
+    async def sample(self, text: str, *, tts: TtsSettings, voice: str | None) -> bytes:
+        """How a voice of a cloud provider says it: mono s16le at `OUTPUT_RATE_HZ`.
+
+        Raises:
+            InvalidInput: The key is not set, or the provider's package is not installed.
+            Unavailable: The provider fails, or does not answer in time.
+        """
+        ...
 
     async def close(self) -> None: ...
 

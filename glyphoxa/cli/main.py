@@ -33,12 +33,27 @@ def parser() -> argparse.ArgumentParser:
         reindex,
         serve,
         turns,
+        voices,
     )
 
     root = argparse.ArgumentParser(prog="glyphoxa", description="Voice characters for tabletop role-playing.")
     root.add_argument("--version", action="version", version=f"glyphoxa {version('glyphoxa')}")
     verbs = root.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb in (serve, campaign, calendar, facts, entity, inspect, recall, turns, names, reindex, config, models):
+    for verb in (
+        serve,
+        campaign,
+        calendar,
+        facts,
+        entity,
+        inspect,
+        recall,
+        turns,
+        names,
+        reindex,
+        config,
+        models,
+        voices,
+    ):
         verb.add_parser(verbs)
     return root
 

@@ -24,8 +24,11 @@ from pipecat.pipeline.worker import PipelineParams, PipelineWorker
 from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.workers.runner import WorkerRunner
 
+from glyphoxa.config.settings import TtsSettings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
+from glyphoxa_processors.cloud_tts import make_tts
+from glyphoxa_processors.sample import Sample
 
 create_stream_resampler()  # imports its library at the first call
 AsyncOpenAI(api_key="none").chat.completions  # noqa: B018 - imports the rest of the SDK and its HTTP client
@@ -147,6 +150,15 @@ class Host:
             await self.remove(name)  # or nobody could run one under this name again
             raise
         return line
+
+    async def sample(self, text: str, *, tts: TtsSettings, voice: str | None) -> bytes:
+        """See `glyphoxa.bootstrap.engines.Host`."""
+        heard = Sample()
+        line = await self.add("sample", [make_tts(tts, voice=voice), heard], on_error=heard.fail)
+        try:
+            return await heard.of(text, line.send)
+        finally:
+            await self.remove("sample")
 
     async def remove(self, name: str) -> None:
         """End a graph, if it runs. Its name may be used again."""

@@ -39,6 +39,7 @@ class Preset:
         pace: 1 is the model's own.
         gain: Brings the voice's speech to about -20 dBFS RMS; fixed, so that loudness
             never pumps between sentences. A whisper stays a little below.
+        about: What it is like, for who chooses one.
     """
 
     pitch: float = 1.0
@@ -47,18 +48,51 @@ class Preset:
     breath: float = 0.0
     pace: float = 1.0
     gain: float = 1.0
+    about: str = ""
 
 
 PRESETS = {
-    "heart": Preset(gain=1.78),
-    "young_woman": Preset(pitch=1.12, formant=1.06, gain=1.55),
-    "old_woman": Preset(pitch=0.9, formant=0.97, pitch_range=0.8, breath=0.7, pace=0.88, gain=1.57),
-    "man": Preset(pitch=0.58, formant=0.86, pitch_range=0.9, gain=0.76),
-    "gruff_smith": Preset(pitch=0.48, formant=0.80, pitch_range=0.8, breath=0.5, pace=0.95, gain=1.04),
-    "old_wizard": Preset(pitch=0.62, formant=0.88, pitch_range=1.25, breath=0.6, pace=0.85, gain=0.82),
-    "halfling": Preset(pitch=1.3, formant=1.14, pace=1.08, gain=1.34),
-    "ogre": Preset(pitch=0.38, formant=0.72, pitch_range=0.7, breath=0.4, pace=0.85, gain=1.01),
-    "whisper": Preset(pitch=0.9, breath=2.0, gain=1.1),
+    "heart": Preset(gain=1.78, about="a woman, warm and clear: the model's own voice"),
+    "young_woman": Preset(pitch=1.12, formant=1.06, gain=1.55, about="a young woman, bright and light"),
+    "old_woman": Preset(
+        pitch=0.9,
+        formant=0.97,
+        pitch_range=0.8,
+        breath=0.7,
+        pace=0.88,
+        gain=1.57,
+        about="an old woman, slow, a little breathless",
+    ),
+    "man": Preset(pitch=0.58, formant=0.86, pitch_range=0.9, gain=0.76, about="a man, calm and low"),
+    "gruff_smith": Preset(
+        pitch=0.48,
+        formant=0.80,
+        pitch_range=0.8,
+        breath=0.5,
+        pace=0.95,
+        gain=1.04,
+        about="a gruff man, deep and hoarse",
+    ),
+    "old_wizard": Preset(
+        pitch=0.62,
+        formant=0.88,
+        pitch_range=1.25,
+        breath=0.6,
+        pace=0.85,
+        gain=0.82,
+        about="an old man, slow, with much up and down",
+    ),
+    "halfling": Preset(pitch=1.3, formant=1.14, pace=1.08, gain=1.34, about="somebody small, high and quick"),
+    "ogre": Preset(
+        pitch=0.38,
+        formant=0.72,
+        pitch_range=0.7,
+        breath=0.4,
+        pace=0.85,
+        gain=1.01,
+        about="somebody huge, very deep and slow",
+    ),
+    "whisper": Preset(pitch=0.9, breath=2.0, gain=1.1, about="a woman who whispers"),
 }
 
 
