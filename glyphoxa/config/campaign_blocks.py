@@ -93,6 +93,7 @@ class ExampleBlock(_Block):
     said: Text
     reply: Text
     facts: str = ""
+    remembered: str = ""
     kept: str = ""
 
 

@@ -281,7 +281,9 @@ class _Reading:
                     name=entity.name,
                     persona=block.persona,
                     voice=VoiceSpec(block.voice.preset, block.voice.provider_voice),
-                    examples=tuple(Exchange(e.said, e.reply, e.facts, kept=e.kept) for e in block.examples),
+                    examples=tuple(
+                        Exchange(e.said, e.reply, e.facts, kept=e.kept, remembered=e.remembered) for e in block.examples
+                    ),
                     fillers=block.fillers,
                     aliases=entity.aliases,
                     engine=block.engine,

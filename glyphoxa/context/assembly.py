@@ -18,7 +18,8 @@ from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.choice import chosen
 from glyphoxa.context.identity import Identities
 from glyphoxa.context.own_secrets import touched
-from glyphoxa.context.passed_over import IN_EVERY_PROMPT, IN_THE_TALK, NOT_NEAR, missing, no_room
+from glyphoxa.context.own_words import asks_what_it_said, of_others
+from glyphoxa.context.passed_over import IN_EVERY_PROMPT, IN_THE_TALK, NOT_NEAR, OWN_WORDS, missing, no_room
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.relevance import without_call, worth_telling
@@ -151,26 +152,31 @@ class HotContextAssembly:
         asks_of_the_past = self._prefetch.spotter.spot(question).temporal
         tokens, most = self._budgets.facts_tokens, self._budgets.most_facts
         fresh = self._not_in_prompt(npc, said)
-        past = worth_telling(question, fresh, npc=npc, tokens=tokens, asks_of_the_past=asks_of_the_past)
+        asks_for_own = asks_what_it_said(question, language=self._campaign.language)
+        theirs = fresh if asks_for_own else of_others(fresh, npc)
+        past = worth_telling(question, theirs, npc=npc, tokens=tokens, asks_of_the_past=asks_of_the_past)
         identity = self._identities.last(npc)
         known = [fact for fact in looked_up if not identity.tells(fact)]
         ranked = [*past, *known] if asks_of_the_past else [*known, *past]
-        facts = chosen(ranked, tokens=tokens, most=most, already=self._shown.get(npc, ()))
-        texts = tuple(fact.text for fact in facts)
+        told = chosen(ranked, tokens=tokens, most=most, already=self._shown.get(npc, ()))
         if question:
-            self._shown[npc] = texts
+            self._shown[npc] = tuple(one.text for one in told)
+        facts = [one for one in told if one.source == "entity"]
+        remembered = [one for one in told if one.source != "entity"]
         kept = self._kept(npc, question)
         return HotContext(
-            facts=texts,
-            recalled=(*facts, *kept),
+            facts=tuple(one.text for one in facts),
+            remembered=tuple(one.text for one in remembered),
+            recalled=(*facts, *remembered, *kept),
             omitted=omitted,
             identity=identity.lines,
             scene=self._scene_line(npc),
             kept=tuple(one.text for one in kept),
             keeps=self._keeps,
             passed_over=(
-                *missing(facts, of=ranked, why=no_room(tokens=tokens, most=most)),
-                *missing(past, of=fresh, why=NOT_NEAR),
+                *missing(told, of=ranked, why=no_room(tokens=tokens, most=most)),
+                *missing(past, of=theirs, why=NOT_NEAR),
+                *missing(theirs, of=fresh, why=OWN_WORDS),
                 *missing(fresh, of=said, why=IN_THE_TALK),
                 *missing(known, of=looked_up, why=IN_EVERY_PROMPT),
             ),

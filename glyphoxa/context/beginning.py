@@ -28,7 +28,7 @@ def beginning(campaign: Campaign, npc: Npc) -> tuple[Message, ...]:
     somebody = nobodys_name(campaign, words.strangers)
     for example in npc.examples or default_examples(campaign, npc):
         said = example.said if SAYS.match(example.said) else said_line(somebody, example.said)
-        asked = with_facts(said, example.facts)
+        asked = with_facts(said, example.facts, example.remembered)
         shown.append(Message("user", with_kept(asked, words.keeps, example.kept)))
         shown.append(Message("assistant", example.reply))
     return tuple(shown)

@@ -9,6 +9,7 @@ from glyphoxa.domain.turn import PassedOver, Recalled
 
 IN_EVERY_PROMPT: Final = "it stands in every prompt"
 IN_THE_TALK: Final = "it stands in the talk of the prompt"
+OWN_WORDS: Final = "its own words, and it is not asked what it said"
 NOT_NEAR: Final = "not near enough to the question"
 
 

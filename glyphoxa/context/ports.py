@@ -14,8 +14,10 @@ class HotContext:
     """What an NPC has in mind for one turn.
 
     Attributes:
-        facts: Short sentences in the order in which they are to be read, already visible to this NPC.
-        recalled: The same with their provenance.
+        facts: What it knows of the world: short sentences in the order in which they are to be read, already visible to
+            this NPC.
+        remembered: What was said, each line with who said it; it need not be so. Likewise visible and in order.
+        recalled: Both with their provenance.
         omitted: "scene: late by 12 ms", "recall: database away": parts left out, each with its reason.
         identity: What it knows of itself: its description, its relationships. The same from turn to turn.
         scene: Where it is, when, and with whom; empty when unknown.
@@ -24,6 +26,7 @@ class HotContext:
     """
 
     facts: tuple[str, ...] = ()
+    remembered: tuple[str, ...] = ()
     recalled: tuple[Recalled, ...] = ()
     omitted: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()

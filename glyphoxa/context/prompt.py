@@ -40,6 +40,7 @@ class Placement:
 
 BEHIND_THE_QUESTION: Final = Placement()
 _FACTS: Final = "Facts: "
+_REMEMBERED: Final = "Remembered: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +69,13 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
     first, *between, last = prompt.messages
     if hot.identity:
         first = replace(first, content=f"{first.content}\n{' '.join(hot.identity)}")
-    facts = " ".join(hot.facts)
+    in_mind = _in_mind(" ".join(hot.facts), " ".join(hot.remembered))
     scene = f"Scene: {hot.scene}\n" if hot.scene else ""
-    asked = f"{scene}{last.content if facts_at.depth is not None else with_facts(last.content, facts)}"
-    talk = [*between, replace(last, content=with_kept(asked, hot.keeps, " ".join(hot.kept)))]
-    if facts and facts_at.depth is not None:
-        talk.insert(max(0, len(talk) - facts_at.depth), Message(facts_at.role, _FACTS + facts))
+    asked = last.content if facts_at.depth is not None else _joined(last.content, *in_mind)
+    asked = with_kept(f"{scene}{asked}", hot.keeps, " ".join(hot.kept))
+    talk = [*between, replace(last, content=asked)]
+    if in_mind and facts_at.depth is not None:
+        talk.insert(max(0, len(talk) - facts_at.depth), Message(facts_at.role, _joined(*in_mind)))
     return replace(prompt, messages=(first, *talk))
 
 
@@ -91,6 +93,16 @@ def with_kept(question: str, keeps: str, secret: str) -> str:
     return f"{question}\n{keeps}{secret}" if secret else question
 
 
-def with_facts(question: str, facts: str) -> str:
-    """A question and what the NPC knows that bears on it, as the model reads them."""
-    return f"{question}\n{_FACTS}{facts}" if facts else question
+def with_facts(question: str, facts: str, remembered: str = "") -> str:
+    """A question, what the NPC knows and what it heard that bears on it, as the model reads them. What somebody said
+    stands apart from what is so.
+    """
+    return _joined(question, *_in_mind(facts, remembered))
+
+
+def _in_mind(facts: str, remembered: str) -> list[str]:
+    return [f"{label}{text}" for label, text in ((_FACTS, facts), (_REMEMBERED, remembered)) if text]
+
+
+def _joined(*lines: str) -> str:
+    return "\n".join(lines)

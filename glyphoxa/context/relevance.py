@@ -93,8 +93,8 @@ def _stands_beside(one: Recalled, npc: NpcId) -> bool:
 def bears_on(question: str, recalled: Recalled, *, npc: NpcId, asks_of_the_past: bool = False) -> bool:
     """Whether past talk is near enough in meaning or words.
 
-    What the NPC said itself must share two words: its own "I do not know" is near to every question. A question
-    somebody asked before tells nothing, unless it is the past that is asked about, and not the same question.
+    What the NPC said itself must share a word: its own "I do not know" is near to every question. A question somebody
+    asked before tells nothing, unless it is the past that is asked about, and not the same question.
     """
     telling = telling_words(recalled.text.partition(": ")[2])
     if recalled.text.rstrip().endswith("?") and (not asks_of_the_past or telling <= telling_words(question)):
@@ -103,7 +103,7 @@ def bears_on(question: str, recalled: Recalled, *, npc: NpcId, asks_of_the_past:
         return False
     n_shared = len(telling & telling_words(question))
     if recalled.speaker_id == SpeakerId(npc):
-        return n_shared >= 2
+        return n_shared >= 1
     similarity = recalled.similarity
     if similarity is None:
         # The embedding was late, or this is too new to have one: words alone decide.

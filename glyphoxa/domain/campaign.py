@@ -84,6 +84,7 @@ class Exchange:
 
     Attributes:
         facts: What the NPC knows in the example; may be empty.
+        remembered: What was said to it or by it before, each with who said it ("Peter said: ..."); may be empty.
         said: What a player says.
         reply: What the NPC answers.
         kept: What it keeps to itself in the example; may be empty.
@@ -92,6 +93,7 @@ class Exchange:
     said: str
     reply: str
     facts: str = ""
+    remembered: str = ""
     kept: str = ""
 
 

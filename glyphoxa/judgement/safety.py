@@ -27,7 +27,7 @@ _OUT_OF_CHARACTER = re.compile(
 )
 _ECHO = re.compile(
     r"(?:known )?facts?|what you know|memor(?:y|ies)|context|system|instructions?|rules?|scene|notes?|thoughts?|action"
-    r"|observation|tool call|function call|tools?|fakten|tatsachen|hinweise?|szene",
+    r"|remembered|erinnerung|observation|tool call|function call|tools?|fakten|tatsachen|hinweise?|szene",
     re.IGNORECASE,
 )
 _OWN_LABELS = ("npc", "assistant", "ai", "answer", "reply", "response", "character", "antwort")

@@ -17,6 +17,7 @@ from typing import Final
 
 from loguru import logger
 
+from glyphoxa.context.own_words import looks_for_own_words, of_others
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
@@ -82,7 +83,7 @@ SPECS: Mapping[str, ToolSpec] = {
         ),
         ToolSpec(
             SEARCH_SESSIONS,
-            "Search everything you have heard said, in all sessions.",
+            "Search what others have said to you, in all sessions. For what you said: ask for your own words.",
             {"query": _text("What it was about")},
             ("query",),
             300,
@@ -96,7 +97,7 @@ SPECS: Mapping[str, ToolSpec] = {
         ),
         ToolSpec(
             SEARCH_FACTS,
-            "Find facts and events you know of, if you like only within a time.",
+            "Find facts and events you know of, and what others said of them, if you like only within a time.",
             {
                 "query": _text("What the fact is about"),
                 "after": _text("Only what was said at or after this ISO 8601 time"),
@@ -119,6 +120,7 @@ class MemoryOf:
     """Memory, asked in the name of one NPC.
 
     Attributes:
+        name: The NPC's.
         language: Of the campaign.
         around: None where the graph cannot be asked for talk (R-140).
     """
@@ -128,6 +130,7 @@ class MemoryOf:
     graph: KnowledgeGraph
     talk: PastTalk
     summaries: SessionSummaries | None = None
+    name: str = ""
     language: str = "en"
     around: TalkAround | None = None
 
@@ -243,12 +246,14 @@ class MemoryTools:
                 return [], f"nothing called {name!r} is known, this is from everywhere; " + did_you_mean(
                     name, (one.name for one in known)
                 )
-            passages = await talk.recall_around(*asked, query, around=entity.id, limit=_TALK_FOUND)
+            passages = await talk.recall_around(*asked, query, around=entity.id, limit=2 * _TALK_FOUND)
         except Unavailable as away:  # the talk that is in memory needs no database
             logger.debug("talk around an entity is not found now: {}", away)
             return [], f"who is related to {name!r} cannot be looked up now, this is from everywhere"
         names = {one.id: one.name for one in known}
-        return [_said_of(passage, names) for passage in passages], (
+        may_be_told = self._may_be_told(query, [passage.recalled for passage in passages])
+        told = [passage for passage in passages if passage.recalled in may_be_told][:_TALK_FOUND]
+        return [_said_of(passage, names) for passage in told], (
             f"nothing is found around {entity.name!r}, this is from everywhere"
         )
 
@@ -264,9 +269,20 @@ class MemoryTools:
     async def _recall(self, query: str, *, limit: int, between: Between = EVER) -> list[Recalled]:
         """A tool has more time than a turn, if its tier has: an embedder that is far away is waited for."""
         patient = self._rule.ceiling_ms >= _PATIENT_FROM_MS
-        return await self._memory.talk.recall(
-            self._memory.campaign, self._memory.npc, query, limit=limit, patient=patient, between=between
+        # About half of what an NPC has heard are its own words, which may not be told.
+        recalled = await self._memory.talk.recall(
+            self._memory.campaign, self._memory.npc, query, limit=2 * limit, patient=patient, between=between
         )
+        return self._may_be_told(query, recalled)[:limit]
+
+    def _may_be_told(self, query: str, recalled: Sequence[Recalled]) -> list[Recalled]:
+        """Its own words are what a model made up: they are told to who looks for them, and are never an answer to what
+        is so.
+        """
+        memory = self._memory
+        if looks_for_own_words(query, name=memory.name, language=memory.language):
+            return list(recalled)
+        return of_others(recalled, memory.npc)
 
     async def _search_facts(self, arguments: Mapping[str, object]) -> Found:
         query = _required(arguments, "query")

@@ -89,9 +89,9 @@ class HotContextInjector(FrameProcessor):
             async with asyncio.timeout(self._deadline_ms / 1_000):
                 return await self._source.gather(prompt.npc, prompt.question)
         except TimeoutError:
-            return HotContext((), (), (f"hot context: later than {self._deadline_ms} ms",))
+            return HotContext(omitted=(f"hot context: later than {self._deadline_ms} ms",))
         except Exception as error:  # a source of somebody else's: the NPC answers without memory rather than not
-            return HotContext((), (), (f"hot context: {error}",))
+            return HotContext(omitted=(f"hot context: {error}",))
 
 
 def as_context(prompt: Prompt, *, tools: Any = None) -> LLMContext:

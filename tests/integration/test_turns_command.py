@@ -92,7 +92,7 @@ async def test_the_dm_sees_why_an_npc_said_what_it_said(
         r"^      known because: witnessed in session s1, floor 2, ",
         r"^      found by: .*words \d",
         r"^    found by words alone",
-        r"^    You said: I am sorry\.$\n^      left out: not near enough to the question$",
+        r"^    You said: I am sorry\.$\n^      left out: its own words, and it is not asked what it said$",
         r"^    memory_query_entities \(name: Ironhold\), \d+ ms$",
         r'^      found: \{"name": "Ironhold"',
     ):
@@ -100,7 +100,7 @@ async def test_the_dm_sees_why_an_npc_said_what_it_said(
     assert "since then" not in explained
 
     prompt = await told(capsys, settings_file, "last", "--prompt")
-    assert "Facts: Tamsin said: Grimjaw, my brother Joren was lost in the fen." in prompt
+    assert "Remembered: Tamsin said: Grimjaw, my brother Joren was lost in the fen." in prompt
 
 
 async def test_what_was_rolled_back_since_is_marked(

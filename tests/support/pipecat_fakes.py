@@ -118,10 +118,10 @@ class Memory:
 
     async def gather(self, npc: NpcId, question: str) -> HotContext:
         self.asked.append(question)
-        return HotContext(self.facts, (), self.omitted)
+        return HotContext(self.facts, omitted=self.omitted)
 
     def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
-        return HotContext(self.facts, (), self.omitted)
+        return HotContext(self.facts, omitted=self.omitted)
 
 
 class SentenceSplitter:

@@ -93,7 +93,7 @@ def test_old_talk_is_cut_in_large_steps_and_the_persona_never() -> None:
 def test_the_newest_line_stays_however_long_and_what_is_cut_is_cut_in_large_steps(
     lengths: list[int], history_tokens: int
 ) -> None:
-    conversation = Conversation(GRIMJAW, history_tokens=history_tokens)
+    conversation = a_conversation(history_tokens=history_tokens)
     before: list[str] = []
     for n, length in enumerate(lengths):
         conversation.hear(an_utterance("x" * length, id=f"u{n}"))
@@ -127,6 +127,19 @@ def test_hot_context_joins_a_copy_near_the_end() -> None:
     )
     assert asked.messages[1:-1] == prompt.messages[1:-1]
     assert prompt.messages[-1].content == "Tamsin says: How is my blade?"
+
+
+def test_what_was_said_stands_apart_from_what_is_so_as_in_the_examples() -> None:
+    example = Exchange("Tamsin says: And?", "Aye.", facts="It rains.", remembered="Tamsin said: It will snow.")
+    prompt = a_conversation(replace(GRIMJAW, examples=(example,))).prompt("Who was it?", "Tamsin")
+    hot = HotContext(facts=("The bell is gone.",), remembered=("Bran said: It was Liora.", "Tamsin said: No."))
+    asked = [message.content for message in with_hot_context(prompt, hot).messages]
+    assert asked[1] == "Tamsin says: And?\nFacts: It rains.\nRemembered: Tamsin said: It will snow."
+    assert asked[-1] == (
+        "Tamsin says: Who was it?\nFacts: The bell is gone.\nRemembered: Bran said: It was Liora. Tamsin said: No."
+    )
+    apart = with_hot_context(prompt, replace(hot, facts=()), Placement(0, "system")).messages
+    assert apart[-1] == Message("system", "Remembered: Bran said: It was Liora. Tamsin said: No.")
 
 
 @pytest.mark.parametrize(("depth", "place"), [(0, -1), (1, -2), (9999, 1)])
@@ -214,6 +227,17 @@ def test_better_words_take_the_place_of_those_that_were_heard_and_nothing_else_c
     after = conversation.prompt("", "Tamsin").messages
     assert [m.content for m in after if m not in before] == ["Tamsin says to Mirelle: Where is Eldrinax?"]
     assert not conversation.revise(heard.id, was=heard.text, now="Where is Eldrinax?")
+
+
+def test_what_is_struck_leaves_the_prompt_and_nothing_else_does() -> None:
+    conversation = a_conversation()
+    conversation.hear(an_utterance("It was Liora.", id="u1"))
+    conversation.spoke(an_utterance("It was Liora.", id="u2", npc=SMITH))
+    assert conversation.strike(an_utterance("", id="u1").id)
+    assert [m.content for m in conversation.prompt("", "Tamsin").messages[3:-1]] == ["It was Liora."]
+    assert not conversation.strike(an_utterance("", id="u1").id)
+    assert conversation.strike(an_utterance("", id="u2").id)
+    assert not conversation.holds("It was Liora.")
 
 
 def test_what_has_left_the_talk_is_not_revised() -> None:

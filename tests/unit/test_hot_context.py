@@ -17,6 +17,7 @@ from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.by_name import ByName
 from glyphoxa.context.knowledge import Sentence, fitting
 from glyphoxa.context.of_file import ScopedKnowledge
+from glyphoxa.context.passed_over import OWN_WORDS
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.scene import Scenes
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, UtteranceId
@@ -516,13 +517,45 @@ async def test_facts_shown_on_a_partial_stay_in_front_for_the_prompt_cache(mind:
     assert len(final.facts) <= Budgets().most_facts
 
 
+CLAIM = replace(
+    an_utterance("It was Eldrinax who stole the tithe box.", id="claim", speaker="Grimjaw", npc=SMITH),
+    witnesses=frozenset({SMITH, INNKEEPER}),
+)
+
+
+@pytest.mark.parametrize("asked", ["Who stole the tithe box?", "Can you tell me who stole the tithe box?"])
+async def test_what_an_npc_said_itself_is_no_fact_the_next_evening(mind: Mind, asked: str) -> None:
+    """Nor anything else that it has in mind, unless it is asked what it said. What it said is recorded as left out."""
+    await mind.log.append([CLAIM])
+    hot = await mind.assembly.gather(SMITH, asked)
+    assert not any("tithe" in line for line in (*hot.facts, *hot.remembered, *hot.identity))
+    assert (CLAIM.id, OWN_WORDS) in [(one.recalled.utterance_id, one.why) for one in hot.passed_over]
+
+
+async def test_who_asks_an_npc_what_it_said_hears_it_quoted_and_apart_from_facts(mind: Mind) -> None:
+    await mind.log.append([CLAIM])
+    asked = "Who stole the tithe box, what did you say of Eldrinax?"
+    hot = await mind.assembly.gather(SMITH, asked)
+    assert "Grimjaw said: It was Eldrinax who stole the tithe box." in hot.remembered
+    assert hot.facts == ("Eldrinax is an old wizard.",)
+    told = (*hot.facts, *hot.remembered)
+    assert tuple(one.text for one in hot.recalled)[: len(told)] == told
+
+
+async def test_what_another_npc_claimed_is_told_as_its_words_and_not_as_a_fact(mind: Mind) -> None:
+    await mind.log.append([CLAIM])
+    hot = await mind.assembly.gather(INNKEEPER, "Who stole the tithe box?")
+    assert hot.remembered == ("Grimjaw said: It was Eldrinax who stole the tithe box.",)
+    assert hot.facts == ()
+
+
 async def test_an_answer_that_is_made_anew_is_made_of_the_same_facts(mind: Mind) -> None:
     """R-400: whatever was said in the meantime."""
     asked = "Do you remember my brother Joren?"
     first = await mind.assembly.gather(SMITH, asked)
     await mind.log.append([an_utterance("Your brother Joren was seen at the mill.", id="later")])
     again = await mind.assembly.gather(SMITH, asked)
-    assert first.facts
+    assert first.remembered
     assert again.facts[: len(first.facts)] == first.facts
 
 

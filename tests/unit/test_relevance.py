@@ -47,10 +47,10 @@ def test_an_earlier_question_tells_nothing_unless_the_past_is_asked_about() -> N
     assert not bears_on(again, asked, npc=SMITH, asks_of_the_past=True)
 
 
-def test_an_npcs_own_words_must_really_be_about_it() -> None:
+def test_an_npcs_own_words_must_share_one_with_the_question() -> None:
     own = said("I do not know Thomas of Graumsted.", similarity=0.9, speaker=SMITH)
-    assert not bears_on("Where is Graumsted?", own, npc=SMITH)
-    assert bears_on("Where in Graumsted is Thomas?", own, npc=SMITH)
+    assert not bears_on("What did you say of the fen?", own, npc=SMITH)
+    assert bears_on("What did you say of Thomas?", own, npc=SMITH)
 
 
 def test_the_name_that_is_called_is_no_part_of_the_question() -> None:

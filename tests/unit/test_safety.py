@@ -48,6 +48,7 @@ def test_slips_of_the_model_are_not_spoken(generated: str, said: str) -> None:
     [
         "Facts: Grimjaw owns a forge.",
         "Memory: Kira likes cider.",
+        "Remembered: Kira said: I like cider.",
         '{"name": "roll", "arguments": {"dice": "1d20"}}',
         '[{"name": "search"}]',
         'search_sessions(query="blade")',

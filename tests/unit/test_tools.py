@@ -7,7 +7,7 @@ import pytest
 
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.ids import SessionId, SpeakerId
 from glyphoxa.domain.turn import LookUp, Recalled
 from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
@@ -176,6 +176,19 @@ async def test_much_that_was_said_at_another_time_takes_no_place_from_what_was_s
         "memory_search_facts", {"query": "sister", "after": "2026-10-31"}
     )
     assert NOVEMBER.text in [one.get("said") for one in answer["found"]]  # type: ignore[attr-defined]
+
+
+OWN = Recalled("You said: It was Liora who stole the tithe box.", "said", speaker_id=SpeakerId(GRIMJAW), at_ms=1)
+
+
+@pytest.mark.parametrize("tool", ["memory_search_sessions", "memory_search_facts"])
+async def test_what_an_npc_said_itself_answers_only_who_looks_for_what_it_said(tool: str) -> None:
+    own = tuple(replace(OWN, at_ms=n) for n in range(5))
+    tools = tools_of(talk=Talk((*own, OCTOBER)))
+    told = (await tools.call(tool, {"query": "who stole the tithe box"}))["found"]
+    assert [one["said"] for one in told if "said" in one] == [OCTOBER.text]  # type: ignore[attr-defined]
+    asked = (await tools.call(tool, {"query": "what I said about the tithe box"}))["found"]
+    assert OWN.text in [one.get("said") for one in asked]  # type: ignore[attr-defined]
 
 
 async def test_without_summaries_the_tool_says_so_instead_of_inventing_one() -> None:
