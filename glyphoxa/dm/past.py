@@ -15,6 +15,8 @@ from glyphoxa.memory.world.happenings import (
     FactStated,
     RolledBack,
     Undone,
+    UtteranceCorrected,
+    UtteranceStruck,
     WorldEvent,
 )
 
@@ -50,8 +52,8 @@ def events_about(fact: Fact, events: Sequence[WorldEvent]) -> list[WorldEvent]:
                 concerns = entity in ends
             case Undone(undone):
                 concerns = undone in numbers
-            case RolledBack(events=rolled_back):
-                concerns = not numbers.isdisjoint(rolled_back)
+            case RolledBack() | UtteranceStruck() | UtteranceCorrected() as taken_back:
+                concerns = not numbers.isdisjoint(taken_back.events)
             case happening:
                 concerns = getattr(happening, "fact", None) == fact.id
         if concerns:

@@ -106,6 +106,10 @@ class Review(Protocol):
 
     async def said(self, campaign: CampaignId, utterance: UtteranceId) -> Said | None: ...
 
+    async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[Said]:
+        """Utterances whose id ends so, rolled back or not, the latest first."""
+        ...
+
     async def talk_after(self, campaign: CampaignId, session: SessionId, floor: int) -> int:
         """How many utterances of that session and of later ones are not rolled back yet."""
         ...

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from glyphoxa.dm.past import all_events, events_about
-from glyphoxa.dm.ports import Review, Session
+from glyphoxa.dm.ports import Review, Said, Session
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.memory.ports.world import World
-from glyphoxa.memory.world.happenings import Cause, RolledBack, Undone, WorldEvent
+from glyphoxa.memory.world.happenings import Cause, RolledBack, TakenBack, Undone, WorldEvent
 from glyphoxa.memory.world.replay import difference, dropped, replay
 from glyphoxa.memory.world.state import WorldState
 
@@ -82,14 +82,24 @@ class Timeline:
             event for event in events if event.seq not in without and _is_learned_after(event, session, floor, later)
         )
         n_utterances = await self.review.talk_after(self.campaign, session, floor)
+        return self._without(events, going, n_utterances=n_utterances)
+
+    async def preview_without(self, said: Said) -> Preview:
+        """What `strike`, or `correct`, of an utterance would do to what is known."""
+        events = await all_events(self.world, self.campaign)
+        without = dropped(events)
+        going = [event for event in events if event.seq not in without and _is_learned_from(event, said)]
+        return self._without(events, going, n_utterances=0)
+
+    def _without(self, events: Sequence[WorldEvent], going: Sequence[WorldEvent], *, n_utterances: int) -> Preview:
         if not going:
             return Preview(n_utterances=n_utterances)
-        rolled_back = RolledBack(session, floor, tuple(event.seq for event in going))
-        then = [*events, WorldEvent(events[-1].seq + 1, Cause("dm", self.now_ms()), rolled_back)]
+        taken_back = RolledBack(SessionId(""), 0, tuple(event.seq for event in going))
+        then = [*events, WorldEvent(events[-1].seq + 1, Cause("dm", self.now_ms()), taken_back)]
         before = replay(events)
         changes = difference(before, replay(then))
         return Preview(
-            going,
+            tuple(going),
             gone=tuple(before.facts[fact] for fact in changes.facts_gone),
             changed=tuple(fact for fact in changes.facts_put if fact.id in before.facts),
             back=tuple(fact for fact in changes.facts_put if fact.id not in before.facts),
@@ -105,6 +115,27 @@ class Timeline:
         """
         self._place(session, floor, await self.review.sessions(self.campaign))
         return await self.world.rollback(self.campaign, session, floor, Cause("dm", self.now_ms()))
+
+    async def strike(self, said: Said) -> WorldEvent:
+        """As if it had not been said: nobody is reminded of it, and what was learned from it alone is not known.
+
+        Raises:
+            NotFound: It is not in the log.
+            InvalidInput: It is struck already.
+        """
+        return await self.world.strike(self.campaign, said.utterance_id, Cause("dm", self.now_ms()))
+
+    async def correct(self, said: Said, text: str) -> WorldEvent:
+        """As if these words had been said instead.
+
+        Raises:
+            NotFound: It is not in the log.
+            InvalidInput: There are no words, it is struck, or it says just this.
+        """
+        words = " ".join(text.split())
+        if not words:
+            raise InvalidInput("an utterance without words is none: say what was said instead, or strike it")
+        return await self.world.correct(self.campaign, said.utterance_id, words, Cause("dm", self.now_ms()))
 
     async def fork(self, into: CampaignId, *, name: str) -> None:
         """A new campaign with the same past.
@@ -187,10 +218,17 @@ def _undoes(event: WorldEvent) -> bool:
 
 def _is_learned_after(event: WorldEvent, session: SessionId, floor: int, later: set[SessionId]) -> bool:
     cause = event.cause
-    if cause.by != "talk" or isinstance(event.happening, Undone | RolledBack):
+    if cause.by != "talk" or isinstance(event.happening, Undone | TakenBack):
         return False
     # What was learned from a whole session was learned at its end.
     return cause.session_id in later or (cause.session_id == session and (cause.floor is None or cause.floor > floor))
+
+
+def _is_learned_from(event: WorldEvent, said: Said) -> bool:
+    cause = event.cause
+    if cause.by != "talk" or cause.session_id != said.session_id:
+        return False
+    return cause.floor == said.floor or cause.utterance_id == said.utterance_id
 
 
 def moment_of(when: str) -> int | None:

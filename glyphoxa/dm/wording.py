@@ -30,6 +30,8 @@ from glyphoxa.memory.world.happenings import (
     RolledBack,
     SlotDeclared,
     Undone,
+    UtteranceCorrected,
+    UtteranceStruck,
 )
 
 _LONGEST_VALUE = 400
@@ -103,6 +105,11 @@ def happening_in_words(happening: Happening, cast: Cast, *, facts: Mapping[FactI
             return f"undid event {event}"
         case RolledBack(session, floor, events):
             return f"rolled back to floor {floor} of session {session}: {len(events)} events dropped"
+        case UtteranceStruck(_, session, floor, events):
+            return f"struck what was said at floor {floor} of session {session}: {len(events)} events dropped"
+        case UtteranceCorrected(_, session, floor, was, text, events):
+            dropped = f": {len(events)} events dropped" if events else ""
+            return f"corrected floor {floor} of session {session} from {was!r} to {text!r}{dropped}"
         case _:
             return _of_entity(happening, cast)
 

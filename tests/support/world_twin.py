@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.ports import Said, Session
@@ -11,7 +12,17 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status, Viewer
-from glyphoxa.memory.world.happenings import Cause, EntityAdded, FactStated, Happening, RolledBack, Undone, WorldEvent
+from glyphoxa.memory.world.happenings import (
+    Cause,
+    EntityAdded,
+    FactStated,
+    Happening,
+    RolledBack,
+    Undone,
+    UtteranceCorrected,
+    UtteranceStruck,
+    WorldEvent,
+)
 from glyphoxa.memory.world.objections import problem_with
 from glyphoxa.memory.world.projection import apply
 from glyphoxa.memory.world.replay import dropped, replay
@@ -71,6 +82,37 @@ class WorldTwin:
             )
         ]
         return self._append(RolledBack(session, floor, tuple(going)), cause) if going else None
+
+    async def strike(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
+        said = self._spoken(utterance)
+        self._mark(utterance, is_struck=True)
+        return self._append(UtteranceStruck(utterance, said.session_id, said.floor, self._learned_from(said)), cause)
+
+    async def correct(self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause) -> WorldEvent:
+        said = self._spoken(utterance)
+        self._mark(utterance, text=text)
+        left = self._learned_from(said)
+        return self._append(UtteranceCorrected(utterance, said.session_id, said.floor, said.text, text, left), cause)
+
+    def _spoken(self, utterance: UtteranceId) -> Said:
+        said = next((each for each in self.talk if each.utterance_id == utterance), None)
+        if said is None or said.is_struck:
+            raise NotFound(f"no utterance {utterance!r}")
+        return said
+
+    def _mark(self, utterance: UtteranceId, **changes: Any) -> None:
+        self.talk = [replace(each, **changes) if each.utterance_id == utterance else each for each in self.talk]
+
+    def _learned_from(self, said: Said) -> tuple[int, ...]:
+        without = dropped(self.log)
+        at = said.session_id, said.floor
+        return tuple(
+            event.seq
+            for event in self.log
+            if event.cause.by == "talk"
+            and event.seq not in without
+            and (event.cause.session_id, event.cause.floor) == at
+        )
 
     async def events(
         self, campaign: CampaignId, *, after: int = 0, limit: int = 1_000, latest_first: bool = False
@@ -157,6 +199,9 @@ class WorldTwin:
 
     async def said(self, campaign: CampaignId, utterance: UtteranceId) -> Said | None:
         return next((said for said in self.talk if said.utterance_id == utterance), None)
+
+    async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[Said]:
+        return [said for said in self.talk[::-1] if said.utterance_id.endswith(ending)][:limit]
 
     async def talk_after(self, campaign: CampaignId, session: SessionId, floor: int) -> int:
         ids = [each.id for each in self.held_sessions]

@@ -160,6 +160,9 @@ class PostgresInspection:
         rows = await self._fetch("said", campaign, utterance)
         return said_of_row(rows[0]) if rows else None
 
+    async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[Said]:
+        return [said_of_row(row) for row in await self._fetch("said_ending_with", campaign, ending, limit)]
+
     async def talk_after(self, campaign: CampaignId, session: SessionId, floor: int) -> int:
         [row] = await self._fetch("talk_after", campaign, session, floor)
         return int(row["count"])

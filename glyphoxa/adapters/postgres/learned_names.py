@@ -97,6 +97,20 @@ class PostgresLearnedNames:
             rows = await connection.fetch(self._sql["history"], campaign, key, limit)
         return [_happened(row, row["name"]) for row in rows]
 
+    async def follow_talk(
+        self, connection: Connection, campaign: CampaignId, utterances: Collection[UtteranceId]
+    ) -> None:
+        """Some talk is struck, says something else or is given back, in the transaction of this connection: what was
+        learned from it follows.
+        """
+        if not utterances:
+            return
+        for row in await connection.fetch(self._sql["forms_of"], campaign, list(utterances)):
+            history = await self._lock(connection, campaign, row["heard"])
+            linked = [happened.step.entity_id for happened in history]
+            await connection.execute(self._sql["remove_unlinked"], campaign, row["heard"], linked)
+            await self._project(connection, campaign, row["heard"], history)
+
     async def reasons(self, campaign: CampaignId, forms: Sequence[str]) -> list[list[str]]:
         """Why each form was linked to a name, or not: who says so, and in which words; the latest first."""
         keys = [_key(form) for form in forms]

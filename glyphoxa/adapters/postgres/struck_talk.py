@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glyphoxa.adapters.postgres.world_rows import at_ms
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.database import Connection
@@ -27,9 +27,20 @@ class Stretch:
     heard: int
 
 
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """An utterance as it stands in the log."""
+
+    utterance: UtteranceId
+    session: SessionId
+    floor: int
+    text: str
+    is_struck: bool
+
+
 class StruckTalk:
-    """What rollbacks do to the talk of one campaign, on a connection that is in a transaction: it stays in the log, and
-    nobody is reminded of it.
+    """What rollbacks, and the DM's word on one utterance, do to the talk of one campaign, on a connection that is in a
+    transaction: it stays in the log, and nobody is reminded of it, or of what it said before.
     """
 
     def __init__(self, connection: Connection, campaign: CampaignId, sql: Mapping[str, str]) -> None:
@@ -59,6 +70,20 @@ class StruckTalk:
             Stretch(SessionId(row["session_id"]), row["after_floor"], row["last_floor"], row["heard"]) for row in rows
         ]
 
+    async def utterance(self, utterance: UtteranceId) -> Spoken | None:
+        """None: there is no such utterance."""
+        row = await self._connection.fetchrow(self._sql["utterance"], self._campaign, utterance)
+        if row is None:
+            return None
+        return Spoken(utterance, SessionId(row["session_id"]), row["floor"], row["text"], row["struck"])
+
+    async def learned_from(self, said: Spoken) -> list[int]:
+        """Events that come from that utterance."""
+        rows = await self._connection.fetch(
+            self._sql["learned_from"], self._campaign, said.utterance, said.session, said.floor
+        )
+        return [row["seq"] for row in rows]
+
     async def strike(self, rollback: int, stretches: Sequence[Stretch]) -> None:
         """Note what an event took: see `settle`."""
         await self._connection.execute(
@@ -70,14 +95,26 @@ class StruckTalk:
             [stretch.last_floor for stretch in stretches],
         )
 
-    async def settle(self, rollbacks: Collection[int], *, in_effect: Collection[int]) -> None:
-        """Strike what any of these rollbacks took, or give it back.
+    async def settle(self, strikes: Collection[int], *, in_effect: Collection[int]) -> list[UtteranceId]:
+        """Strike what any of these events took, or give it back. Returns what is otherwise now.
 
         Args:
-            in_effect: All rollbacks of the campaign that are not undone.
+            in_effect: All events of the campaign that strike and are not undone.
         """
-        if rollbacks:
-            await self._connection.execute(self._sql["lock_talk"], self._campaign)
-            await self._connection.execute(
-                self._sql["settle_struck"], self._campaign, sorted(rollbacks), sorted(in_effect)
-            )
+        if not strikes:
+            return []
+        await self._connection.execute(self._sql["lock_talk"], self._campaign)
+        rows = await self._connection.fetch(
+            self._sql["settle_struck"], self._campaign, sorted(strikes), sorted(in_effect)
+        )
+        return [UtteranceId(row["utterance_id"]) for row in rows]
+
+    async def settle_words(self, words: Mapping[UtteranceId, str | None]) -> list[UtteranceId]:
+        """Put the DM's words, or give an utterance its own back (None). Returns what is otherwise now."""
+        if not words:
+            return []
+        await self._connection.execute(self._sql["lock_talk"], self._campaign)
+        rows = await self._connection.fetch(
+            self._sql["settle_words"], self._campaign, list(words.keys()), list(words.values())
+        )
+        return [UtteranceId(row["utterance_id"]) for row in rows]

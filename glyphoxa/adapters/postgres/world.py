@@ -11,16 +11,26 @@ import asyncpg
 from glyphoxa.adapters.postgres.beside import beside, uncollected
 from glyphoxa.adapters.postgres.database import Database
 from glyphoxa.adapters.postgres.fork import fork_campaign
+from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
-from glyphoxa.adapters.postgres.struck_talk import StruckTalk
-from glyphoxa.adapters.postgres.world_log import WorldLog, rollbacks_in_effect
+from glyphoxa.adapters.postgres.struck_talk import Spoken, Stretch, StruckTalk
+from glyphoxa.adapters.postgres.world_log import WorldLog, strikes_in_effect, words_in_effect
 from glyphoxa.adapters.postgres.world_tables import WorldTables
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.memory.world.encoding import encode, event_type
 from glyphoxa.memory.world.foresight import asked_by
-from glyphoxa.memory.world.happenings import Cause, FactStated, Happening, RolledBack, Undone, WorldEvent
+from glyphoxa.memory.world.happenings import (
+    Cause,
+    FactStated,
+    Happening,
+    RolledBack,
+    Undone,
+    UtteranceCorrected,
+    UtteranceStruck,
+    WorldEvent,
+)
 from glyphoxa.memory.world.objections import problem_with
 from glyphoxa.memory.world.projection import apply
 from glyphoxa.memory.world.replay import difference, dropped
@@ -86,6 +96,7 @@ class PostgresWorld:
     def __init__(self, database: Database, *, accept_at: float = AUTO_ACCEPT) -> None:
         self._database = database
         self.accept_at = accept_at
+        self._names = PostgresLearnedNames(database)
         self._sql = load_paragraphs("world")
 
     async def commit(
@@ -150,8 +161,7 @@ class PostgresWorld:
                     raise NotFound(f"event {seq} of campaign {campaign!r} is undone already")
                 events.append(WorldEvent(head.seq + 1 + len(events), cause, Undone(seq)))
             await self._append_undoing(world, events)
-            before, after = rollbacks_in_effect(undoing), rollbacks_in_effect([*undoing, *events])
-            await world.talk.settle(before ^ after, in_effect=after)
+            await self._settle_talk(world, before=undoing, after=[*undoing, *events])
         return events
 
     async def rollback(self, campaign: CampaignId, session: SessionId, floor: int, cause: Cause) -> WorldEvent | None:
@@ -168,8 +178,69 @@ class PostgresWorld:
             event = WorldEvent(head.seq + 1, cause, RolledBack(session, floor, tuple(left)))
             await self._append_undoing(world, [event])
             await world.talk.strike(event.seq, said)
-            await world.talk.settle([event.seq], in_effect=rollbacks_in_effect([*undoing, event]))
+            await self._settle_talk(world, before=undoing, after=[*undoing, event])
         return event
+
+    async def strike(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
+        async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
+            said = await self._spoken(world, utterance)
+            return await self._unlearn(
+                world, said, cause, lambda left: UtteranceStruck(utterance, said.session, said.floor, left)
+            )
+
+    async def correct(self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause) -> WorldEvent:
+        async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
+            said = await self._spoken(world, utterance)
+            if said.text == text:
+                raise InvalidInput(f"utterance {utterance!r} says just this already: {text!r}")
+            return await self._unlearn(
+                world,
+                said,
+                cause,
+                lambda left: UtteranceCorrected(utterance, said.session, said.floor, said.text, text, left),
+            )
+
+    async def _spoken(self, world: _World, utterance: UtteranceId) -> Spoken:
+        """
+        Raises:
+            NotFound: Nobody said it.
+            InvalidInput: It is struck.
+        """
+        said = await world.talk.utterance(utterance)
+        if said is None:
+            raise NotFound(f"no utterance {utterance!r} in the log of campaign {world.campaign!r}")
+        if said.is_struck:
+            raise InvalidInput(f"utterance {utterance!r} is struck already: nobody is reminded of it")
+        return said
+
+    async def _unlearn(
+        self,
+        world: _World,
+        said: Spoken,
+        cause: Cause,
+        happening: Callable[[tuple[int, ...]], UtteranceStruck | UtteranceCorrected],
+    ) -> WorldEvent:
+        """
+        Args:
+            happening: Of the events that come from the utterance and are left out from now on.
+        """
+        head, undoing = await world.log.head(), await world.log.undoing()
+        left = tuple(sorted(set(await world.talk.learned_from(said)) - dropped(undoing)))
+        event = WorldEvent(head.seq + 1, cause, happening(left))
+        await self._append_undoing(world, [event])
+        if isinstance(event.happening, UtteranceStruck):
+            await world.talk.strike(event.seq, [Stretch(said.session, said.floor - 1, said.floor, 1)])
+        await self._settle_talk(world, before=undoing, after=[*undoing, event])
+        return event
+
+    async def _settle_talk(self, world: _World, *, before: Sequence[WorldEvent], after: Sequence[WorldEvent]) -> None:
+        """Bring the log of the talk, and the names learned from it, to what the second of these says."""
+        struck = strikes_in_effect(after)
+        changed = await world.talk.settle(strikes_in_effect(before) ^ struck, in_effect=struck)
+        old, new = words_in_effect(before), words_in_effect(after)
+        words = {each: new.get(each) for each in {**old, **new} if old.get(each) != new.get(each)}
+        changed += await world.talk.settle_words(words)
+        await self._names.follow_talk(world.connection, world.campaign, changed)
 
     async def rebuild(self, campaign: CampaignId) -> Changes:
         """Make the projections anew from the log; returns what was otherwise than it should have been.

@@ -9,9 +9,17 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.beside import beside
 from glyphoxa.adapters.postgres.world_rows import cause_of_row, timestamp
-from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.memory.world.encoding import PROJECTION_VERSION, Encoded, decode, state_of_parts, state_parts
-from glyphoxa.memory.world.happenings import Cause, RolledBack, SlotRule, Undone, WorldEvent
+from glyphoxa.memory.world.happenings import (
+    Cause,
+    RolledBack,
+    SlotRule,
+    Undone,
+    UtteranceCorrected,
+    UtteranceStruck,
+    WorldEvent,
+)
 from glyphoxa.memory.world.replay import dropped, replay
 from glyphoxa.memory.world.state import WorldState
 
@@ -132,17 +140,29 @@ def can_go_on_from(seq: int, undoing: Collection[WorldEvent]) -> bool:
             match event.happening:
                 case Undone(undone) if undone <= seq:
                     return False
-                case RolledBack(events=dropped) if any(each <= seq for each in dropped):
+                case RolledBack() | UtteranceStruck() | UtteranceCorrected() as taken_back if any(
+                    each <= seq for each in taken_back.events
+                ):
                     return False
                 case _:
                     pass
     return True
 
 
-def rollbacks_in_effect(undoing: Sequence[WorldEvent]) -> set[int]:
-    """Those of these events that are rollbacks and not undone."""
+def strikes_in_effect(undoing: Sequence[WorldEvent]) -> set[int]:
+    """Those of these events that strike talk (rollbacks are such) and are not undone."""
     without = dropped(undoing)
-    return {e.seq for e in undoing if isinstance(e.happening, RolledBack) and e.seq not in without}
+    return {e.seq for e in undoing if isinstance(e.happening, RolledBack | UtteranceStruck) and e.seq not in without}
+
+
+def words_in_effect(undoing: Sequence[WorldEvent]) -> dict[UtteranceId, str]:
+    """The words that the DM has put for others, as far as that is not undone."""
+    without = dropped(undoing)
+    return {
+        event.happening.utterance: event.happening.text
+        for event in undoing
+        if isinstance(event.happening, UtteranceCorrected) and event.seq not in without
+    }
 
 
 def _event(campaign: CampaignId, row: asyncpg.Record) -> WorldEvent:

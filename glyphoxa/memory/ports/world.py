@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.memory.world.happenings import Cause, Happening, WorldEvent
 from glyphoxa.memory.world.state import WorldState
 
@@ -52,6 +52,25 @@ class World(Protocol):
 
         Raises:
             NotFound: There is no such session.
+        """
+        ...
+
+    async def strike(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
+        """As if one utterance had not been said: nobody is reminded of it, and what was learned from it alone is not
+        known any more. It stays in the log.
+
+        Raises:
+            NotFound: Nobody said it.
+            InvalidInput: It is struck already.
+        """
+        ...
+
+    async def correct(self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause) -> WorldEvent:
+        """As if other words had been said; otherwise the same.
+
+        Raises:
+            NotFound: Nobody said it.
+            InvalidInput: It is struck, or says just this.
         """
         ...
 

@@ -29,6 +29,8 @@ from glyphoxa.memory.world.happenings import (
     RolledBack,
     SlotDeclared,
     Undone,
+    UtteranceCorrected,
+    UtteranceStruck,
 )
 from glyphoxa.memory.world.slots import OPPOSITES, rule_of
 from glyphoxa.memory.world.state import Key, claim_key
@@ -71,7 +73,7 @@ def _asked(happening: Happening) -> Iterator[Key]:
             yield from _of_fact(fact)
         case FactScoped(fact=fact) | FactRevealed(fact=fact) | FactTold(fact=fact):
             yield "fact", fact
-        case SlotDeclared() | Undone() | RolledBack():
+        case SlotDeclared() | Undone() | RolledBack() | UtteranceStruck() | UtteranceCorrected():
             return
         case _:
             assert_never(happening)

@@ -179,6 +179,41 @@ class RolledBack:
     events: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class UtteranceStruck:
+    """As if it had not been said, and nothing learned from it.
+
+    Attributes:
+        events: As of `RolledBack`.
+    """
+
+    utterance: UtteranceId
+    session: SessionId
+    floor: int
+    events: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UtteranceCorrected:
+    """As if other words had been said, and nothing learned from the old ones.
+
+    Attributes:
+        was: What stood there.
+        events: As of `RolledBack`.
+    """
+
+    utterance: UtteranceId
+    session: SessionId
+    floor: int
+    was: str
+    text: str
+    events: tuple[int, ...]
+
+
+TakenBack: TypeAlias = RolledBack | UtteranceStruck | UtteranceCorrected
+"""What leaves out all of its `events`."""
+
+
 Happening: TypeAlias = (
     EntityAdded
     | EntityChanged
@@ -198,6 +233,8 @@ Happening: TypeAlias = (
     | SlotDeclared
     | Undone
     | RolledBack
+    | UtteranceStruck
+    | UtteranceCorrected
 )
 
 

@@ -26,6 +26,8 @@ from glyphoxa.memory.world.happenings import (
     RolledBack,
     SlotDeclared,
     Undone,
+    UtteranceCorrected,
+    UtteranceStruck,
 )
 from glyphoxa.memory.world.state import WorldState
 
@@ -57,7 +59,7 @@ def problem_with(state: WorldState, happening: Happening) -> str | None:
             return _no_fact(state, fact)
         case SlotDeclared():
             return None
-        case Undone() | RolledBack():
+        case Undone() | RolledBack() | UtteranceStruck() | UtteranceCorrected():
             return "undoing is not stated: ask for it"
         case _:
             assert_never(happening)

@@ -33,6 +33,8 @@ from glyphoxa.memory.world.happenings import (
     RolledBack,
     SlotDeclared,
     Undone,
+    UtteranceCorrected,
+    UtteranceStruck,
     WorldEvent,
 )
 from glyphoxa.memory.world.standing import Standing, since, until
@@ -99,7 +101,7 @@ class _Change:
             case SlotDeclared(predicate, rule):
                 state.own_rules()
                 state.put_rule(predicate, rule)
-            case Undone() | RolledBack():
+            case Undone() | RolledBack() | UtteranceStruck() | UtteranceCorrected():
                 raise ValueError(f"event {self._event.seq} speaks of other events: replay what remains")
             case _:
                 assert_never(happening)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from glyphoxa.memory.world.happenings import RolledBack, Undone, WorldEvent
+from glyphoxa.memory.world.happenings import (
+    RolledBack,
+    TakenBack,
+    Undone,
+    UtteranceCorrected,
+    UtteranceStruck,
+    WorldEvent,
+)
 from glyphoxa.memory.world.projection import apply
 from glyphoxa.memory.world.state import Changes, WorldState, changes_of
 
@@ -18,8 +25,8 @@ def dropped(events: Sequence[WorldEvent]) -> set[int]:
         match event.happening:
             case Undone(undone):
                 numbers.add(undone)
-            case RolledBack(events=rolled_back):
-                numbers.update(rolled_back)
+            case RolledBack() | UtteranceStruck() | UtteranceCorrected() as taken_back:
+                numbers.update(taken_back.events)
             case _:
                 pass
     return numbers
@@ -32,7 +39,7 @@ def remaining(events: Sequence[WorldEvent]) -> list[WorldEvent]:
         events: In order, without a gap.
     """
     without = dropped(events)
-    return [e for e in events if e.seq not in without and not isinstance(e.happening, Undone | RolledBack)]
+    return [e for e in events if e.seq not in without and not isinstance(e.happening, Undone | TakenBack)]
 
 
 def replay(events: Iterable[WorldEvent], *, onto: WorldState | None = None) -> WorldState:

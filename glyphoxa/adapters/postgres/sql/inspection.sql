@@ -80,7 +80,7 @@ WITH RECURSIVE ends (id) AS (
 SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
   FROM world_events
  WHERE campaign_id = $1
-   AND (event_type IN ('undone', 'rolled_back', 'entities_merged', 'entity_removed')
+   AND (event_type IN ('undone', 'rolled_back', 'utterance_struck', 'utterance_corrected', 'entities_merged', 'entity_removed')
         OR payload ->> 'fact' = $2
         OR (payload #>> '{claim,predicate}' = $3 AND payload #>> '{claim,subject}' IN (SELECT id FROM ends)))
  ORDER BY seq;
@@ -89,6 +89,15 @@ SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, sou
 -- Served by the key of (campaign_id, utterance_id).
 SELECT utterance_id, session_id, floor, speaker_name, text, raw_text, timestamp, struck
   FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2;
+
+-- said_ending_with --
+-- The latest utterances whose id ends with $2, rolled back or not. Reads the ids of all talk: a DM types this a few times
+-- in an evening.
+SELECT utterance_id, session_id, floor, speaker_name, text, raw_text, timestamp, struck
+  FROM session_entries
+ WHERE campaign_id = $1 AND right(utterance_id, length($2)) = $2
+ ORDER BY timestamp DESC, id DESC
+ LIMIT $3;
 
 -- sessions --
 SELECT id, started_at, last_floor FROM sessions WHERE campaign_id = $1 ORDER BY started_at, id;

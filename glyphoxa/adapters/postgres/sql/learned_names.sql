@@ -3,9 +3,24 @@
 SELECT pg_advisory_xact_lock(hashtextextended($1::text || chr(31) || $2::text, 0));
 
 -- history_of_form --
--- All that ever happened to one form, in order. Served by idx_learned_name_events_heard.
+-- All that ever happened to one form, in order; not what was concluded from talk that is struck or says something else
+-- now. Served by idx_learned_name_events_heard.
 SELECT id, heard, as_heard, entity_id, kind, witness, why, utterance_id, is_ordinary, undoes, at
-  FROM learned_name_events WHERE campaign_id = $1 AND heard = $2 ORDER BY id;
+  FROM learned_name_events v
+ WHERE campaign_id = $1 AND heard = $2
+   AND NOT (kind IN ('proved', 'disproved')
+            AND EXISTS (SELECT FROM session_entries e
+                         WHERE e.campaign_id = $1 AND e.utterance_id = v.utterance_id
+                           AND (e.struck OR e.own_text IS NOT NULL)))
+ ORDER BY id;
+
+-- forms_of --
+-- The forms of which something was concluded from these utterances ($2). Reads all that was ever learned.
+SELECT DISTINCT heard FROM learned_name_events WHERE campaign_id = $1 AND utterance_id = ANY ($2) ORDER BY heard;
+
+-- remove_unlinked --
+-- Where a form stands with names to which nothing links it any more ($3: the others).
+DELETE FROM learned_names WHERE campaign_id = $1 AND heard = $2 AND NOT entity_id = ANY ($3);
 
 -- add_event --
 INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, why, utterance_id,

@@ -90,6 +90,14 @@ SELECT * FROM (
      LIMIT $4) latest
  ORDER BY timestamp, floor;
 
+-- decided --
+-- What of a session is struck, or has other words by the DM. Served by idx_session_entries_session_id.
+SELECT u.*, e.own_text
+  FROM session_entries e
+  JOIN utterances u ON u.campaign_id = $1 AND u.id = e.id
+ WHERE e.campaign_id = $1 AND e.session_id = $2 AND (e.struck OR e.own_text IS NOT NULL)
+ ORDER BY e.floor;
+
 -- count --
 -- Of the whole campaign, what was rolled back included: it was said. Served by idx_session_entries_session_id alone.
 SELECT count(*) FROM session_entries WHERE campaign_id = $1;

@@ -46,7 +46,8 @@ SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, sou
 -- undoing_events --
 -- Those that speak of other events. Served by idx_world_events_undoing.
 SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
-  FROM world_events WHERE campaign_id = $1 AND event_type IN ('undone', 'rolled_back') ORDER BY seq;
+  FROM world_events WHERE campaign_id = $1 AND event_type IN ('undone', 'rolled_back', 'utterance_struck', 'utterance_corrected')
+ ORDER BY seq;
 
 -- first_after --
 -- The first event that happened later than $2.
@@ -302,6 +303,16 @@ SELECT seq
    AND event_type NOT IN ('undone', 'rolled_back')
  ORDER BY seq;
 
+-- learned_from --
+-- What was learned from one utterance: the floor $4 of the session $3. Served by idx_world_events_floor.
+SELECT seq
+  FROM world_events
+ WHERE campaign_id = $1 AND by = 'talk' AND session_id = $3 AND (floor = $4 OR source_turn_id = $2)
+ ORDER BY seq;
+
+-- utterance --
+SELECT session_id, floor, text, struck FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2;
+
 -- talk_behind --
 -- Floors behind $3 in the session $2, and all those of the sessions $4, with how many of them are not struck.
 SELECT session_id, CASE session_id WHEN $2 THEN $3::bigint ELSE 0 END AS after_floor, max(floor) AS last_floor,
@@ -320,7 +331,8 @@ INSERT INTO struck_talk (campaign_id, seq, session_id, after_floor, last_floor)
 SELECT glyphoxa_lock_talk($1);
 
 -- settle_struck --
--- Of all talk that the rollbacks $2 struck: it stays so if one of those that count ($3) struck it.
+-- Of all talk that the events $2 struck: it stays so if one of those that count ($3) struck it. Returns what is
+-- otherwise now.
 WITH settled AS (
     SELECT DISTINCT e.id, e.utterance_id,
            EXISTS (SELECT FROM struck_talk by
@@ -337,7 +349,23 @@ WITH settled AS (
 )
 UPDATE session_entries e SET struck = settled.struck
   FROM settled
- WHERE e.campaign_id = $1 AND e.id = settled.id AND e.struck <> settled.struck;
+ WHERE e.campaign_id = $1 AND e.id = settled.id AND e.struck <> settled.struck
+RETURNING e.utterance_id;
+
+-- settle_words --
+-- The words $3 for those of the utterances $2; NULL gives one its own back. What was embedded of the others goes: it is
+-- embedded anew like one that never was.
+WITH wanted AS (
+    SELECT utterance_id, words FROM unnest($2::text[], $3::text[]) AS w (utterance_id, words)
+), chunk AS (
+    DELETE FROM chunks c USING wanted w WHERE c.campaign_id = $1 AND c.utterance_id = w.utterance_id
+)
+UPDATE session_entries e
+   SET text = coalesce(w.words, e.own_text, e.text),
+       own_text = CASE WHEN w.words IS NULL THEN NULL ELSE coalesce(e.own_text, e.text) END
+  FROM wanted w
+ WHERE e.campaign_id = $1 AND e.utterance_id = w.utterance_id
+RETURNING e.utterance_id;
 
 -- fork_campaign --
 INSERT INTO campaigns (id, name, language)

@@ -23,7 +23,7 @@ from glyphoxa.memory.ports.graph import IdentitySnapshot
 from glyphoxa.memory.ports.world_feed import WorldFeed
 from glyphoxa.memory.recall.exact.named_world import NamedWorld
 from glyphoxa.memory.recall.readings import Line, Readings
-from glyphoxa.memory.world.happenings import RolledBack, Undone, WorldEvent
+from glyphoxa.memory.world.happenings import TakenBack, Undone, WorldEvent
 
 _MOST_WORLDS: Final = 2
 _FEW: Final = 50
@@ -110,7 +110,7 @@ class HeldWorlds:
             held.world = None  # its database was restored from an earlier day
             return False
         new = events if last is None else events[1:]
-        if len(new) > _FEW or any(isinstance(event.happening, Undone | RolledBack) for event in new):
+        if len(new) > _FEW or any(isinstance(event.happening, Undone | TakenBack) for event in new):
             held.world = None  # of many, nobody has looked yet at what the last of them hide
             return False
         try:

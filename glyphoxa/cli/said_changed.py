@@ -1,0 +1,104 @@
+"""`glyphoxa said`: what was said, and the DM's word on one utterance: it is struck, or other words were said."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.text import Text
+
+from glyphoxa.cli import facts_told as told
+from glyphoxa.cli.desk import Act, Desk, goes_on, run_at_desk, session_of
+from glyphoxa.cli.facts_shown import add_limit
+from glyphoxa.cli.lines import plain
+from glyphoxa.cli.opened import add_campaign_options
+from glyphoxa.cli.tables import a_table, show
+from glyphoxa.dm.ports import Said
+from glyphoxa.dm.said import SaidDesk, short
+from glyphoxa.dm.wording import moment
+from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.knowledge import DM
+from glyphoxa.memory.world.happenings import WorldEvent
+
+_MOST_SHOWN = 20
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "what was said last; strike or correct one utterance"
+    verb = verbs.add_parser("said", help=text, description=text)
+    verb.set_defaults(
+        run=lambda options: run_at_desk(options, _list),
+        words=[],
+        session=None,
+        limit=_MOST_SHOWN,
+        campaign=None,
+        config=None,
+    )
+    actions = verb.add_subparsers(title="actions", metavar="ACTION")
+
+    def action(name: str, act: Act, text: str) -> argparse.ArgumentParser:
+        parser = actions.add_parser(name, help=text, description=text)
+        add_campaign_options(parser)
+        parser.set_defaults(run=lambda options: run_at_desk(options, act))
+        return parser
+
+    listing = action("list", _list, "what was said last, or with these words, each with its id; so without an action")
+    listing.add_argument("words", nargs="*", metavar="WORDS", help="any of them")
+    listing.add_argument("--session", type=SessionId, metavar="SESSION", help="only of this one")
+    add_limit(listing, _MOST_SHOWN)
+    striking = action("strike", _strike, "it was never said: nobody is reminded of it, nothing rests on it")
+    correcting = action("correct", _correct, "something else was said: that is what everybody heard")
+    for parser in (striking, correcting):
+        parser.add_argument("utterance", metavar="ID", help="its id, an ending of it, or words that only it has")
+        parser.add_argument("--yes", action="store_true", help="do not ask")
+    correcting.add_argument("text", metavar="WORDS", help="what was said instead")
+
+
+async def _list(desk: Desk, options: argparse.Namespace) -> int:
+    session = None if options.session is None else await session_of(desk, options.session)
+    words = " ".join(options.words)
+    found = await desk.talk.search(desk.campaign, DM, words, session=session, limit=options.limit)
+    if not found:
+        print("nothing like that was said" if words or session else "nothing was said yet")
+        return 0
+    table = a_table("id", "when", "session", "who", "said")
+    for each in found:
+        said = each.utterance
+        table.add_row(
+            short(said.id), moment(said.at_ms), Text(said.session_id), Text(said.speaker_name), Text(said.text)
+        )
+    show(table)
+    return 0
+
+
+async def _strike(desk: Desk, options: argparse.Namespace) -> int:
+    said = await SaidDesk(desk.campaign, desk.inspection, desk.talk).find(options.utterance)
+    print(f"struck: {_in_words(said)}")
+    if not await _is_wanted(desk, said, options):
+        return 1
+    return _done("struck", await desk.timeline.strike(said))
+
+
+async def _correct(desk: Desk, options: argparse.Namespace) -> int:
+    said = await SaidDesk(desk.campaign, desk.inspection, desk.talk).find(options.utterance)
+    print(f"heard: {_in_words(said)}")
+    print(f"instead: {plain(' '.join(options.text.split()))}")
+    if not await _is_wanted(desk, said, options):
+        return 1
+    return _done("corrected", await desk.timeline.correct(said, options.text))
+
+
+async def _is_wanted(desk: Desk, said: Said, options: argparse.Namespace) -> bool:
+    told.preview(desk, await desk.timeline.preview_without(said))
+    if await goes_on("It stays in the log; open tables follow.", is_sure=options.yes):
+        return True
+    print("nothing was changed")
+    return False
+
+
+def _in_words(said: Said) -> str:
+    return plain(f"{said.speaker_name}, {moment(said.at_ms)}, session {said.session_id}: {said.text}")
+
+
+def _done(what: str, event: WorldEvent) -> int:
+    print(f"{what}; take it back with `glyphoxa facts undo {event.seq}`")
+    return 0

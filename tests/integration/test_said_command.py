@@ -1,0 +1,210 @@
+"""The DM's word on one utterance: struck, or corrected; and all that rests on it follows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.ids import EntityId, UtteranceId
+from glyphoxa.domain.knowledge import DM, Claim, Provenance
+from glyphoxa.memory.world.happenings import Cause, FactStated
+from glyphoxa.speech.learning.history import Step
+from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
+from tests.support.command_line import a_settings_file, run, two_evenings
+from tests.support.embedders import embedder_of_topics
+
+Capture = pytest.CaptureFixture[str]
+ELDRINAX = EntityId("e-eldrinax")
+BY_DM = Cause("dm", 5_000)
+CLAIM = UtteranceId("u1")
+
+
+@pytest.fixture
+async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+    """A claim (floor 1), something else, and a fact from each of them."""
+    embedder = embedder_of_topics({"tithe": 0, "rain": 1})
+    async with open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+        await store.campaigns.load(a_campaign())
+        said = ("It was Eldrinax who stole the tithe box.", "Eldrinax likes the rain.")
+        await store.log.append([an_utterance(text, id=f"u{n}") for n, text in enumerate(said, start=1)])
+        await store.chunks.fill_missing(CAMPAIGN)
+        for n, value in enumerate(("stole the tithe box", "likes the rain"), start=1):
+            await learn(store, n, value)
+        yield store
+
+
+async def learn(store: Store, floor: int, value: str) -> None:
+    cause = Cause("talk", 1_000, SESSION, floor, UtteranceId(f"u{floor}"))
+    stated = FactStated(Claim.attribute(ELDRINAX, "note", value), Provenance(0.9, utterance_id=cause.utterance_id))
+    await store.world.commit(CAMPAIGN, [stated], cause)
+
+
+async def notes(store: Store) -> set[object]:
+    known = await store.graph.known(CAMPAIGN, DM, ELDRINAX)
+    assert known is not None
+    return {fact.claim.content for fact in known.attributes if fact.claim.predicate == "note"}
+
+
+async def recalled(store: Store, question: str) -> list[str]:
+    return [one.text for one in await store.past_talk.recall(CAMPAIGN, SMITH, question, patient=True)]
+
+
+async def found(store: Store, words: str) -> list[str]:
+    return [one.utterance.text for one in await store.talk_search.search(CAMPAIGN, DM, words)]
+
+
+async def test_what_is_struck_is_said_to_nobody_and_what_was_learned_from_it_alone_is_not_known(table: Store) -> None:
+    event = await table.world.strike(CAMPAIGN, CLAIM, BY_DM)
+    assert await notes(table) == {"likes the rain"}
+    assert not any("tithe" in line for line in await recalled(table, "Who stole the tithe box?"))
+    assert await found(table, "tithe") == []
+    assert [said.id for said in await table.log.recent(CAMPAIGN, SESSION, since_ms=0)] == ["u2"]
+    assert await table.log.count(CAMPAIGN) == 2  # it was said
+
+    await table.world.undo(CAMPAIGN, event.seq, BY_DM)
+    assert await notes(table) == {"stole the tithe box", "likes the rain"}
+    assert await recalled(table, "Who stole the tithe box?") != []
+    assert await found(table, "tithe") != []
+
+
+async def test_what_two_said_is_still_known_when_one_of_them_is_struck(table: Store) -> None:
+    await learn(table, 2, "stole the tithe box")
+    await table.world.strike(CAMPAIGN, CLAIM, BY_DM)
+    assert await notes(table) == {"stole the tithe box", "likes the rain"}
+
+
+async def test_what_rests_on_a_struck_fact_is_for_review(table: Store) -> None:
+    support = Claim.attribute(ELDRINAX, "note", "stole the tithe box").fact_id
+    rests = FactStated(Claim.attribute(ELDRINAX, "note", "is a thief"), supports=(support,))
+    await table.world.commit(CAMPAIGN, [rests], Cause("talk", 2_000, SESSION, 2))
+    await table.world.strike(CAMPAIGN, CLAIM, BY_DM)
+    state = await table.world.as_of(CAMPAIGN)
+    assert state.facts[rests.claim.fact_id].status == "stale"
+
+
+async def test_other_words_are_what_everybody_heard_and_the_old_ones_reach_nobody(table: Store) -> None:
+    event = await table.world.correct(CAMPAIGN, CLAIM, "It was Mirelle who stole the tithe box.", BY_DM)
+    assert await notes(table) == {"likes the rain"}
+    [said, _] = await table.log.recent(CAMPAIGN, SESSION, since_ms=0)
+    assert (said.text, said.raw_text) == (
+        "It was Mirelle who stole the tithe box.",
+        "It was Eldrinax who stole the tithe box.",
+    )
+    told = await recalled(table, "Who stole the tithe box?")
+    assert "Tamsin said: It was Mirelle who stole the tithe box." in told
+    assert not any("Eldrinax who" in line for line in told)
+    assert await found(table, "Mirelle") == [said.text]
+    embedded = await table.chunks.fill_missing(CAMPAIGN)
+    assert embedded.embedded == 1
+
+    again = await table.world.correct(CAMPAIGN, CLAIM, "It was nobody.", BY_DM)
+    await table.world.undo(CAMPAIGN, again.seq, BY_DM)
+    assert (await table.log.recent(CAMPAIGN, SESSION, since_ms=0))[0].text == said.text
+    await table.world.undo(CAMPAIGN, event.seq, BY_DM)
+    assert (await table.log.recent(CAMPAIGN, SESSION, since_ms=0))[0].text == said.raw_text
+    assert await notes(table) == {"stole the tithe box", "likes the rain"}
+
+
+async def test_a_correction_survives_a_second_look_that_comes_later(table: Store) -> None:
+    was = an_utterance("It was Eldrinax who stole the tithe box.", id="u1")
+    await table.world.correct(CAMPAIGN, CLAIM, "Nobody stole it.", BY_DM)
+    assert not await table.log.revise(replace(was, text="It was Eldrinaxx."), was=was)
+    assert (await table.log.recent(CAMPAIGN, SESSION, since_ms=0))[0].text == "Nobody stole it."
+
+
+@pytest.mark.parametrize("decision", ["strike", "correct", "rollback"])
+async def test_names_that_were_learned_from_it_are_not_known_any_more(table: Store, decision: str) -> None:
+    learned = PostgresLearnedNames(table.database)
+    await learned.record(CAMPAIGN, "Elder Max", Step("proved", ELDRINAX, "spelled", "so", 1_000, utterance=CLAIM))
+    await learned.record(CAMPAIGN, "Finkeldrum", Step("confirmed", ELDRINAX, "dm", "", 1_000, utterance=CLAIM))
+    before = {(one.heard, one.standing.state) for one in await learned.standings(CAMPAIGN)}
+    assert len(before) == 2
+    if decision == "rollback":
+        event = await table.world.rollback(CAMPAIGN, SESSION, 0, BY_DM)
+    elif decision == "strike":
+        event = await table.world.strike(CAMPAIGN, CLAIM, BY_DM)
+    else:
+        event = await table.world.correct(CAMPAIGN, CLAIM, "Hm.", BY_DM)
+    assert event is not None
+    assert [one.heard for one in await learned.standings(CAMPAIGN)] == ["Finkeldrum"]
+    await table.world.undo(CAMPAIGN, event.seq, BY_DM)
+    assert {(one.heard, one.standing.state) for one in await learned.standings(CAMPAIGN)} == before
+
+
+async def test_one_campaign_strikes_nothing_of_another_and_a_fork_goes_its_own_way(table: Store) -> None:
+    await table.world.fork(CAMPAIGN, other := type(CAMPAIGN)("other"), name="Other")
+    await table.world.strike(CAMPAIGN, CLAIM, BY_DM)
+    assert [said.id for said in await table.log.recent(other, SESSION, since_ms=0)] == ["u1", "u2"]
+
+
+# The command
+
+
+@pytest.fixture
+async def settings_file(tmp_path: Path, dsn: str) -> Path:
+    path = await a_settings_file(tmp_path, dsn)
+    await two_evenings(tmp_path, dsn)
+    return path
+
+
+async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
+    capsys.readouterr()
+    assert await run(*arguments, "--config", settings_file) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+async def test_an_utterance_is_found_struck_and_taken_up_again(settings_file: Path, capsys: Capture) -> None:
+    listed = await told(capsys, settings_file, "said", "list", "baker")
+    [row] = [line for line in listed.splitlines() if "baker" in line]
+    utterance = row.split()[0]
+
+    capsys.readouterr()
+    assert await run("said", "strike", utterance, "--config", settings_file) == 1
+    asked = capsys.readouterr()
+    assert "struck: " in asked.out and "no longer known: Grimjaw occupation: baker" in asked.out
+    assert "Say --yes to do it without being asked" in asked.err
+    assert "baker" in await told(capsys, settings_file, "facts", "conflicts")
+
+    done = await told(capsys, settings_file, "said", "strike", "Grimjaw is a baker", "--yes")
+    undo = re.search(r"struck; take it back with `glyphoxa facts undo (\d+)`", done)
+    assert undo is not None
+    assert "nothing disagrees" in await told(capsys, settings_file, "facts", "conflicts")
+    assert "baker" not in await told(capsys, settings_file, "said", "list")
+    assert await run("said", "strike", utterance, "--yes", "--config", settings_file) == 1
+    assert "is struck already" in capsys.readouterr().err
+    shown = await told(capsys, settings_file, "facts", "history", "--limit", "1")
+    assert "struck what was said at floor 3 of session s1" in shown
+    assert "undone: struck what was said" in await told(capsys, settings_file, "facts", "undo", undo[1])
+    assert "baker" in await told(capsys, settings_file, "said", "list")
+
+
+async def test_an_utterance_is_corrected(settings_file: Path, capsys: Capture) -> None:
+    done = await told(capsys, settings_file, "said", "correct", "Grimjaw is a baker", "Grimjaw is a smith.", "--yes")
+    assert "instead: Grimjaw is a smith.\nno longer known: Grimjaw occupation: baker\n" in done
+    assert "corrected; take it back with" in done
+    assert "Grimjaw is a smith." in await told(capsys, settings_file, "said", "list")
+    assert "Grimjaw is a baker" in await told(capsys, settings_file, "facts", "history", "--limit", "1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("strike", "the moon is cheese"), "nobody said 'the moon is cheese'"),
+        (("strike", " "), "name an utterance by its id"),
+        (("strike", "Elowen"), "'Elowen' may be several utterances: "),
+        (("correct", "Grimjaw is a baker", "  "), "an utterance without words is none"),
+        (("correct", "What a night.", "What a night."), "says just this already"),
+    ],
+)
+async def test_what_cannot_be_struck_or_corrected_is_said_in_one_line(
+    settings_file: Path, capsys: Capture, arguments: tuple[str, ...], problem: str
+) -> None:
+    capsys.readouterr()
+    assert await run("said", *arguments, "--yes", "--config", settings_file) == 1
+    assert problem in capsys.readouterr().err
