@@ -13,11 +13,13 @@ from loguru import logger
 
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.talk_decisions import PostgresTalkDecisions
 from glyphoxa.bootstrap import correction, engines, local_models
 from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack, within
 from glyphoxa.bootstrap.correction import SecondLook
 from glyphoxa.bootstrap.deep_recall import open_deep_talk
 from glyphoxa.bootstrap.engines import EarOrder, Host, MouthOrder, OpenMouth
+from glyphoxa.bootstrap.followed_talk import FollowedTalk
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import TableMemory, open_store_for
 from glyphoxa.bootstrap.names import TableNames
@@ -347,6 +349,8 @@ class LiveTable:
         for npc in self._npcs.values():
             self._supervisor.start(npc.npc.id, npc.run)
         self._names.start(self._supervisor)
+        if self._memory.store is not None:
+            self._supervisor.start("talk", self._followed_talk(self._memory.store).run)
         if self._second_look is not None:
             self._supervisor.start("second look", self._second_look.run)
         await self.move(self._scene.id)
@@ -392,6 +396,19 @@ class LiveTable:
         if self._second_look is not None:
             self._listeners.append(self._second_look.on)
 
+    def _followed_talk(self, store: Store) -> FollowedTalk:
+        return FollowedTalk(
+            self.campaign.id,
+            self.session,
+            PostgresTalkDecisions(store.database),
+            recorder=self._recorder,
+            npcs=self._npcs,
+            tell=self._tell,
+            somebody=self._somebody,
+            refresh=store.past_talk.held.refresh,
+            after_revise=self._memory.embed_what_is_new,
+        )
+
     def _open_deep_talk(self, stack: ClosingStack) -> None:
         if self._guard is not None and self._memory.store is not None:
             self._deep_talk = open_deep_talk(
@@ -426,6 +443,7 @@ class LiveTable:
                 self._guard,
                 talk,
                 self._guard,
+                npc.name,
                 self.campaign.language,
                 around=self._memory.around,
             )

@@ -21,8 +21,16 @@ class UtteranceKept:
 
 
 @dataclass(frozen=True, slots=True)
+class UtteranceStruck:
+    """The DM says that this was never said, and nobody is reminded of it; or takes that back."""
+
+    utterance: Utterance
+    is_struck: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class UtteranceRevised:
-    """A second look found better words for something that was kept before: what names it holds is known better now.
+    """Better words for something that was kept before: a second look found them, or the DM.
 
     Attributes:
         utterance: As it is now; the same id and the same `raw_text`.
@@ -141,6 +149,7 @@ TableEvent = (
     EarEvent
     | UtteranceKept
     | UtteranceRevised
+    | UtteranceStruck
     | NpcThinks
     | NpcSpeaks
     | NpcSilent

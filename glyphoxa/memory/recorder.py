@@ -136,6 +136,12 @@ class Recorder:
                 self._recent[at] = utterance
                 return
 
+    def struck(self, utterance: UtteranceId) -> None:
+        """Forget something recent: the DM says that it was never said. It stays on disk and in the log."""
+        kept = [said for said in self._recent if said.id != utterance]
+        self._recent.clear()
+        self._recent.extend(kept)
+
     async def wait_until_logged(self, utterance: UtteranceId) -> bool:
         """Until the log has been given what `keep` took under this id, `run` going on: for work that needs it there.
         False, at once, while the log is away. What was never kept here is not waited for.

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from loguru import logger
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
-from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRevised
+from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRevised, UtteranceStruck
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.utterance import UNSURE, Utterance
@@ -159,12 +159,25 @@ class Reviser:
             case UtteranceKept(utterance):
                 self._take(utterance)
                 self._before.append(f"{utterance.speaker_name}: {utterance.text}")
+            case UtteranceStruck(utterance):
+                self._before.clear()
+                self._let_be(utterance.id)
+            case UtteranceRevised(utterance):
+                self._let_be(utterance.id, unless_it_says=utterance.text)
             case SpeechStarted() | PartialHeard() | EagerTurn() | TurnEnded() | NpcSpeaks():
                 self._disturbed.set()
                 if self._asking is not None and self._asking.gives_way and self._answering is not None:
                     self._answering.cancel()
             case _:
                 pass
+
+    def _let_be(self, utterance: UtteranceId, *, unless_it_says: str | None = None) -> None:
+        """The DM has decided what it says: there is nothing to doubt any more."""
+        decided = [each for each in self._questions if each.utterance.id == utterance]
+        for doubted in decided:
+            if doubted.utterance.text != unless_it_says:
+                self._questions.remove(doubted)
+        self._moved.set()
 
     def _take(self, utterance: Utterance) -> None:
         is_transcribed = utterance.npc_id in self._transcribed

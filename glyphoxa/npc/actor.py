@@ -45,6 +45,13 @@ class Revise:
 
 
 @dataclass(frozen=True, slots=True)
+class Strike:
+    """It never heard or said this."""
+
+    utterance: UtteranceId
+
+
+@dataclass(frozen=True, slots=True)
 class GetReady:
     """Somebody speaks to it or soon may: prime the engine with what is known so far."""
 
@@ -94,7 +101,7 @@ class MakeASound:
     turn: TurnId
 
 
-NpcMessage = Hear | Spoke | Revise | GetReady | Expect | Relax | Ask | Speak | Hush | MakeASound
+NpcMessage = Hear | Spoke | Revise | Strike | GetReady | Expect | Relax | Ask | Speak | Hush | MakeASound
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
 
@@ -184,6 +191,8 @@ class NpcActor:
                 self.conversation.spoke(utterance)
             case Revise(utterance, was):
                 self.conversation.revise(utterance.id, was=was, now=utterance.text)
+            case Strike(utterance_id):
+                self.conversation.strike(utterance_id)
             case GetReady(text, speaker_name):
                 if not self._asked and (text or self.is_ready):
                     mouth.prime(self.conversation.prompt(text, speaker_name))

@@ -25,6 +25,7 @@ from glyphoxa.domain.events import (
     TurnFinished,
     UtteranceKept,
     UtteranceRevised,
+    UtteranceStruck,
 )
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, line_of
@@ -92,10 +93,8 @@ def event_json(event: TableEvent, campaign: Campaign) -> Json:
             }
         case NothingSaid(player, at_ms):
             return {"type": "nothing_said", "player": player, "at_ms": at_ms}
-        case UtteranceKept(utterance):
-            return _utterance_json(utterance)
-        case UtteranceRevised(utterance):
-            return {**_utterance_json(utterance), "type": "revised"}
+        case UtteranceKept() | UtteranceRevised() | UtteranceStruck():
+            return _of_utterance(event)
         case NpcThinks(npc, name, turn, player, at_ms):
             return {"type": "npc_thinks", "npc": npc, "name": name, "turn": turn, "player": player, "at_ms": at_ms}
         case NpcSpeaks(npc, name, turn, text, at_ms):
@@ -123,6 +122,16 @@ def _condition_json(event: NpcsGetReady | MemoryChanged | Degraded, campaign: Ca
             return {"type": "degraded", "what": trouble.value, "npc": _name(npc, campaign), "at_ms": at_ms}
         case _:
             assert_never(event)
+
+
+def _of_utterance(event: UtteranceKept | UtteranceRevised | UtteranceStruck) -> Json:
+    match event:
+        case UtteranceKept(utterance):
+            return _utterance_json(utterance)
+        case UtteranceRevised(utterance):
+            return {**_utterance_json(utterance), "type": "revised"}
+        case UtteranceStruck(utterance, is_struck):
+            return {"type": "struck", "id": utterance.id, "is_struck": is_struck}
 
 
 def _utterance_json(utterance: Utterance) -> Json:

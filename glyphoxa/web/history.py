@@ -19,10 +19,13 @@ class History:
     def __init__(self) -> None:
         self._past: deque[Json] = deque(maxlen=LENGTH)
         self._now: list[Json] = []
+        self._struck: set[str] = set()
 
     @property
     def messages(self) -> list[Json]:
-        return [*self._past, *self._now]
+        """Without what the game master struck."""
+        told = (m for m in self._past if m["type"] != "utterance" or m["id"] not in self._struck)
+        return [*told, *self._now]
 
     def take(self, message: Json) -> None:
         match message:
@@ -41,6 +44,8 @@ class History:
                     self._drop("speech_started", "partial", "turn_ended", player=speaker)
             case {"type": "revised", "id": utterance}:
                 self._revise(message, utterance)
+            case {"type": "struck", "id": utterance, "is_struck": is_struck}:
+                (self._struck.add if is_struck else self._struck.discard)(utterance)
             case {"type": "turn", "id": turn, "reply": reply}:
                 self._past.append(message)
                 self._drop("npc_thinks", turn=turn)

@@ -80,6 +80,13 @@ def test_words_that_are_known_better_later_are_there_as_they_are_known_now() -> 
     assert after(said("u1", "tamsin"), better) == [{**better, "type": "utterance"}]
 
 
+def test_what_is_struck_is_not_there_until_it_is_given_back() -> None:
+    struck: Json = {"type": "struck", "id": "u1", "is_struck": True}
+    lines = (said("u1", "tamsin"), said("u2", "bran"))
+    assert after(*lines, struck) == [said("u2", "bran")]
+    assert after(*lines, struck, {**struck, "is_struck": False}) == list(lines)
+
+
 def test_who_still_gets_ready_is_there_until_all_are() -> None:
     getting_ready = [{"type": "getting_ready", "npcs": names} for names in (["Mira", "Osk"], ["Osk"], [])]
     assert after(*getting_ready[:2]) == [getting_ready[1]]

@@ -2,122 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
-
-import asyncpg
-from loguru import logger
+from contextlib import aclosing
+from typing import Final
 
 from glyphoxa.adapters.postgres.database import Database
-from glyphoxa.domain.errors import Unavailable
+from glyphoxa.adapters.postgres.notices import Notices
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.memory.names_followed import NamesChanged
 
-CHANNEL = "glyphoxa_names"
-_ANSWER_TIMEOUT_S = 5.0
-_FIRST_RETRY_MS = 200
-
-
-@dataclass(slots=True)
-class _Pending:
-    """What came in since it was last taken."""
-
-    campaign: CampaignId
-    woken: asyncio.Event = field(default_factory=asyncio.Event)
-    entities: set[EntityId] = field(default_factory=set)
-    is_anything: bool = False
-    is_lost: bool = False
-
-    def came(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
-        try:
-            told = json.loads(str(payload))
-        except ValueError:
-            told = {}
-        match told:
-            case {"campaign": str(campaign), "entity": str(entity)}:
-                if campaign != self.campaign:
-                    return
-                self.entities.add(EntityId(entity))
-            case _:
-                self.is_anything = True
-        self.woken.set()
-
-    def lost(self, _connection: object) -> None:
-        self.is_lost = True
-        self.woken.set()
-
-    def take(self) -> NamesChanged | None:
-        self.woken.clear()
-        entities, self.entities = frozenset(self.entities), set()
-        is_anything, self.is_anything = self.is_anything, False
-        if is_anything:
-            return NamesChanged(None)
-        return NamesChanged(entities) if entities else None
+CHANNEL: Final = "glyphoxa_names"
 
 
 class NameChanges:
-    """Listens on a connection of its own, and makes a new one when it is lost.
+    """See `Notices`."""
 
-    Args:
-        ping_ms: A quiet connection is asked for a sign of life so often: a dead network says nothing.
-        most_retry_ms: While the server is away it is tried again after a time that doubles up to this.
-    """
-
-    def __init__(self, database: Database, *, ping_ms: int = 30_000, most_retry_ms: int = 5_000) -> None:
-        self._database = database
-        self._ping_ms = ping_ms
-        self._most_retry_ms = most_retry_ms
+    def __init__(self, database: Database) -> None:
+        self._notices = Notices(database, CHANNEL, what="entity")
 
     async def follow(self, campaign: CampaignId) -> AsyncGenerator[NamesChanged, None]:
-        """The changes to a campaign from now on. Never ends: cancel who iterates, or close it.
-
-        Whenever it has begun to listen, at first and after each loss, it says that anything may have changed.
-        Changes that come while the last one is worked on are told together.
-        """
-        retry_ms = _FIRST_RETRY_MS
-        while True:
-            pending = _Pending(campaign)
-            try:
-                connection = await self._listening(pending)
-            except Unavailable as error:
-                logger.debug("changes of names are not followed now: {}", error)
-                await asyncio.sleep(retry_ms / 1000)
-                retry_ms = min(2 * retry_ms, self._most_retry_ms)
-                continue
-            retry_ms = _FIRST_RETRY_MS
-            try:
-                yield NamesChanged(None)
-                while await self._wait(connection, pending):
-                    if (changed := pending.take()) is not None:
-                        yield changed
-            finally:
-                connection.terminate()  # waits for nobody: this also runs when the iteration is cancelled
-
-    async def _listening(self, pending: _Pending) -> asyncpg.Connection[asyncpg.Record]:
-        connection = await self._database.connect()
-        try:
-            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-                connection.add_termination_listener(pending.lost)
-                await connection.add_listener(CHANNEL, pending.came)
-        except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            connection.terminate()
-            raise Unavailable(f"the database does not listen: {type(error).__name__}") from None
-        except BaseException:
-            connection.terminate()
-            raise
-        return connection
-
-    async def _wait(self, connection: asyncpg.Connection[asyncpg.Record], pending: _Pending) -> bool:
-        """Until there is something to take; False when the connection is lost."""
-        while not pending.woken.is_set():
-            try:
-                async with asyncio.timeout(self._ping_ms / 1000):
-                    await pending.woken.wait()
-            except TimeoutError:
-                try:
-                    await connection.execute("SELECT 1", timeout=_ANSWER_TIMEOUT_S)
-                except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                    return False
-        return not pending.is_lost
+        """The changes to a campaign's names from now on. See `Notices.follow`."""
+        async with aclosing(self._notices.follow(campaign)) as notices:
+            async for changed in notices:
+                yield NamesChanged(None if changed is None else frozenset(EntityId(each) for each in changed))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
@@ -50,6 +50,41 @@ class TranscriptLog(Protocol):
 
     async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
         """Utterances of a campaign, or of one of its sessions, what was rolled back included."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """An utterance of which the DM has decided something.
+
+    Attributes:
+        utterance: As it stands in the log now.
+        is_struck: Nobody is to be reminded of it: it was struck, or rolled back.
+        own_text: What it said before the DM put other words for it; None: nobody did.
+    """
+
+    utterance: Utterance
+    is_struck: bool
+    own_text: str | None = None
+
+
+class TalkDecisions(Protocol):
+    """What the DM has decided of talk, for whoever holds some of it."""
+
+    async def decided(self, campaign: CampaignId, session: SessionId) -> Sequence[Decided]:
+        """All of a session, in its order, as it is now.
+
+        Raises:
+            Unavailable: The database cannot be reached in time.
+        """
+        ...
+
+    def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
+        """Something whenever the DM may have decided something, at first at once. Never ends: close it.
+
+        Raises:
+            GlyphoxaError: That cannot be known, for a reason that does not pass by itself.
+        """
         ...
 
 

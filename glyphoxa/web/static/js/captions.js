@@ -115,6 +115,11 @@ export class Captions {
     if (words) write(words, spans, cut_off);
   }
 
+  struck({ id, is_struck }) {
+    const item = this.#known.get(id)?.closest("li");
+    if (item) item.hidden = is_struck;
+  }
+
   #append(item) {
     this.#said.append(item);
     this.#empty.hidden = true;

@@ -133,6 +133,7 @@ const on = {
   },
   kept: ({ line }) => lines.kept(line),
   revised: (event) => captions.revised(event),
+  struck: (event) => captions.struck(event),
   npc_thinks(event) {
     thinking.begins(event);
     captions.follow();

@@ -1,0 +1,121 @@
+"""What the DM strikes, corrects or rolls back leaves the prompts of an open table, with the real database."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRevised, UtteranceStruck
+from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
+from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.memory.world.happenings import Cause, WorldEvent
+from glyphoxa.web.events import event_json
+from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
+from tests.support.patience import DEADLINE_MS
+
+TOWN, GRIMJAW = CampaignId("town"), NpcId("grimjaw")
+BY_DM = Cause("dm", 1)
+CLAIM = "It was Eldrinax who stole the tithe box."
+
+
+@pytest.fixture
+def settings(tmp_path: Path, dsn: str) -> Settings:
+    settings = settings_for(write_campaign(tmp_path), dsn, tmp_path)
+    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
+
+
+async def decided(dsn: str, decide: Callable[[Store], Awaitable[WorldEvent | None]]) -> WorldEvent:
+    """As the DM's commands have it, on a connection of its own."""
+    async with open_store(dsn, data_dir=Path("unused")) as store:
+        event = await decide(store)
+    assert event is not None
+    return event
+
+
+async def asked(evening: Evening, text: str) -> TurnRecord:
+    ear = await evening.ear()
+    ear.say(text)
+    turns = await evening.until(
+        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
+    )
+    return turns[-1]
+
+
+async def claimed(evening: Evening) -> UtteranceId:
+    """Grimjaw says it, and it is in the log."""
+    await asked(evening, "Grimjaw, who was it?")
+    [said] = await evening.until(
+        lambda: [e.utterance for e in evening.told if isinstance(e, UtteranceKept) and e.utterance.text == CLAIM]
+    )
+    await evening.table.kept()
+    return said.id
+
+
+def on_the_page(evening: Evening, campaign: Campaign) -> list[dict[str, object]]:
+    kinds = (UtteranceStruck, UtteranceRevised)
+    return [dict(event_json(event, campaign)) for event in evening.told if isinstance(event, kinds)]
+
+
+async def test_what_is_struck_leaves_the_prompt_of_an_npc_that_said_it_and_the_page(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch, reply=CLAIM) as evening:
+        said = await claimed(evening)
+        evening.mouths[GRIMJAW].reply = "Aye."
+        assert CLAIM in (await asked(evening, "Grimjaw, are you sure?")).prompt_text
+        event = await decided(dsn, lambda store: store.world.strike(TOWN, said, BY_DM))
+        await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceStruck)])
+        assert CLAIM not in (await asked(evening, "Grimjaw, what did you say of the tithe box?")).prompt_text
+        assert [one["is_struck"] for one in on_the_page(evening, evening.table.campaign)] == [True]
+
+        await decided(dsn, lambda store: store.world.undo(TOWN, event.seq, BY_DM))
+        await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceStruck) and not e.is_struck])
+        again = await asked(evening, "Grimjaw, what was it you said of the tithe box?")
+        assert again.prompt_text.count(f"Remembered: You said: {CLAIM}") == 1
+
+
+async def test_other_words_stand_in_the_prompt_at_once_and_the_old_ones_nowhere(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch, reply=CLAIM) as evening:
+        said = await claimed(evening)
+        evening.mouths[GRIMJAW].reply = "Aye."
+        await decided(dsn, lambda store: store.world.correct(TOWN, said, "I never saw a thief.", BY_DM))
+        await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRevised)])
+        prompt = (await asked(evening, "Grimjaw, are you sure?")).prompt_text
+        assert "I never saw a thief." in prompt
+        assert CLAIM not in prompt
+        [page] = on_the_page(evening, evening.table.campaign)
+        assert (page["type"], page["id"], page["spans"]) == ("revised", said, [{"text": "I never saw a thief."}])
+
+
+async def test_what_is_rolled_back_leaves_the_prompt_too_and_stays_away_when_the_evening_goes_on(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch, reply=CLAIM) as evening:
+        await claimed(evening)
+        evening.mouths[GRIMJAW].reply = "Aye."
+        await decided(dsn, lambda store: store.world.rollback(TOWN, SESSION, 1, BY_DM))
+        await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceStruck)])
+        prompt = (await asked(evening, "Grimjaw, are you sure?")).prompt_text
+        assert CLAIM not in prompt
+        assert "Grimjaw, who was it?" in prompt
+    async with an_evening(settings, monkeypatch) as evening:
+        assert CLAIM not in (await asked(evening, "Grimjaw, who was it, then?")).prompt_text
+
+
+async def test_what_an_npc_said_is_no_fact_the_next_evening(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch, session="first", reply=CLAIM) as evening:
+        await claimed(evening)
+    async with an_evening(settings, monkeypatch, session="second") as evening:
+        assert CLAIM not in (await asked(evening, "Grimjaw, who stole the tithe box?")).prompt_text
+        prompt = (await asked(evening, "Grimjaw, what did you say about the tithe box?")).prompt_text
+        assert f"\nRemembered: You said: {CLAIM}" in prompt

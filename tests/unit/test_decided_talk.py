@@ -1,0 +1,67 @@
+"""What a table that is being played is told of the DM's decisions on its talk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from glyphoxa.domain.events import UtteranceRevised, UtteranceStruck
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.decided_talk import DecidedTalk
+from glyphoxa.memory.ports.talk import Decided
+from tests.support.builders import an_utterance
+
+HEARD = an_utterance("It was Liora.", id="u1")
+
+
+def now(text: str) -> Utterance:
+    return replace(HEARD, text=text)
+
+
+def a_table() -> DecidedTalk:
+    return DecidedTalk({HEARD.id: HEARD.text}.get)
+
+
+def corrected(text: str) -> Decided:
+    return Decided(now(text), is_struck=False, own_text=HEARD.text)
+
+
+def test_what_is_struck_is_told_once_and_so_is_its_return() -> None:
+    talk, struck = a_table(), Decided(HEARD, is_struck=True)
+    assert talk.take([struck]) == [UtteranceStruck(HEARD)]
+    assert talk.take([struck]) == []
+    assert talk.take([]) == [UtteranceStruck(HEARD, is_struck=False)]
+    assert talk.take([]) == []
+
+
+def test_other_words_are_told_with_those_that_the_table_believed_and_so_is_their_end() -> None:
+    talk = a_table()
+    assert talk.take([corrected("Nobody.")]) == [UtteranceRevised(now("Nobody."), HEARD)]
+    assert talk.take([corrected("Nobody.")]) == []
+    assert talk.take([corrected("Somebody.")]) == [UtteranceRevised(now("Somebody."), now("Nobody."))]
+    assert talk.take([]) == [UtteranceRevised(HEARD, now("Somebody."))]
+
+
+def test_a_table_that_was_opened_with_the_dms_words_is_told_nothing_of_them() -> None:
+    talk = DecidedTalk({HEARD.id: "Nobody."}.get)
+    assert talk.take([corrected("Nobody.")]) == []
+
+
+def test_what_a_second_look_found_is_not_undone_by_what_is_struck_beside_it() -> None:
+    """Only what the DM decided is followed: the log may have a second look's words later than the table."""
+    talk = DecidedTalk({HEARD.id: "It was Lyora."}.get)
+    other = an_utterance("Hm.", id="u2")
+    assert talk.take([Decided(other, is_struck=True)]) == [UtteranceStruck(other)]
+
+
+def test_what_is_corrected_and_struck_is_told_so() -> None:
+    talk = a_table()
+    both = replace(corrected("Nobody."), is_struck=True)
+    assert talk.take([both]) == [UtteranceRevised(now("Nobody."), HEARD), UtteranceStruck(now("Nobody."))]
+    assert talk.take([corrected("Nobody.")]) == [UtteranceStruck(now("Nobody."), is_struck=False)]
+
+
+def test_what_the_table_never_knew_is_told_all_the_same() -> None:
+    """It may stand on a page that was opened before."""
+    talk = DecidedTalk(lambda _: None)
+    assert talk.take([corrected("Nobody.")]) == [UtteranceRevised(now("Nobody."), HEARD)]
+    assert talk.take([Decided(an_utterance("x", id="u9"), is_struck=True)])[-1].utterance.id == "u9"
