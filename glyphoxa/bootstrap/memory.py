@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from loguru import logger
@@ -59,6 +60,24 @@ async def open_store_for(settings: Settings, local: LocalModels, stack: AsyncExi
             auto_accept=settings.memory.auto_accept,
         )
     )
+
+
+SAID_BEFORE = 80
+"""Of a session that goes on: as much as a page shows to who comes late."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidBefore:
+    """What was said in a session before a restart, oldest first.
+
+    Attributes:
+        remembered: What NPCs go on with. While the database is away only what it does not have: nobody can tell what
+            of the rest was rolled back.
+        shown: What those who said and heard it are shown.
+    """
+
+    remembered: Sequence[Utterance]
+    shown: Sequence[Utterance]
 
 
 class TableMemory:
@@ -176,20 +195,24 @@ class TableMemory:
         except Exception as error:
             logger.opt(exception=error).error("{} cannot be read into memory", what)
 
-    async def said_before(self, session: SessionId) -> list[Utterance]:
-        """What was said in a session before a restart, oldest first: what the log has, as far as that can be read now,
-        and what is still on its way there. Nothing without long-term memory: the spool then holds all sessions ever.
-        """
+    async def said_before(self, session: SessionId) -> SaidBefore:
+        """What was said in a session before a restart."""
+        campaign = self._campaign.id
         if self.store is None:
-            return []
-        logged: list[Utterance] = []
+            said = await self.recorder.on_disk(campaign, session, limit=SAID_BEFORE)
+            return SaidBefore(said, said)
+        if not self._watch.is_away:
+            # What the log has and the disk does not know of may have been rolled back there.
+            await self.recorder.send(FLUSH_MS)
+        unsent = await self.recorder.unsent(campaign, session)
         try:
-            logged = await self.store.log.recent(self._campaign.id, session, since_ms=0)
+            logged = await self.store.log.recent(campaign, session, since_ms=0, limit=SAID_BEFORE)
         except GlyphoxaError as error:
             logger.debug("what was said before is not read: {}", error)
-        unsent = await self.recorder.unsent(self._campaign.id, session)
-        by_id = {utterance.id: utterance for utterance in (*unsent, *logged)}
-        return sorted(by_id.values(), key=lambda utterance: utterance.at_ms)
+            on_disk = await self.recorder.on_disk(campaign, session, limit=SAID_BEFORE)
+            return SaidBefore(_in_order(unsent), _in_order(on_disk))
+        said = _in_order([*unsent, *logged])
+        return SaidBefore(said, said)
 
     async def kept(self, session: SessionId) -> int:
         """See `glyphoxa.npc.table.Table.kept`."""
@@ -261,6 +284,12 @@ class TableMemory:
         else:
             logger.warning("{}", _what_is_wrong(health.why, disk_fails=self.recorder.disk_fails))
         self._tell(MemoryChanged(health, self._now_ms()))
+
+
+def _in_order(said: Sequence[Utterance]) -> list[Utterance]:
+    """Each once, as it was given last."""
+    by_id = {utterance.id: utterance for utterance in said}
+    return sorted(by_id.values(), key=lambda utterance: utterance.at_ms)[-SAID_BEFORE:]
 
 
 def _what_is_wrong(why: str, *, disk_fails: bool) -> str:

@@ -25,6 +25,7 @@ from glyphoxa.bootstrap.memory import TableMemory, open_store_for
 from glyphoxa.bootstrap.names import TableNames
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.bootstrap.seats import LiveSeat
+from glyphoxa.bootstrap.session_mark import SessionMark
 from glyphoxa.bootstrap.structured_llm import local_slots
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
@@ -39,6 +40,8 @@ from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, TableEv
 from glyphoxa.domain.heard import Draft, EarEvent, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId, UtteranceId, id_of_line
 from glyphoxa.domain.turn import LookUp
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.memory.last_sessions import LastSessions
 from glyphoxa.memory.ports.talk import PastTalk
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, Mouth, MouthEvent
@@ -66,12 +69,14 @@ def now_ms() -> int:
 async def open_table(
     settings: Settings,
     *,
+    campaign: Campaign | None = None,
     session_name: str | None = None,
     tell: Callable[[str], None] = logger.info,
 ) -> LiveTable:
     """Open a session of the campaign that the settings name. Everything slow happens here, before anybody speaks.
 
     Args:
+        campaign: What stands in that campaign's file, for who has read it already.
         session_name: The session's id; by default one made of the campaign and the time.
         tell: Takes lines for the user about what takes long.
 
@@ -81,7 +86,7 @@ async def open_table(
     """
     if settings.campaign is None:
         raise InvalidInput("no campaign is set: add `campaign: FILE` to the settings, or name a file")
-    campaign = read_playable(settings.campaign, settings).campaign
+    campaign = campaign or read_playable(settings.campaign, settings).campaign
     mouths = {npc.engine: engines.find_mouth(npc.engine, files=settings.engines) for npc in campaign.npcs}
     name = session_name or f"{campaign.id}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     async with ClosingStack() as stack:
@@ -126,7 +131,10 @@ class LiveTable:
         self.session = session
         self._settings = settings
         self._local = local
-        self._scene = campaign.scenes[0]
+        self.earlier: Sequence[Utterance] = ()
+        self._mark = SessionMark(LastSessions(settings.data_directory), campaign.id, session, now_ms=now_ms)
+        left_in = self._mark.before.scene if self._mark.before is not None else None
+        self._scene = next((scene for scene in campaign.scenes if scene.id == left_in), campaign.scenes[0])
         self._listeners: list[Callable[[TableEvent], None]] = []
         self._sinks: list[AudioSink] = []
         self._seats: dict[PlayerId, LiveSeat] = {}
@@ -217,7 +225,7 @@ class LiveTable:
             tell=self._tell,
             now_ms=now_ms,
         )
-        self._listeners.append(self._preparation.on)
+        self._listeners += [self._preparation.on, self._mark.on]
 
     # -- the table, as others see it
 
@@ -338,6 +346,8 @@ class LiveTable:
         await self._memory.open()
         await self._names.open()
         await self._remember()
+        if self.earlier:
+            tell(f"session {self.session} goes on: its last {len(self.earlier)} utterances are known")
         await self._context.enter(self._scene)
         await self._preparation.open_scene(tell)
         self._memory.start(self._supervisor)
@@ -373,6 +383,7 @@ class LiveTable:
         if self._second_look is not None:
             await self._second_look.finish(SECOND_LOOK_MS)
         await self._names.finish(LEARN_MS)
+        await self._mark.closed()
         if not await self._memory.flush():
             logger.warning("the database has not taken everything yet; the next session sends it")
 
@@ -422,14 +433,15 @@ class LiveTable:
             )
 
     async def _remember(self) -> None:
-        """After a restart within a session the NPCs go on where they were."""
-        said = await self._memory.said_before(self.session)
-        for utterance in said:
+        """After a restart within a session the NPCs go on where they were, and the page shows what it showed."""
+        before = await self._memory.said_before(self.session)
+        for utterance in before.remembered:
             for npc in utterance.witnesses & self._npcs.keys():
                 conversation = self._npcs[npc].conversation
                 (conversation.spoke if utterance.npc_id == npc else conversation.hear)(utterance)
-        self._recorder.remember(said)
-        self._typed.kept(said)
+        self._recorder.remember(before.remembered)
+        self._typed.kept(before.shown)
+        self.earlier = before.shown
 
     # -- wires
 

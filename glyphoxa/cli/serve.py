@@ -6,13 +6,18 @@ import argparse
 import asyncio
 import importlib.util
 import socket
+import sys
+import time
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glyphoxa.bootstrap.closing import STEP_MS, within
+from glyphoxa.bootstrap.playable import read_playable
+from glyphoxa.cli import session_choice
 from glyphoxa.cli.ending import Ending
 from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.npc.table import Table
 from glyphoxa.observability import log
@@ -31,7 +36,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--campaign", type=Path, metavar="FILE", help="campaign file; wins over the settings")
     parser.add_argument("--host", metavar="ADDRESS", help="where to serve; default 127.0.0.1: this machine only")
     parser.add_argument("--port", type=int, metavar="N", help="default 7860; 0 takes any free one")
-    parser.add_argument("--session", metavar="NAME", help="name of the session; default: the date and time")
+    session_choice.add_arguments(parser)
     parser.add_argument(
         "--allow-host",
         action="append",
@@ -53,11 +58,23 @@ def run(options: argparse.Namespace) -> int:
 
         host = options.host or settings.server.host
         with bind(host, settings.server.port if options.port is None else options.port) as listener:
+            campaign = None if settings.campaign is None else read_playable(settings.campaign, settings).campaign
+            session = options.session
+            if campaign is not None:
+                session = session_choice.choose(
+                    options,
+                    campaign,
+                    settings.data_directory,
+                    now_ms=time.time_ns() // 1_000_000,
+                    ask=_ask if sys.stdin.isatty() and sys.stdout.isatty() else None,
+                    say=_say,
+                )
             serving = _serve(
                 settings,
                 listener,
                 url_of(listener),
-                session=options.session,
+                campaign=campaign,
+                session=session,
                 allowed_hosts=options.allow_host,
                 ending=ending,
             )
@@ -74,6 +91,7 @@ async def _serve(
     listener: socket.socket,
     url: str,
     *,
+    campaign: Campaign | None,
     session: str | None,
     allowed_hosts: list[str],
     ending: Ending,
@@ -88,7 +106,7 @@ async def _serve(
     ending.act = task.cancel
     ending.attach()
     try:
-        table = await open_table(settings, session_name=session, tell=_say)
+        table = await open_table(settings, campaign=campaign, session_name=session, tell=_say)
     except BaseException:
         ending.closed(ending.code)
         raise
@@ -116,6 +134,10 @@ async def _serve(
             await within(STEP_MS, "the browsers' sound", peers.close())
         await table.close()
         ending.closed(0)
+
+
+def _ask(line: str) -> str:
+    return input(f"{line[:1].upper()}{line[1:]}")
 
 
 def _say(line: str) -> None:

@@ -165,6 +165,12 @@ class Recorder:
         waiting = [item.utterance for item in await self._in_thread(lambda: self._spool.pending(self._sent))]
         return [said for said in waiting if (said.campaign_id, said.session_id) == (campaign, session)]
 
+    async def on_disk(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[Utterance]:
+        """The last of what is on disk of a campaign's session, whether the log has it or not, in the order in which it
+        was kept. What was rolled back in the log is among it.
+        """
+        return await self._in_thread(lambda: self._spool.latest(campaign, session, limit=limit))
+
     @property
     def n_waiting(self) -> int:
         """How much of what this recorder has kept the log has not taken yet."""
@@ -185,6 +191,15 @@ class Recorder:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._announce_for_ever())
             await self._drain_for_ever()
+
+    async def send(self, deadline_ms: int) -> bool:
+        """Bring what is on disk into the log. False when the log did not take all of it, or not in time."""
+        try:
+            async with asyncio.timeout(deadline_ms / 1000):
+                await self._drain()
+        except (GlyphoxaError, TimeoutError):
+            return False
+        return True
 
     async def flush(self, deadline_ms: int) -> bool:
         """Bring everything into the log now, and wait for what depends on it. False when the log did not take it in

@@ -35,6 +35,7 @@ from typing import BinaryIO, Self
 from loguru import logger
 
 from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory import spool_files
 from glyphoxa.memory.under_way import UnderWay
@@ -172,6 +173,22 @@ class Spool:
         except OSError as error:
             raise Unavailable(f"the spool {self._directory} cannot be read: {error.strerror}") from None
         return found
+
+    def latest(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[Utterance]:
+        """The last of what is here of a campaign's session, acknowledged or not, each once, in the order of appending:
+        of the last two segments, which hold thousands of utterances.
+
+        Raises:
+            Unavailable: The disk fails.
+        """
+        said: dict[UtteranceId, Utterance] = {}
+        try:
+            for item in self._records(Cursor(self._end.segment - 1, 0)):
+                if (item.utterance.campaign_id, item.utterance.session_id) == (campaign, session):
+                    said.setdefault(item.utterance.id, item.utterance)
+        except OSError as error:
+            raise Unavailable(f"the spool {self._directory} cannot be read: {error.strerror}") from None
+        return list(said.values())[-limit:]
 
     def acknowledge(self, cursor: Cursor) -> None:
         """The log has everything up to here; whole segments behind it are deleted. Should the machine lose power now,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.events import MemoryHealth, TableEvent
 from glyphoxa.domain.heard import EarEvent
 from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId
+from glyphoxa.domain.utterance import Utterance
 
 OUTPUT_RATE_HZ = 24_000
 INPUT_RATE_HZ = 16_000
@@ -60,6 +61,11 @@ class Table(Protocol):
     @property
     def health(self) -> MemoryHealth:
         """How long-term memory is now."""
+        ...
+
+    @property
+    def earlier(self) -> Sequence[Utterance]:
+        """What was said in this session before it was opened again, oldest first, as far as it is shown."""
         ...
 
     def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 
-from glyphoxa.domain.events import TableEvent
+from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.npc.table import Table
 from glyphoxa.web.events import Json, event_json
 from glyphoxa.web.history import History
@@ -66,6 +66,8 @@ class Hub:
         self._table = table
         self._outboxes: set[Outbox] = set()
         self._history = History()
+        for utterance in table.earlier:
+            self._history.take(event_json(UtteranceKept(utterance), table.campaign))
 
     @property
     def history(self) -> list[Json]:

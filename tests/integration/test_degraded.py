@@ -23,9 +23,11 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Corrupt
 from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
-from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId
 from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.memory.spool import Spool
 from glyphoxa.memory.world.happenings import AliasAdded, Cause
+from glyphoxa.web.hub import Hub
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS
@@ -312,3 +314,54 @@ async def test_a_database_that_is_there_and_cannot_be_used_is_as_good_as_away_un
         await until_well(evening)
         assert await evening.table.kept() == 6
     assert await logged(dsn) == said("Grimjaw, one.", "Grimjaw, two.", "Grimjaw, three.")
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+async def test_a_session_that_goes_on_is_shown_as_it_was_also_while_the_database_is_away(
+    settings: Settings, network: Network, monkeypatch: pytest.MonkeyPatch, is_away: bool
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        await answered(evening, "Grimjaw, one.")
+        await evening.table.move(SceneId("inn"))
+        assert await evening.table.kept() == 2
+    if is_away:
+        network.cut()
+    async with an_evening(settings, monkeypatch) as evening:
+        assert [one.text for one in evening.table.earlier] == said("Grimjaw, one.")
+        assert evening.table.scene.id == "inn"
+        history = [message for message in Hub(evening.table).history if message["type"] == "utterance"]
+        assert [message["speaker"]["kind"] for message in history] == ["player", "npc"]
+        if is_away:
+            network.well()
+            await until_well(evening)
+        await answered(evening, "Grimjaw, two.")
+    async with an_evening(settings, monkeypatch, session="another") as evening:
+        assert list(evening.table.earlier) == []
+
+
+async def test_what_was_rolled_back_is_not_shown_though_it_is_still_on_disk(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that dies before it has noted that the database has it."""
+    async with an_evening(settings, monkeypatch) as evening:
+        await answered(evening, "Grimjaw, one.")
+        with monkeypatch.context() as dying:
+            dying.setattr(Spool, "acknowledge", lambda *_: None)
+            await answered(evening, "Grimjaw, two.")
+            assert await evening.table.kept() == 4
+    async with open_store(dsn, data_dir=settings.data_directory) as store:
+        assert await store.world.rollback(TOWN, SESSION, 1, Cause("dm", 0)) is not None
+    async with an_evening(settings, monkeypatch) as evening:
+        assert [one.text for one in evening.table.earlier] == ["Grimjaw, one."]
+
+
+async def test_a_session_without_long_term_memory_goes_on_from_the_disk(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = settings.model_copy(update={"memory": settings.memory.model_copy(update={"postgres_dsn": "none"})})
+    async with an_evening(without, monkeypatch) as evening:
+        await answered(evening, "Grimjaw, one.")
+    async with an_evening(without, monkeypatch) as evening:
+        assert [one.text for one in evening.table.earlier] == said("Grimjaw, one.")
+        await answered(evening, "Grimjaw, two.")
+        assert "one" in str(evening.mouths[NpcId("grimjaw")].asked[-1].messages)

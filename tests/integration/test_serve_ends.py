@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -59,8 +60,8 @@ def a_process(*arguments: object) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def a_table(what: str, settings: Path) -> Iterator[subprocess.Popen[str]]:
-    with a_process("-m", "tests.support.stubborn", what, "--config", settings, "--port", 0) as process:
+def a_table(what: str, settings: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
+    with a_process("-m", "tests.support.stubborn", what, "--config", settings, "--port", 0, *more) as process:
         yield process
 
 
@@ -72,18 +73,22 @@ def read_until(process: subprocess.Popen[str], text: str) -> str:
     raise AssertionError(f"ended without {text!r}: {process.stderr.read() if process.stderr else ''}")
 
 
-def said_at(process: subprocess.Popen[str], text: str, *, is_kept: bool = True) -> None:
-    """Type this at the open table, and wait until it is on disk, or was at least taken."""
+def said_at(process: subprocess.Popen[str], text: str, *, is_kept: bool = True) -> list[dict[str, Any]]:
+    """Type this at the open table, and wait until it is on disk, or was at least taken.
+
+    Returns: What the page was shown when it came.
+    """
     origin = next(word for word in read_until(process, "is open at").split() if word.startswith("http")).rstrip("/")
 
-    async def say() -> None:
+    async def say() -> list[dict[str, Any]]:
         async with asyncio.timeout(DEADLINE_S):
             async with connect(f"{origin.replace('http', 'ws')}/ws?player=tamsin", origin=origin) as socket:  # type: ignore[arg-type]
-                await next_of(socket, "welcome")
+                welcome = await next_of(socket, "welcome")
                 await socket.send(json.dumps({"say": text}))
                 await next_of(socket, "utterance" if is_kept else "turn_ended")
+                return list(welcome["history"])
 
-    asyncio.run(say())
+    return asyncio.run(say())
 
 
 def on_disk(settings: Path) -> list[str]:
@@ -166,6 +171,12 @@ def test_what_was_heard_of_an_answer_is_there_after_a_kill(tmp_path: Path) -> No
         said = [item.utterance for item in reopened.pending()]
     assert [one.text for one in said] == [SAID, "Aye. It is sharp."]
     assert said[1].raw_text == "Aye. It is sharp. Take it."
+    with a_table("", settings) as process:
+        assert "was not closed. This is a new one; `--session town-" in read_until(process, "session")
+    with a_table("", settings, "--continue") as process:
+        history = said_at(process, "Grimjaw, where were we?")
+    shown = [message for message in history if message["type"] == "utterance"]
+    assert [(one["spans"][0]["text"], one["cut_off"]) for one in shown] == [(SAID, False), ("Aye. It is sharp.", True)]
 
 
 def read(path: Path) -> bytes:

@@ -90,6 +90,7 @@ class TwinTable:
     past: list[dict[str, object]] = field(default_factory=list)
     closed: bool = False
     health: MemoryHealth = field(default_factory=lambda: MemoryHealth("ok"))
+    earlier: Sequence[Utterance] = ()
     _listeners: list[Callable[[TableEvent], None]] = field(default_factory=list)
     _sinks: list[AudioSink] = field(default_factory=list)
     _questions: asyncio.Queue[tuple[Utterance, int]] = field(default_factory=asyncio.Queue)

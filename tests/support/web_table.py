@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -134,6 +134,7 @@ class TwinTable:
     said: list[tuple[PlayerId, str]] = field(default_factory=list)
     is_closed: bool = False
     health: MemoryHealth = field(default_factory=lambda: MemoryHealth("ok"))
+    earlier: Sequence[Utterance] = ()
     listeners: list[Callable[[TableEvent], None]] = field(default_factory=list)
     sinks: list[AudioSink] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.domain.ids import NpcId, UtteranceId
+from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.memory import spool_files
 from glyphoxa.memory.spool import Cursor, Spool
@@ -459,3 +459,16 @@ def test_a_process_that_is_killed_leaves_each_answer_once_as_far_as_it_was_heard
     for answer, n in heard.items():  # the last one may have come one step further than we were told
         assert kept[answer] in (n, n + 1) if answer == list(heard)[-1] else kept[answer] == n == 4
     assert len(kept) <= len(heard) + 1
+
+
+def test_the_latest_of_a_session_is_there_whether_the_log_has_it_or_not(tmp_path: Path) -> None:
+    with Spool(tmp_path) as spool:
+        other = replace(an_utterance("elsewhere", id="x"), session_id=SessionId("another"))
+        for n in range(20):
+            spool.append(an_utterance("line", id=f"u{n}"))
+            spool.append(other)
+        spool.append(an_utterance("sent twice", id="u19"))
+        spool.acknowledge(spool.pending()[-1].end)
+        latest = spool.latest(other.campaign_id, an_utterance("").session_id, limit=3)
+        assert [said.id for said in latest] == ["u17", "u18", "u19"]
+        assert [said.text for said in latest] == ["line"] * 3
