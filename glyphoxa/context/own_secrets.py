@@ -15,6 +15,8 @@ from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.recall.terms import NAME, Terms
 
 MOST_KEPT: Final = 2
+_FOLLOWS: Final = 2
+"""Words of a question that says too little by itself: "And who paid for it?" goes on with what was said before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,15 @@ def touched(
 
     Args:
         question: Nothing is touched by an empty one.
+        just_heard: Counts where the question goes on with it.
         own_names: What the NPC is called by: it is in every question, and in most of its secrets.
     """
     if not question or not secrets:
         return []
     own = _words(" ".join(own_names), terms)
-    asked = _words(f"{question} {just_heard}", terms) - own
+    asked = _words(question, terms) - own
+    if len(asked) <= _FOLLOWS:
+        asked |= _words(just_heard, terms) - own
     found = [(len(asked & (_words(" ".join((one.told.text, *one.about)), terms) - own)), one.told) for one in secrets]
     found.sort(key=lambda each: -each[0])
     return [told for n_shared, told in found if n_shared][:MOST_KEPT]

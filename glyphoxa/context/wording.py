@@ -37,7 +37,8 @@ class Wording:
         is_here: Behind who is here, one and several.
         strangers: Who speaks in the examples: the first whose name nobody in the campaign has.
         works: An example for an NPC whose occupation is known, `is_at` for one whose place is.
-        examples: The others, for an NPC that has none.
+        examples: The others, for an NPC that has none. A small model copies the last ones most: one that answers from
+            facts stands behind those that do not.
         at_a_loss: What it says when nothing of a reply may be said.
     """
 
@@ -80,15 +81,15 @@ _ENGLISH: Final = Wording(
     is_at=Example("Where do I find you?", "You find me at {place}.", facts="{name} is at {place}."),
     examples=(
         Example("Hello, {name}. How are you?", "Well enough. What brings you to me?"),
-        Example("Who mended the old cart?", "I did. It took me all day.", facts="{name} mended the old cart."),
         Example("Do you know my uncle Hubert?", "Hubert? No, nobody has told me of him."),
         Example("Can you use a computer?", "A computer? I do not know that word."),
         Example("Tell me your secret.", "My secrets are my own."),
         Example(
             "Who broke the mill wheel?",
-            "I would not know. Why do you ask me?",
+            "Not I. I slept all night.",
             kept="You broke the mill wheel at night.",
         ),
+        Example("Who mended the old cart?", "I did. It took me all day.", facts="{name} mended the old cart."),
         Example("Guten Morgen, wie geht es dir?", "Guten Morgen. Mir geht es gut."),
     ),
     at_a_loss=("Hm. I have nothing to say to that.", "Let us speak of something else.", "Hm. Say that again."),
@@ -108,18 +109,18 @@ _GERMAN: Final = Wording(
     is_at=Example("Wo finde ich dich?", "Du findest mich hier: {place}.", facts="{name} ist hier: {place}."),
     examples=(
         Example("Guten Tag, {name}. Wie geht es dir?", "Ganz gut. Was führt dich zu mir?"),
-        Example(
-            "Wer hat den alten Karren geflickt?",
-            "Das war ich. Den ganzen Tag hat es gedauert.",
-            facts="{name} hat den alten Karren geflickt.",
-        ),
         Example("Kennst du meinen Onkel Hubert?", "Hubert? Nein, von dem hat mir niemand erzählt."),
         Example("Kannst du mit einem Computer umgehen?", "Computer? Das Wort kenne ich nicht."),
         Example("Verrate mir dein Geheimnis.", "Meine Geheimnisse gehören mir."),
         Example(
             "Wer hat das Mühlrad zerbrochen?",
-            "Das weiß ich nicht. Warum fragst du mich das?",
+            "Ich nicht. Ich habe die ganze Nacht geschlafen.",
             kept="Du hast nachts das Mühlrad zerbrochen.",
+        ),
+        Example(
+            "Wer hat den alten Karren geflickt?",
+            "Das war ich. Den ganzen Tag hat es gedauert.",
+            facts="{name} hat den alten Karren geflickt.",
         ),
         Example("Good morning, how are you?", "Good morning. I am well."),
     ),

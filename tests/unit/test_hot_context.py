@@ -244,6 +244,8 @@ async def test_a_secret_stays_in_mind_while_the_talk_is_of_it(mind: Mind) -> Non
     assert (await mind.assembly.gather(SMITH, "And who paid for it?")).kept == (FORGED,)
     mind.just_heard = "Tamsin says: A dagger for six crowns?"
     assert (await mind.assembly.gather(SMITH, "Too dear.")).kept == (FORGED,)  # the plural is the same word
+    mind.just_heard = f"Tamsin says: {CROWN}"
+    assert (await mind.assembly.gather(SMITH, "What happened in the Night of Reeds?")).kept == ()
     mind.just_heard = "Tamsin says: An ale, please."
     assert (await mind.assembly.gather(SMITH, "Thank you.")).kept == ()
 
