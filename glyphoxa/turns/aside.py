@@ -31,9 +31,10 @@ _CHECKS_DE = (
     r"|überzeugungs?|rettungs|angriffs|schadens|fertigkeits?"
 )
 
-_PATTERNS: tuple[tuple[str, str], ...] = (
+_PATTERNS: tuple[tuple[str, str, str], ...] = (
     (
         "somebody leaves the table for a moment",
+        "brb afk bbl gtg g2g bio back break bathroom toilet restroom loo pee potty gleich sofort kurz klo wc bad pause",
         r"\b(?:brb|afk|bbl|gtg|g2g|bio ?break)\b"
         r"|\bbe right back\b|\bback in (?:a (?:sec|second|minute|min|bit)|five|ten|\d+ ?(?:min|minutes|secs?))\b"
         r"|\b(?:bathroom|toilet|restroom|loo|pee|smoke|coffee|snack|pizza)[ -]?break\b"
@@ -46,6 +47,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ),
     (
         "food or a caller at the players' own door",
+        "pizza doorbell geklingelt lieferando doordash uber",
         r"\bpizza(?:s|'s|’s)?\b.{0,20}\b(?:here|arriv\w*|order\w*|deliver\w*|coming|guy|is|da|bestell\w*|kommt|ist)\b"
         r"|\b(?:order\w*|get|grab|fetch|eat\w*|hol\w*|bestell\w*|ess\w*|want|mehr|more|some) (?:\w+ )?pizza\b"
         r"|^(?:\W*\w+\W+)?(?:\w+\W+)?pizza\W*$|\bpizza(?:bote|lieferant|lieferdienst)\b|\bdoorbell\b"
@@ -53,6 +55,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ),
     (
         "dice",
+        "d4 d6 d8 d10 d12 d20 w4 w6 w8 w10 w12 w20 nat roll würf hit trifft",
         r"\b\d{0,2}[dw](?:4|6|8|10|12|20|100)\b|\bnat(?:ural|ürliche)? ?(?:20|1|twenty|one|zwanzig|eins)\b"
         rf"|\broll(?:s|ed|ing)? (?:me )?(?:for|with advantage|with disadvantage|a \d+|an? (?:natural|{_SKILLS})"
         rf"|{_SKILLS}|damage|the damage|to hit|your dice|my dice|again with|a (?:check|save|saving throw))\b"
@@ -62,6 +65,9 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ),
     (
         "rules of the game",
+        "check save saving modifier bonus class point slot attack proficien sheet handbook house critical ability"
+        " ac dc hp xp advantage level roll written work probe wurf würfe punkte plätze platz bogen"
+        " regel aufstieg kritisch",
         rf"\b(?:{_SKILLS}|{_ABILITIES}) (?:check|save|saving throw|modifier|bonus)s?\b|\bsaving throws?\b"
         r"|\b(?:armou?r class|hit points|spell slots?|bonus action|proficiency bonus|attack rolls?|death saves?"
         r"|character sheet|player'?s handbook|house rules?|critical hit|difficulty class|skill checks?"
@@ -76,6 +82,8 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ),
     (
         "the evening, not the story",
+        "dm gm master spielleiter mute stumm mic mikro headset webcam internet wifi wlan session sitzung abend screen"
+        " discord zoom roll20 hear",
         r"^\W*(?:hey |so |ok(?:ay)? )?(?:dm|gm|dungeon master|game master|spielleiter(?:in)?)\b\s*,"
         r"|,\s*(?:dm|gm|dungeon master|game master|spielleiter(?:in)?)\W*$"
         r"|\b(?:you(?:'re|’re| are)|du bist) (?:on mute|muted|stumm(?:geschaltet)?)\b"
@@ -85,7 +93,10 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
         r"|\bcan (?:everyone|everybody|you guys) hear me\b",
     ),
 )
-_OUT_OF_CHARACTER = tuple((why, re.compile(pattern, re.IGNORECASE)) for why, pattern in _PATTERNS)
+"""What it is, what one of must be in the words, and what decides: most that is said needs no closer look."""
+_OUT_OF_CHARACTER = tuple(
+    (why, tuple(signs.split()), re.compile(pattern, re.IGNORECASE)) for why, signs, pattern in _PATTERNS
+)
 
 _THINKING = frozenset(
     {"mm", "mmm", "mhm", "hm", "hmm", "hmmm", "uh", "uhm", "um", "umm", "er", "erm", "ah", "oh", "ooh", "aha", "ha"}
@@ -121,7 +132,11 @@ def marked_out_of_character(text: str) -> bool:
 
 def out_of_character(text: str) -> str | None:
     """What of the players' own world it speaks of, in words; None if it may well be part of the story."""
-    return next((why for why, pattern in _OUT_OF_CHARACTER if pattern.search(text)), None)
+    folded = text.lower()
+    for why, signs, pattern in _OUT_OF_CHARACTER:
+        if any(sign in folded for sign in signs) and pattern.search(text):
+            return why
+    return None
 
 
 def is_filler(text: str, *, is_answer: bool) -> bool:
