@@ -37,7 +37,7 @@ from glyphoxa.memory.ports.names import LearnedNames
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.names.book import NameBook, NamesListener
 from glyphoxa.speech.names.calls import Call, find_calls
-from glyphoxa.speech.names.gazetteer import Gazetteer, Name, entries_of
+from glyphoxa.speech.names.gazetteer import Gazetteer, Name, cast_of, entries_of
 from glyphoxa.speech.names.keywords import KeywordSpotter, Spotted
 from glyphoxa.turns.address import Mention
 
@@ -136,6 +136,10 @@ class TableNames:
         entry = self._made.names.entry(call.entity_id) if call.entity_id is not None else None
         return entry is not None and entry.entity_type == "player"
 
+    def may_show(self, text: str) -> bool:
+        """Whether a text holds no name but those that everybody knows."""
+        return self._made.names.is_all_public(text)
+
     def nearby(self) -> frozenset[EntityId]:
         return self.hints.nearby()
 
@@ -150,7 +154,8 @@ class TableNames:
 
     def following(self, graph: LearnedNames) -> NamesFollowed:
         """What keeps these names equal to those of a graph, for as long as it is told of changes."""
-        return NamesFollowed(self._campaign.id, graph, self._book, entries_of(self._campaign))
+        cast = cast_of(self._campaign)
+        return NamesFollowed(self._campaign.id, graph, self._book, entries_of(self._campaign), cast=cast)
 
     def on_ear(self, event: EarEvent) -> None:
         """Takes every event of every ear, before the room does."""

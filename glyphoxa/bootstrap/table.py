@@ -237,6 +237,9 @@ class LiveTable:
     def health(self) -> MemoryHealth:
         return self._memory.health
 
+    def may_show(self, text: str) -> bool:
+        return self._names.may_show(text)
+
     def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None

@@ -21,7 +21,7 @@ from glyphoxa.memory.learned_names import NameLearning
 from glyphoxa.memory.names_followed import with_stored
 from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.learning.history import LearnedName
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
 
 _MOST_SHOWN = 50
 _MOST_REFUSED_SHOWN = 20
@@ -96,7 +96,7 @@ async def _at_desk(options: argparse.Namespace, act: Callable[[_Desk, argparse.N
         campaign = await stored_campaign(store, options.campaign)
         loaded = await store.campaigns.get(campaign)
         kept = PostgresLearnedNames(store.database)
-        entries = with_stored(entries_of(loaded), await kept.entries(campaign))
+        entries = with_stored(entries_of(loaded), await kept.entries(campaign), cast_of(loaded))
         return await act(_Desk(campaign, loaded.language, entries, kept), options)
 
 

@@ -36,8 +36,9 @@ class NamesFollowed:
     """Reads what changed and has the book take it. Nobody else may change that book.
 
     Args:
-        of_file: The names of the campaign as the table opened it: they stay, with what the graph knows of them. No
-            two have one id.
+        of_file: The names of the campaign as the table opened it. They count as long as the graph holds nothing; then
+            the graph does, and what the DM took away there is gone. No two have one id.
+        cast: What those who sit at the table are called whatever the graph says; their ids are in `of_file`.
         retry_ms: How long to wait when the database does not answer, before everything is read anew.
     """
 
@@ -48,12 +49,14 @@ class NamesFollowed:
         book: NameBook,
         of_file: Sequence[Entry],
         *,
+        cast: Sequence[Entry] = (),
         retry_ms: int = 1_000,
     ) -> None:
         self._campaign = campaign
         self._store = store
         self._book = book
         self._file = _Entries(of_file)
+        self._cast = {entry.entity_id: entry for entry in cast}
         self._graph: _Entries | None = None
         """As it was read last; None as long as it was not, or when that came to no end."""
         self._retry_ms = retry_ms
@@ -98,7 +101,7 @@ class NamesFollowed:
     def _anew(self, stored: Iterable[Entry]) -> tuple[_Entries, dict[EntityId, Entry | None], bool]:
         """What the graph holds, what is to be different in the book, and whether its order can stay."""
         graph = _Entries(stored)
-        merged = {entry.entity_id: entry for entry in _merged(self._file, graph)}
+        merged = {entry.entity_id: entry for entry in _merged(self._file, graph, self._cast)}
         known = dict.fromkeys(entry.entity_id for entry in self._book.current.entries)
         would_be = [*(entity for entity in known if entity in merged), *(each for each in merged if each not in known)]
         return graph, self._others(known, merged), would_be == list(merged)
@@ -108,15 +111,19 @@ class NamesFollowed:
     ) -> dict[EntityId, Entry | None]:
         """Takes the changed entries into `graph`; what they and those of their names are to be in the book."""
         of_file = self._file
-        before = graph.only(asked)
+        before, was_stored = graph.only(asked), bool(graph.by_id)
         graph.put(asked, stored)
+        if was_stored != bool(graph.by_id):
+            merged = {entry.entity_id: entry for entry in _merged(of_file, graph, self._cast)}
+            return self._others([entry.entity_id for entry in self._book.current.entries], merged)
         concerned = (*before.by_id.values(), *graph.only(asked).by_id.values(), *of_file.only(asked).by_id.values())
         keys = {_key(entry) for entry in concerned}
         # All that may be taken for one another, and whatever has their ids: nobody else has part in this.
         same = (entity for key in keys for entity in (*of_file.having(key), *graph.having(key)))
         ids = sorted({*asked, *same})
-        merged = {entry.entity_id: entry for entry in _merged(of_file.only(ids), graph.only(ids))}
-        return self._others(ids, merged)
+        is_stored = bool(graph.by_id)
+        some = _merged(of_file.only(ids), graph.only(ids), self._cast, is_stored=is_stored)
+        return self._others(ids, {entry.entity_id: entry for entry in some})
 
     def _others(self, known: Iterable[EntityId], merged: Mapping[EntityId, Entry]) -> dict[EntityId, Entry | None]:
         """What is to be different: None for those that go, and these first."""
@@ -126,7 +133,7 @@ class NamesFollowed:
         return {**dict.fromkeys(gone), **come}
 
     def _built(self, graph: _Entries, language: str) -> Gazetteer:
-        return Gazetteer.build(_merged(self._file, graph), language=language)
+        return Gazetteer.build(_merged(self._file, graph, self._cast), language=language)
 
     def _tell(self, names: Gazetteer) -> None:
         try:
@@ -170,28 +177,38 @@ class _Entries:
             self._by_key.setdefault(_key(entry), []).append(entity)
 
 
-def with_stored(entries: Iterable[Entry], stored: Iterable[Entry]) -> list[Entry]:
+def with_stored(entries: Iterable[Entry], stored: Iterable[Entry], cast: Iterable[Entry] = ()) -> list[Entry]:
     """The entries of a file as the graph knows them now, with the wrong forms learned for them, and behind them those
-    that only the graph knows.
+    that only the graph knows. A graph that holds anything holds all of the file but what the DM took away.
 
-    Both describe one entity if they have its id, or else its type and name; id and name are then the graph's, and
-    what else the entry was called stays as an alias. Of several that have one type and name, the lowest id of the
-    file and the lowest of the graph are one entity.
+    Both describe one entity if they have its id, or else its type and name; it is called then what the graph says. Of
+    several that have one type and name, the lowest id of the file and the lowest of the graph are one entity.
+
+    Args:
+        cast: See `NamesFollowed`.
     """
-    return _merged(_Entries(entries), _Entries(stored))
+    return _merged(_Entries(entries), _Entries(stored), {entry.entity_id: entry for entry in cast})
 
 
-def _merged(of_file: _Entries, graph: _Entries) -> list[Entry]:
+def _merged(
+    of_file: _Entries, graph: _Entries, cast: Mapping[EntityId, Entry], *, is_stored: bool | None = None
+) -> list[Entry]:
+    """
+    Args:
+        is_stored: The whole graph holds something, where these are only some entries of it.
+    """
+    if not (bool(graph.by_id) if is_stored is None else is_stored):
+        return list(of_file.by_id.values())
     same = {entity: entity for entity in of_file.by_id if entity in graph.by_id}
     for key in dict.fromkeys(_key(entry) for entity, entry in of_file.by_id.items() if entity not in same):
         same |= _same_by_name(key, of_file, graph)
     merged: list[Entry] = []
     for entity, entry in of_file.by_id.items():
-        known = graph.by_id.get(same.get(entity, entity))
+        known, seated = graph.by_id.get(same.get(entity, entity)), cast.get(entity)
         if known is None:
-            merged.append(entry)
+            merged += [seated] if seated is not None else []
             continue
-        others = dict.fromkeys((entry.name, *entry.aliases, *known.aliases))
+        others = dict.fromkeys((*((seated.name, *seated.aliases) if seated is not None else ()), *known.aliases))
         aliases = tuple(alias for alias in others if alias != known.name)
         merged.append(replace(known, entity_type=entry.entity_type, aliases=aliases))
     taken = set(same.values())

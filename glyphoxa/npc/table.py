@@ -68,6 +68,10 @@ class Table(Protocol):
         """What was said in this session before it was opened again, oldest first, as far as it is shown."""
         ...
 
+    def may_show(self, text: str) -> bool:
+        """Whether a text holds no name but those that everybody knows, so that players may read it."""
+        ...
+
     def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
         """Be told of everything that happens, in order. Returns what ends the subscription."""
         ...

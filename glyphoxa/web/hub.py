@@ -10,6 +10,7 @@ from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.npc.table import Table
 from glyphoxa.web.events import Json, event_json
 from glyphoxa.web.history import History
+from glyphoxa.web.veil import veiled
 
 QUEUE_LENGTH = 512
 """A page that is this many messages behind has stopped reading; it comes back and gets the history."""
@@ -67,16 +68,19 @@ class Hub:
         self._outboxes: set[Outbox] = set()
         self._history = History()
         for utterance in table.earlier:
-            self._history.take(event_json(UtteranceKept(utterance), table.campaign))
+            self._history.take(self._told(UtteranceKept(utterance)))
 
     @property
     def history(self) -> list[Json]:
         return self._history.messages
 
     def on(self, event: TableEvent) -> None:
-        message = event_json(event, self._table.campaign)
+        message = self._told(event)
         self._history.take(message)
         self.tell(message)
+
+    def _told(self, event: TableEvent) -> Json:
+        return event_json(veiled(event, self._table.may_show), self._table.campaign)
 
     def tell(self, message: Json) -> None:
         text = json.dumps(message)

@@ -20,9 +20,18 @@ from glyphoxa.cli.main import main
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import TurnFinished, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, secret_of
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.world.happenings import AliasAdded, Cause, EntityAdded, EntityRemoved, Happening
+from glyphoxa.memory.world.happenings import (
+    AliasAdded,
+    AliasRemoved,
+    Cause,
+    EntityAdded,
+    EntityRemoved,
+    EntityScoped,
+    Happening,
+)
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
 from tests.support.postgres import TEST_SETTINGS, wait_until
@@ -135,6 +144,38 @@ async def test_a_new_entity_is_known_at_the_open_table_to_all_who_hear(
         assert evening.table._prefetch.spotter.spot("Where is Vashkari?").entity_ids == ("vashkari",)
         await taken_by(evening, happen(dsn, EntityRemoved(EntityId("vashkari"))))
         assert ear.partial("and then vash karri came") == "and then vash karri came"
+
+
+async def test_what_the_dm_takes_away_of_the_campaign_s_file_is_no_longer_expected_or_put_right(
+    tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = [{"name": "Zorvaq", "id": "zorvaq", "type": "item", "aliases": ["Mumblesnort"]}]
+    settings = settings_for(write_campaign(tmp_path, more=more), dsn, tmp_path)
+    async with an_evening(settings, monkeypatch) as evening:
+        ear = await evening.ear()
+        assert ear.partial("and then mumble snort came") == "and then Mumblesnort came"
+        await taken_by(evening, happen(dsn, AliasRemoved(EntityId("zorvaq"), "Mumblesnort")))
+        assert ear.partial("and then mumble snort came") == "and then mumble snort came"
+        assert "Zorvaq" in ear.keyterms() and "Mumblesnort" not in ear.keyterms()
+        await taken_by(evening, happen(dsn, EntityRemoved(EntityId("zorvaq"))))
+        assert ear.partial("the zorvack is here") == "the zorvack is here"
+        assert "Zorvaq" not in ear.keyterms() and "Zorvaq" not in evening.table._names.hints.glossary()
+    async with an_evening(settings, monkeypatch, session="the next") as evening:
+        ear = await evening.ear()
+        assert "Zorvaq" not in ear.keyterms() and "Mumblesnort" not in ear.keyterms()
+        assert ear.partial("and then mumble snort came") == "and then mumble snort came"
+
+
+async def test_what_players_may_read_follows_what_the_dm_hides_and_reveals(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        await taken_by(evening, happen(dsn, EntityAdded(EntityId("vashkari"), "npc", "Vashkari", (), HIDDEN)))
+        assert not evening.table.may_show("Vashkari came")
+        await taken_by(evening, happen(dsn, EntityScoped(EntityId("vashkari"), PUBLIC)))
+        assert evening.table.may_show("Vashkari came")
+        await taken_by(evening, happen(dsn, EntityScoped(EntityId("vashkari"), secret_of([GRIMJAW]))))
+        assert not evening.table.may_show("Vashkari came")
 
 
 async def test_a_new_player_who_is_called_is_answered_by_no_npc_and_a_new_alias_calls_one(

@@ -133,6 +133,7 @@ class TwinTable:
     typed: TypedLines = field(default_factory=TypedLines)
     said: list[tuple[PlayerId, str]] = field(default_factory=list)
     is_closed: bool = False
+    hidden: set[str] = field(default_factory=set)
     health: MemoryHealth = field(default_factory=lambda: MemoryHealth("ok"))
     earlier: Sequence[Utterance] = ()
     listeners: list[Callable[[TableEvent], None]] = field(default_factory=list)
@@ -148,6 +149,9 @@ class TwinTable:
     def add_sink(self, sink: AudioSink) -> Callable[[], None]:
         self.sinks.append(sink)
         return lambda: self.sinks.remove(sink)
+
+    def may_show(self, text: str) -> bool:
+        return not any(name in text for name in self.hidden)
 
     async def seat(self, player: Player) -> TwinSeat:
         if player.id in self.seats:

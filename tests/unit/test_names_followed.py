@@ -212,10 +212,19 @@ async def test_whatever_is_told_of_and_in_whatever_pieces_the_entries_are_those_
 
 def test_names_of_the_file_come_first_and_are_as_the_graph_knows_them() -> None:
     file = [Entry("Eldrinax", EntityId("e"), "npc", ("the old wizard",)), *FILE]
-    graph = [Entry("Orla", EntityId("o")), Entry("Eldrinax the Old", EntityId("e"), learned=("mellodracks",))]
-    first, *others, last = with_stored(file, graph)
-    assert first == Entry("Eldrinax the Old", EntityId("e"), "npc", ("Eldrinax", "the old wizard"), ("mellodracks",))
+    old = Entry("Eldrinax the Old", EntityId("e"), aliases=("the old wizard",), learned=("mellodracks",))
+    first, *others, last = with_stored(file, [Entry("Orla", EntityId("o")), old, *FILE])
+    assert first == Entry("Eldrinax the Old", EntityId("e"), "npc", ("the old wizard",), ("mellodracks",))
     assert others == FILE and last.name == "Orla"
+
+
+def test_what_the_dm_took_away_of_a_stored_file_is_gone_and_who_sits_at_the_table_can_still_be_called() -> None:
+    file = [Entry("Grimjaw", EntityId("g"), "npc", ("the smith", "Old Hammer")), *FILE[1:]]
+    cast = [Entry("Grimjaw", EntityId("g"), "npc")]
+    without_alias = Entry("Grimjaw", EntityId("g"), "npc", ("the smith",))
+    assert with_stored(file, [without_alias], cast) == [without_alias]
+    assert with_stored(file, [FILE[1]], cast) == [*cast, FILE[1]]
+    assert with_stored(file, [], cast) == file
 
 
 def test_a_player_of_the_file_is_the_player_of_the_graph() -> None:

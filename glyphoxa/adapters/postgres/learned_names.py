@@ -46,7 +46,14 @@ class PostgresLearnedNames:
         async with self._database.use(campaign, deadline_ms=_ALL_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["entries"], campaign, only)
         return [
-            Entry(row["name"], EntityId(row["id"]), row["type"], tuple(row["aliases"]), tuple(row["learned"]))
+            Entry(
+                row["name"],
+                EntityId(row["id"]),
+                row["type"],
+                tuple(row["aliases"]),
+                tuple(row["learned"]),
+                row["is_public"],
+            )
             for row in rows
         ]
 

@@ -24,7 +24,7 @@ from glyphoxa.speech.language.words import Word, words
 from glyphoxa.speech.names.index import NameIndex
 from glyphoxa.speech.names.naming import Entry, Name, NameKind, Speech, names_of
 
-__all__ = ["Entry", "Gazetteer", "Mention", "Name", "NameKind", "entries_of"]
+__all__ = ["Entry", "Gazetteer", "Mention", "Name", "NameKind", "cast_of", "entries_of"]
 
 _WIDEST_WINDOW = 8
 _REMEMBERED = 8192
@@ -208,6 +208,21 @@ class Gazetteer:
 
     # -- looking up
 
+    def is_all_public(self, text: str) -> bool:
+        """Whether everybody may know all names in a text. A name of several things is known if one of them is."""
+        spoken = words(text)
+        at = 0
+        while at < len(spoken):
+            held = [found for found in self.spelled_from(spoken, at) if found[1].kind != "learned"]
+            if held and not self._is_public(held[-1][1]):
+                return False
+            at = held[-1][0] + 1 if held else at + 1
+        return True
+
+    def _is_public(self, name: Name) -> bool:
+        wanted = self._claims.get(name.joined, (name,))
+        return any(seat.entry.is_public for each in wanted for seat in self._listed[each.entity_id])
+
     def mentions(self, text: str) -> tuple[Mention, ...]:
         """The names in a text, in order, without overlap; a longer name wins over a shorter one within it."""
         return self.mentions_in(words(text))
@@ -284,16 +299,33 @@ class Gazetteer:
 def entries_of(campaign: Campaign) -> list[Entry]:
     """The names of a campaign: its NPCs first, then its players, then all other entities."""
     entities = {entity.id: entity for entity in campaign.entities}
+    public = {entity.id for entity in campaign.entities if not entity.hidden and not entity.known_by}
     listed: dict[EntityId, Entry] = {}
     for npc in campaign.npcs:
         entity = entities.get(npc.entity_id)
         name, aliases = (entity.name, (npc.name, *entity.aliases)) if entity else (npc.name, ())
-        listed[npc.entity_id] = Entry(name, npc.entity_id, "npc", (*aliases, *npc.aliases))
+        is_public = entity is None or entity.id in public
+        listed[npc.entity_id] = Entry(name, npc.entity_id, "npc", (*aliases, *npc.aliases), is_public=is_public)
     for player in campaign.players:
         player_entity = EntityId(player.id)
         listed.setdefault(player_entity, Entry(player.name, player_entity, "player"))
     for entity in campaign.entities:
-        listed.setdefault(entity.id, Entry(entity.name, entity.id, entity.type, entity.aliases))
+        listed.setdefault(
+            entity.id, Entry(entity.name, entity.id, entity.type, entity.aliases, (), entity.id in public)
+        )
+    return list(listed.values())
+
+
+def cast_of(campaign: Campaign) -> list[Entry]:
+    """What those who sit at the table are called even where nothing is stored of them: NPCs that play, and players."""
+    entities = {entity.id: entity for entity in campaign.entities}
+    listed: dict[EntityId, Entry] = {}
+    for npc in campaign.npcs:
+        known = entities[npc.entity_id].aliases if npc.entity_id in entities else ()
+        own = tuple(alias for alias in npc.aliases if alias not in known)
+        listed[npc.entity_id] = Entry(npc.name, npc.entity_id, "npc", own)
+    for player in campaign.players:
+        listed.setdefault(EntityId(player.id), Entry(player.name, EntityId(player.id), "player"))
     return list(listed.values())
 
 

@@ -42,6 +42,7 @@ class Entry:
         name: As it is to be written.
         aliases: Other names that are right as they are ("the smith").
         learned: Wrong forms that the DM has confirmed to mean this name ("Finland").
+        is_public: Everybody may know that there is such a thing.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Entry:
     entity_type: str = ""
     aliases: tuple[str, ...] = ()
     learned: tuple[str, ...] = ()
+    is_public: bool = True
 
 
 @dataclass(frozen=True, slots=True)

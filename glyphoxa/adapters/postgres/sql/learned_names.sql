@@ -65,7 +65,7 @@ SELECT l.heard, l.as_heard, l.entity_id, e.name, l.state, l.count, l.provenance
 -- entries --
 -- A campaign's names with the wrong forms that are active for them; people first. Those of $2 only, if not null.
 -- The forms are gathered once and joined: asking for them name by name takes seconds at 10,000 names.
-SELECT e.id, e.type, e.name, e.aliases, coalesce(l.learned, '{}') AS learned
+SELECT e.id, e.type, e.name, e.aliases, coalesce(l.learned, '{}') AS learned, e.scope = 'public' AS is_public
   FROM entities e
   LEFT JOIN (SELECT entity_id, array_agg(as_heard ORDER BY count DESC, heard) AS learned
                FROM learned_names

@@ -1,0 +1,138 @@
+"""Of a campaign full of hidden names, no message to a player holds one that they did not say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from glyphoxa.bootstrap.names import TableNames
+from glyphoxa.config.settings import CorrectionSettings
+from glyphoxa.domain.campaign import Campaign, Entity
+from glyphoxa.domain.events import TableEvent, TurnFinished, UtteranceKept, UtteranceRevised
+from glyphoxa.domain.heard import Draft, EagerTurn, PartialHeard, TurnEnded
+from glyphoxa.domain.ids import EntityId, SpeakerId, TurnId
+from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
+from glyphoxa.domain.utterance import Correction
+from glyphoxa.npc.table import Table
+from glyphoxa.web.hub import Hub, Outbox
+from glyphoxa.web.veil import veiled
+from tests.support.builders import SESSION, SMITH, TAMSIN, a_campaign, a_draft, an_utterance
+from tests.support.web_table import TwinTable
+
+HIDDEN = ("Zharothrix", "Vashkari", "Quibbleworth", "Ironhold")
+SAID = [
+    "we must find sharothrix",
+    "Grim jaw, who is zharo thricks?",
+    "I have heard of vash karri and of quibble worth.",
+    "so we walked to iron hold",
+    "Sharothrix!",
+    "sharothrix's tower stands beyond iron hold",
+]
+
+
+def a_town_of_secrets() -> Campaign:
+    campaign = a_campaign()
+    secret = [
+        Entity(EntityId("zharothrix"), "npc", "Zharothrix", hidden=True),
+        Entity(EntityId("vashkari"), "npc", "Vashkari", known_by=(SMITH,)),
+        Entity(EntityId("quibbleworth"), "item", "Quibbleworth", hidden=True),
+        Entity(EntityId("ironhold"), "location", "the keep of the east", ("Ironhold",), hidden=True),
+    ]
+    return replace(campaign, entities=(*campaign.entities, *secret))
+
+
+@pytest.fixture(scope="module")
+def names() -> TableNames:
+    return TableNames(a_town_of_secrets(), CorrectionSettings(), store=None, now_ms=lambda: 0)
+
+
+def corrected(names: TableNames, said: str) -> Draft:
+    right = names.correct(said)
+    return replace(a_draft(TAMSIN, right.text), raw_text=said, corrections=right.corrections)
+
+
+def events_of(draft: Draft) -> Iterator[TableEvent]:
+    """Every message that a turn of a player makes."""
+    utterance = replace(an_utterance(draft.text), raw_text=draft.raw_text, corrections=draft.corrections)
+    unmarked = replace(utterance, corrections=())
+    yield PartialHeard(TAMSIN, draft.text, draft.raw_text, 1, draft.corrections)
+    yield EagerTurn(draft)
+    yield TurnEnded(draft, 2)
+    yield UtteranceKept(utterance)
+    yield UtteranceRevised(utterance, unmarked)
+    yield UtteranceRevised(unmarked, utterance)
+    yield TurnFinished(
+        TurnRecord(
+            TurnId("t"),
+            SESSION,
+            SpeakerId(TAMSIN),
+            "Tamsin",
+            draft.raw_text,
+            draft.text,
+            None,
+            f"{draft.corrections[0].after} was called, who is not here",
+            Outcome.NOT_ADDRESSED,
+            unaddressed=Unaddressed.ABSENT,
+        )
+    )
+
+
+@pytest.mark.parametrize("said", SAID)
+async def test_no_message_to_a_player_holds_a_hidden_name_that_they_did_not_say(names: TableNames, said: str) -> None:
+    draft = corrected(names, said)
+    assert any(name in draft.text for name in HIDDEN), "the log and memory have the name"
+    twin = TwinTable(campaign=a_town_of_secrets())
+    twin.may_show = names.may_show  # type: ignore[method-assign]
+    table: Table = twin
+    hub, outbox = Hub(table), Outbox()
+    with hub.joined(outbox):
+        for event in events_of(draft):
+            hub.on(event)
+    told = []
+    while (message := await outbox.next()) is not None:
+        told.append(message)
+    assert len(told) == 7 and said.split()[0] in told[0]
+    for message in (*told, json.dumps(hub.history)):
+        assert not any(name.lower() in message.lower() for name in HIDDEN), message
+
+
+def test_names_that_everybody_knows_are_put_right_for_players_too(names: TableNames) -> None:
+    draft = corrected(names, "grim jaw, who is sharothrix?")
+    shown = veiled(TurnEnded(draft, 1), names.may_show)
+    assert isinstance(shown, TurnEnded)
+    assert (draft.text, shown.draft.text) == ("Grimjaw, who is Zharothrix?", "Grimjaw, who is sharothrix?")
+    assert [correction.after for correction in shown.draft.corrections] == ["Grimjaw"]
+
+
+def test_who_says_a_hidden_name_right_sees_what_they_said(names: TableNames) -> None:
+    draft = corrected(names, "Who is Zharothrix?")
+    assert veiled(TurnEnded(draft, 1), names.may_show) == TurnEnded(draft, 1)
+
+
+def test_what_a_recogniser_made_of_an_npc_s_voice_is_shown_as_it_was_before_a_hidden_name_was_put_there(
+    names: TableNames,
+) -> None:
+    edit = Correction(9, 19, "sharothrix", "Zharothrix", 1.0, "llm", "")
+    said = replace(an_utterance("I served Zharothrix.", npc=SMITH), corrections=(edit,))
+    shown = veiled(UtteranceRevised(said, said), names.may_show)
+    assert isinstance(shown, UtteranceRevised) and shown.utterance.text == "I served sharothrix."
+
+
+def test_a_name_of_two_of_which_one_is_known_may_be_shown() -> None:
+    campaign = a_town_of_secrets()
+    other = Entity(EntityId("ship"), "item", "Zharothrix")
+    names = TableNames(
+        replace(campaign, entities=(*campaign.entities, other)), CorrectionSettings(), store=None, now_ms=lambda: 0
+    )
+    assert names.may_show("Zharothrix") and not names.may_show("Vashkari's blade")
+
+
+def test_what_was_said_before_the_session_was_opened_again_is_shown_likewise(names: TableNames) -> None:
+    draft = corrected(names, "we must find sharothrix")
+    twin = TwinTable(campaign=a_town_of_secrets())
+    twin.may_show = names.may_show  # type: ignore[method-assign]
+    twin.earlier = (replace(an_utterance(draft.text), raw_text=draft.raw_text, corrections=draft.corrections),)
+    assert "we must find sharothrix" in json.dumps(Hub(twin).history)
