@@ -63,7 +63,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     prompting.add_argument("--npc", required=True, metavar="NAME", help="its name, an alias or its id")
     add_config_option(action("list", _list, "the stored campaigns"))
     showing = action("show", _show, "the entities of a campaign and what they are related to")
-    showing.add_argument("id", nargs="?", type=CampaignId, help="needed if several are stored")
+    showing.add_argument("id", nargs="?", type=CampaignId, help="default: the one of the settings, else the only one")
     add_config_option(showing)
     forking = action("fork", _fork, "a new campaign with the same past; from then on each goes its own way")
     forking.add_argument("id", type=CampaignId)
@@ -237,8 +237,9 @@ async def _list(options: argparse.Namespace) -> int:
 
 
 async def _show(options: argparse.Namespace) -> int:
-    async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
-        campaign = await store.campaigns.get(await stored_campaign(store, options.id))
+    settings = settings_with_memory(options.config, to_hold="campaigns")
+    async with opened_store(settings) as store:
+        campaign = await store.campaigns.get(await stored_campaign(store, options.id, settings))
         world = await store.world.now(campaign.id)
     print(f"{campaign.name} ({campaign.id}), {campaign.language}")
     for what, names in (

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -8,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glyphoxa.adapters.weights.store import Store
+from glyphoxa.cli.tables import show
 from glyphoxa.config.check import check
 from glyphoxa.config.settings import read_settings
 
@@ -30,5 +32,8 @@ def run_check(options: argparse.Namespace) -> int:
     table = Table(show_header=False, box=None, pad_edge=False)
     for finding in findings:
         table.add_row(Text(finding.level, style=_COLOURS[finding.level]), finding.subject, Text(finding.text))
-    Console(soft_wrap=True).print(table)
+    if sys.stdout.isatty():
+        Console(soft_wrap=True).print(table)  # paths and commands are copied from it
+    else:
+        show(table)
     return 1 if any(finding.level == "error" for finding in findings) else 0

@@ -75,7 +75,7 @@ async def desk_at(store: Store, settings: Settings, wanted: CampaignId | None) -
     Raises:
         GlyphoxaError: As `stored_campaign`.
     """
-    campaign = await stored_campaign(store, wanted)
+    campaign = await stored_campaign(store, wanted, settings)
     inspection, world = PostgresInspection(store.database), store.world
     seen = await inspection.entities(campaign)
     stored = await store.campaigns.get(campaign)
@@ -99,11 +99,19 @@ async def desk_at(store: Store, settings: Settings, wanted: CampaignId | None) -
     )
 
 
-async def session_of(desk: Desk, wanted: SessionId) -> SessionId:
+async def session_of(desk: Desk, wanted: SessionId | None) -> SessionId:
     """
+    Args:
+        wanted: None is the one in which something was said last.
+
     Raises:
         NotFound: Nothing was said in such a session.
     """
+    if wanted is None:
+        talk = await desk.inspection.entries_per_session(desk.campaign)
+        if not talk:
+            raise NotFound(f"nothing was said in campaign {desk.campaign!r} yet")
+        return max(talk, key=lambda each: each.last_at_ms or 0).id
     known = [each.id for each in await desk.inspection.sessions(desk.campaign)]
     if not known:
         raise NotFound(f"no session {wanted!r} in campaign {desk.campaign!r}: nothing was said in it yet")

@@ -42,7 +42,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     add_options_of_said(action("said", said, "what was said: by words, speaker, session and time"))
     corrected = action("corrections", _corrections, "what was heard and what was made of it, where they differ")
     for parser, limit in ((recent, _RECENT), (corrected, _MOST_SHOWN)):
-        parser.add_argument("session", type=SessionId, metavar="SESSION")
+        parser.add_argument("session", nargs="?", type=SessionId, metavar="SESSION", help="left out: the last one")
         shown.add_limit(parser, limit)
     action("coverage", _coverage, "how much of each session's talk is within reach of recall by meaning")
     nearest = action("nearest", _nearest, "what was said that is nearest in meaning to a text")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -10,64 +11,90 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from glyphoxa.cli.output import on_any_output
+
 if TYPE_CHECKING:
     import argparse
 
 INTERRUPTED = 128 + signal.SIGINT
 
 
-def parser() -> argparse.ArgumentParser:
+_VERBS = {
+    "serve": ("serve", "open a table on a local page: talk to the NPCs in a browser"),
+    "voices": ("voices", "the voices for `voice:` in a campaign file; with a name, how it sounds"),
+    "campaign": ("campaign", "check, load, show and fork campaigns"),
+    "calendar": ("calendar", "which day it is in the story, and on which each session was played"),
+    "facts": ("facts", "what is known and why: review, change, take back"),
+    "entity": ("entity", "the people, places and things of a campaign"),
+    "said": ("said_changed", "what was said last; strike or correct one utterance"),
+    "inspect": ("inspect", "look into memory: what was said, what is known, what is embedded"),
+    "recall": ("recall", "what an NPC would be reminded of by a question, and why"),
+    "turns": ("turns", "why an NPC said what it said: the latest turns, or all of one"),
+    "names": ("names", "wrong forms of names: see, confirm, reject and undo what was learned"),
+    "reindex": ("reindex", "embed the talk that is missing; all of it after another embeddings model was set"),
+    "config": ("config", "look at the settings"),
+    "models": ("models", "the weights of the local models: list, fetch, verify"),
+}
+"""Each with its module and what its help says of it: only the module of the verb that was asked for is imported."""
+
+_EPILOG = """\
+Where the database is, and which campaign is meant, stands in the settings file
+given with --config; without one, all settings have their defaults.
+
+environment:
+  GLYPHOXA_DATA    directory of the embedded database and of what is said before
+                   it gets there. `data_dir` in the settings comes first; without
+                   both it is the user's data directory, root's /var/lib/glyphoxa
+  GLYPHOXA_MODELS  a directory that is looked in before a model is fetched
+
+`glyphoxa VERB --help` says more of each.
+"""
+
+
+def parser(verb: str | None = None) -> argparse.ArgumentParser:
+    """
+    Args:
+        verb: The one whose options are wanted; None for all of them. Of the others only their names are there.
+    """
     import argparse
-    from importlib.metadata import version
 
-    from glyphoxa.cli import (
-        calendar,
-        campaign,
-        config,
-        entity,
-        facts,
-        inspect,
-        models,
-        names,
-        recall,
-        reindex,
-        said_changed,
-        serve,
-        turns,
-        voices,
+    class Version(argparse.Action):
+        def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+            from importlib.metadata import version
+
+            print(f"glyphoxa {version('glyphoxa')}")
+            parser.exit()
+
+    root = argparse.ArgumentParser(
+        prog="glyphoxa",
+        description="Voice characters for tabletop role-playing.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-
-    root = argparse.ArgumentParser(prog="glyphoxa", description="Voice characters for tabletop role-playing.")
-    root.add_argument("--version", action="version", version=f"glyphoxa {version('glyphoxa')}")
+    root.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     verbs = root.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb in (
-        serve,
-        campaign,
-        calendar,
-        facts,
-        entity,
-        said_changed,
-        inspect,
-        recall,
-        turns,
-        names,
-        reindex,
-        config,
-        models,
-        voices,
-    ):
-        verb.add_parser(verbs)
+    for name, (module, text) in _VERBS.items():
+        if verb in (name, None):
+            importlib.import_module(f"glyphoxa.cli.{module}").add_parser(verbs)
+        else:
+            verbs.add_parser(name, help=text)
     return root
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    with on_any_output():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     with _interrupted_at_once():
         from glyphoxa.adapters.local import native_env
         from glyphoxa.domain.errors import GlyphoxaError
-        from glyphoxa.observability import log
 
         native_env.prepare()
-        options = _options(arguments)
+        options = _options(sys.argv[1:] if arguments is None else arguments)
+        from glyphoxa.observability import log
+
         # A verb answers; how a table is doing is logged by the one that opens it, as its settings want.
         log.set_up(level="WARNING")
     try:
@@ -77,14 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has seen enough (`glyphoxa ... | head`).
-        sys.stderr.close()
-        return 0
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    root = parser()
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    # No option that stands before the verb has a value.
+    root = parser(next((each for each in arguments if not each.startswith("-")), ""))
     options, free = root.parse_known_args(arguments)
     if free and not getattr(options, "takes_attributes", False):
         root.error(f"unrecognized arguments: {' '.join(free)}")

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
 from glyphoxa.adapters.weights.progress import progress_to
 from glyphoxa.adapters.weights.store import Store
+from glyphoxa.cli.tables import show
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[Any]
@@ -48,9 +48,8 @@ def list_models(store: Store, out: TextIO) -> int:
         artefact = status.artefact
         state = status.state if status.state != "partial" else f"{100 * status.have // artefact.size} %"
         table.add_row(status.name, state, decimal(artefact.size), artefact.licence, artefact.what)
-    console = Console(file=out)
-    console.print(table)
-    console.print(f"kept in {store.directory}", markup=False, highlight=False, soft_wrap=True)
+    show(table, out)
+    print(f"kept in {store.directory}", file=out)
     return 0
 
 

@@ -93,7 +93,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 async def _at_desk(options: argparse.Namespace, act: Callable[[_Desk, argparse.Namespace], Awaitable[int]]) -> int:
     settings = settings_with_memory(options.config, to_hold="names")
     async with opened_store(settings) as store:
-        campaign = await stored_campaign(store, options.campaign)
+        campaign = await stored_campaign(store, options.campaign, settings)
         loaded = await store.campaigns.get(campaign)
         kept = PostgresLearnedNames(store.database)
         entries = with_stored(entries_of(loaded), await kept.entries(campaign), cast_of(loaded))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId
@@ -16,12 +18,16 @@ from glyphoxa.memory.recall.recall import RecallSettings
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, metavar="FILE", help="settings file (YAML)")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="settings file (YAML): where the database is, and which campaign"
+    )
 
 
 def add_campaign_options(parser: argparse.ArgumentParser) -> None:
     """`--campaign` and `--config`, for `stored_campaign` and `settings_with_memory`."""
-    parser.add_argument("--campaign", type=CampaignId, metavar="ID", help="needed if several are stored")
+    parser.add_argument(
+        "--campaign", type=CampaignId, metavar="ID", help="else that of the settings, or the only one stored"
+    )
     add_config_option(parser)
 
 
@@ -60,20 +66,31 @@ async def opened_store(
         yield store
 
 
-async def stored_campaign(store: Store, wanted: CampaignId | None) -> CampaignId:
-    """The campaign that was named, or the only one there is.
+async def stored_campaign(store: Store, wanted: CampaignId | None, settings: Settings | None = None) -> CampaignId:
+    """The campaign that was named; else the one of the settings; else the only one there is.
 
     Raises:
-        NotFound: None of that name is stored.
-        InvalidInput: None was named, and there is not exactly one.
+        NotFound: None of that name is stored, or the settings name a file that is not there.
+        InvalidInput: None was named, and there is not exactly one; or the settings' file cannot be read.
     """
     stored = await store.campaigns.ids()
-    if wanted is None and len(stored) == 1:
+    file = None if settings is None else settings.campaign
+    if wanted is not None:
+        if wanted not in stored:
+            raise NotFound(f"no campaign {wanted!r} here: {did_you_mean(wanted, stored)}")
+        return wanted
+    if file is not None:
+        of_settings = (await asyncio.to_thread(read_campaign, file)).campaign.id
+        if of_settings not in stored:
+            raise NotFound(
+                f"campaign {of_settings!r} of {file} is not stored yet; glyphoxa campaign load or serve does it"
+            )
+        return of_settings
+    if len(stored) == 1:
         return stored[0]
-    if wanted is None:
-        if not stored:
-            raise InvalidInput("no campaign is stored; load one: glyphoxa campaign load FILE")
-        raise InvalidInput(f"{len(stored)} campaigns are stored; say which with --campaign: {', '.join(stored)}")
-    if wanted not in stored:
-        raise NotFound(f"no campaign {wanted!r} here: {did_you_mean(wanted, stored)}")
-    return wanted
+    if not stored:
+        raise InvalidInput("no campaign is stored; load one: glyphoxa campaign load FILE")
+    raise InvalidInput(
+        f"{len(stored)} campaigns are stored; say which with --campaign, or with `campaign:` in the settings: "
+        f"{', '.join(stored)}"
+    )

@@ -13,6 +13,7 @@ from glyphoxa.bootstrap.deep_recall import load_deep_recall
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli.desk import Desk, desk_at
 from glyphoxa.cli.facts_shown import add_limit
+from glyphoxa.cli.lines import Line, show_lines
 from glyphoxa.cli.opened import add_campaign_options, opened_store, settings_with_memory
 from glyphoxa.cli.recall_around import answer_around
 from glyphoxa.cli.recall_asked import AskedAbout, Asking
@@ -117,7 +118,7 @@ async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argp
         print(f"{who} is reminded of nothing: {_why_nothing(desk, npc, who)}")
     if options.explain:
         for part in (*found.left_out, *_also_left_out(desk, npc, question, found, by_words=options.lexical)):
-            print(f"left out: {part}")
+            show_lines([Line(f"left out: {part}")])
     return 0
 
 

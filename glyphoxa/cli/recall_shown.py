@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
 
+from glyphoxa.cli.lines import Line, show_lines
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.dm.wording import moment
 from glyphoxa.domain.turn import Recalled
@@ -28,7 +30,10 @@ class Shown:
 
 
 def listing(found: Sequence[Shown], *, explain: bool) -> None:
-    """A row each, in the order in which they are given."""
+    """A row each, in the order in which they are given; explained to a terminal, lines, which it has room for."""
+    if explain and sys.stdout.isatty():
+        show_lines(line for rank, one in enumerate(found, start=1) for line in _explained(rank, one))
+        return
     more = ("score", "cosine", "found by", "known because", "holds") if explain else ()
     table = a_table("rank", "what", "session", "when", *more, "in the prompt")
     for rank, one in enumerate(found, start=1):
@@ -46,6 +51,19 @@ def listing(found: Sequence[Shown], *, explain: bool) -> None:
         row.append(one.told if explain else one.told.partition(":")[0])
         table.add_row(*row)
     show(table)
+
+
+def _explained(rank: int, one: Shown) -> Iterator[Line]:
+    recalled = one.recalled
+    yield Line(f"{rank}. {recalled.text}")
+    if recalled.session_id is not None:
+        yield Line(f"said: {recalled.session_id}, {moment(recalled.at_ms)}", 1)
+    cosine = "" if recalled.similarity is None else f", cosine {recalled.similarity:.3f}"
+    yield Line(f"found by: {one.path} (score {recalled.score:.2f}{cosine})", 1)
+    yield Line(f"known because: {recalled.reason}", 1)
+    if one.holds:
+        yield Line(f"holds: {one.holds}", 1)
+    yield Line(f"in the prompt: {one.told}", 1)
 
 
 def signals_in_words(signals: Mapping[str, float]) -> str:

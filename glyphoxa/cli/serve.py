@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import importlib.util
 import socket
 import sys
@@ -141,7 +142,8 @@ def _ask(line: str) -> str:
 
 
 def _say(line: str) -> None:
-    print(f"{line[:1].upper()}{line[1:]}", flush=True)
+    with contextlib.suppress(OSError):  # a table is played, whether or not somebody reads what it says
+        print(f"{line[:1].upper()}{line[1:]}", flush=True)
 
 
 def _nothing() -> None: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TextIO
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -37,9 +38,14 @@ def _plain(cell: str | Text) -> str | Text:
     return plain(cell) if isinstance(cell, str) else Text(plain(cell.plain), style=cell.style)
 
 
-def show(table: Table) -> None:
-    if sys.stdout.isatty():
-        console = Console()
+def show(table: Table, out: TextIO | None = None) -> None:
+    """
+    Args:
+        out: None is standard output.
+    """
+    to = sys.stdout if out is None else out
+    if to.isatty():
+        console = Console(file=to)
         _make_room(table, console)
         console.print(table)
         return
@@ -47,7 +53,7 @@ def show(table: Table) -> None:
     with console.capture() as written:
         console.print(table)
     for line in written.get().splitlines():
-        print(line.rstrip())
+        print(line.rstrip(), file=to)
 
 
 def _make_room(table: Table, console: Console) -> None:

@@ -50,6 +50,11 @@ async def test_what_was_rolled_back_is_told_apart(settings_file: Path, capsys: C
     assert [row[0] for row in rows(shown) if row[-1] == "rolled back"] == ["3"]
 
 
+async def test_without_a_session_the_last_one_is_meant(settings_file: Path, capsys: Capture) -> None:
+    assert await told(capsys, settings_file, "recent") == await told(capsys, settings_file, "recent", "s2")
+    assert await told(capsys, settings_file, "corrections") == await told(capsys, settings_file, "corrections", "s2")
+
+
 async def test_the_last_utterances_of_a_session_come_latest_first(settings_file: Path, capsys: Capture) -> None:
     """R-154"""
     found = rows(await told(capsys, settings_file, "recent", "s1", "--limit", "2"))

@@ -127,3 +127,16 @@ async def test_who_asks_wrongly_hears_what_is_right(
     shown = capsys.readouterr()
     assert shown.out == ""
     assert problem in shown.err
+
+
+async def test_an_explanation_has_room_on_a_terminal_of_80_columns(
+    settings_file: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    shown = await recalled(capsys, settings_file, "What does Elowen owe in silver?", "Grimjaw", "--explain")
+    assert max(map(len, shown.splitlines())) <= 80
+    told = " ".join(shown.split())
+    assert DEBT in told
+    assert "said: s1, 2096-10-02 07:08 found by:" in told
+    assert "known because: witnessed in session s1 in the prompt: yes" in told
