@@ -108,8 +108,8 @@ async def _serve(
     ending.attach()
     try:
         table = await open_table(settings, campaign=campaign, session_name=session, tell=_say)
-    except BaseException:
-        ending.closed(ending.code)
+    except asyncio.CancelledError:
+        ending.closed(ending.code)  # what still loads in a thread is not waited for
         raise
     ending.last_words = table.write_last_words
     peers: Peers | None = None
