@@ -59,9 +59,9 @@ async def wrong_in_every_look(page: Page) -> list[str]:
 async def test_nothing_serious_keeps_anybody_out_of_the_lobby_the_table_or_the_dialog(
     table: TwinTable, opened: Open
 ) -> None:
-    async with served(table) as url, opened(url) as page:
-        await table.seat(BRAN)
-        await expect(page.locator(".seat")).to_have_count(2)
+    async with served(table) as url, opened(url) as page, opened(url) as other:
+        await sit(other, "bran")
+        await expect(page.locator('.seat[data-player="bran"]')).to_be_disabled()
         assert await wrong_in_every_look(page) == []
         await sit(page, "tamsin")
         await page.click("#figures summary")
