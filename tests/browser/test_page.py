@@ -171,7 +171,7 @@ async def test_a_page_says_that_the_server_is_gone_and_comes_back_by_itself(tabl
         await sit(page, "tamsin")
     try:
         await expect(page.locator('.notice[data-topic="server"]')).to_be_visible()
-        await expect(page.locator("#send")).to_have_attribute("aria-disabled", "true")
+        await expect(page.locator("#talk")).to_have_attribute("aria-disabled", "true")
         async with served(table, port=port):
             await expect(page.locator("#wire-state")).to_have_attribute("data-state", "on")
             await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")

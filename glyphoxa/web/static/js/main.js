@@ -234,9 +234,9 @@ $("figures").addEventListener("toggle", () => localStorage.setItem(FIGURES, $("f
 
 // -- small things
 
-// Nothing is disabled: who has the focus on it would lose it. The text box takes words also while nothing can be sent.
+// Nothing is disabled: who has the focus on it would lose it. What is typed waits until it can be sent.
 function usable(isUsable) {
-  for (const id of ["talk", "send"]) $(id).setAttribute("aria-disabled", String(!isUsable));
+  $("talk").setAttribute("aria-disabled", String(!isUsable));
   scenes.isUsable = isUsable;
 }
 
