@@ -16,7 +16,7 @@ from tests.support.browser import browser
 from tests.support.frozen_network import FrozenNetwork, a_frozen_network
 from tests.support.patience import DEADLINE_MS, until
 from tests.support.web_client import next_of
-from tests.support.web_table import TAMSIN, TwinTable, served
+from tests.support.web_table import PATIENT, TAMSIN, TwinTable, served
 
 pytestmark = pytest.mark.browser
 
@@ -168,7 +168,7 @@ async def test_a_line_of_another_session_is_not_sent_unasked(table: TwinTable, t
 async def test_a_line_that_is_refused_says_why_at_its_bubble_and_can_be_sent_again_or_discarded(
     table: TwinTable, tmp_path: Path
 ) -> None:
-    async with at_the_table(table, tmp_path) as (page, _):
+    async with at_the_table(table, tmp_path, pulse=PATIENT) as (page, _):
         await page.evaluate(
             """() => {
               const form = document.getElementById('say'), box = document.getElementById('say-text');

@@ -198,3 +198,15 @@ async def test_a_connection_that_was_long_on_its_way_throws_nobody_out() -> None
 async def test_a_short_ticket_is_nobody_s_secret() -> None:
     async with a_site() as site, site.sits("tamsin", ticket="x") as tamsin:
         assert len((await next_of(tamsin, "welcome"))["ticket"]) >= 16
+
+
+async def test_a_seat_that_is_asked_for_without_end_is_refused_with_a_word_and_others_are_not_part_of_it() -> None:
+    async with a_site() as site, site.sits("tamsin", ticket=TICKET) as tamsin:
+        await next_of(tamsin, "welcome")
+        codes = set()
+        while "rationed" not in codes:
+            async with site.sits("tamsin") as other:
+                codes.add((await next_of(other, "refused"))["code"])
+        assert codes == {"seat_taken", "rationed"}
+        async with site.sits("bran") as bran:
+            await next_of(bran, "welcome")

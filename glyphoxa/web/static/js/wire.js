@@ -32,10 +32,6 @@ export class Wire extends EventTarget {
     return this.#welcomed;
   }
 
-  get ticket() {
-    return this.#seat.ticket;
-  }
-
   // Whose seat this tab held before it was loaded again; null when it left.
   get before() {
     return this.#seat.sits ? this.#seat.player : null;
