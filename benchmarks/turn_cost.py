@@ -16,6 +16,7 @@ from pathlib import Path
 from glyphoxa.bootstrap.names import TableNames
 from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.beginning import beginning
 from glyphoxa.context.by_name import ByName
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
@@ -119,7 +120,7 @@ def _mind(campaign: Campaign, slow_down: SlowDown | None) -> Mind:
     correct: Correct = partial(names.correct, player=PLAYER)
     if slow_down is not None:
         correct = slow_down(correct, names.current)
-    conversation = Conversation(campaign.npcs[0])
+    conversation = Conversation(campaign.npcs[0], beginning=beginning(campaign, campaign.npcs[0]))
     prefetch = Prefetch(
         campaign.id,
         by_name=ByName(campaign, None),

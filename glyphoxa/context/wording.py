@@ -89,6 +89,11 @@ _ENGLISH: Final = Wording(
             "Not I. I slept all night.",
             kept="You broke the mill wheel at night.",
         ),
+        Example(
+            "What happened at the old mill?",
+            "There was a fire, two winters ago.",
+            facts="At the old mill there was a fire two winters ago.",
+        ),
         Example("Who mended the old cart?", "I did. It took me all day.", facts="{name} mended the old cart."),
         Example("Guten Morgen, wie geht es dir?", "Guten Morgen. Mir geht es gut."),
     ),
@@ -116,6 +121,11 @@ _GERMAN: Final = Wording(
             "Wer hat das Mühlrad zerbrochen?",
             "Ich nicht. Ich habe die ganze Nacht geschlafen.",
             kept="Du hast nachts das Mühlrad zerbrochen.",
+        ),
+        Example(
+            "Was ist an der alten Mühle geschehen?",
+            "Da hat es gebrannt, vor zwei Wintern.",
+            facts="An der alten Mühle hat es vor zwei Wintern gebrannt.",
         ),
         Example(
             "Wer hat den alten Karren geflickt?",

@@ -32,6 +32,7 @@ _ECHO = re.compile(
 )
 _OWN_LABELS = ("npc", "assistant", "ai", "answer", "reply", "response", "character", "antwort")
 _OTHER_LABELS = ("player", "user", "human", "dm", "gm", "game master", "dungeon master", "narrator", "you", "spieler")
+_SAYS = re.compile(r" (?:says|said|replies|answers|sagt|sagte|antwortet)(?: to .*| zu .*)?$")
 _LABEL = re.compile(r"^[\s\"“*_#>]*([^\W_][^:.,!?\n\"]{0,40}?)[*_\"”]*\s*:[*_]*(?!\d)\s*")
 
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]*>|<\|[^<>\n]*\|>")
@@ -151,7 +152,7 @@ class SafetyFilter:
         if found is None:
             return line
         label = found.group(1).strip().casefold()
-        label = label.removesuffix(" says").removesuffix(" said").removesuffix(" replies")
+        label = _SAYS.sub("", label)
         if label in self._own:
             return line[found.end() :]
         if label in self._others:

@@ -18,6 +18,8 @@ def spoken(*pieces: str, name: str = "Grimjaw", others: tuple[str, ...] = ("Kira
         ('"Grimjaw": Aye.', "Aye."),
         ("Assistant: Aye.", "Aye."),
         ("Grimjaw says: Aye.", "Aye."),
+        ("Grimjaw says to Kira: Aye.", "Aye."),
+        ("Grimjaw sagt: Ja.", "Ja."),
         ("_whispers_ Come closer.", "Come closer."),
         ("Three times * two.", "Three times two."),
         ("[INST] Aye. [/INST]", "Aye."),
