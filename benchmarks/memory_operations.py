@@ -118,7 +118,7 @@ class Operations:
                 gathered = await context.gather(npc, question)
                 for part in gathered.omitted:
                     self.late[part] = self.late.get(part, 0) + 1
-                return len(gathered.facts)
+                return len(gathered.facts) + len(gathered.remembered)
 
             return call
 

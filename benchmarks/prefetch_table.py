@@ -113,7 +113,8 @@ class Table:
 
     def _injected(self, hot: HotContext, evidence: Sequence[str], *, ms: float = 0.0) -> Injected:
         found = {turn_id(self._campaign.id, one.utterance_id) for one in hot.recalled if one.utterance_id is not None}
-        return Injected(covers=not found.isdisjoint(evidence), tokens=sum(tokens_of(fact) for fact in hot.facts), ms=ms)
+        tokens = sum(tokens_of(line) for line in (*hot.facts, *hot.remembered))
+        return Injected(covers=not found.isdisjoint(evidence), tokens=tokens, ms=ms)
 
 
 def _budgets(tokens: int) -> Budgets:

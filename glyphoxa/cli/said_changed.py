@@ -25,18 +25,15 @@ _MOST_SHOWN = 20
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     text = "what was said last; strike or correct one utterance"
     verb = verbs.add_parser("said", help=text, description=text)
+    add_campaign_options(verb)
     verb.set_defaults(
-        run=lambda options: run_at_desk(options, _list),
-        words=[],
-        session=None,
-        limit=_MOST_SHOWN,
-        campaign=None,
-        config=None,
+        run=lambda options: run_at_desk(options, _list), words=[], session=None, limit=_MOST_SHOWN, yes=False
     )
     actions = verb.add_subparsers(title="actions", metavar="ACTION")
 
     def action(name: str, act: Act, text: str) -> argparse.ArgumentParser:
-        parser = actions.add_parser(name, help=text, description=text)
+        # What is not given behind the action is as it was given, or not, in front of it.
+        parser = actions.add_parser(name, help=text, description=text, argument_default=argparse.SUPPRESS)
         add_campaign_options(parser)
         parser.set_defaults(run=lambda options: run_at_desk(options, act))
         return parser

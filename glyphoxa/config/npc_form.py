@@ -54,6 +54,8 @@ def _of_example(example: ExampleBlock, at: YamlPath, name: str) -> Iterator[tupl
         yield (*at, "said"), text
     if re.match(r"(?:facts|fakten)\s*:", example.facts, re.IGNORECASE):
         yield (*at, "facts"), "`facts` begins with its label: write only the facts, the label is added"
+    if re.match(r"remembered\s*:", example.remembered, re.IGNORECASE):
+        yield (*at, "remembered"), "`remembered` begins with its label: write only what was said, the label is added"
     if InCharacter(name).clean(example.reply) != " ".join(example.reply.split()):
         text = (
             f"{example.reply!r} is not what {name!r} would say aloud: no stage direction, no name in front, no markup, "

@@ -160,12 +160,15 @@ async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
 
 
 async def test_an_utterance_is_found_struck_and_taken_up_again(settings_file: Path, capsys: Capture) -> None:
+    listed = await told(capsys, settings_file, "said")
+    assert "baker" in listed and "What a night." in listed
     listed = await told(capsys, settings_file, "said", "list", "baker")
+    assert "What a night." not in listed
     [row] = [line for line in listed.splitlines() if "baker" in line]
     utterance = row.split()[0]
 
     capsys.readouterr()
-    assert await run("said", "strike", utterance, "--config", settings_file) == 1
+    assert await run("said", "--config", settings_file, "strike", utterance) == 1
     asked = capsys.readouterr()
     assert "struck: " in asked.out and "no longer known: Grimjaw occupation: baker" in asked.out
     assert "Say --yes to do it without being asked" in asked.err

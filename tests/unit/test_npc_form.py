@@ -67,6 +67,11 @@ def test_an_npc_that_plays_well_is_not_remarked_on(tmp_path: Path) -> None:
             "`facts` begins with its label",
         ),
         (
+            {"examples": [{"said": "Hello.", "remembered": "Remembered: Peter said: Hm.", "reply": "Good day."}]},
+            "remembered: 'Remembered: Peter said: Hm.'",
+            "`remembered` begins with its label",
+        ),
+        (
             {"examples": [{"said": "Hello.", "reply": "*nods* Good day."}]},
             "reply: '*nods* Good day.'",
             "'*nods* Good day.' is not what 'Oskar' would say aloud",

@@ -4,8 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from glyphoxa.adapters.postgres.world_log import strikes_in_effect, words_in_effect
 from glyphoxa.adapters.postgres.world_rows import at_ms
+from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.memory.world.happenings import WorldEvent
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.database import Connection
@@ -35,7 +38,6 @@ class Spoken:
     session: SessionId
     floor: int
     text: str
-    is_struck: bool
 
 
 class StruckTalk:
@@ -70,12 +72,18 @@ class StruckTalk:
             Stretch(SessionId(row["session_id"]), row["after_floor"], row["last_floor"], row["heard"]) for row in rows
         ]
 
-    async def utterance(self, utterance: UtteranceId) -> Spoken | None:
-        """None: there is no such utterance."""
+    async def spoken(self, utterance: UtteranceId) -> Spoken:
+        """
+        Raises:
+            NotFound: Nobody said it.
+            InvalidInput: It is struck.
+        """
         row = await self._connection.fetchrow(self._sql["utterance"], self._campaign, utterance)
         if row is None:
-            return None
-        return Spoken(utterance, SessionId(row["session_id"]), row["floor"], row["text"], row["struck"])
+            raise NotFound(f"no utterance {utterance!r} in the log of campaign {self._campaign!r}")
+        if row["struck"]:
+            raise InvalidInput(f"utterance {utterance!r} is struck already: nobody is reminded of it")
+        return Spoken(utterance, SessionId(row["session_id"]), row["floor"], row["text"])
 
     async def learned_from(self, said: Spoken) -> list[int]:
         """Events that come from that utterance."""
@@ -95,12 +103,20 @@ class StruckTalk:
             [stretch.last_floor for stretch in stretches],
         )
 
-    async def settle(self, strikes: Collection[int], *, in_effect: Collection[int]) -> list[UtteranceId]:
-        """Strike what any of these events took, or give it back. Returns what is otherwise now.
+    async def settle(self, *, before: Sequence[WorldEvent], after: Sequence[WorldEvent]) -> list[UtteranceId]:
+        """Strike, give back and word the talk as the second of these says, where that is not as the first says. Returns
+        what is otherwise now.
 
         Args:
-            in_effect: All events of the campaign that strike and are not undone.
+            before: All events of the campaign that speak of others, as they were; `after`: as they are now.
         """
+        struck = strikes_in_effect(after)
+        old, new = words_in_effect(before), words_in_effect(after)
+        words = {each: new.get(each) for each in {**old, **new} if old.get(each) != new.get(each)}
+        changed = await self._settle_struck(strikes_in_effect(before) ^ struck, in_effect=struck)
+        return changed + await self._settle_words(words)
+
+    async def _settle_struck(self, strikes: Collection[int], *, in_effect: Collection[int]) -> list[UtteranceId]:
         if not strikes:
             return []
         await self._connection.execute(self._sql["lock_talk"], self._campaign)
@@ -109,8 +125,11 @@ class StruckTalk:
         )
         return [UtteranceId(row["utterance_id"]) for row in rows]
 
-    async def settle_words(self, words: Mapping[UtteranceId, str | None]) -> list[UtteranceId]:
-        """Put the DM's words, or give an utterance its own back (None). Returns what is otherwise now."""
+    async def _settle_words(self, words: Mapping[UtteranceId, str | None]) -> list[UtteranceId]:
+        """
+        Args:
+            words: The DM's; None gives an utterance its own back.
+        """
         if not words:
             return []
         await self._connection.execute(self._sql["lock_talk"], self._campaign)

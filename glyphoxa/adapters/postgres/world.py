@@ -14,7 +14,7 @@ from glyphoxa.adapters.postgres.fork import fork_campaign
 from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
 from glyphoxa.adapters.postgres.struck_talk import Spoken, Stretch, StruckTalk
-from glyphoxa.adapters.postgres.world_log import WorldLog, strikes_in_effect, words_in_effect
+from glyphoxa.adapters.postgres.world_log import WorldLog
 from glyphoxa.adapters.postgres.world_tables import WorldTables
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
@@ -183,14 +183,14 @@ class PostgresWorld:
 
     async def strike(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
-            said = await self._spoken(world, utterance)
+            said = await world.talk.spoken(utterance)
             return await self._unlearn(
                 world, said, cause, lambda left: UtteranceStruck(utterance, said.session, said.floor, left)
             )
 
     async def correct(self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause) -> WorldEvent:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
-            said = await self._spoken(world, utterance)
+            said = await world.talk.spoken(utterance)
             if said.text == text:
                 raise InvalidInput(f"utterance {utterance!r} says just this already: {text!r}")
             return await self._unlearn(
@@ -199,19 +199,6 @@ class PostgresWorld:
                 cause,
                 lambda left: UtteranceCorrected(utterance, said.session, said.floor, said.text, text, left),
             )
-
-    async def _spoken(self, world: _World, utterance: UtteranceId) -> Spoken:
-        """
-        Raises:
-            NotFound: Nobody said it.
-            InvalidInput: It is struck.
-        """
-        said = await world.talk.utterance(utterance)
-        if said is None:
-            raise NotFound(f"no utterance {utterance!r} in the log of campaign {world.campaign!r}")
-        if said.is_struck:
-            raise InvalidInput(f"utterance {utterance!r} is struck already: nobody is reminded of it")
-        return said
 
     async def _unlearn(
         self,
@@ -234,12 +221,7 @@ class PostgresWorld:
         return event
 
     async def _settle_talk(self, world: _World, *, before: Sequence[WorldEvent], after: Sequence[WorldEvent]) -> None:
-        """Bring the log of the talk, and the names learned from it, to what the second of these says."""
-        struck = strikes_in_effect(after)
-        changed = await world.talk.settle(strikes_in_effect(before) ^ struck, in_effect=struck)
-        old, new = words_in_effect(before), words_in_effect(after)
-        words = {each: new.get(each) for each in {**old, **new} if old.get(each) != new.get(each)}
-        changed += await world.talk.settle_words(words)
+        changed = await world.talk.settle(before=before, after=after)
         await self._names.follow_talk(world.connection, world.campaign, changed)
 
     async def rebuild(self, campaign: CampaignId) -> Changes:
