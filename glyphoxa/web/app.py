@@ -163,9 +163,12 @@ class _Web:
         try:
             if wait_ms := self._rations_of(player).sittings.take(at_ms=_now_ms()):
                 raise Rationed("this seat is asked for", wait_ms=wait_ms)
-            place = await self._seats.sit(player, _claim(socket), outbox=outbox)
+            place = await self._sit(socket, player, outbox)
         except GlyphoxaError as error:
             await _refuse(socket, error)
+            return
+        except (WebSocketDisconnect, RuntimeError):
+            logger.debug("the page had gone before it was seated")
             return
         try:
             # Nothing is awaited between the two, so no event falls between the history and what follows.
@@ -176,6 +179,20 @@ class _Web:
         finally:
             # A server that stops cancels us here; the seat must be left all the same.
             await asyncio.shield(self._seats.stand(place, outbox=outbox))
+
+    async def _sit(self, socket: WebSocket, player: PlayerId, outbox: Outbox) -> Place:
+        """As `Seats.sit`, with beats meanwhile: an ear may take longer to open than a page waits in silence."""
+        sitting = asyncio.create_task(self._seats.sit(player, _claim(socket), outbox=outbox))
+        try:
+            while not (await asyncio.wait({sitting}, timeout=self._pulse.every_ms / 1_000))[0]:
+                await socket.send_json({"type": "beat"})
+        except BaseException:
+            sitting.cancel()
+            for place in await asyncio.gather(sitting, return_exceptions=True):
+                if isinstance(place, Place):
+                    await self._seats.stand(place, outbox=outbox)
+            raise
+        return sitting.result()
 
     def _welcome(self, place: Place) -> Json:
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -11,10 +12,11 @@ from websockets.exceptions import ConnectionClosed
 
 from glyphoxa.domain.campaign import Player
 from glyphoxa.npc.table import Seat
+from glyphoxa.web.page_socket import Pulse
 from glyphoxa.web.peer import Offer
 from glyphoxa.web.seats import Deadlines
 from glyphoxa_pipelines.webrtc import WebRtcPeers
-from tests.support.patience import DEADLINE_S, until
+from tests.support.patience import DEADLINE_MS, DEADLINE_S, until
 from tests.support.web_client import Browser, Site, a_site, next_of
 from tests.support.web_table import BRAN, TAMSIN, TwinSeat, TwinTable
 
@@ -116,9 +118,13 @@ class SlowTable(TwinTable):
     opens = True
     closes = True
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened = asyncio.Event()
+
     async def seat(self, player: Player) -> TwinSeat:
         if player is TAMSIN and not self.opens:
-            await asyncio.Event().wait()
+            await self.opened.wait()
         seat = await super().seat(player)
         if player is TAMSIN and not self.closes:
             leave = seat.leave
@@ -146,6 +152,30 @@ async def test_an_ear_that_does_not_open_is_told_refused_in_time_and_holds_up_no
         with pytest.raises(ConnectionClosed):
             await tamsin.recv()
         assert tamsin.close_code == 4503
+        table.opens = True
+        async with site.sits("tamsin") as again:
+            await next_of(again, "welcome")
+
+
+async def test_a_page_hears_beats_while_its_ear_takes_long_to_open() -> None:
+    """Or it would take the silence for a dead network, come again, and wait again, for ever."""
+    table = SlowTable()
+    table.opens = False
+    pulse = Pulse(every_ms=20, page_waits_ms=DEADLINE_MS, server_waits_ms=DEADLINE_MS)
+    async with a_site(table, pulse=pulse) as site, site.sits("tamsin") as tamsin:
+        for _ in range(5):
+            assert json.loads(await tamsin.recv()) == {"type": "beat"}
+        table.opened.set()
+        await next_of(tamsin, "welcome")
+
+
+async def test_who_goes_while_their_ear_opens_leaves_nothing_behind() -> None:
+    table = SlowTable()
+    table.opens = False
+    pulse = Pulse(every_ms=20, page_waits_ms=DEADLINE_MS, server_waits_ms=DEADLINE_MS)
+    async with a_site(table, pulse=pulse) as site:
+        async with site.sits("tamsin") as tamsin:
+            await tamsin.recv()
         table.opens = True
         async with site.sits("tamsin") as again:
             await next_of(again, "welcome")

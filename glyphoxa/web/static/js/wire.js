@@ -4,7 +4,7 @@
 // and a connection on which nothing comes is left for a new one. The seat is held under a ticket that this tab makes
 // for itself, so that it has its seat again though the answer to its last connection never came.
 
-const RETRY_MS = [500, 1000, 2000, 4000, 8000];
+const RETRY_MS = [500, 1000, 2000, 4000];
 const FINAL_CODES = new Set([4403, 4404, 4409, 4410]);
 const CONNECT_WITHIN_MS = 8000;
 const LOOK_EVERY_MS = 500;
