@@ -360,7 +360,7 @@ class LiveTable:
         )
         self._supervisor.start("room", self._room.run)
         for npc in self._npcs.values():
-            self._supervisor.start(npc.npc.id, npc.run)
+            self._supervisor.start(_group_of(npc.npc.id), npc.run)
         self._names.start(self._supervisor)
         if self._memory.store is not None:
             self._supervisor.start("talk", self._followed_talk(self._memory.store).run)
@@ -527,7 +527,7 @@ class LiveTable:
 
     def _alarm(self, what: str, trouble: Trouble, group: str) -> None:
         logger.warning("{}", what)
-        npc = self._npcs.get(NpcId(group))
+        npc = self._npc_of(group)
         self._tell(Degraded(what, now_ms(), trouble, npc.npc.id if npc is not None else None))
 
     def _on_fall(self, group: str, error: BaseException) -> None:
@@ -535,8 +535,16 @@ class LiveTable:
 
     def _on_given_up(self, group: str) -> None:
         self._alarm(f"{group} fell too often and is out until the session is opened anew", Trouble.OUT, group)
-        if (npc := self._npcs.get(NpcId(group))) is not None:
+        if (npc := self._npc_of(group)) is not None:
             self._supervisor.start(f"{group}, who declines", npc.decline)
+
+    def _npc_of(self, group: str) -> NpcActor | None:
+        return next((actor for npc, actor in self._npcs.items() if _group_of(npc) == group), None)
+
+
+def _group_of(npc: NpcId) -> str:
+    """An NPC may be called Room or Scribe, and falls alone all the same."""
+    return f"NPC {npc}"
 
 
 def _call_at(at_ms: int, callback: Callable[[], None]) -> object:

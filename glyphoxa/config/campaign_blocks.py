@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Annotated, Literal
 
@@ -35,6 +36,12 @@ Name = Annotated[Text, StringConstraints(max_length=200), AfterValidator(_one_li
 Slug = Annotated[str, StringConstraints(pattern=r"^[^\W_A-Z][^\W_A-Z-]*(-[^\W_A-Z-]+)*$", max_length=64)]
 
 
+def _language(tag: str) -> str:
+    if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", tag):
+        raise ValueError(f"{tag[:40]!r} is no tag of a language, such as en, de or en-GB")
+    return tag
+
+
 class _Block(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -42,7 +49,7 @@ class _Block(BaseModel):
 class CampaignBlock(_Block):
     name: Name
     id: Slug | None = None
-    language: Text = "en"
+    language: Annotated[str, AfterValidator(_language)] = "en"
     time_zone: str = ""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa_processors.cloud import Provider, choose, key_of
 
 if TYPE_CHECKING:
@@ -35,14 +36,22 @@ def make_stt(
     with `keyterms_frame`.
 
     Raises:
-        InvalidInput: The name is unknown, its extra is not installed, or the key is not set.
+        InvalidInput: The name is unknown, its extra is not installed, the key is not set, or the language is not known.
     """
     key = partial(key_of, provider, kind="stt", default_env=KEY_VARIABLE, environ=environ)
 
     def nova() -> STTService:
+        from pipecat.transcriptions.language import Language
+
         from glyphoxa_processors.deepgram_stt import make_nova
 
-        return make_nova(provider, key=key(), keyterms=keyterms, sample_rate=sample_rate, language=language)
+        try:
+            spoken = Language(language)
+        except ValueError:
+            raise InvalidInput(
+                f"stt provider 'deepgram-nova' knows no language {language!r} (campaign.language)"
+            ) from None
+        return make_nova(provider, key=key(), keyterms=keyterms, sample_rate=sample_rate, language=spoken)
 
     def flux() -> STTService:
         from glyphoxa_processors.deepgram_stt import make_flux

@@ -53,6 +53,7 @@ WRONG = [
         8,
         "NPC 'Elowen' has the id 'grimjaw', which NPC 'Grimjaw' has",
     ),
+    ("campaign: {name: Town}", "campaign: {name: Town, language: klingon}", 1, "'klingon' is no tag of a language"),
     ("campaign: {name: Town}", "campaign: {name: Town, time_zone: ../../etc/passwd}", 1, "campaign.time_zone"),
 ]
 

@@ -48,6 +48,11 @@ async def test_a_recogniser_is_built(name: Any) -> None:
     assert make_stt(SttSettings(name=name), environ=KEYS)
 
 
+async def test_a_language_that_a_recogniser_does_not_know_is_named() -> None:
+    with pytest.raises(InvalidInput, match="knows no language 'tlh'"):
+        make_stt(SttSettings(name="deepgram-nova"), language="tlh", environ=KEYS)
+
+
 @pytest.mark.parametrize("name", names(LlmName))
 async def test_a_model_is_built(name: Any) -> None:
     assert make_llm(LlmSettings(name=name, model="m", base_url=URL), environ=KEYS)
