@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from benchmarks.memory_vectors import Embeddings
 from benchmarks.memory_words import invented_name
+from benchmarks.turn import positive
 from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
 from glyphoxa.adapters.postgres.store import Store, open_store
@@ -188,8 +189,8 @@ def _recall(found: Sequence[tuple[Asked, list[str]]], k: int) -> float:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.around", description="Talk found with the graph.")
-    parser.add_argument("--people", type=int, default=96)
-    parser.add_argument("--questions", type=int, default=120, help="of each kind, at most")
+    parser.add_argument("--people", type=positive, default=96)
+    parser.add_argument("--questions", type=positive, default=120, help="of each kind, at most")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--embeddings", choices=("real", "invented"), help="by default real if the model is here")
     options = parser.parse_args(argv)

@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.gate_rules import Limit, paired_ratio, read_limits, stalled_share, verdicts, write_limits
 from benchmarks.recall_cost import recall_cost
-from benchmarks.turn import STOPPED, stoppable
+from benchmarks.turn import STOPPED, positive, stoppable
 from benchmarks.turn_cost import Correct, SlowDown, turn_cost
 from benchmarks.turn_play import players
 from benchmarks.turn_providers import Delays, providers
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--update", action="store_true", help="accept what is measured now")
     action.add_argument("--prove", action="store_true", help="show what makes it fail and what does not")
-    parser.add_argument("--pairs", type=int, default=PAIRS, help="turns of each arm")
+    parser.add_argument("--pairs", type=positive, default=PAIRS, help="turns of each arm")
     parser.add_argument("--baseline", type=Path, default=BASELINE)
     options = parser.parse_args(argv)
     native_env.prepare()

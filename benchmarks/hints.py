@@ -35,6 +35,7 @@ from scipy.signal import resample_poly
 from tokenizers import Tokenizer
 
 from benchmarks.spoken_names.dataset import Sentence, read_names, read_sentences
+from benchmarks.turn import positive
 from demo.script import read_evening
 from glyphoxa.adapters.audio.wav import read_recording
 from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
@@ -187,7 +188,9 @@ def ranking(n_names: int = 10_000) -> dict[str, float]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.hints", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--lines", type=int, default=40, help="lines with a name; half as many have none (default 40)")
+    parser.add_argument(
+        "--lines", type=positive, default=40, help="lines with a name; half as many have none (default 40)"
+    )
     asked = parser.parse_args(argv)
     try:
         print(json.dumps(measured(max(2, asked.lines))))

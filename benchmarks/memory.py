@@ -28,7 +28,7 @@ from benchmarks.memory_operations import MORE, REQUIRED, Operations
 from benchmarks.memory_recall import filtered_recall
 from benchmarks.memory_vectors import Embeddings
 from benchmarks.memory_world import InventedCampaign, Size, invented_campaigns
-from benchmarks.turn import STOPPED, stoppable
+from benchmarks.turn import STOPPED, positive, stoppable
 from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
 from glyphoxa.adapters.postgres.embedded import SETTINGS
@@ -152,13 +152,6 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, not {number}")
-    return number
-
-
 def _setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
@@ -168,15 +161,15 @@ def _setting(text: str) -> tuple[str, str]:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description="Memory under load.")
-    parser.add_argument("--turns", type=_positive, default=100_000, help="of the measured campaign")
-    parser.add_argument("--campaigns", type=_positive, default=10, help="the measured one and others")
-    parser.add_argument("--entities", type=_positive, default=2_000)
-    parser.add_argument("--relationships", type=_positive, default=10_000)
+    parser.add_argument("--turns", type=positive, default=100_000, help="of the measured campaign")
+    parser.add_argument("--campaigns", type=positive, default=10, help="the measured one and others")
+    parser.add_argument("--entities", type=positive, default=2_000)
+    parser.add_argument("--relationships", type=positive, default=10_000)
     parser.add_argument("--other-share", type=float, default=0.1, help="how large each other campaign is")
-    parser.add_argument("--samples", type=_positive, default=600, help="timed calls of each operation")
+    parser.add_argument("--samples", type=positive, default=600, help="timed calls of each operation")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--embeddings", choices=("real", "invented"), help="by default real if the model is here")
-    parser.add_argument("--growth", type=_positive, nargs="*", default=[], help="measure with so many turns too")
+    parser.add_argument("--growth", type=positive, nargs="*", default=[], help="measure with so many turns too")
     parser.add_argument("--only", nargs="+", choices=(*REQUIRED, *MORE, _RECALL), metavar="OPERATION")
     parser.add_argument("--data-dir", type=Path, help="kept, and not filled again in the next run")
     parser.add_argument("--server", type=_setting, nargs="*", default=[], metavar="NAME=VALUE", help="of the server")

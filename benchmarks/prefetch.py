@@ -23,10 +23,10 @@ import numpy as np
 
 from benchmarks.prefetch_modes import Injected, Modes, summary
 from benchmarks.prefetch_table import OTHER_BUDGETS, Spoken, Table
-from benchmarks.recall import data_options, positive, tell
+from benchmarks.recall import data_options, tell
 from benchmarks.recall_data import RecallData, read_data
 from benchmarks.recall_world import loaded_talk, place_for
-from benchmarks.turn import STOPPED, stoppable
+from benchmarks.turn import STOPPED, positive, stoppable
 from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.errors import GlyphoxaError

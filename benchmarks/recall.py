@@ -20,12 +20,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
-from benchmarks.recall_arms import FULL, LEXICAL, arms_of, chosen
+from benchmarks.recall_arms import FULL, LEXICAL, arms, chosen
 from benchmarks.recall_asking import Ask
 from benchmarks.recall_data import Question, RecallData, read_data
 from benchmarks.recall_figures import Answer, as_line, compared, figures, missed, times
 from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
-from benchmarks.turn import STOPPED, stoppable
+from benchmarks.turn import STOPPED, positive, stoppable
 from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.errors import GlyphoxaError
@@ -43,10 +43,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     native_env.prepare()
     log.set_up(level="WARNING")
     try:
+        wanted = chosen(options.arm, arms())
         data = read_data(options.directory)
         with a_directory() as directory:
             where = place_for(options.data_dir, directory)
-            answers, measured = asyncio.run(stoppable(measure(data, where, options)))
+            answers, measured = asyncio.run(stoppable(measure(data, where, options, wanted)))
         if options.per_question is not None:
             _write_lines(options.per_question, answers)
         if options.misses is not None:
@@ -64,13 +65,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 async def measure(
-    data: RecallData, directory: Path, options: argparse.Namespace
+    data: RecallData, directory: Path, options: argparse.Namespace, wanted: Sequence[str]
 ) -> tuple[Mapping[str, Sequence[Answer]], dict[str, Any]]:
     """The answers of each arm, and the figures."""
     asked = data.first(options.limit)
     async with loaded_talk(data, directory, embeddings=options.embeddings, tell=tell) as talk:
-        there_are = arms_of(talk)
-        wanted = chosen(options.arm, there_are)
+        there_are = arms()
         # As a table does it when it is open.
         gc.collect()
         gc.freeze()
@@ -78,7 +78,7 @@ async def measure(
         late: dict[str, int] = {}
         for name in dict.fromkeys((FULL, LEXICAL, *wanted)):
             talk.questions.n_late = 0
-            answers[name] = await ask_all(talk, there_are[name](), asked.questions)
+            answers[name] = await ask_all(talk, there_are[name](talk), asked.questions)
             late[name] = talk.questions.n_late
             tell(f"{name}: {_short(figures(answers[name]))}")
         of_arm = {name: arm_figures(answers[name], answers[FULL]) for name in wanted}
@@ -140,11 +140,12 @@ def _short(measured: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {measured[key]}" for key in ("r5", "r10", "r20", "mrr", "p50_ms") if key in measured)
 
 
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, not {number}")
-    return number
+def to_write(text: str) -> Path:
+    """A file that is written when all is measured."""
+    path = Path(text)
+    if not path.parent.is_dir() or path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: no file can be written there")
+    return path
 
 
 def data_options(prog: str, description: str) -> argparse.ArgumentParser:
@@ -165,8 +166,10 @@ def data_options(prog: str, description: str) -> argparse.ArgumentParser:
 def _options() -> argparse.ArgumentParser:
     parser = data_options("recall", "Recall of talk.")
     parser.add_argument("--arm", nargs="+", action="extend", default=[], metavar="NAME", help="or all")
-    parser.add_argument("--per-question", type=Path, metavar="FILE", help="JSON lines: each arm's ranking of each")
-    parser.add_argument("--misses", type=Path, metavar="FILE", help="JSON: questions of which nothing is found in ten")
+    parser.add_argument("--per-question", type=to_write, metavar="FILE", help="JSON lines: each arm's ranking of each")
+    parser.add_argument(
+        "--misses", type=to_write, metavar="FILE", help="JSON: questions of which nothing is found in ten"
+    )
     return parser
 
 

@@ -32,25 +32,25 @@ _HOP: Final = 1.0
 """As much as any signal of the ranking."""
 
 
-def arms_of(talk: LoadedTalk) -> dict[str, Callable[[], Ask]]:
+def arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
     """All that can be asked, by name; each is made when it is wanted, and has seen no question then."""
     shipped = RecallSettings()
-    made: dict[str, Callable[[], Ask]] = {
-        "and": lambda: by_words(talk, "all"),
-        "or": lambda: by_words(talk, "any"),
-        "bm25": lambda: by_rule(talk, bm25, with_meaning=False),
-        "dense": lambda: by_rule(talk, meaning),
-        "rrf": lambda: by_rule(talk, by_rank),
-        "convex": lambda: by_rule(talk, convex),
-        FULL: lambda: shipped_recall(talk.recall_with(shipped)),
-        LEXICAL: lambda: shipped_reminder(talk.recall_with(shipped)),
+    made: dict[str, Callable[[LoadedTalk], Ask]] = {
+        "and": lambda talk: by_words(talk, "all"),
+        "or": lambda talk: by_words(talk, "any"),
+        "bm25": lambda talk: by_rule(talk, bm25, with_meaning=False),
+        "dense": lambda talk: by_rule(talk, meaning),
+        "rrf": lambda talk: by_rule(talk, by_rank),
+        "convex": lambda talk: by_rule(talk, convex),
+        FULL: lambda talk: shipped_recall(talk.recall_with(shipped)),
+        LEXICAL: lambda talk: shipped_reminder(talk.recall_with(shipped)),
     }
     for name, settings in without_a_stage(shipped).items():
-        made[name] = lambda settings=settings: shipped_recall(talk.recall_with(settings))  # type: ignore[misc]
+        made[name] = lambda talk, settings=settings: shipped_recall(talk.recall_with(settings))  # type: ignore[misc]
     if not shipped.weights.has_second_hop:
         hop = replace(shipped, weights=shipped.weights.with_second_hop(_HOP))
-        made["+second-hop"] = lambda: shipped_recall(talk.recall_with(hop))
-    return made | graph_arms(talk)
+        made["+second-hop"] = lambda talk: shipped_recall(talk.recall_with(hop))
+    return made | graph_arms()
 
 
 def chosen(names: Sequence[str], there_are: Mapping[str, Any]) -> list[str]:

@@ -27,13 +27,13 @@ _SHORT: Final = {
 }
 
 
-def graph_arms(talk: LoadedTalk) -> dict[str, Callable[[], Ask]]:
+def graph_arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
     """By name."""
     off = GraphRecallSettings()
     stages = {_SHORT.get(stage, stage.replace("_", "-")): off.with_stages(stage) for stage in STAGES}
     stages["graph"] = GraphRecallSettings.documented()
     return {
-        f"+{name}": lambda settings=settings: _asking(talk, settings)  # type: ignore[misc]
+        f"+{name}": lambda talk, settings=settings: _asking(talk, settings)  # type: ignore[misc]
         for name, settings in stages.items()
     }
 

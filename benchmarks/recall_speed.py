@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from benchmarks.memory_figures import percentiles
 from benchmarks.memory_vectors import Embeddings
 from benchmarks.memory_world import InventedCampaign, Size
-from benchmarks.recall import positive, tell
+from benchmarks.recall import tell
 from benchmarks.recall_data import WITNESS
 from benchmarks.recall_world import PatientEmbedder, patient
-from benchmarks.turn import STOPPED, stoppable
+from benchmarks.turn import STOPPED, positive, stoppable
 from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, UtteranceId

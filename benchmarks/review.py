@@ -25,6 +25,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from benchmarks.names import OWN, read_lines, read_table
+from benchmarks.turn import positive
 from glyphoxa.adapters.llm.local import LocalStructuredLlm
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.weights.store import Store
@@ -180,7 +181,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--names", type=Path, default=OWN / "N.tsv", metavar="N.tsv")
     parser.add_argument("--pairs", type=Path, default=OWN / "P.tsv", metavar="P.tsv")
     parser.add_argument("--clean", type=Path, default=OWN / "C.txt", metavar="C.txt")
-    parser.add_argument("--limit", type=int, default=60, help="of each kind (default: 60)")
+    parser.add_argument("--limit", type=positive, default=60, help="of each kind (default: 60)")
     parser.add_argument("--show", action="store_true", help="print every answer")
     return parser
 

@@ -112,7 +112,7 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be 1 or more, not {number}")
@@ -126,16 +126,23 @@ def _not_negative(text: str) -> float:
     return number
 
 
+def _not_negative_count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must not be negative, not {number}")
+    return number
+
+
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.turn", description="Latency of a turn.")
     parser.add_argument("--llm-ttft-ms", type=_not_negative, default=200.0, help="to the model's first event")
     parser.add_argument("--llm-tokens-per-s", type=_not_negative, default=80.0, help="after it; 0: all at once")
     parser.add_argument("--tts-ttfb-ms", type=_not_negative, default=80.0, help="to the first sound of a clause")
     parser.add_argument("--stt-final-ms", type=_not_negative, default=20.0, help="pause to final transcript")
-    parser.add_argument("--turns", type=_positive, default=50)
-    parser.add_argument("--npcs", type=_positive, default=3)
-    parser.add_argument("--speakers", type=_positive, default=4)
-    parser.add_argument("--history-entries", type=int, default=10_000, help="past utterances in memory")
+    parser.add_argument("--turns", type=positive, default=50)
+    parser.add_argument("--npcs", type=positive, default=3)
+    parser.add_argument("--speakers", type=positive, default=4)
+    parser.add_argument("--history-entries", type=_not_negative_count, default=10_000, help="past utterances in memory")
     parser.add_argument("--eager", action="store_true", help="prepare the answer while waiting 480 ms for more")
     parser.add_argument("--local", action="store_true", help="the shipped models instead of stand-ins for providers")
     models = [name for name in get_args(LlmName) if name.startswith("qwen")]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from benchmarks import recall
 from tests.support.benchmark_runs import figures_of
 
 FIGURES = {"questions", "r5", "r10", "r20", "mrr", "hit10"}
@@ -134,3 +137,12 @@ def test_recall_of_much_talk_is_timed(reachable_dir: Path) -> None:
         for kind in ("lexical", "hybrid", "embedding"):
             assert 0 < measured[kind]["p50_ms"] <= measured[kind]["p95_ms"] <= measured[kind]["p99_ms"]
         assert measured["talk_mb"] > 0 and measured["questions"] == 20
+
+
+def test_arguments_are_checked_before_anything_is_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nowhere = str(tmp_path / "no" / "such" / "place")
+    assert recall.main([nowhere, "--arm", "full", "bm52"]) == 1
+    assert "no arm 'bm52'; did you mean 'bm25'?" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        recall.main([str(tmp_path), "--misses", f"{nowhere}/misses.json"])
+    assert "no file can be written there" in capsys.readouterr().err
