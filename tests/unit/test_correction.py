@@ -4,6 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from benchmarks.names import OWN
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
@@ -78,6 +79,51 @@ def test_misheard_names_are_put_right(heard: str, meant: str) -> None:
 def test_ordinary_speech_is_left_alone(text: str) -> None:
     """C-07"""
     assert CORRECTOR.correct(text) == Corrected(text, ())
+
+
+def _many_names() -> Corrector:
+    rows = [line.split("\t") for line in (OWN / "spoken" / "N-test.tsv").read_text("utf-8").splitlines()]
+    return Corrector(Gazetteer.build([Entry(name, EntityId(name), kind) for name, kind in rows]))
+
+
+MANY = _many_names()
+
+
+@pytest.mark.parametrize(
+    "heard",
+    [
+        # A first name that was misheard, and what is said next.
+        "Siverina try to calm.",
+        "Bagdan do i know.",
+        "Crooket go and find.",
+        "Xullroe burned for two.",
+        "Immavable i run away.",
+        # Nicknames that nobody listed.
+        "Mad Brak!",
+        "Red Joss!",
+        "Gold Wren!",
+        "Iron Joss!",
+        # Phrases of everyday words.
+        "Day insect.",
+        "Lake customer.",
+    ],
+)
+def test_words_that_are_their_own_are_not_swallowed_by_a_name(heard: str) -> None:
+    assert MANY.correct(heard) == Corrected(heard, ())
+
+
+@pytest.mark.parametrize(
+    ("heard", "meant"),
+    [
+        ("Severina castle lane", "Severina Castellane"),
+        ("Siverina kastellane", "Severina Castellane"),
+        ("Bagdan var coff", "Bogdan Varkov"),
+        ("crooked land turn", "Crooked Lantern"),
+        ("moktrak", "Mogthrak"),
+    ],
+)
+def test_what_sounds_like_the_whole_name_is_still_put_right(heard: str, meant: str) -> None:
+    assert MANY.correct(heard).text == meant
 
 
 def test_german_words_that_sound_like_a_name_are_left_alone() -> None:

@@ -6,6 +6,7 @@ How a name is found:
    first by spelling (`iron hold` = `Ironhold`), then by sound and by edit distance.
 2. A window must earn it. Ordinary words in small letters need the very sound of a name; an odd word (in no
    dictionary) or a capital letter within a sentence needs less. Windows do not begin or end with "the", "of" ...
+   A window takes no words that are something of their own: what follows a first name that was heard, a nickname.
 3. From all windows that pass, the set without overlap that explains most is taken, not the longest one.
 
 What is already right is left alone, and so is everything that stands around a replaced span. The same text

@@ -32,6 +32,12 @@ _NEXT_OVERALL = 0.65
 """Of the next name when none was worth looking at."""
 _LEAST_OF_A_PART = 0.45
 _LEAST_OF_A_PART_ALONE = 0.2
+_LEAST_OF_AN_END = 0.75
+_LEAST_OF_THE_REST = 0.55
+_SHORT_WORD = 4
+_LEAST_SOUND_OF_SHORT_NAMES = 0.8
+_PLAIN_WORD = 20
+_LEAST_SOUND_OF_A_PLAIN_PHRASE = 0.7
 _BEST_POSSIBLE = best_possible()
 _MOST_CANDIDATES = 4
 _SHARED = ((13.0, 0.45), (11.0, 0.3), (-math.inf, 0.15))
@@ -139,8 +145,31 @@ class Matcher:
         least = _LEAST_OF_A_PART if is_open else _LEAST_OF_A_PART_ALONE
         if len(spoken) > 1 and len(name.words) > 1 and not self._differs_alike(spoken, name, least):
             return False
+        if len(spoken) > len(name.words) > 1 and not self._rest_alike(spoken, name):
+            return False
+        if self._likeness(heard, name.joined).sound < _least_sound(transcript, window, first, last):
+            return False
         inside = transcript.traits[first : last + 1]
         return all(not word.is_fixed or spoken[at].folded in name.words for at, word in enumerate(inside))
+
+    def _rest_alike(self, window: Sequence[Word], name: Name) -> bool:
+        """Where one end of a name was plainly heard, the other words of the window must sound like its other end, and
+        not only be about as long: "Siverina try to calm" is no Severina Castellane.
+        """
+        heard, wanted = [word.folded for word in window], name.words
+        ends = (
+            (heard[0], wanted[0], "".join(heard[1:]), "".join(wanted[1:])),
+            (heard[-1], wanted[-1], "".join(heard[:-1]), "".join(wanted[:-1])),
+        )
+        return all(
+            self._likeness(rest, its_rest).overall >= _LEAST_OF_THE_REST
+            for end, its_end, rest, its_rest in ends
+            if self._likeness(end, its_end).overall >= _LEAST_OF_AN_END
+        )
+
+    def _likeness(self, one: str, other: str) -> Likeness:
+        sound = self._gazetteer.sounder
+        return Likeness.of(one, sound(one), (), other, sound(other), ())
 
     def _differs_alike(self, window: Sequence[Word], name: Name, least: float) -> bool:
         """Where a name and a window share words ("Tower of"), the rest alone must be alike."""
@@ -155,9 +184,7 @@ class Matcher:
             pairs = [("".join(heard), "".join(wanted))]
         else:
             return True  # nothing in common word by word: the whole was compared already
-        gazetteer = self._gazetteer
-        sound = gazetteer.sounder
-        return all(Likeness.of(one, sound(one), (), other, sound(other), ()).overall >= least for one, other in pairs)
+        return all(self._likeness(one, other).overall >= least for one, other in pairs)
 
 
 def _search(gazetteer: Gazetteer, heard: str, *, only_same_sound: bool, least_shared: float) -> tuple[_Like, ...]:
@@ -194,6 +221,21 @@ def _margin(likeness: Likeness, name: Name, others: Sequence[tuple[Likeness, Nam
         (overall - other.overall for other, its in others if its.entity_id != name.entity_id),
         default=overall - _NEXT_OVERALL,
     )
+
+
+def _least_sound(transcript: Transcript, window: Window, first: int, last: int) -> float:
+    """How much like a name words must sound that may well be something of their own, if the recogniser did not doubt
+    them: two short words written as a name ("Mad Meg"), which nobody may have listed, and phrases of the commonest
+    words ("day insect").
+    """
+    if first == last or window.is_doubted:
+        return 0.0
+    spoken = transcript.spoken[first : last + 1]
+    if len(spoken) == 2 and all(word.is_capital and len(word.folded) <= _SHORT_WORD for word in spoken):
+        return _LEAST_SOUND_OF_SHORT_NAMES
+    if window.look is Look.ORDINARY and all(its.rarity <= _PLAIN_WORD for its in transcript.traits[first : last + 1]):
+        return _LEAST_SOUND_OF_A_PLAIN_PHRASE
+    return 0.0
 
 
 def _is_derived(heard: str, name: str) -> bool:
