@@ -12,8 +12,10 @@ from loguru import logger
 P = ParamSpec("P")
 T = TypeVar("T")
 
-STEP_MS = 5_000
-"""What closes in order takes a fraction of that."""
+STEP_MS = 10_000
+"""What closes in order takes a fraction of that, but for a database server that is just being created on a machine with
+much else to do.
+"""
 
 
 async def within(deadline_ms: int, what: str, closing: Awaitable[object]) -> bool:
@@ -42,7 +44,9 @@ class ClosingStack(AsyncExitStack):
 
     async def enter_async_context(self, cm: AbstractAsyncContextManager[T, bool | None]) -> T:
         entered = await cm.__aenter__()
-        self.push_step(type(cm).__name__, STEP_MS, lambda: cm.__aexit__(None, None, None))
+        made_by = getattr(cm, "gen", None)  # of a context manager that is a function
+        what = getattr(made_by, "__name__", type(cm).__name__)
+        self.push_step(what, STEP_MS, lambda: cm.__aexit__(None, None, None))
         return entered
 
     def push_async_callback(
