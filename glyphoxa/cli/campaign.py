@@ -155,8 +155,9 @@ async def _load(options: argparse.Namespace) -> int:
 
 
 async def _load_tables(options: argparse.Namespace) -> int:
-    async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
-        wanted = await _campaign_for_tables(store, options.campaign)
+    settings = settings_with_memory(options.config, to_hold="campaigns")
+    async with opened_store(settings) as store:
+        wanted = await _campaign_for_tables(store, options.campaign, settings)
         found, described = await _read_into(store, wanted, options)
         _warn(found)
         changes = await store.campaigns.changes_by_tables(wanted, found.tables)
@@ -167,9 +168,9 @@ async def _load_tables(options: argparse.Namespace) -> int:
     return 0 if changes.is_empty else 1
 
 
-async def _campaign_for_tables(store: Store, wanted: CampaignId | None) -> CampaignId:
+async def _campaign_for_tables(store: Store, wanted: CampaignId | None, settings: Settings) -> CampaignId:
     if wanted is None:
-        return await stored_campaign(store, None)
+        return await stored_campaign(store, None, settings)
     if wanted not in await store.campaigns.ids():
         _check_new_id(wanted)
     return wanted

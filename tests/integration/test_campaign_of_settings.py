@@ -34,6 +34,12 @@ async def two_campaigns(tmp_path: Path, dsn: str) -> Path:
     return path
 
 
+def a_table(settings: Path) -> Path:
+    path = settings.with_name("entities.csv")
+    path.write_text("name,type\nThe Weir,location\n")
+    return path
+
+
 def naming_none(settings: Path) -> Path:
     path = settings.with_name("naming-none.yaml")
     path.write_text(settings.read_text().replace("campaign: mill.yaml\n", ""))
@@ -50,6 +56,12 @@ async def test_a_verb_means_the_campaign_of_its_settings(
     shown = capsys.readouterr().out
     assert "Grimjaw" not in shown
     assert "Orla" in shown or "nothing is known" in shown
+
+
+async def test_tables_are_added_to_the_campaign_of_the_settings(two_campaigns: Path, capsys: Capture) -> None:
+    table = a_table(two_campaigns)
+    assert await run("campaign", "load", table, "--yes", "--config", two_campaigns) == 0, capsys.readouterr().err
+    assert "The Mill (mill)" in capsys.readouterr().out
 
 
 async def test_one_that_is_named_comes_first(two_campaigns: Path, capsys: Capture) -> None:
