@@ -119,6 +119,8 @@ class InCharacter:
         return bool(self._acts.match(said) or _GESTURE_ALONE.match(said))
 
     def _echoes(self, said: str) -> bool:
+        if not said.endswith("?"):
+            return False  # an answer may well begin with words of its question
         given_back = _plain(said)
         n_words = given_back.count(" ") + 1
         return n_words >= _LEAST_ECHOED and f" {self._asked} ".endswith(f" {given_back} ")

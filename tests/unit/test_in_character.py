@@ -122,6 +122,11 @@ def test_the_beginning_of_a_refusal_waits_for_what_follows() -> None:
 def test_a_question_that_is_given_back_is_not_spoken() -> None:
     asked = "Oskar, what do I pay for my boat?"
     assert spoken("What do I pay for my boat?", "Two crowns.", asked=asked) == [None, "Two crowns."]
+    reeds = "Oskar, what happened in the Night of Reeds?"
+    assert spoken("In the Night of Reeds,", "seven drowned.", asked=reeds) == [
+        "In the Night of Reeds,",
+        "seven drowned.",
+    ]
     assert spoken("And you?", asked="I am well, and you?") == ["And you?"]
 
 
