@@ -123,8 +123,7 @@ def _roles(
         for last in range(at, min(at + names.widest, len(spoken))) if calling.may_call(at) else ():
             if last in taken or (last > at and not spoken[last].joins):
                 break
-            wanted = _with_article(stem + spoken[last].folded, names)
-            if wanted and calling.is_role_called(at, last):
+            if calling.is_role_called(at, last) and (wanted := _with_article(stem + spoken[last].folded, names)):
                 found = last, wanted
             stem += spoken[last].full
         if found is None:
