@@ -20,7 +20,6 @@ serve: .venv/app ## The same campaign live on a local page: talk to the NPCs
 test: .venv/dev ## All tests, on a real database, with real models and a real browser
 	@$(BIN)/glyphoxa models fetch whisper-tiny.en minilm-l6-v2-int8 qwen2.5-coder-0.5b-instruct-q4_k_m
 	@$(BIN)/python -m tests.support.browser
-	@$(BIN)/python -m tests.support.axe
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: .venv/dev ## Lint, formatting, types, import contracts
