@@ -75,7 +75,12 @@ def write_campaign(
 
 
 def settings_for(campaign: Path, dsn: str, data: Path, **correction: Any) -> Settings:
-    cloud = {"stt": {"name": "deepgram-nova"}, "llm": {"name": "openai"}, "tts": {"name": "openai"}}
+    cloud = {
+        "stt": {"name": "deepgram-nova"},
+        "llm": {"name": "openai"},
+        "tts": {"name": "openai"},
+        "s2s": {"name": "openai-realtime"},
+    }
     return Settings.model_validate(
         {
             "campaign": campaign,

@@ -10,6 +10,7 @@ import pytest
 
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.memory.embedding import Embedder
+from glyphoxa.memory.ports.talk import EVER
 from glyphoxa.memory.ports.talk_feed import Edition
 from glyphoxa.memory.recall.recall import Recall, RecallSettings
 from tests.support.builders import CAMPAIGN, SMITH
@@ -135,7 +136,7 @@ async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_o
         assert asked is not None
         vector = await recall._embed(index, asked, DEADLINE_MS)
         assert isinstance(vector, np.ndarray)
-        ranked = await recall._ranked_apart(index, SMITH, asked, vector, ())
+        ranked = await recall._ranked_apart(index, SMITH, asked, vector, (), EVER)
         # While only some turns have a vector, one that stands beside a sister's may come first.
         assert any("sister" in one.text for one in ranked.items(3))
     await going_on
