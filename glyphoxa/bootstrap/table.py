@@ -29,7 +29,7 @@ from glyphoxa.bootstrap.session_mark import SessionMark
 from glyphoxa.bootstrap.structured_llm import local_slots
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.beginning import beginning
+from glyphoxa.context.beginning import beginning, beginning_of
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.by_name import ByName
 from glyphoxa.context.conversation import Conversation
@@ -302,7 +302,7 @@ class LiveTable:
 
     async def move(self, scene: SceneId) -> None:
         self._scene = self.campaign.scene(scene)
-        await self._context.enter(self._scene)
+        await self._enter_scene()
         moved = asyncio.Event()
         forget = self.subscribe(lambda event: moved.set() if isinstance(event, SceneChanged) else None)
         self._room.mailbox.post(Move(self._scene))
@@ -351,7 +351,7 @@ class LiveTable:
         await self._remember()
         if self.earlier:
             tell(f"session {self.session} goes on: its last {len(self.earlier)} utterances are known")
-        await self._context.enter(self._scene)
+        await self._enter_scene()
         await self._preparation.open_scene(tell)
         self._memory.start(self._supervisor)
         self._supervisor.start("scribe", self._scribe.run)
@@ -445,6 +445,12 @@ class LiveTable:
         self._recorder.remember(before.remembered)
         self._typed.kept(before.shown)
         self.earlier = before.shown
+
+    async def _enter_scene(self) -> None:
+        await self._context.enter(self._scene)
+        for npc, actor in self._npcs.items():
+            # The DM may have decided otherwise since the file was written.
+            actor.conversation.beginning = beginning_of(self.campaign, actor.npc, self._context.known(npc))
 
     # -- wires
 

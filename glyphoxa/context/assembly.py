@@ -30,7 +30,7 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph
+from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph, Known
 from glyphoxa.memory.ports.talk import PastTalk
 from glyphoxa.memory.recall.terms import Terms
 
@@ -79,7 +79,7 @@ class HotContextAssembly:
         self._players = players
         self._terms = Terms(campaign.language)
         self._keeps = wording(campaign.language).keeps
-        self._scenes = Scenes(campaign, tokens=self._budgets.scene_tokens)
+        self._scenes = Scenes(campaign, tokens=self._budgets.scene_tokens, is_taken=self._by_name.is_taken)
         self._scene: Scene | None = None
         self._shown: dict[NpcId, tuple[str, ...]] = {}
         self._as_read: dict[NpcId, IdentitySnapshot | None] = {}
@@ -108,6 +108,10 @@ class HotContextAssembly:
     def standing(self, npc: NpcId) -> tuple[str, ...]:
         """What stands in every prompt of an NPC, as it was read last: what it knows of itself, and where it is."""
         return tuple(line for line in (*self._identities.last(npc).lines, self._scene_line(npc)) if line)
+
+    def known(self, npc: NpcId) -> Known | None:
+        """What an NPC knows of itself, as it was read last; None: nothing."""
+        return self._identities.last(npc).known
 
     async def gather(self, npc: NpcId, question: str) -> HotContext:
         """See `HotContextSource.gather`."""

@@ -7,11 +7,14 @@ speaking as it. They are in the form that questions have at the table, which it 
 
 from __future__ import annotations
 
-from glyphoxa.context.knowledge import is_secret
+from dataclasses import replace
+
 from glyphoxa.context.of_file import ScopedKnowledge
 from glyphoxa.context.prompt import SAYS, Message, said_line, with_facts, with_kept
 from glyphoxa.context.wording import Example, wording
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
+from glyphoxa.domain.knowledge import Fact
+from glyphoxa.memory.ports.graph import Known
 
 OCCUPATIONS = frozenset(("occupation", "profession", "job", "trade", "beruf"))
 """Attributes that say what somebody does."""
@@ -21,12 +24,21 @@ _SURE = 1.0
 
 
 def beginning(campaign: Campaign, npc: Npc) -> tuple[Message, ...]:
-    """The messages in front of all talk."""
+    """The messages in front of all talk, as the campaign's file has it."""
+    return beginning_of(campaign, npc, _known_of_file(campaign, npc))
+
+
+def beginning_of(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Message, ...]:
+    """The same.
+
+    Args:
+        known: What the NPC knows of itself now; None: nothing.
+    """
     words = wording(campaign.language)
     persona = npc.persona or words.persona.format(name=npc.name)
     shown = [Message("system", f"{persona}\n{words.frame.format(name=npc.name)}")]
     somebody = nobodys_name(campaign, words.strangers)
-    for example in npc.examples or default_examples(campaign, npc):
+    for example in npc.examples or default_examples(campaign, npc, known):
         said = example.said if SAYS.match(example.said) else said_line(somebody, example.said)
         asked = with_facts(said, example.facts, example.remembered)
         shown.append(Message("user", with_kept(asked, words.keeps, example.kept)))
@@ -34,40 +46,47 @@ def beginning(campaign: Campaign, npc: Npc) -> tuple[Message, ...]:
     return tuple(shown)
 
 
-def default_examples(campaign: Campaign, npc: Npc) -> tuple[Exchange, ...]:
-    """For an NPC that has none of its own; who speaks is added as it is to those."""
+def default_examples(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Exchange, ...]:
+    """For an NPC that has none of its own; who speaks is added as it is to those. `known` is as of `beginning_of`."""
     words = wording(campaign.language)
-    known = {"name": npc.name, **_known_of(campaign, npc)}
+    told = {"name": npc.name, **_told_of(known)}
     first, *others = words.examples
     shown = [first]
-    shown += [words.works] if "occupation" in known else []
-    shown += [words.is_at] if "place" in known else []
-    return tuple(_filled(example, known) for example in (*shown, *others))
+    shown += [words.works] if "occupation" in told else []
+    shown += [words.is_at] if "place" in told else []
+    return tuple(_filled(example, told) for example in (*shown, *others))
 
 
-def _filled(example: Example, known: dict[str, str]) -> Exchange:
+def _filled(example: Example, told: dict[str, str]) -> Exchange:
     said, reply, facts, kept = (
-        text.format(**known) for text in (example.said, example.reply, example.facts, example.kept)
+        text.format(**told) for text in (example.said, example.reply, example.facts, example.kept)
     )
     return Exchange(said, reply, facts, kept=kept)
 
 
-def _known_of(campaign: Campaign, npc: Npc) -> dict[str, str]:
-    """What the NPC does and where it is, as far as the file lets it know and says so in a few words."""
-    known = ScopedKnowledge.of_file(campaign, accept_at=_SURE).known(npc.id, npc.entity_id)
+def _known_of_file(campaign: Campaign, npc: Npc) -> Known | None:
+    return ScopedKnowledge.of_file(campaign, accept_at=_SURE).known(npc.id, npc.entity_id)
+
+
+def _told_of(known: Known | None) -> dict[str, str]:
+    """What the NPC does and where it is, as far as everybody may know it and it takes a few words."""
     if known is None:
         return {}
     found: dict[str, str] = {}
     for fact in known.attributes:
         value = fact.claim.content
         is_named = fact.claim.predicate.casefold() in OCCUPATIONS and isinstance(value, str) and value.strip()
-        if is_named and not is_secret(fact) and len(str(value)) <= _LONGEST_VALUE:
+        if is_named and _is_plain(fact) and len(str(value)) <= _LONGEST_VALUE:
             found.setdefault("occupation", str(value).strip())
     for fact, other in known.relations:
-        is_its_place = fact.claim.predicate == "LOCATED_AT" and fact.claim.subject == npc.entity_id
-        if is_its_place and not is_secret(fact):
+        is_its_place = fact.claim.predicate == "LOCATED_AT" and fact.claim.subject == known.entity.id
+        if is_its_place and _is_plain(fact):
             found.setdefault("place", other.name)
     return found
+
+
+def _is_plain(fact: Fact) -> bool:
+    return fact.visibility.scope == "public" and replace(fact.provenance, accept_at=_SURE).is_enough
 
 
 def nobodys_name(campaign: Campaign, strangers: tuple[str, ...]) -> str:

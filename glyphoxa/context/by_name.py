@@ -8,7 +8,7 @@ from glyphoxa.context.of_file import state_of_file
 from glyphoxa.context.told import told_by_name
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.by_name import FactsByName, KnownByName
@@ -77,6 +77,14 @@ class ByName:
             return None if self._memory is None else self._memory.identity(self._campaign.id, npc, self._own[npc])
         except Unavailable:
             return None
+
+    def is_taken(self, npc: NpcId, entity: EntityId) -> bool:
+        """Whether an NPC may not know of an entity any more, whatever the campaign's file says. False as long as the
+        campaign is not stored.
+        """
+        if self._memory is None or self.itself(npc) is None:
+            return False
+        return self._memory.identity(self._campaign.id, npc, entity) is None
 
     def told(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[Recalled]:
         """What the NPC is told of them. See `named`."""

@@ -11,7 +11,7 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, Fact
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph
+from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph, Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,13 @@ class Identity:
     Attributes:
         facts: What the lines say.
         secrets: What stands in a prompt only where the talk comes to it.
+        known: What all of it is made of; None: nothing is known.
     """
 
     lines: tuple[str, ...] = ()
     facts: frozenset[FactId] = frozenset()
     secrets: tuple[OwnSecret, ...] = ()
+    known: Known | None = None
 
     def tells(self, one: Recalled) -> bool:
         """Whether it stands in the prompt already: nothing is told as identity and recalled as well (R-408, R-409)."""
@@ -95,6 +97,7 @@ class Identities:
             tuple(dict.fromkeys(sentence.text for sentence in sentences)),
             frozenset(sentence.fact.id for sentence in sentences if sentence.is_whole),
             tuple(secret for secret in secrets if secret is not None),
+            known,
         )
 
     async def _secret(self, npc: NpcId, fact: Fact, ends: dict[EntityId, Entity]) -> OwnSecret | None:

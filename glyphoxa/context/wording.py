@@ -14,7 +14,7 @@ from glyphoxa.speech.language.phonetics import primary_language
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An exchange in which `{name}`, `{occupation}`, `{place}` and `{somebody}` are put in.
+    """An exchange in which `{name}`, `{occupation}` and `{place}` are put in.
 
     Attributes:
         kept: What the NPC keeps to itself in it.

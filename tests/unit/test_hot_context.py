@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.beginning import beginning_of
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.by_name import ByName
 from glyphoxa.context.knowledge import Sentence, fitting
@@ -21,7 +22,7 @@ from glyphoxa.context.passed_over import OWN_WORDS
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.scene import Scenes
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, UtteranceId
-from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Knower, Visibility, secret_of
+from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Knower, Provenance, Visibility, secret_of
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa.speech.names.keywords import KeywordSpotter
@@ -292,6 +293,28 @@ def test_the_scene_names_nothing_that_the_npc_may_not_know() -> None:
     assert "Market" not in Scenes(replace(town, entities=tuple(secret_place)), tokens=60).line(market, SMITH)
 
 
+async def test_the_scene_names_nothing_that_the_dm_has_hidden_since(mind: Mind) -> None:
+    town = a_campaign()
+    market = replace(town.scene(MARKET), description="Nets dry on the rails. Eldrinax waits in the shadow.")
+    await mind.assembly.enter(market)
+    assert "Eldrinax" in (await mind.assembly.gather(SMITH, "Good evening.")).scene
+    of_innkeeper = secret_of([INNKEEPER])
+    mind.graph.scoped = [(e, of_innkeeper if e.id == ELDRINAX else visibility) for e, visibility in mind.graph.scoped]
+    told = (await mind.assembly.gather(SMITH, "Who is here?")).scene
+    assert told == "evening, Market Square. Nets dry on the rails. Mirelle is here."
+    assert "Eldrinax" in (await mind.assembly.gather(INNKEEPER, "Who is here?")).scene
+
+
+def test_a_german_genitive_of_a_hidden_name_is_not_told_with_the_scene() -> None:
+    town = replace(a_campaign(), language="de")
+    looks = "Netze trocknen. Das ist Eldrinaxs Turm."
+    market = replace(town.scene(MARKET), description=looks)
+    assert looks in Scenes(town, tokens=60).line(market, SMITH)
+    hidden = [replace(entity, hidden=True) if entity.id == ELDRINAX else entity for entity in town.entities]
+    line = Scenes(replace(town, entities=tuple(hidden)), tokens=60).line(market, SMITH)
+    assert "Netze trocknen." in line and "Eldrinax" not in line
+
+
 def test_a_scene_is_told_in_the_campaigns_language_and_within_its_budget() -> None:
     town = replace(a_campaign(), language="de")
     market = replace(town.scene(MARKET), description="Die Buden schließen. " * 30)
@@ -340,6 +363,24 @@ async def test_who_may_no_longer_know_of_itself_has_nothing_of_it_in_mind(mind: 
     ]
     hot = await mind.assembly.gather(SMITH, CROWN)
     assert (hot.identity, hot.kept) == ((), ())
+
+
+async def test_the_examples_of_an_npc_tell_nothing_that_the_dm_has_hidden_since(mind: Mind) -> None:
+    town = a_campaign()
+    smith = replace(town.npc(SMITH), examples=())
+    at_the_forge = Claim.relation(smith.entity_id, "LOCATED_AT", town.scene(FORGE).location)
+    fact = Fact(at_the_forge.fact_id, at_the_forge, seq=9, provenance=Provenance(dm_confirmed=True))
+    mind.graph.of_world.append(fact)
+    await mind.assembly.enter(town.scene(FORGE))
+    assert "Where do I find you?" in str(beginning_of(town, smith, mind.assembly.known(SMITH)))
+    mind.graph.of_world[-1] = replace(fact, visibility=HIDDEN)
+    await mind.assembly.enter(town.scene(FORGE))
+    assert "Where do I find you?" not in str(beginning_of(town, smith, mind.assembly.known(SMITH)))
+    own = smith.entity_id
+    mind.graph.scoped = [(e, HIDDEN if e.id == own else visibility) for e, visibility in mind.graph.scoped]
+    await mind.assembly.enter(town.scene(FORGE))
+    assert mind.assembly.known(SMITH) is None
+    assert "smith" not in str(beginning_of(town, smith, None)[1:])
 
 
 async def test_whom_the_dm_removed_from_the_world_has_nothing_of_itself_in_mind(mind: Mind) -> None:
