@@ -23,12 +23,16 @@ class UnderWay:
         self._noted: dict[UtteranceId, Utterance] = {}
 
     def left(self) -> list[Utterance]:
-        """What an earlier process left. A record that cannot be read is none: nobody was told of it."""
+        """What an earlier process left. It stays in the file until it is forgotten, or all is cleared. A record that
+        cannot be read is none: nobody was told of it.
+        """
         try:
             lines = self._path.read_bytes().splitlines(keepends=True)
         except FileNotFoundError:
             return []
-        return [utterance for utterance in map(spool_files.utterance_of, lines) if utterance is not None]
+        left = [utterance for utterance in map(spool_files.utterance_of, lines) if utterance is not None]
+        self._noted = {utterance.id: utterance for utterance in left}
+        return left
 
     def note(self, utterance: Utterance) -> None:
         """In the place of what was noted of it before."""

@@ -427,6 +427,18 @@ def test_what_was_noted_waits_where_the_next_opening_has_no_room_for_it(tmp_path
         assert ids(spool) == ["u1"]
 
 
+def test_what_waits_for_room_is_not_lost_to_what_is_noted_meanwhile(tmp_path: Path) -> None:
+    with Spool(tmp_path) as spool:
+        spool.note(an_utterance("Aye.", id="u1"))
+    with no_file_beyond(10):
+        spool = Spool(tmp_path)  # it has no room for what was left
+    with spool:
+        spool.note(an_utterance("No.", id="u2"))
+        spool.append(an_utterance("No. Never.", id="u2"))
+    with Spool(tmp_path) as spool:
+        assert [item.utterance.text for item in spool.pending()] == ["No. Never.", "Aye."]
+
+
 NOTING = """
 import sys
 from pathlib import Path
