@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -65,9 +66,11 @@ class Mailbox(Generic[M]):
         return self._unread.popleft()
 
     def take_all(self) -> list[M]:
-        """What is unread, oldest first, for who reads instead of the actor."""
-        taken = list(self._unread)
-        self._unread.clear()
+        """What is unread, oldest first, for who reads instead of the actor: in any thread, while others post."""
+        taken: list[M] = []
+        with suppress(IndexError):  # until it is empty
+            while True:
+                taken.append(self._unread.popleft())
         return taken
 
     def __len__(self) -> int:

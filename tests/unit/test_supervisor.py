@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 
 import pytest
 
@@ -97,3 +99,21 @@ async def test_a_mailbox_without_room_gives_up_the_oldest_that_may_go_unread_and
     read = [await mailbox.receive() for _ in range(len(mailbox))]
     assert read == sorted(read) and read[-1] == 99
     assert {0, 2, 4} <= set(read)
+
+
+def test_what_is_posted_while_another_thread_takes_all_is_read_in_the_end() -> None:
+    """A process that ends takes what is unread in a thread of its own."""
+    mailbox: Mailbox[int] = Mailbox("busy", capacity=200_000)
+    numbers = range(200_000)
+    posting = threading.Thread(target=lambda: [mailbox.post(number) for number in numbers])
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        posting.start()
+        taken: list[int] = []
+        while posting.is_alive():
+            taken += mailbox.take_all()
+        posting.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert [*taken, *mailbox.take_all()] == list(numbers)
