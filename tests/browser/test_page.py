@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from glyphoxa.domain.events import (
     Degraded,
@@ -23,6 +23,7 @@ from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Correction
 from tests.support.browser import Open, heard, listen, say, sit
 from tests.support.builders import an_utterance
+from tests.support.patience import DEADLINE_S
 from tests.support.web_table import BRAN, GRIMJAW, HEARD, RAW, REPLY, TAMSIN, TONE_HZ, TwinTable, served
 
 pytestmark = pytest.mark.browser
@@ -44,6 +45,21 @@ async def test_a_player_types_reads_the_answer_and_hears_it(table: TwinTable, op
         await expect(page.locator("#log .said.npc .words")).to_have_text(REPLY)
         await expect(page.locator(".person.speaking")).to_have_count(0)
         assert table.said == [(TAMSIN.id, "Grimjaw, is it done?")]
+
+
+async def test_an_answer_for_the_lobby_that_is_late_does_not_come_over_the_table(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        late: asyncio.Queue[Route] = asyncio.Queue()
+        await page.route("**/api/table", late.put_nowait)
+        async with asyncio.timeout(DEADLINE_S):
+            asked = await late.get()
+        await sit(page, "tamsin")
+        await asked.continue_()
+        await page.unroute("**/api/table")
+        # Whoever asks after it has its answer after it.
+        await page.evaluate("fetch('/api/table').then((answer) => answer.json()).then(() => new Promise(setTimeout))")
+        assert await page.text_content("#wire-state") == "at the table"
+        assert await page.is_hidden("#lobby")
 
 
 async def test_nothing_is_heard_while_no_npc_speaks(table: TwinTable, opened: Open) -> None:

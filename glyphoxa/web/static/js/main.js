@@ -41,17 +41,18 @@ const lines = new Lines({
 let me = null;
 let refused = null; // whose seat we were refused
 let lobbyTimer = 0;
+let looking = null; // what the lobby asks just now; called off when we sit down
 
 // -- lobby
 
 async function lobby() {
-  clearTimeout(lobbyTimer);
+  outOfLobby();
+  const asked = (looking = new AbortController());
   $("table").hidden = $("side-toggle").hidden = $("voice-state").hidden = true;
   $("lobby").hidden = false;
   skipTo("lobby-title", "Skip to the seats");
   try {
-    const response = await fetch("/api/table", { signal: AbortSignal.timeout(LOBBY_WITHIN_MS) });
-    const table = await response.json();
+    const table = await tableOf(asked);
     $("campaign").textContent = table.campaign.name;
     $("place").textContent = table.scene.location;
     const here = table.npcs.filter(({ id }) => table.scene.npcs.includes(id)).map(({ name }) => name);
@@ -60,9 +61,25 @@ async function lobby() {
     if (table.players.some(({ id, taken }) => id === refused && !taken)) notice("seat", "");
     chip("wire-state", "on", "table is open");
   } catch {
-    chip("wire-state", "bad", "the server is gone");
+    if (asked === looking) chip("wire-state", "bad", "the server is gone");
   }
-  lobbyTimer = setTimeout(lobby, LOBBY_EVERY_MS);
+  if (asked === looking) lobbyTimer = setTimeout(lobby, LOBBY_EVERY_MS);
+}
+
+async function tableOf(asked) {
+  const tooLate = setTimeout(() => asked.abort(), LOBBY_WITHIN_MS);
+  try {
+    const response = await fetch("/api/table", { signal: asked.signal });
+    return await response.json();
+  } finally {
+    clearTimeout(tooLate);
+  }
+}
+
+function outOfLobby() {
+  clearTimeout(lobbyTimer);
+  looking?.abort();
+  looking = null;
 }
 
 let drawn = "";
@@ -74,7 +91,7 @@ function changed(players) {
 }
 
 function sit(player) {
-  clearTimeout(lobbyTimer);
+  outOfLobby();
   notice("seat", "");
   wire.open(player);
 }
