@@ -47,7 +47,7 @@ async def test_a_player_types_reads_the_answer_and_hears_it(table: TwinTable, op
         assert table.said == [(TAMSIN.id, "Grimjaw, is it done?")]
 
 
-async def test_an_answer_for_the_lobby_that_is_late_does_not_come_over_the_table(table: TwinTable, opened: Open) -> None:
+async def test_a_late_answer_for_the_lobby_does_not_come_over_the_table(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url) as page:
         late: asyncio.Queue[Route] = asyncio.Queue()
         await page.route("**/api/table", late.put_nowait)
