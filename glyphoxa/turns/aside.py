@@ -34,15 +34,17 @@ _CHECKS_DE = (
 _PATTERNS: tuple[tuple[str, str, str], ...] = (
     (
         "somebody leaves the table for a moment",
-        "brb afk bbl gtg g2g bio back break bathroom toilet restroom loo pee potty gleich sofort kurz klo wc bad pause",
+        "brb afk bbl gtg g2g bio back break bathroom toilet restroom loo pee potty gleich sofort kurz klo wc pause",
         r"\b(?:brb|afk|bbl|gtg|g2g|bio ?break)\b"
-        r"|\bbe right back\b|\bback in (?:a (?:sec|second|minute|min|bit)|five|ten|\d+ ?(?:min|minutes|secs?))\b"
+        r"|\bbe right back\b|\bback in (?:a (?:sec|second|minute|min|bit)|(?:five|ten)(?: min(?:ute)?s?\b|(?! \w))"
+        r"|\d+ ?(?:min|minutes|secs?))\b"
         r"|\b(?:bathroom|toilet|restroom|loo|pee|smoke|coffee|snack|pizza)[ -]?break\b"
         r"|\b(?:to|use|in) the (?:bathroom|toilet|restroom|loo)\b"
         r"|\b(?:need|got|have|gotta)(?: to)? (?:go )?(?:pee|potty)\b"
         r"|\b(?:quick|short|five[ -]minutes?|ten[ -]minutes?|\d+[ -]min(?:ute)?s?)[ -]breaks?\b"
-        r"|\b(?:bin|ich|muss) (?:mal |nur )?(?:gleich|sofort|kurz) (?:wieder )?(?:zurück|da|weg)\b"
-        r"|\b(?:aufs|auf dem|zum|ins|auf das) (?:klo|wc|bad)\b|\bauf (?:die|der) toilette\b"
+        r"|\b(?:bin|ich) (?:mal |nur )?(?:gleich|sofort|kurz) (?:wieder )?(?:zurück|da|weg)\b"
+        r"|\bmuss (?:mal |nur )?kurz weg\b"
+        r"|\b(?:aufs|auf dem|zum|ins|auf das) (?:klo|wc)\b|\bauf (?:die|der) toilette\b"
         r"|\b(?:pinkel|klo|toiletten|raucher|kaffee|pizza)pause\b|\bkurze? pause\b",
     ),
     (
@@ -76,7 +78,7 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
         r"|\b(?:with|have|get|at) (?:dis)?advantage on\b"
         r"|\b(?:what|which) level (?:is|are|am) (?:you|your|i|my|he|she|they)\b"
         r"|\b(?:roll|rolls?) initiative\b|\b(?:rules|game) as written\b|\bhow does (?:that|this|the) spell work\b"
-        rf"|\b(?:{_CHECKS_DE})(?:probe|wurf|würfe)\b|\b(?:probe|wurf) auf\b|\brettungsw(?:urf|ürfe)\b"
+        rf"|\b(?:{_CHECKS_DE})(?:probe|wurf|würfe)\b|\b(?:probe|wurf) auf (?:{_CHECKS_DE})\b|\brettungsw(?:urf|ürfe)\b"
         r"|\b(?:rüstungsklasse|trefferpunkte|lebenspunkte|zauberpl(?:atz|ätze)|zauberslots?|bonusaktion|charakterbogen"
         r"|regelwerk|spielerhandbuch|hausregel|stufenaufstieg|kritischer treffer)\b",
     ),
@@ -88,8 +90,8 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
         r"|,\s*(?:dm|gm|dungeon master|game master|spielleiter(?:in)?)\W*$"
         r"|\b(?:you(?:'re|’re| are)|du bist) (?:on mute|muted|stumm(?:geschaltet)?)\b"
         r"|\bunmute\b|\b(?:my|your|mein|dein) (?:mic|microphone|mikro|mikrofon|headset|webcam|internet|wifi|wlan)\b"
-        r"|\b(?:next|last|previous|nächste[rn]?|letzte[rn]?) (?:session|sitzung|spielabend)\b"
-        r"|\b(?:share|sharing|see) (?:my|your) screen\b|\b(?:on|over|in|auf|im|via) (?:discord|zoom|roll20)\b"
+        r"|\b(?:next|last|previous|nächste[rn]?|letzte[rn]?) (?:session|sitzung|spielabend)\b(?! (?:of|des|der|vom))"
+        r"|\b(?:share|sharing|see) (?:my|your) screen\b|\b(?:on|auf|im|via) (?:discord|zoom|roll20)\b"
         r"|\bcan (?:everyone|everybody|you guys) hear me\b",
     ),
 )
@@ -98,28 +100,13 @@ _OUT_OF_CHARACTER = tuple(
     (why, tuple(signs.split()), re.compile(pattern, re.IGNORECASE)) for why, signs, pattern in _PATTERNS
 )
 
-_THINKING = frozenset(
+_SOUNDS = frozenset(
     {"mm", "mmm", "mhm", "hm", "hmm", "hmmm", "uh", "uhm", "um", "umm", "er", "erm", "ah", "oh", "ooh", "aha", "ha"}
-    | {
-        "haha",
-        "hahaha",
-        "hehe",
-        "lol",
-        "wow",
-        "huh",
-        "well",
-        "so",
-        "äh",
-        "ähm",
-        "öh",
-        "hä",
-        "tja",
-        "na",
-        "naja",
-        "also",
-    }
+    | {"haha", "hahaha", "hehe", "lol", "wow", "huh", "äh", "ähm", "öh", "hä"}
 )
-"""Sounds of listening, thinking and laughing: no answer to anything."""
+"""Of listening, thinking and laughing: no answer to anything."""
+_THINKING = _SOUNDS | {"well", "so", "tja", "na", "naja", "also"}
+"""Likewise, but as a question ("Well?") they ask somebody to speak."""
 
 
 def marked_out_of_character(text: str) -> bool:
@@ -146,5 +133,5 @@ def is_filler(text: str, *, is_answer: bool) -> bool:
         is_answer: An NPC was just talked with: "yes" and "all right" are then words.
     """
     said = re.findall(r"[^\W\d_]+", text.lower())
-    fillers = _THINKING if is_answer else _THINKING | BACKCHANNEL
+    fillers = _SOUNDS if "?" in text else _THINKING if is_answer else _THINKING | BACKCHANNEL
     return all(word in fillers for word in said) and not re.search(r"\d", text)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Container, Sequence
+from itertools import accumulate, pairwise
 
 from glyphoxa.speech.language.words import Word
 
@@ -48,6 +48,17 @@ _TOLD_OF = frozenset(
     | {"und", "oder", "ich"}
 )
 """What follows a name and its comma when somebody is told of: "Tib, my cousin, was here"."""
+_THIRD_PERSONS = frozenset({"he", "him", "his", "she", "er", "ihn", "ihm"})  # "her" is German, too: "Komm her!"
+_OF_ACQUAINTANCE = frozenset(
+    {"know", "knew", "known", "see", "saw", "seen", "meet", "met", "remember", "heard"}
+    | {"kennst", "kennt", "kanntest", "kanntet", "erkennst", "erkennt"}
+)
+_WHOSE = frozenset(
+    {"my", "our", "his", "her", "their", "the", "a", "an"}
+    | {"meine", "meinen", "unsere", "unseren", "seine", "seinen", "ihre", "ihren", "der", "die", "das", "den"}
+)
+_NEAR = 3
+"""Words from whose somebody is to their name: "my old friend, Oskar"."""
 _PUNCTUATION = re.compile(r"[,.!?;:…—–]")
 _SENTENCE_ENDS = re.compile(r"[.!?…]")
 
@@ -76,11 +87,9 @@ class Calling:
         for at in range(n - 2, -1, -1):
             if self._first[at + 1] == self._first[at]:
                 self._last[at] = self._last[at + 1]
-        addressed = [0]
-        for word in spoken:
-            addressed.append(addressed[-1] + (word.folded in _SECOND_PERSON))
-        self._addressed = addressed
-        """How many words of the second person stand before each word."""
+        self._addressed = _counted(spoken, _SECOND_PERSON)
+        self._told_of = _counted(spoken, _THIRD_PERSONS)
+        self._acquainted = _counted(spoken, _OF_ACQUAINTANCE)
 
     def is_called(self, first: int, last: int, start: int, end: int) -> bool:
         """Whether the name of these words is called.
@@ -120,10 +129,12 @@ class Calling:
         if is_whole:  # "Tib." may be the answer to who it was
             greets = any(word.folded in _GREETINGS for word in self.spoken[self._first[first] : first])
             return greets or self._is_question(first) or self._end_of(first) == "!"
+        if self._is_asked_about(first):
+            return False
         if self._is_led_in[first]:
             return after not in _TOLD_OF or self._is_question(first)
         opening = self.spoken[self._first[first]].folded
-        return self._is_question(first) or opening in _ORDERS or self._has_second_person(first)
+        return self._is_question(first) or opening in _ORDERS or self._in_sentence(self._addressed, first)
 
     def stands_apart(self, at: int) -> bool:
         """Between punctuation, and not all there is."""
@@ -138,8 +149,17 @@ class Calling:
     def _after(self, last: int) -> str:
         return self.spoken[last + 1].folded if last + 1 < len(self.spoken) else ""
 
-    def _has_second_person(self, at: int) -> bool:
-        return self._addressed[self._last[at] + 1] > self._addressed[self._first[at]]
+    def _is_asked_about(self, first: int) -> bool:
+        """Somebody else is asked about them: "Tib, who is he?", "Have you seen my brother, Tib?"."""
+        if self._is_led_in[first]:
+            return self._in_sentence(self._told_of, first) and not self._in_sentence(self._addressed, first)
+        begin = self._first[first]
+        near = range(max(begin, first - _NEAR), first)
+        is_known = self._acquainted[first] > self._acquainted[begin]
+        return is_known and any(self.spoken[at].folded in _WHOSE for at in near)
+
+    def _in_sentence(self, counted: Sequence[int], at: int) -> bool:
+        return counted[self._last[at] + 1] > counted[self._first[at]]
 
     def _end_of(self, at: int) -> str:
         """The sign that ends the sentence of this word; "" for none."""
@@ -150,3 +170,8 @@ class Calling:
 
     def _is_question(self, at: int) -> bool:
         return self._end_of(at) == "?"
+
+
+def _counted(spoken: Sequence[Word], wanted: Container[str]) -> list[int]:
+    """How many of the wanted words stand before each word, and before the end."""
+    return [0, *accumulate(word.folded in wanted for word in spoken)]

@@ -24,6 +24,7 @@ from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 from glyphoxa.speech.names.naming import ARTICLES
 
 _TO = r"(?:to|an|zu)"
+_BEFORE_A_PLACE = ARTICLES | {"dem", "den"}
 _WHISPER = r"(?:whisper(?:s|ing)?|quietly|aside|private(?:ly)?|psst?|flüster(?:t|e|nd)?|leise)"
 _WHISPERED = re.compile(
     rf"^\s*(?:[(\[{{*<]+\s*(?:{_WHISPER}\W{{0,3}})?{_TO}\s+([^()\[\]{{}}*<>:]{{1,60}}?)\s*[)\]}}*>:]"
@@ -157,9 +158,16 @@ def _whispered(text: str, calling: Calling, calls: Sequence[Call]) -> Call | Non
             return replace(call, is_vocative=True, is_sure=True, is_whispered=True)
     who = found[group].strip()
     last = who.split()[-1]
-    if last.casefold() not in _THOSE_AT_THE_TABLE and not last[0].isupper():
-        return None  # "(to the left) ..."
+    if last.casefold() not in _THOSE_AT_THE_TABLE and _may_be_a_place(who, text[:start]):
+        return None
     return Call(None, who, 0, True, True, True)
+
+
+def _may_be_a_place(who: str, before: str) -> bool:
+    """Whether it says where, not whom: "(to the left) ...", "(an der Theke) ...", "(an Bord) ..."."""
+    first, *others = who.split()
+    is_name = (others or [first])[-1][0].isupper() and first.casefold() not in _BEFORE_A_PLACE
+    return not is_name or re.search(r"^\W*an\s*$", before, re.IGNORECASE) is not None
 
 
 def _sound_alikes(
