@@ -13,7 +13,7 @@ from typing import Final
 _SAYS_I: Final = re.compile(r"\b(?:I|I['’]\w+|me|my|mine|myself|ich|mich|mir|mein\w*)\b", re.IGNORECASE)
 _REGULAR: Final = (
     "know keep sell live work make want like love think believe tend sail own need sleep care see hear remember trust "
-    "charge run serve take"
+    "charge run serve take say ask set look"
 )
 _THE_SAME: Final = "was had will would can could must should did may might"
 _ENGLISH: Final[Mapping[str, str]] = {
@@ -34,6 +34,12 @@ _GERMAN: Final[Mapping[str, str]] = {
     "arbeitet": "arbeite",
 }
 _ONLY_ENGLISH: Final = re.compile(r"\b(?:the|a|an|of|to|in|not|this|that|you|and|for)\b", re.IGNORECASE)
+_ONLY_GERMAN: Final = re.compile(
+    r"\b(?:das|der|dem|nicht|nichts|nur|auch|es|dir|dich|mir|mich|euch|kein\w*|einen?|zu|mit|hier)\b|[äöüß]",
+    re.IGNORECASE,
+)
+_OF_BOTH: Final = frozenset({"will"})
+"""Verbs that are English unless something else is German."""
 _BEFORE_ME: Final = r"(?:from|to|for|with|by|about|than|ask|tell|see|behind|beside)"
 
 
@@ -58,6 +64,7 @@ def in_first_person(sentence: str, names: Sequence[str]) -> str:
     if found is None:
         return sentence
     verb, rest = found.group(1), sentence[found.end() :]
-    if verb in _GERMAN and not _ONLY_ENGLISH.search(sentence):
+    is_german = _ONLY_GERMAN.search(sentence) if verb in _OF_BOTH else not _ONLY_ENGLISH.search(sentence)
+    if verb in _GERMAN and is_german:
         return f"Ich {_GERMAN[verb]}{rest}"
     return f"I {_ENGLISH[verb]}{rest}" if verb in _ENGLISH else sentence

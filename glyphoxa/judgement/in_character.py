@@ -23,13 +23,13 @@ _ASSISTANT: Final = re.compile(
     r"|\bhow (?:may|can) i (?:assist|be of assistance)|\bhow (?:may|can) i help you (?:today|further)"
     r"|\b(?:anything|something) else (?:that )?(?:i can|you(?:['’]d| would)? (?:like|want|need))(?: me)?(?: to)?"
     r" (?:help|assist|know)"
-    r"|\bif you (?:have|need) (?:any |some )?(?:other|more|further|help)\b.*\b(?:let me know|feel free|please)"
+    r"|\bif you (?:have|need) (?:any |some )?(?:other|more|further|help)\b.*\b(?:let me know|feel free|hesitate)"
     r"|\bfeel free to (?:ask|reach)\b|\bi (?:do not|don['’]t) have (?:any |access to |enough |specific |personal )*"
-    r"(?:information|data|access|personal|preferences)\b"
+    r"(?:information|data|access|preferences)\b"
     r"|\bprovide (?:me )?(?:with )?(?:more|further|additional|some|any) (?:details|information|context)"
     r"|\b(?:available|historical|training) data\b|\bany inconvenience\b|\b(?:feelings|preferences) like humans\b"
     r"|\bhere (?:is|are) (?:the|an?|some) (?:answer|response|reply|example|script|code)s?\b|\bhelpful assistant\b"
-    r"|\bnicht (?:behilflich sein|weiterhelfen)\b|\bwie kann ich (?:ihnen|dir|euch) (?:heute|behilflich)"
+    r"|\bnicht behilflich sein\b|\bwie kann ich (?:ihnen|dir|euch) (?:heute|behilflich)"
     r"|\b(?:sonst|noch) etwas,? (?:wobei|womit|bei dem|mit dem) ich\b|\bzögern sie nicht\b"
     r"|\bich habe keine (?:informationen|daten|angaben)\b|\bhier ist (?:die|meine|eine) antwort\b"
     r"|\b(?:weitere|mehr) (?:informationen|details|angaben) (?:geben|nennen|benötig|brauch)"
@@ -45,7 +45,7 @@ _OPENS_A_REFUSAL: Final = re.compile(
 _THE_PROMPT: Final = re.compile(
     r"\bin the first person\b|\b(?:one or )?two short sentences\b|\bthe words (?:you|i) speak\b|\bstage directions?\b"
     r"|\bthe facts (?:given|say|do not say)\b|\bkeep this to (?:your|my)self and deny\b|\bthis (?:character|persona)\b"
-    r"|\bin der ersten person\b|\bkurzen sätzen\b|\bbehältst du für dich\b",
+    r"|\bin der ersten person\b|\bkurzen sätzen\b|\bbehältst du für dich und streitest\b",
     re.IGNORECASE,
 )
 
@@ -54,9 +54,10 @@ _GESTURES: Final = (
     r"|nickt|lächelt|grinst|seufzt|zögert|kichert|schmunzelt|brummt|räuspert sich|hält inne|verbeugt sich)"
 )
 _ACTS: Final = (
-    rf"(?:{_GESTURES}|laughs|looks|glances|stares|gazes|leans|turns|raises|shakes|scratches|wipes|crosses|folds|steps"
-    r"|walks|points|gestures|narrows|rolls|clears|puts|sets|says|replies|answers|asks|whispers|mutters|growls|murmurs"
+    rf"(?:{_GESTURES}|laughs|looks(?! after)|glances|stares|gazes|leans|turns|raises|shakes|scratches|wipes|crosses"
+    r"|folds|steps|walks|points|gestures|narrows|rolls|clears|puts|replies|answers|whispers|mutters|growls|murmurs"
     r"|adds|continues|speaks|rubs|strokes|tilts|waves|coughs|swallows|lowers|lifts|takes (?:a|his|her) (?:deep|long)"
+    r"|sets\b(?=.*\b(?:down|aside|back|on)\b)|(?:says|asks)(?=\s*(?:[.,:;!…\"“]|$|(?:\w+ly|in|with|as|and|to)\b))"
     r"|lacht|schaut|blickt|runzelt|schüttelt|hebt|senkt|dreht|wendet|lehnt|kratzt|wischt|verschränkt|zeigt|sagt"
     r"|antwortet|fragt|flüstert|murmelt|knurrt|zuckt|winkt|beugt|mustert|starrt)"
 )

@@ -18,6 +18,11 @@ def spoken(*pieces: str, name: str = "Oskar Fenn", asked: str = "") -> list[str 
         "Oskar Fenn nods.",
         "Oskar nods slowly and looks at the sea.",
         "Oskar slowly shakes his head.",
+        "Oskar sets his cup down.",
+        "Oskar looks at you.",
+        "Oskar asks,",
+        "Oskar says softly.",
+        "Oskar Fenn says:",
         "The harbourmaster frowns.",
         "He sighs.",
         "She smiles warmly at you.",
@@ -69,6 +74,12 @@ def test_an_assistants_phrases_and_the_prompts_words_are_not_spoken(phrase: str)
         ("Oskar keeps the books.", "I keep the books."),
         ("The lord of this quay is Oskar himself.", "The lord of this quay is I myself."),
         ("Oskar Fenn ist Hafenmeister.", "Ich bin Hafenmeister."),
+        ("Oskar will come tomorrow.", "I will come tomorrow."),
+        ("Oskar will das nicht.", "Ich will das nicht."),
+        ("Oskar asks two crowns of everyone.", "I ask two crowns of everyone."),
+        ("Oskar sets the fee.", "I set the fee."),
+        ("Oskar says that the boat has left.", "I say that the boat has left."),
+        ("Oskar looks after the boats.", "I look after the boats."),
     ],
 )
 def test_who_speaks_of_itself_by_name_says_i(wrong: str, right: str) -> None:
@@ -102,6 +113,10 @@ def test_who_speaks_of_itself_by_name_says_i(wrong: str, right: str) -> None:
         "Ich heiße Oskar.",
         "As a boy I sailed with my father.",
         "If you need help, ask Brunhild.",
+        "If you have any more of that ale, please pour me one.",
+        "I don't have any personal quarrel with him.",
+        "Da kann ich dir leider nicht weiterhelfen.",
+        "Das behältst du für dich, verstanden?",
     ],
 )
 def test_ordinary_talk_is_said_as_it_is(line: str) -> None:
