@@ -17,7 +17,7 @@ from loguru import logger
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.choice import chosen
 from glyphoxa.context.identity import Identities
-from glyphoxa.context.own_secrets import touched
+from glyphoxa.context.own_secrets import touched, words_of
 from glyphoxa.context.own_words import asks_what_it_said, of_others
 from glyphoxa.context.passed_over import IN_EVERY_PROMPT, IN_THE_TALK, NOT_NEAR, OWN_WORDS, missing, no_room
 from glyphoxa.context.ports import HotContext
@@ -78,6 +78,7 @@ class HotContextAssembly:
         self._just_heard = just_heard
         self._players = players
         self._terms = Terms(campaign.language)
+        self._own_names = {npc.id: words_of(" ".join((npc.name, *npc.aliases)), self._terms) for npc in campaign.npcs}
         self._keeps = wording(campaign.language).keeps
         self._scenes = Scenes(campaign, tokens=self._budgets.scene_tokens, is_taken=self._by_name.is_taken)
         self._scene: Scene | None = None
@@ -156,8 +157,9 @@ class HotContextAssembly:
         asks_of_the_past = self._prefetch.spotter.spot(question).temporal
         tokens, most = self._budgets.facts_tokens, self._budgets.most_facts
         fresh = self._not_in_prompt(npc, said)
-        asks_for_own = asks_what_it_said(question, language=self._campaign.language)
-        theirs = fresh if asks_for_own else of_others(fresh, npc)
+        theirs = of_others(fresh, npc)
+        if len(theirs) < len(fresh) and asks_what_it_said(question, language=self._campaign.language):
+            theirs = fresh
         past = worth_telling(question, theirs, npc=npc, tokens=tokens, asks_of_the_past=asks_of_the_past)
         identity = self._identities.last(npc)
         known = [fact for fact in looked_up if not identity.tells(fact)]
@@ -196,13 +198,12 @@ class HotContextAssembly:
         ]
 
     def _kept(self, npc: NpcId, question: str) -> list[Recalled]:
-        own = self._campaign.npc(npc)
         return touched(
             self._identities.last(npc).secrets,
             question,
             just_heard=self._just_heard(npc),
             terms=self._terms,
-            own_names=(own.name, *own.aliases),
+            own_names=self._own_names[npc],
         )
 
     def _scene_line(self, npc: NpcId) -> str:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from glyphoxa.context.knowledge import fact_sentence, fitting, names_of, recalled, sentences_of
 from glyphoxa.context.of_file import ScopedKnowledge
-from glyphoxa.context.own_secrets import OwnSecret
+from glyphoxa.context.own_secrets import OwnSecret, words_of
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, Fact
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph, Known
+from glyphoxa.memory.recall.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Identities:
         self._campaign = campaign
         self._graph = graph
         self._tokens = tokens
+        self._terms = Terms(campaign.language)
         self._of_file = ScopedKnowledge.of_file(campaign, accept_at=accept_at)
         self._last: dict[NpcId, Identity] = {}
         self._were_stored: set[NpcId] = set()
@@ -111,7 +113,8 @@ class Identities:
         else:
             text = fact_sentence(fact, subject, other)
         about = [name for end in (subject, other) if end is not None and end.id != own for name in names_of(end)]
-        return OwnSecret(recalled(text, fact, npc), tuple(about)) if text else None
+        words = words_of(" ".join((text, *about)), self._terms)
+        return OwnSecret(recalled(text, fact, npc), words) if text else None
 
     async def _end(self, npc: NpcId, entity: EntityId, ends: dict[EntityId, Entity]) -> Entity | None:
         """An entity that a secret speaks of: asked for once, as it is only for its name."""

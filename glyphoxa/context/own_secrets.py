@@ -7,7 +7,7 @@ something.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,34 +24,38 @@ class OwnSecret:
     """
     Attributes:
         told: The secret, as it is told to nobody but the NPC.
-        about: Names of whom and what it speaks of, but the NPC's own.
+        words: What it is told with, and the names of whom and what it speaks of; see `words_of`.
     """
 
     told: Recalled
-    about: tuple[str, ...] = ()
+    words: Set[str]
 
 
 def touched(
-    secrets: Sequence[OwnSecret], question: str, *, just_heard: str = "", terms: Terms, own_names: Iterable[str] = ()
+    secrets: Sequence[OwnSecret],
+    question: str,
+    *,
+    just_heard: str,
+    terms: Terms,
+    own_names: Set[str],
 ) -> list[Recalled]:
     """The secrets that a question comes to, or the talk just before it; those with most of their words in it first.
 
     Args:
         question: Nothing is touched by an empty one.
         just_heard: Counts where the question goes on with it.
-        own_names: What the NPC is called by: it is in every question, and in most of its secrets.
+        own_names: The words that the NPC is called by: they are in every question, and in most of its secrets.
     """
     if not question or not secrets:
         return []
-    own = _words(" ".join(own_names), terms)
-    asked = _words(question, terms) - own
+    asked = words_of(question, terms) - own_names
     if len(asked) <= _FOLLOWS:
-        asked |= _words(just_heard, terms) - own
-    found = [(len(asked & (_words(" ".join((one.told.text, *one.about)), terms) - own)), one.told) for one in secrets]
+        asked |= words_of(just_heard, terms) - own_names
+    found = [(len(asked & one.words), one.told) for one in secrets]
     found.sort(key=lambda each: -each[0])
     return [told for n_shared, told in found if n_shared][:MOST_KEPT]
 
 
-def _words(text: str, terms: Terms) -> set[str]:
+def words_of(text: str, terms: Terms) -> frozenset[str]:
     """With no name told from a word: a recogniser writes both as it likes."""
-    return {stem.removeprefix(NAME) for stem in terms.stems(text)}
+    return frozenset(stem.removeprefix(NAME) for stem in terms.stems(text))

@@ -113,6 +113,8 @@ def _marked(said: Said) -> Addressed | None:
 
 
 def _called(mentions: Sequence[Mention], present: Sequence[NpcId]) -> Addressed | None:
+    if not mentions:
+        return None
     whispered = next((m for m in mentions if m.is_whispered), None)
     if whispered is not None and whispered.npc is None:
         return Addressed(None, f"whispered to {whispered.name}", Unaddressed.PLAYER)

@@ -9,11 +9,12 @@ character.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from glyphoxa.turns.barge_in import BACKCHANNEL
 
 _MARKED_WHOLE = re.compile(
-    r"^\W*(?:ooc|offplay|outtime|out[ -]of[ -](?:character|game))\b|^\W*(?:ot|off[ -]?topic)\s*[:)\]]|^\s*//",
+    r"\W*(?:ooc|offplay|outtime|out[ -]of[ -](?:character|game))\b|\W*(?:ot|off[ -]?topic)\s*[:)\]]|\s*//",
     re.IGNORECASE,
 )
 _MARKED_BRACKET = re.compile(
@@ -107,11 +108,15 @@ _SOUNDS = frozenset(
 """Of listening, thinking and laughing: no answer to anything."""
 _THINKING = _SOUNDS | {"well", "so", "tja", "na", "naja", "also"}
 """Likewise, but as a question ("Well?") they ask somebody to speak."""
+_FILLERS = _THINKING | BACKCHANNEL
+_WORDS_REMEMBERED = 8192
+_WORD = re.compile(r"[^\W\d_]+")
+_DIGIT = re.compile(r"\d")
 
 
 def marked_out_of_character(text: str) -> bool:
     """The players' own mark stands before all of it: "ooc: ...", "(ooc ...)", "((...))"."""
-    if _MARKED_WHOLE.search(text) and not text.lstrip().startswith(("(", "[", "{")):
+    if _MARKED_WHOLE.match(text) and not text.lstrip().startswith(("(", "[", "{")):
         return True
     unmarked = _MARKED_BRACKET.sub(" ", text)
     return unmarked != text and re.search(r"\w", unmarked) is None
@@ -119,11 +124,18 @@ def marked_out_of_character(text: str) -> bool:
 
 def out_of_character(text: str) -> str | None:
     """What of the players' own world it speaks of, in words; None if it may well be part of the story."""
-    folded = text.lower()
-    for why, signs, pattern in _OUT_OF_CHARACTER:
-        if any(sign in folded for sign in signs) and pattern.search(text):
+    suspected = {at for word in text.lower().split() for at in _signs_in(word)}
+    for at in sorted(suspected):
+        why, _, pattern = _OUT_OF_CHARACTER[at]
+        if pattern.search(text):
             return why
     return None
+
+
+@lru_cache(_WORDS_REMEMBERED)  # a partial transcript repeats the words of the one before it
+def _signs_in(word: str) -> tuple[int, ...]:
+    """What of `_OUT_OF_CHARACTER` has a sign in a word."""
+    return tuple(at for at, (_, signs, _) in enumerate(_OUT_OF_CHARACTER) if any(sign in word for sign in signs))
 
 
 def is_filler(text: str, *, is_answer: bool) -> bool:
@@ -132,6 +144,6 @@ def is_filler(text: str, *, is_answer: bool) -> bool:
     Args:
         is_answer: An NPC was just talked with: "yes" and "all right" are then words.
     """
-    said = re.findall(r"[^\W\d_]+", text.lower())
-    fillers = _SOUNDS if "?" in text else _THINKING if is_answer else _THINKING | BACKCHANNEL
-    return all(word in fillers for word in said) and not re.search(r"\d", text)
+    fillers = _SOUNDS if "?" in text else _THINKING if is_answer else _FILLERS
+    said = _WORD.finditer(text.lower())
+    return all(word[0] in fillers for word in said) and _DIGIT.search(text) is None

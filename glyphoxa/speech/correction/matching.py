@@ -147,7 +147,8 @@ class Matcher:
             return False
         if len(spoken) > len(name.words) > 1 and not self._rest_alike(spoken, name):
             return False
-        if self._likeness(heard, name.joined).sound < _least_sound(transcript, window, first, last):
+        least_sound = _least_sound(transcript, window, first, last)
+        if least_sound and self._likeness(heard, name.joined).sound < least_sound:
             return False
         inside = transcript.traits[first : last + 1]
         return all(not word.is_fixed or spoken[at].folded in name.words for at, word in enumerate(inside))

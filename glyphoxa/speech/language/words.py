@@ -42,6 +42,7 @@ _GAP = re.compile("[\\s\u200e\u200f\u202a-\u202e\u2066-\u2069]*|[-‐‑־・·]
 _GAP_AFTER_ABBREVIATION = re.compile(r"\.\s*-?")
 _ABBREVIATED = frozenset(("capt", "dr", "fr", "hr", "lt", "mr", "mrs", "ms", "prof", "sgt", "st"))
 _REMEMBERED = 8192
+_TEXTS_REMEMBERED = 64
 _SENTENCE_END = re.compile(r"[.!?…:\n\"“”»«。！？]")
 
 
@@ -73,7 +74,9 @@ class Word(NamedTuple):
         return self.text[0].isupper()
 
 
-def words(text: str) -> list[Word]:
+@lru_cache(_TEXTS_REMEMBERED)  # correction, spotting, address and recall ask for those of one text after the other
+def words(text: str) -> tuple[Word, ...]:
+    """The words of a text, in order."""
     found: list[Word] = []
     end = 0
     for match in (_WORD if text.isascii() else _WORD_OF_ANY_SCRIPT).finditer(text):
@@ -87,7 +90,7 @@ def words(text: str) -> list[Word]:
             opens = not found or (not goes_on and _SENTENCE_END.search(gap) is not None)
         end = match.end()
         found.append(Word(*_parts(match.group()), start, end, joins, opens))
-    return found
+    return tuple(found)
 
 
 @lru_cache(_REMEMBERED)

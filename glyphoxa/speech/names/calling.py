@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Container, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate
 
 from glyphoxa.speech.language.words import Word
 
@@ -20,6 +21,7 @@ _OPENERS = _GREETINGS | frozenset(
 """Words that may stand before a called name (English and German)."""
 _TITLES = frozenset({"herr", "frau", "master", "mister", "mr", "mistress", "madam", "sir", "old"})
 """What is said before somebody's trade when they are called by it."""
+_MOST_TITLES = 2
 _ABOUT = frozenset(
     {"about", "of", "to", "from", "with", "at", "for", "by", "on", "in", "like", "than", "see", "seen", "know", "trust"}
     | {"is", "does", "did", "has", "was", "ask", "tell"}
@@ -60,6 +62,7 @@ _WHOSE = frozenset(
 _NEAR = 3
 """Words from whose somebody is to their name: "my old friend, Oskar"."""
 _PUNCTUATION = re.compile(r"[,.!?;:…—–]")
+_END = "."
 _SENTENCE_ENDS = re.compile(r"[.!?…]")
 
 
@@ -69,27 +72,45 @@ class Calling:
     def __init__(self, text: str, spoken: Sequence[Word]) -> None:
         self.spoken = spoken
         self._text = text
-        n = len(spoken)
-        gaps = [text[one.end : other.start] for one, other in pairwise(spoken)]
-        self._closed = [_PUNCTUATION.search(gap) is not None for gap in gaps] + [True] * (n > 0)
-        self._first = [0] * n
+        self._closed: list[bool] = []
+        """Of each word, whether punctuation or nothing follows."""
+        self._first: list[int] = []
         """Of each word, the first word of its sentence."""
-        self._is_led_in = [True] * n
+        self._is_led_in: list[bool] = []
         """Of each word, whether only openers stand before it in its sentence."""
-        for at in range(1, n):
-            if _SENTENCE_ENDS.search(gaps[at - 1]):
-                self._first[at] = at
+        first, is_led_in = 0, True
+        starts = [word.start for word in spoken[1:]]
+        for at, word in enumerate(spoken):
+            self._first.append(first)
+            self._is_led_in.append(is_led_in)
+            gap = text[word.end : starts[at]] if at < len(starts) else _END
+            is_closed = gap != " " and _PUNCTUATION.search(gap) is not None
+            self._closed.append(is_closed)
+            if is_closed and _SENTENCE_ENDS.search(gap):
+                first, is_led_in = at + 1, True
             else:
-                self._first[at] = self._first[at - 1]
-                self._is_led_in[at] = self._is_led_in[at - 1] and spoken[at - 1].folded in _OPENERS
-        self._last = list(range(n))
+                is_led_in = is_led_in and word.folded in _OPENERS
+
+    @cached_property
+    def _last(self) -> list[int]:
         """Of each word, the last word of its sentence."""
-        for at in range(n - 2, -1, -1):
+        last = list(range(len(self.spoken)))
+        for at in range(len(last) - 2, -1, -1):
             if self._first[at + 1] == self._first[at]:
-                self._last[at] = self._last[at + 1]
-        self._addressed = _counted(spoken, _SECOND_PERSON)
-        self._told_of = _counted(spoken, _THIRD_PERSONS)
-        self._acquainted = _counted(spoken, _OF_ACQUAINTANCE)
+                last[at] = last[at + 1]
+        return last
+
+    @cached_property
+    def _addressed(self) -> list[int]:
+        return _counted(self.spoken, _SECOND_PERSON)
+
+    @cached_property
+    def _told_of(self) -> list[int]:
+        return _counted(self.spoken, _THIRD_PERSONS)
+
+    @cached_property
+    def _acquainted(self) -> list[int]:
+        return _counted(self.spoken, _OF_ACQUAINTANCE)
 
     def is_called(self, first: int, last: int, start: int, end: int) -> bool:
         """Whether the name of these words is called.
@@ -103,12 +124,16 @@ class Calling:
             return self._closed[last] or self._after(last) not in _THIRD_PERSON
         return self._closed[last] and self._is_set_off(first) and self.spoken[first - 1].folded not in _ABOUT
 
-    def may_call(self, first: int) -> bool:
-        """Whether somebody may be called by the words from here on."""
-        at = first
-        while at > self._first[first] and self.spoken[at - 1].folded in _TITLES and first - at < 2:
-            at -= 1
-        return self._is_led_in[at] or self._is_set_off(at)
+    def where_may_call(self) -> Iterator[int]:
+        """The words from which on somebody may be called, in order."""
+        n_titles = 0
+        for at, word in enumerate(self.spoken):
+            if self._first[at] == at:
+                n_titles = 0
+            begins = at - min(n_titles, _MOST_TITLES)
+            if self._is_led_in[begins] or self._is_set_off(begins):
+                yield at
+            n_titles = n_titles + 1 if word.folded in _TITLES else 0
 
     def is_role_called(self, first: int, last: int) -> bool:
         """Whether what may be any word ("captain") is plainly called."""

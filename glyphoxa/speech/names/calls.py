@@ -117,23 +117,24 @@ def _roles(
 ) -> Iterator[Call]:
     """Those who are known with an article and called without it."""
     spoken = calling.spoken
-    at = 0
-    while at < len(spoken):
+    beyond = 0
+    for at in calling.where_may_call():
+        if at < beyond:
+            continue  # part of the one before
         found: tuple[int, Sequence[Name]] | None = None
         stem = ""
-        for last in range(at, min(at + names.widest, len(spoken))) if calling.may_call(at) else ():
+        for last in range(at, min(at + names.widest, len(spoken))):
             if last in taken or (last > at and not spoken[last].joins):
                 break
             if calling.is_role_called(at, last) and (wanted := _with_article(stem + spoken[last].folded, names)):
                 found = last, wanted
             stem += spoken[last].full
         if found is None:
-            at += 1
             continue
         last, wanted = found
         is_sure = calling.is_surely_called(at, last, followed_by_name=last + 1 in taken)
         yield from (Call(name.entity_id, name.canonical, at, True, is_sure) for name in wanted if can_be_called(name))
-        at = last + 1
+        beyond = last + 1
 
 
 def _with_article(joined: str, names: Gazetteer) -> Sequence[Name]:

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from glyphoxa.speech.language.phonetics import primary_language
 from glyphoxa.speech.language.vocabulary import vocabulary_of
-from glyphoxa.speech.language.words import Word, words
+from glyphoxa.speech.language.words import words
 
 Side = Literal["subject", "object", "either"]
 """Where in the claim the one stands that the question names: of who owns the inn, the inn is the object."""
@@ -153,5 +153,5 @@ def _words_said(heard: Sequence[str]) -> int:
 def _own_words(predicate: str, language: str) -> frozenset[str]:
     """Of SWORN_TO, "sworn"."""
     stop = vocabulary_of(language).stop
-    spelled: list[Word] = words(predicate.replace("_", " "))
+    spelled = words(predicate.replace("_", " "))
     return frozenset(word.full for word in spelled if word.full not in stop)

@@ -199,7 +199,7 @@ def _calls_of(
         yield Call(name.entity_id, name.text, heard, first, last, is_typo)
 
 
-def _with_tight_joins(spoken: list[Word], text: str) -> list[Word]:
+def _with_tight_joins(spoken: Sequence[Word], text: str) -> list[Word]:
     """What is written without a space is one name as well as two words: "try/catch", "Fly.io"."""
     joined = list(spoken)
     for at, (before, word) in enumerate(pairwise(spoken), start=1):

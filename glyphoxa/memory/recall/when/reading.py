@@ -8,7 +8,7 @@ relative: "last year, as you said on 26 June 2023" was said on that day.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final
@@ -43,7 +43,7 @@ class Reading:
 
     question: str
     left_out: int
-    spoken: list[Word]
+    spoken: Sequence[Word]
     table: TimeWords
     days: Days
     story: Story | None
