@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from loguru import logger
 
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.choice import chosen
+from glyphoxa.context.conversation import CHARS_PER_TOKEN
 from glyphoxa.context.identity import Identities
+from glyphoxa.context.knowledge import shortened
 from glyphoxa.context.own_secrets import touched, words_of
 from glyphoxa.context.own_words import asks_what_it_said, of_others
 from glyphoxa.context.passed_over import IN_EVERY_PROMPT, IN_THE_TALK, NOT_NEAR, OWN_WORDS, missing, no_room
@@ -198,13 +201,16 @@ class HotContextAssembly:
         ]
 
     def _kept(self, npc: NpcId, question: str) -> list[Recalled]:
-        return touched(
+        found = touched(
             self._identities.last(npc).secrets,
             question,
             just_heard=self._just_heard(npc),
             terms=self._terms,
             own_names=self._own_names[npc],
         )
+        # What a campaign holds as a secret is as long as its author likes; a prompt that is too long is refused.
+        longest = self._budgets.identity_tokens * CHARS_PER_TOKEN
+        return [replace(one, text=shortened(one.text, longest)) for one in found]
 
     def _scene_line(self, npc: NpcId) -> str:
         """From the campaign in memory: it is never late."""

@@ -260,6 +260,15 @@ async def test_of_many_secrets_those_that_the_question_is_most_about_are_in_mind
     assert len(kept) == 2
 
 
+async def test_a_secret_that_is_too_long_is_shortened_and_still_found_by_its_end(mind: Mind) -> None:
+    text = f"It began at the ferry. {'Then it rained. ' * 200}At last you sold the anchor."
+    claim = Claim.attribute(ELDRINAX, "secret", text)
+    mind.graph.of_world.append(Fact(claim.fact_id, claim, seq=9, visibility=secret_of([SMITH])))
+    [kept] = (await mind.assembly.gather(SMITH, "Who sold the anchor?")).kept
+    assert kept.startswith("It began at the ferry.")
+    assert len(kept) <= 4 * Budgets().identity_tokens
+
+
 async def test_a_secret_about_somebody_comes_to_mind_with_their_name(mind: Mind) -> None:
     claim = Claim.attribute(ELDRINAX, "secret", "He cannot read.")
     mind.graph.of_world.append(Fact(claim.fact_id, claim, seq=9, visibility=secret_of([SMITH])))
