@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Awaitable, Callable, Container, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -74,7 +74,7 @@ class Asking:
 class _Doubted:
     utterance: Utterance
     doubtful: tuple[Span, ...]
-    before: tuple[str, ...]
+    before: tuple[Utterance, ...]
     tries: int = 0
 
 
@@ -143,7 +143,7 @@ class Reviser:
         self._capacity = capacity
         self._questions: deque[_Doubted] = deque()
         self._writes: deque[_Revision] = deque()
-        self._before: deque[str] = deque(maxlen=_LINES_BEFORE)
+        self._before: deque[Utterance] = deque(maxlen=_LINES_BEFORE)
         self._likely: LikelyNames | None = None
         self._answering: asyncio.Task[dict[str, Any]] | None = None
         self._work = asyncio.Event()
@@ -158,11 +158,12 @@ class Reviser:
         match event:
             case UtteranceKept(utterance):
                 self._take(utterance)
-                self._before.append(f"{utterance.speaker_name}: {utterance.text}")
+                self._before.append(utterance)
             case UtteranceStruck(utterance):
-                self._before.clear()
+                self._say_before(utterance.id, None)
                 self._let_be(utterance.id)
             case UtteranceRevised(utterance):
+                self._say_before(utterance.id, utterance)
                 self._let_be(utterance.id, unless_it_says=utterance.text)
             case SpeechStarted() | PartialHeard() | EagerTurn() | TurnEnded() | NpcSpeaks():
                 self._disturbed.set()
@@ -170,6 +171,17 @@ class Reviser:
                     self._answering.cancel()
             case _:
                 pass
+
+    def _say_before(self, utterance: UtteranceId, now: Utterance | None) -> None:
+        """Of what is shown with a question, this says something else now, or was never said."""
+
+        def shown(before: Iterable[Utterance]) -> list[Utterance]:
+            said = ((now if each.id == utterance else each) for each in before)
+            return [each for each in said if each is not None]
+
+        self._before = deque(shown(self._before), maxlen=_LINES_BEFORE)
+        for doubted in self._questions:
+            doubted.before = tuple(shown(doubted.before))
 
     def _let_be(self, utterance: UtteranceId, *, unless_it_says: str | None = None) -> None:
         """The DM has decided what it says: there is nothing to doubt any more."""
@@ -343,7 +355,8 @@ class Reviser:
             likely = self._likely = LikelyNames(gazetteer)
         text, doubtful = doubted.utterance.text, doubted.doubtful
         names = likely.pick(text, doubtful, nearby=nearby, limit=most_names)
-        return question_about(text, doubtful, names, before=doubted.before), likely
+        before = [f"{each.speaker_name}: {each.text}" for each in doubted.before]
+        return question_about(text, doubtful, names, before=before), likely
 
     async def _wait_for_rest(self, rest_ms: int) -> None:
         while True:
