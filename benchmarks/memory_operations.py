@@ -21,8 +21,6 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.memory.recorder import Recorder
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
-from glyphoxa.speech.names.gazetteer import Gazetteer, entries_of
-from glyphoxa.speech.names.keywords import KeywordSpotter
 
 REQUIRED: Final = (
     "identity_snapshot",
@@ -65,7 +63,6 @@ class Operations:
         self._dice = measured.dice("questions")
         self._vectors = embeddings.invented(vectors)
         self._tools = {npc.id: self._tools_of(npc) for npc in measured.npcs}
-        self._spotter = KeywordSpotter(Gazetteer.build(entries_of(measured.campaign)))
         self._rag = store.graph_rag
         self.late: dict[str, int] = {}
 
@@ -100,7 +97,7 @@ class Operations:
             self._id,
             by_name=ByName(self._world.campaign, memory),
             talk=memory,
-            spotter=self._spotter,
+            language=self._world.campaign.language,
             present=lambda: names,
             known_utterances=lambda _: (),
         )

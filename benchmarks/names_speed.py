@@ -7,7 +7,7 @@ that nothing is remembered of it. The names are those of the set, and invented o
 session: everything that is there to stay is kept from the garbage collector (`gc.freeze`). The last line printed is
 a JSON object: for each number of names `p50_us` and `p99_us` of a sentence, `update_p50_ms` and `update_p99_ms` of
 one name in the index, `follow_p50_ms` and `follow_p99_ms` of an entity that was changed in the graph until everything
-at a table (corrector, spotter, key terms) goes by it, all on the table's own thread, and `build_ms`. The graph is a
+at a table (corrector, key terms) goes by it, all on the table's own thread, and `build_ms`. The graph is a
 twin in memory: the database is asked beside that thread.
 """
 

@@ -85,7 +85,7 @@ class Live:
             _CAMPAIGN,
             by_name=ByName(self._campaign, self._memory),
             talk=None,
-            spotter=self._names,
+            language=self._campaign.language,
             present=dict,
             known_utterances=lambda _: (),
         )

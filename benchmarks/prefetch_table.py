@@ -21,8 +21,6 @@ from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.memory.recall.recall import Recall, RecallSettings
-from glyphoxa.speech.names.gazetteer import Gazetteer, entries_of
-from glyphoxa.speech.names.keywords import KeywordSpotter
 
 OTHER_BUDGETS: Final = (90, 300, 750)
 _WORD_MS: Final = 300
@@ -127,7 +125,7 @@ def _prefetch(campaign: Campaign, talk: LoadedTalk, past: Recall, *, most: int) 
         campaign.id,
         by_name=ByName(campaign, memory_of(talk.store)),
         talk=past,
-        spotter=KeywordSpotter(Gazetteer.build(entries_of(campaign), language=campaign.language)),
+        language=campaign.language,
         present=lambda: present,
         known_utterances=lambda _: (),
         max_recalled=most,

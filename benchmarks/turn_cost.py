@@ -125,7 +125,7 @@ def _mind(campaign: Campaign, slow_down: SlowDown | None) -> Mind:
         campaign.id,
         by_name=ByName(campaign, None),
         talk=None,
-        spotter=names,
+        language=campaign.language,
         present=lambda: {npc.id: npc.name for npc in campaign.npcs},
         known_utterances=lambda _npc: conversation.utterance_ids,
     )

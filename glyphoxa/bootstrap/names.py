@@ -1,6 +1,6 @@
-"""The names of a table that is being played: one book of them, and everything that hears, spots or addresses by it.
+"""The names of a table that is being played: one book of them, and everything that hears or addresses by it.
 
-    the graph ──▶ NamesFollowed ──▶ NameBook ──▶ corrector and spotter, hints, whoever subscribes
+    the graph ──▶ NamesFollowed ──▶ NameBook ──▶ corrector, hints, whoever subscribes
         ▲                                                 │
         └──────────────── Learner ◀── talk ◀──────────────┘
 
@@ -38,7 +38,6 @@ from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.names.book import NameBook, NamesListener
 from glyphoxa.speech.names.calls import Call, find_calls
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name, cast_of, entries_of
-from glyphoxa.speech.names.keywords import KeywordSpotter, Spotted
 from glyphoxa.turns.address import Mention
 
 _PUT_RIGHT_S = 30
@@ -51,7 +50,6 @@ class _Made:
 
     names: Gazetteer
     corrector: Corrector | None
-    spotter: KeywordSpotter
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +109,6 @@ class TableNames:
         if turn.made.corrector is None:
             return Corrected(text, ())
         return turn.made.corrector.correct(text, heard=heard, nearby=turn.nearby)
-
-    def spot(self, text: str, /) -> Spotted:
-        """See `KeywordSpotter`."""
-        return self._made.spotter.spot(text)
 
     def mentions(self, text: str) -> list[Mention]:
         """The NPCs that play, and the players, in what was said; and who is called that nobody plays."""
@@ -249,4 +243,4 @@ class TableNames:
                 phonetic_threshold=self._settings.phonetic_threshold,
                 fuzzy_threshold=self._settings.fuzzy_threshold,
             )
-        return _Made(names, corrector, KeywordSpotter(names))
+        return _Made(names, corrector)

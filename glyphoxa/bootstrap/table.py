@@ -170,7 +170,7 @@ class LiveTable:
             campaign.id,
             by_name=ByName(campaign, self._guard, accept_at=settings.memory.auto_accept),
             talk=self._guard,
-            spotter=self._names,
+            language=campaign.language,
             present=lambda: {npc: campaign.npc(npc).name for npc in self._scene.npcs},
             known_utterances=self._known_utterances,
             max_recalled=budgets.max_recalled,

@@ -24,8 +24,7 @@ from glyphoxa.memory.ports.by_name import FactsByName
 from glyphoxa.memory.recall.deep import DeepRecall
 from glyphoxa.memory.recall.graph.methods import RecallMethod
 from glyphoxa.memory.recall.recall import Reminded
-from glyphoxa.speech.names.gazetteer import Gazetteer
-from glyphoxa.speech.names.keywords import KeywordSpotter
+from glyphoxa.speech.names.keywords import speaks_of_the_past
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ class Asking:
 
     def _placed(self, facts: Sequence[Shown], said: Sequence[Shown], budgets: Budgets) -> list[Shown]:
         """All of it, with what of it would have a place in a prompt."""
-        of_the_past = KeywordSpotter(Gazetteer.build([], language=self.desk.language)).spot(self.question).temporal
+        of_the_past = speaks_of_the_past(self.question, language=self.desk.language)
         tokens = budgets.facts_tokens
         talk = [one.recalled for one in said]
         near = worth_telling(self.question, talk, npc=self.npc, tokens=tokens, asks_of_the_past=of_the_past)

@@ -36,6 +36,7 @@ from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph, Known
 from glyphoxa.memory.ports.talk import PastTalk
 from glyphoxa.memory.recall.terms import Terms
+from glyphoxa.speech.names.keywords import speaks_of_the_past
 
 T = TypeVar("T")
 
@@ -157,7 +158,7 @@ class HotContextAssembly:
         """Choose the facts. Those already shown for this speech come first and in the same order, so that as much as
         possible of what a prompt cache has read on a partial transcript is in the final prompt too.
         """
-        asks_of_the_past = self._prefetch.spotter.spot(question).temporal
+        asks_of_the_past = speaks_of_the_past(question, language=self._campaign.language)
         tokens, most = self._budgets.facts_tokens, self._budgets.most_facts
         fresh = self._not_in_prompt(npc, said)
         theirs = of_others(fresh, npc)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from loguru import logger
 
@@ -23,21 +23,16 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.memory.ports.talk import PastTalk
-from glyphoxa.speech.names.keywords import Spotted
+from glyphoxa.speech.names.keywords import speaks_of_the_past
 
 _FEW_WORDS: Final = 3
-
-
-class Spotter(Protocol):
-    """See `glyphoxa.speech.names.keywords.KeywordSpotter`."""
-
-    def spot(self, partial_text: str, /) -> Spotted: ...
 
 
 class Prefetch:
     """What was looked up ahead for the speech that is going on.
 
     Args:
+        language: Of what is spoken.
         present: The NPCs in the scene, with their names, asked for at each partial.
         known_utterances: What an NPC's prompt already holds, so that it is not recalled again.
         deadline_ms: After this a look-up is given up; well above what a healthy database needs.
@@ -50,7 +45,7 @@ class Prefetch:
         *,
         by_name: ByName,
         talk: PastTalk | None,
-        spotter: Spotter,
+        language: str,
         present: Callable[[], Mapping[NpcId, str]],
         known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
         deadline_ms: int = 1_000,
@@ -59,7 +54,7 @@ class Prefetch:
         self._campaign = campaign
         self.by_name = by_name
         self._talk = talk
-        self.spotter = spotter
+        self._language = language
         self._present = present
         self._known_utterances = known_utterances
         self._deadline_ms = deadline_ms
@@ -86,13 +81,12 @@ class Prefetch:
 
     def on_partial(self, player: PlayerId, text: str) -> None:
         """A corrected partial transcript. Starts look-ups and returns at once."""
-        temporal = self.spotter.spot(text).temporal
         words = text.split()
         # The last word of a partial is often half a word, unless a sentence ends with it.
         question = " ".join(words if text.rstrip().endswith((".", "?", "!")) else words[:-1])
         if self._talk is None or self._asked.get(player) == question:
             return
-        is_worth_asking = temporal or len(words) > _FEW_WORDS
+        is_worth_asking = len(words) > _FEW_WORDS or speaks_of_the_past(text, language=self._language)
         asking = {
             npc: name for npc, name in self._present().items() if is_worth_asking or self.by_name.named(npc, text)
         }

@@ -28,8 +28,6 @@ from glyphoxa.memory.world.happenings import (
     Happening,
     Undone,
 )
-from glyphoxa.speech.names.gazetteer import Gazetteer
-from glyphoxa.speech.names.keywords import KeywordSpotter
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, TAMSIN, a_campaign
 from tests.support.patience import DEADLINE_MS
 
@@ -71,7 +69,7 @@ async def test_what_is_changed_while_they_speak_is_not_answered(
         CAMPAIGN,
         by_name=ByName(campaign, memory.guard),
         talk=memory.guard,
-        spotter=KeywordSpotter(Gazetteer.build([])),
+        language=campaign.language,
         present=lambda: {SMITH: "Grimjaw"},
         known_utterances=lambda _: (),
     )

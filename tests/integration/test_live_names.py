@@ -141,7 +141,8 @@ async def test_a_new_entity_is_known_at_the_open_table_to_all_who_hear(
         await taken_by(evening, happen(dsn, EntityAdded(EntityId("vashkari"), "npc", "Vashkari")))
         assert ear.partial("and then vash karri came") == "and then Vashkari came"
         assert "Vashkari" in ear.keyterms()
-        assert evening.table._prefetch.spotter.spot("Where is Vashkari?").entity_ids == ("vashkari",)
+        [named] = evening.table._names.current.mentions("Where is Vashkari?")
+        assert named.name.entity_id == "vashkari"
         await taken_by(evening, happen(dsn, EntityRemoved(EntityId("vashkari"))))
         assert ear.partial("and then vash karri came") == "and then vash karri came"
 

@@ -24,8 +24,6 @@ from glyphoxa.context.scene import Scenes
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Knower, Provenance, Visibility, secret_of
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.speech.names.gazetteer import Gazetteer
-from glyphoxa.speech.names.keywords import KeywordSpotter
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
 
@@ -62,7 +60,7 @@ class Mind:
             CAMPAIGN,
             by_name=ByName(campaign, self.by_name),
             talk=self.log,
-            spotter=KeywordSpotter(Gazetteer.build([])),
+            language=campaign.language,
             present=lambda: {SMITH: "Grimjaw", INNKEEPER: "Mirelle"},
             known_utterances=lambda _: (),
         )
@@ -627,12 +625,11 @@ async def test_a_new_speech_starts_with_an_empty_sheet(mind: Mind) -> None:
 async def test_the_table_plays_on_without_memory() -> None:
     """C-54: `none`."""
     campaign = a_campaign()
-    spotter = KeywordSpotter(Gazetteer.build([]))
     prefetch = Prefetch(
         CAMPAIGN,
         by_name=ByName(campaign, None),
         talk=None,
-        spotter=spotter,
+        language=campaign.language,
         present=lambda: {SMITH: "Grimjaw"},
         known_utterances=lambda _: (),
     )

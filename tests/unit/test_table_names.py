@@ -87,7 +87,7 @@ def test_words_are_found_again_by_whoever_asks_once_a_name_is_known() -> None:
     assert names.correct(SAID).text == SAID
     change(names, put=Entry("Quibbleworth", EntityId("q"), "npc"))
     assert names.correct(SAID).text == "so we asked Quibbleworth and iron jaw"
-    assert names.spot("Where is Quibbleworth?").entity_ids == ("q",)
+    assert [mention.name.entity_id for mention in names.current.mentions("Where is Quibbleworth?")] == ["q"]
     assert "Quibbleworth" in names.hints.keyterms()
 
 

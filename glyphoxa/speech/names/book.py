@@ -1,7 +1,7 @@
 """The names of a table while it plays: the one place where they change.
 
 Readers take `book.current` once and work with that: it never changes under their hands. Whoever keeps something
-of his own for the names (a corrector, a spotter, key terms) subscribes and is told after each change.
+of his own for the names (a corrector, key terms) subscribes and is told after each change.
 """
 
 from __future__ import annotations

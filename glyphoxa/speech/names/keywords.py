@@ -1,6 +1,7 @@
 """What a half-spoken sentence is about: names it holds, and whether it asks about the past.
 
-Runs on every partial transcript, after correction, so that recall can start before the speaker has finished.
+Whether it asks about the past is asked of every partial transcript, after correction, so that recall can start before
+the speaker has finished.
 """
 
 from __future__ import annotations
@@ -53,25 +54,27 @@ class KeywordSpotter:
 
     def __init__(self, gazetteer: Gazetteer) -> None:
         self._gazetteer = gazetteer
-        self._phrases = _phrases_of(primary_language(gazetteer.language))
 
     def spot(self, partial_text: str) -> Spotted:
-        spoken = words(partial_text)
-        mentions = self._gazetteer.mentions_in(spoken)
+        mentions = self._gazetteer.mentions(partial_text)
         return Spotted(
             entity_ids=tuple(dict.fromkeys(mention.name.entity_id for mention in mentions)),
-            temporal=self._speaks_of_the_past([word.full for word in spoken]),
-        )
-
-    def _speaks_of_the_past(self, spoken: list[str]) -> bool:
-        return any(
-            tuple(spoken[at : at + len(parts)]) == parts
-            for at, word in enumerate(spoken)
-            for parts in self._phrases.get(word, ())
+            temporal=speaks_of_the_past(partial_text, language=self._gazetteer.language),
         )
 
 
-@cache  # a new spotter is made whenever a name changes
+def speaks_of_the_past(text: str, *, language: str) -> bool:
+    """Whether a text refers to something that was before."""
+    phrases = _phrases_of(primary_language(language))
+    spoken = [word.full for word in words(text)]
+    return any(
+        tuple(spoken[at : at + len(parts)]) == parts
+        for at, word in enumerate(spoken)
+        for parts in phrases.get(word, ())
+    )
+
+
+@cache
 def _phrases_of(language: str) -> Mapping[str, list[tuple[str, ...]]]:
     """By their first word."""
     phrases: dict[str, list[tuple[str, ...]]] = {}
