@@ -182,7 +182,7 @@ class LiveTable:
             prefetch=self._prefetch,
             known_utterances=self._known_utterances,
             holds_words=lambda npc, words: self._npcs[npc].conversation.holds(words),
-            just_heard=lambda npc: self._npcs[npc].conversation.just_heard,
+            heard_before=lambda npc, question: self._npcs[npc].conversation.heard_before(question),
             players=lambda: [seat.player.name for seat in self._seats.values()],
             budgets=budgets,
             accept_at=settings.memory.auto_accept,

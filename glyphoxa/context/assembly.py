@@ -51,7 +51,7 @@ class HotContextAssembly:
         prefetch: Shared with the ears, which feed it partial transcripts.
         known_utterances: What an NPC's prompt already holds.
         holds_words: Whether it holds these words already, whenever they were said.
-        just_heard: What was said to an NPC last, before the question.
+        heard_before: What was said to an NPC last, before the question.
         players: Who sits at the table, by name.
         accept_at: The confidence from which the campaign file's facts are accepted, where the file tells.
     """
@@ -65,7 +65,7 @@ class HotContextAssembly:
         prefetch: Prefetch,
         known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
         holds_words: Callable[[NpcId, str], bool] = lambda _npc, _words: False,
-        just_heard: Callable[[NpcId], str] = lambda _npc: "",
+        heard_before: Callable[[NpcId, str], str] = lambda _npc, _question: "",
         players: Callable[[], Sequence[str]] = tuple,
         budgets: Budgets | None = None,
         accept_at: float = AUTO_ACCEPT,
@@ -79,7 +79,7 @@ class HotContextAssembly:
         self._budgets = budgets or Budgets()
         self._holds_words = holds_words
         self._identities = Identities(campaign, graph, tokens=self._budgets.identity_tokens, accept_at=accept_at)
-        self._just_heard = just_heard
+        self._heard_before = heard_before
         self._players = players
         self._terms = Terms(campaign.language)
         self._own_names = {npc.id: words_of(" ".join((npc.name, *npc.aliases)), self._terms) for npc in campaign.npcs}
@@ -205,7 +205,7 @@ class HotContextAssembly:
         found = touched(
             self._identities.last(npc).secrets,
             question,
-            just_heard=self._just_heard(npc),
+            just_heard=self._heard_before(npc, question),
             terms=self._terms,
             own_names=self._own_names[npc],
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from glyphoxa.context.prompt import Message, Prompt, said_line
+from glyphoxa.context.prompt import SAYS, Message, Prompt, said_line
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Utterance
@@ -81,10 +81,13 @@ class Conversation:
         lines = (message.content.casefold() for _, message in self._lines)
         return any(line == wanted or line.endswith(f": {wanted}") for line in lines)
 
-    @property
-    def just_heard(self) -> str:
-        """The last line of somebody else's; its own words are no part of what it is asked."""
-        return next((message.content for _, message in reversed(self._lines) if message.role == "user"), "")
+    def heard_before(self, question: str) -> str:
+        """The last words of somebody else that are no part of the question; its own are no part of what it is asked."""
+        for _, message in reversed(self._lines):
+            words = SAYS.sub("", message.content, count=1) if SAYS.match(message.content) else message.content
+            if message.role == "user" and words not in question:
+                return words
+        return ""
 
     def prompt(
         self,

@@ -51,10 +51,10 @@ def test_it_is_known_which_words_a_prompt_holds_already() -> None:
 
 def test_what_it_heard_last_is_what_others_said() -> None:
     conversation = a_conversation()
-    assert conversation.just_heard == ""
+    assert conversation.heard_before("Hm?") == ""
     conversation.hear(an_utterance("An ale, please.", id="u1"))
     conversation.spoke(an_utterance("No sparks in here.", id="u2", speaker="Grimjaw", npc=SMITH))
-    assert conversation.just_heard == "Tamsin says: An ale, please."
+    assert conversation.heard_before("Hm?") == "An ale, please."
 
 
 def test_the_question_does_not_stand_twice_in_its_own_prompt() -> None:
@@ -193,6 +193,16 @@ def test_an_example_is_in_the_form_that_questions_have_whether_it_says_who_speak
         "You keep this to yourself and deny it: You broke it."
     )
     assert reply == Message("assistant", "Aye.")
+
+
+def test_who_said_the_last_line_is_no_word_of_it() -> None:
+    """A secret about Tamsin does not come to mind whenever Tamsin speaks."""
+    talk = a_conversation()
+    talk.hear(an_utterance("An ale, please."))
+    assert talk.heard_before("Thank you.") == "An ale, please."
+    talk.hear(an_utterance("Good evening.", id="u2"), to="Mirelle")
+    assert talk.heard_before("Thank you.") == "Good evening."
+    assert talk.heard_before("Good evening.") == "An ale, please."  # the question was heard already
 
 
 def test_an_npc_without_a_persona_is_told_its_name() -> None:

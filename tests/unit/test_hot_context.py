@@ -77,7 +77,7 @@ class Mind:
             prefetch=self.prefetch,
             known_utterances=lambda npc: self.in_prompt.get(npc, []),
             holds_words=lambda npc, words: words in self.words_in_prompt.get(npc, []),
-            just_heard=lambda _: self.just_heard,
+            heard_before=lambda _npc, _question: self.just_heard,
             players=lambda: self.players,
             budgets=Budgets(part_deadline_ms=deadline_ms, recall_deadline_ms=deadline_ms),
         )
