@@ -232,6 +232,10 @@ class Seats:
                 seat = await self._table.seat(player)
         except TimeoutError as error:
             raise NotNow(f"the seat of {player.name} did not become ready in time; try again") from error
+        except InvalidInput as error:
+            # What is wrong with a setting is for the DM; players read that something is.
+            logger.error("nobody can sit down as {}: {}", player.name, error)
+            raise NotNow(f"the seat of {player.name} cannot be opened; the DM's log says why") from error
         ticket = claim.ticket if len(claim.ticket) >= SHORTEST_TICKET else secrets.token_urlsafe(16)
         place = self._places[player_id] = Place(player, seat, ticket)
         self._on_change()

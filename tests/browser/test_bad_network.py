@@ -79,6 +79,22 @@ async def test_words_typed_into_a_frozen_network_are_pending_and_are_said_once_w
         assert table.seats.keys() == {TAMSIN.id}
 
 
+async def test_more_words_than_the_table_takes_in_at_once_follow_by_themselves_and_in_order(
+    table: TwinTable, tmp_path: Path
+) -> None:
+    lines = [f"Grimjaw, that is {n}." for n in range(11)]
+    async with at_the_table(table, tmp_path) as (page, network):
+        with network.frozen():
+            for line in lines:
+                await say(page, line)
+            await expect(page.locator(".said.pending")).to_have_count(len(lines))
+            await expect_gone(page)
+        await expect_back(page)
+        await expect(page.locator("#log .said.mine")).to_have_count(len(lines))
+        await expect(page.locator(".said.pending")).to_have_count(0)
+        assert [text for _, text in table.said] == lines
+
+
 async def test_words_that_arrived_and_whose_acknowledgement_was_lost_are_said_once(
     table: TwinTable, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from glyphoxa.domain.campaign import Player
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.npc.table import Seat
 from glyphoxa.web.page_socket import Pulse
 from glyphoxa.web.peer import Offer
@@ -110,6 +111,21 @@ async def test_a_connection_that_does_not_close_is_told_and_holds_up_nobody_not_
 
 
 # Ears that do not open or close
+
+
+class WrongTable(TwinTable):
+    """Whose settings no ear can be built with."""
+
+    async def seat(self, player: Player) -> TwinSeat:
+        raise InvalidInput("deepgram needs DEEPGRAM_API_KEY")
+
+
+async def test_what_is_wrong_with_the_settings_of_an_ear_is_not_for_players() -> None:
+    async with a_site(WrongTable()) as site, site.sits("tamsin") as tamsin:
+        refused = await next_of(tamsin, "refused")
+    assert refused["code"] == "unavailable"
+    assert "DEEPGRAM" not in refused["message"]
+    assert "the DM's log says why" in refused["message"]
 
 
 class SlowTable(TwinTable):

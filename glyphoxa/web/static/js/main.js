@@ -179,7 +179,7 @@ const on = {
   getting_ready: ({ npcs }) => notice("getting-ready", npcs.length ? gettingReady(npcs) : ""),
   memory: (health) => memory(health),
   degraded: ({ what, npc }) => notice(`degraded:${what}:${npc}`, trouble(what, npc)),
-  error: ({ message, line }) => lines.refused(line, message) || notice("error", message),
+  error: ({ message, line, code }) => lines.refused(line, message, code) || notice("error", message),
 };
 
 function handle(event) {
