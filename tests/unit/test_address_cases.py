@@ -68,6 +68,10 @@ GERMAN = replace(
 CASES = [
     # Called without the article that the alias has.
     ("Captain, where do we go?", TWO, LIORA),
+    ("Captain, my sister was lost at the weir.", TWO, LIORA),
+    ("Captain, I need a word with you.", TWO, LIORA),
+    ("Captain, the river is rising!", TWO, LIORA),
+    ("Captain and crew were lost.", TWO, NO_NAME),
     ("captain where are you", TWO, LIORA),
     ("Hello captain!", TWO, LIORA),
     ("What do you think, captain?", TWO, LIORA),

@@ -50,6 +50,10 @@ _TOLD_OF = frozenset(
     | {"und", "oder", "ich"}
 )
 """What follows a name and its comma when somebody is told of: "Tib, my cousin, was here"."""
+_GOES_ON_ABOUT = frozenset({"of", "who", "whom", "whose", "which", "and", "or", "dessen", "deren", "und", "oder"})
+"""The same of what stands first without its article: "Captain, my sister is lost" calls, as a name's apposition would
+have "the captain".
+"""
 _THIRD_PERSONS = frozenset({"he", "him", "his", "she", "er", "ihn", "ihm"})  # "her" is German, too: "Komm her!"
 _OF_ACQUAINTANCE = frozenset(
     {"know", "knew", "known", "see", "saw", "seen", "meet", "met", "remember", "heard"}
@@ -140,7 +144,8 @@ class Calling:
         if self.spoken[last].tail:
             return False
         if self._closed[last]:
-            return self._after(last) not in _TOLD_OF or self._asks(last)
+            told_of = _GOES_ON_ABOUT if self._is_led_in[first] else _TOLD_OF
+            return self._after(last) not in told_of or self._asks(last)
         return self._is_led_in[first] and self._after(last) in _ASKS
 
     def is_surely_called(self, first: int, last: int, *, followed_by_name: bool) -> bool:
