@@ -154,7 +154,7 @@ def recalled(text: str, fact: Fact, npc: NpcId) -> Recalled:
 
 
 def fitting(sentences: Sequence[Sentence], *, tokens: int) -> list[Sentence]:
-    """The sentences that fit the budget (4 characters a token, R-239), in order.
+    """The sentences that fit the budget (4 characters a token), in order.
 
     What is too long for what is left is passed over. The first sentence is the most telling: one that is too long by
     itself is shortened, so that something is always told.
