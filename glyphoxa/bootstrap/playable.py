@@ -32,12 +32,12 @@ def read_playable(path: Path, settings: Settings) -> CampaignFile:
 def _not_playable(file: CampaignFile, settings: Settings) -> Iterator[Problem]:
     campaign = file.campaign
     for part, there, what in (
-        ("npcs", campaign.npcs, "an NPC that speaks"),
-        ("players", campaign.players, "a player"),
-        ("scenes", campaign.scenes, "a scene, the first of which opens the session"),
+        ("npcs", campaign.npcs, "one NPC that speaks"),
+        ("players", campaign.players, "one player"),
+        ("scenes", campaign.scenes, "one scene (the first one opens the session)"),
     ):
         if not there:
-            yield file.source.problem((part,), f"nothing can be played: list {what} under `{part}:`")
+            yield file.source.problem((part,), f"nothing can be played: list at least {what} under `{part}:`")
     engines = mouth_names(settings)
     for n, npc in enumerate(campaign.npcs):
         at: YamlPath = ("npcs", n)

@@ -161,9 +161,9 @@ class _Composer:
         else:
             self._mapping(node, event, events, depth)
         if node.size > MOST_VALUES:
-            raise Refused(line, f"stands for more than {MOST_VALUES} values (aliases of aliases?)")
+            raise Refused(line, _too_much(f"{MOST_VALUES} values"))
         if node.n_characters > MOST_CHARACTERS:
-            raise Refused(line, f"stands for more than {MOST_CHARACTERS} characters (aliases of a long text?)")
+            raise Refused(line, _too_much(f"{MOST_CHARACTERS} characters"))
         if anchor is not None:
             self._anchors[anchor] = node
         return node
@@ -216,7 +216,7 @@ class _Composer:
         node.size += part.size
         node.n_characters += part.n_characters
         if node.size > MOST_VALUES:
-            raise Refused(node.line, f"stands for more than {MOST_VALUES} values (aliases of aliases?)")
+            raise Refused(node.line, _too_much(f"{MOST_VALUES} values"))
         return part
 
     def _merged(self, value: Node, line: int) -> list[Node]:
@@ -286,3 +286,7 @@ def _check_tag(event: Any, kind: str) -> None:
         raise Refused(
             line, f"values of type {event.tag[:40]!r} are not used here; text that begins with ! goes in quotes"
         )
+
+
+def _too_much(limit: str) -> str:
+    return f"this value stands for more than {limit}, the most that a file may hold: look at its aliases and merge keys"
