@@ -32,6 +32,14 @@ MICROPHONE = """() => {
     return stream;
   };
 }"""
+SLOW_OFFER = """() => {
+  window.offers = 0;
+  const createReally = RTCPeerConnection.prototype.createOffer;
+  RTCPeerConnection.prototype.createOffer = async function (...options) {
+    if (window.offers++ === 0) await new Promise((goOn) => { window.goOn = goOn; });
+    return createReally.apply(this, options);
+  };
+}"""
 IS_ANY_OPEN = "window.open.some((track) => track.readyState === 'live')"
 
 
@@ -181,6 +189,20 @@ async def test_the_focus_goes_along_when_one_sits_down_leaves_and_dismisses(tabl
             await sit(other, "bran")
             await expect(page.locator('.seat[data-player="bran"]')).to_be_disabled()
             await expect(page.locator(".seat").first).to_be_focused()
+
+
+async def test_who_leaves_while_the_sound_is_being_connected_offers_none(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        offers: list[str] = []
+        page.on("request", lambda asked: offers.append(asked.url) if "/api/offer" in asked.url else None)
+        await page.evaluate(SLOW_OFFER)
+        await page.click('.seat[data-player="tamsin"]')
+        await until(page, "!!window.goOn")
+        await page.click("#leave")
+        await expect(page.locator("#lobby-title")).to_be_focused()
+        await page.evaluate("window.goOn()")
+        await sit(page, "tamsin")
+        assert len(offers) == 1
 
 
 async def test_choosing_a_scene_moves_nobody_until_it_is_confirmed(table: TwinTable, opened: Open) -> None:

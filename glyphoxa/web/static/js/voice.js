@@ -13,6 +13,7 @@ export class Voice extends EventTarget {
   #audio;
   #credentials = null;
   #pc = null;
+  #dialling = null; // ends the request of an offer that nobody waits for any more
   #microphone = null;
   #isTalking = false;
   #asked = null; // the last call of talk(), until hush()
@@ -91,6 +92,7 @@ export class Voice extends EventTarget {
     this.#tell("state", { state: "trying" });
     const pc = new RTCPeerConnection({ iceServers: [] });
     this.#pc = pc;
+    const dialling = (this.#dialling = new AbortController());
     // The first medium must be audio; both directions from the start, so that talking later needs no new offer.
     const track = this.#isTalking ? this.#microphone?.getAudioTracks()[0] : null;
     pc.addTransceiver(track ?? "audio", { direction: "sendrecv" });
@@ -105,9 +107,11 @@ export class Voice extends EventTarget {
     try {
       await pc.setLocalDescription(await pc.createOffer());
       await gathered(pc);
+      // Whoever left the seat meanwhile has no credentials any more, and offers no sound.
+      if (pc !== this.#pc) return;
       const response = await fetch("/api/offer", {
         method: "POST",
-        signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+        signal: AbortSignal.any([dialling.signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]),
         headers: { "Content-Type": "application/json" },
         body: JSON.stringify({ ...this.#credentials, sdp: pc.localDescription.sdp, type: "offer" }),
       });
@@ -146,6 +150,7 @@ export class Voice extends EventTarget {
     clearTimeout(this.#timer);
     const pc = this.#pc;
     this.#pc = null;
+    this.#dialling?.abort();
     pc?.close();
     this.#audio.srcObject = null;
   }
