@@ -28,10 +28,10 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.around import NEARER, RecallAround
-from glyphoxa.memory.question_vectors import QuestionVectors
-from glyphoxa.memory.world.happenings import Cause, EntityAdded, FactStated
 from glyphoxa.observability import log
+from glyphoxa.recall.around import NEARER, RecallAround
+from glyphoxa.recall.semantic.question_vectors import QuestionVectors
+from glyphoxa.world.events import Cause, EntityAdded, FactStated
 
 _CAMPAIGN: Final = CampaignId("around")
 _WITNESS: Final = NpcId("witness")

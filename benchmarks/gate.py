@@ -38,8 +38,8 @@ from glyphoxa.context.ports import HotContext
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.recall.recall import Recall
 from glyphoxa.observability import log
+from glyphoxa.recall.recall import Recall
 from glyphoxa.speech.names.gazetteer import Gazetteer
 
 BASELINE = Path(__file__).parent / "baseline.json"

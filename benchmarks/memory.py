@@ -31,12 +31,12 @@ from benchmarks.memory_world import InventedCampaign, Size, invented_campaigns
 from benchmarks.turn import STOPPED, positive, stoppable
 from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
-from glyphoxa.adapters.postgres.embedded import SETTINGS
+from glyphoxa.adapters.postgres.server.embedded import SETTINGS
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
-from glyphoxa.memory.recorder import Recorder
-from glyphoxa.memory.spool import Spool
 from glyphoxa.observability import log
+from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.spool import Spool
 
 _WARM_UP = 30
 _RECALL_QUESTIONS = 100

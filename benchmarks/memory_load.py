@@ -17,8 +17,8 @@ from typing import Final
 from benchmarks.memory_vectors import Embeddings
 from benchmarks.memory_world import InventedCampaign, Turn
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.memory.chunking import chunk_id, pieces_of
-from glyphoxa.memory.world.happenings import Cause, Happening
+from glyphoxa.transcript.chunking import chunk_id, pieces_of
+from glyphoxa.world.events import Cause, Event
 
 _HAPPENINGS_AT_ONCE: Final = 500
 _CENTRES: Final = 2_000
@@ -102,7 +102,7 @@ async def _load_talk(store: Store, campaign: InventedCampaign, loaded: Loaded) -
 async def _load_world(store: Store, campaign: InventedCampaign, loaded: Loaded) -> None:
     cause = Cause("import", at_ms=1_700_000_000_000)
 
-    async def commit(happenings: Iterable[Happening]) -> tuple[int, float]:
+    async def commit(happenings: Iterable[Event]) -> tuple[int, float]:
         n, took_s = 0, 0.0
         for some in _in_batches(happenings, _HAPPENINGS_AT_ONCE):
             began = perf_counter()
@@ -195,7 +195,7 @@ def _chunk_rows(session: Sequence[Turn], embeddings: Embeddings, *, model: str) 
         )
 
 
-def _in_batches(items: Iterable[Happening], size: int) -> Iterator[list[Happening]]:
+def _in_batches(items: Iterable[Event], size: int) -> Iterator[list[Event]]:
     left = iter(items)
     while batch := list(islice(left, size)):
         yield batch

@@ -9,8 +9,8 @@ from benchmarks.memory_figures import Call, Operation
 from benchmarks.memory_vectors import Embeddings
 from benchmarks.memory_world import InventedCampaign
 from benchmarks.table_memory import memory_of
-from glyphoxa.adapters.postgres.session_summaries import PostgresSessionSummaries
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.transcript.session_summaries import PostgresSessionSummaries
 from glyphoxa.bootstrap.table import now_ms
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.by_name import ByName
@@ -18,9 +18,9 @@ from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Entity, Npc
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.recorder import Recorder
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.transcript.recorder import Recorder
 
 REQUIRED: Final = (
     "identity_snapshot",

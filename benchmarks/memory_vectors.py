@@ -20,7 +20,7 @@ from glyphoxa.adapters.weights.store import Store as Weights
 from glyphoxa.bootstrap.local_models import MINILM
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.memory.embedding import Embedder
+from glyphoxa.recall.semantic.embedder import Embedder
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.minilm import MiniLm

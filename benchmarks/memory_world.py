@@ -25,8 +25,8 @@ from glyphoxa.domain.knowledge import (
     witnessed_by,
 )
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.episodes import EPISODE, episode_of
-from glyphoxa.memory.world.happenings import EntityAdded, FactStated, Happening
+from glyphoxa.transcript.episodes import EPISODE, episode_of
+from glyphoxa.world.events import EntityAdded, Event, FactStated
 
 TURNS_IN_A_SESSION: Final = 400
 TURNS_IN_A_SCENE: Final = 20
@@ -177,13 +177,13 @@ class InventedCampaign:
 
     # -- the graph
 
-    def happenings(self) -> Iterator[Happening]:
+    def happenings(self) -> Iterator[Event]:
         """All of them, in the order in which they may happen."""
         yield from self.entities_told()
         yield from self.relations_told()
         yield from self.summaries_told()
 
-    def entities_told(self) -> Iterator[Happening]:
+    def entities_told(self) -> Iterator[Event]:
         """Each entity, three attributes of each, and the secrets of the NPCs."""
         dice = self.dice("entities")
         for entity in self.entities:
@@ -197,7 +197,7 @@ class InventedCampaign:
                 secret = Claim.attribute(npc.entity_id, "secret", self.words.sentence(dice).text)
                 yield FactStated(secret, self._provenance(dice), secret_of([npc.id]))
 
-    def relations_told(self) -> Iterator[Happening]:
+    def relations_told(self) -> Iterator[Event]:
         dice = self.dice("relations told")
         for claim in self.relations():
             yield FactStated(claim, self._provenance(dice), self._scope(dice))
@@ -225,8 +225,8 @@ class InventedCampaign:
                 given += 1
                 yield claim
 
-    def summaries_told(self) -> Iterator[Happening]:
-        """Of each session, known to those who were there (see `glyphoxa.memory.episodes`)."""
+    def summaries_told(self) -> Iterator[Event]:
+        """Of each session, known to those who were there (see `glyphoxa.transcript.episodes`)."""
         dice = self.dice("summaries")
         for n in range(self.size.sessions):
             entity = episode_of(self.session_id(n))

@@ -32,8 +32,8 @@ from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign, Entity, Player, Scene
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.ids import CampaignId, EntityId, PlayerId, SceneId
-from glyphoxa.memory.names_followed import NamesChanged
-from glyphoxa.memory.ports.names import LearnedNames
+from glyphoxa.names.followed import NamesChanged
+from glyphoxa.names.ports import LearnedNames
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer

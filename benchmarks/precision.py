@@ -36,8 +36,8 @@ from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
-from glyphoxa.memory.recall.exact.gate import ExactGate, ExactSet, Named
 from glyphoxa.observability import log
+from glyphoxa.recall.entities.gate import ExactGate, ExactSet, Named
 
 _TIMES: Final = 20
 """Each question is timed so often; one alone is too short for a clock."""

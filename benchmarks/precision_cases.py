@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from benchmarks.names import read_lines
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.memory.recall.exact.gate import ExactSet, Named
+from glyphoxa.recall.entities.gate import ExactSet, Named
 
 BELIEFS: Final = "beliefs.seed.json"
 CASES: Final = "retrieval.cases.json"

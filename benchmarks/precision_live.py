@@ -29,15 +29,8 @@ from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Scene
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, PlayerId, SceneId, SpeakerId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Knower, Visibility
-from glyphoxa.memory.recall.exact.gate import CalledFor, ExactSet, Named
-from glyphoxa.memory.world.happenings import (
-    AliasAdded,
-    Cause,
-    EntityAdded,
-    FactClosed,
-    FactStated,
-    Happening,
-)
+from glyphoxa.recall.entities.gate import CalledFor, ExactSet, Named
+from glyphoxa.world.events import AliasAdded, Cause, EntityAdded, Event, FactClosed, FactStated
 
 _CAMPAIGN: Final = CampaignId("precision")
 _ROOM: Final = EntityId("the-room")
@@ -140,16 +133,16 @@ class Live:
             ),
         )
 
-    async def _commit(self, happenings: Sequence[Happening]) -> None:
+    async def _commit(self, happenings: Sequence[Event]) -> None:
         if happenings:
             await self._store.world.commit(_CAMPAIGN, happenings, Cause("dm", 0))
 
-    def _entity(self, belief: Belief) -> list[Happening]:
+    def _entity(self, belief: Belief) -> list[Event]:
         item = belief.item
         kind = {"entity": "concept", "relation": "event"}.get(item.kind, item.kind)
         return [EntityAdded(EntityId(item.id), kind, item.names[0], item.names[1:], self._visibility(belief))]
 
-    def _facts(self, belief: Belief) -> list[Happening]:
+    def _facts(self, belief: Belief) -> list[Event]:
         item, entity = belief.item, EntityId(belief.item.id)
         if not item.is_pinned:
             claim = Claim.attribute(entity, "description", belief.text)
@@ -157,14 +150,14 @@ class Live:
             self._of_fact |= {each.fact_id: item.id for each in (claim, *took_part)}
             return [FactStated(each) for each in (claim, *took_part)]
         predicate = _QUESTION if item.is_question else _PINNED
-        stated: list[Happening] = []
+        stated: list[Event] = []
         for npc in self._knowers(belief):
             claim = Claim.relation(EntityId(npc), predicate, entity)
             self._of_fact[claim.fact_id] = item.id
             stated.append(FactStated(claim, visibility=_told([npc]), attributes={"description": belief.text}))
         return stated
 
-    def _ends(self, belief: Belief) -> list[Happening]:
+    def _ends(self, belief: Belief) -> list[Event]:
         if not belief.item.has_ended:
             return []
         return [FactClosed(fact) for fact, of in self._of_fact.items() if of == belief.item.id]

@@ -24,12 +24,12 @@ from benchmarks.recall_world import LoadedTalk
 from glyphoxa.context.choice import tokens_of
 from glyphoxa.context.knowledge import sentences_of
 from glyphoxa.domain.ids import EntityId, SessionId
-from glyphoxa.memory.ports.graph import Known
-from glyphoxa.memory.recall.recall import Recall, RecallSettings
 from glyphoxa.npc.budget import SEARCH_SESSIONS
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.speech.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.speech.names.keywords import KeywordSpotter
+from glyphoxa.world.graph import Known
 
 SECOND_PASS_MS: Final = 800
 """R-003."""

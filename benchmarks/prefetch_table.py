@@ -20,7 +20,7 @@ from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.memory.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.recall import Recall, RecallSettings
 
 OTHER_BUDGETS: Final = (90, 300, 750)
 _WORD_MS: Final = 300

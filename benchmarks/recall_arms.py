@@ -23,8 +23,8 @@ from benchmarks.recall_asking import (
 from benchmarks.recall_graph_arms import graph_arms
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.memory.recall.ranking import STAGES
-from glyphoxa.memory.recall.recall import RecallSettings
+from glyphoxa.recall.ranking.ranking import STAGES
+from glyphoxa.recall.recall import RecallSettings
 
 FULL: Final = "full"
 LEXICAL: Final = "lexical"

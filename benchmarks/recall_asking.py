@@ -16,9 +16,9 @@ from benchmarks.recall_data import WITNESS, Question, turn_id
 from benchmarks.recall_figures import DEPTH
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.fusion import fuse_ranks
-from glyphoxa.memory.recall.recall import Recall
-from glyphoxa.memory.recall.talk_index import Seen
+from glyphoxa.experimental.graph.fusion import fuse_ranks
+from glyphoxa.recall.lexical.talk_index import Seen
+from glyphoxa.recall.recall import Recall
 
 Ask: TypeAlias = Callable[[Question], Awaitable[Sequence[str]]]
 """The ids of turns, best first, at most `DEPTH`."""

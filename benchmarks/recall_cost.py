@@ -16,8 +16,8 @@ from benchmarks.memory_world import InventedCampaign, Size
 from benchmarks.recall_data import WITNESS
 from benchmarks.recall_speed import CAMPAIGN, InventedTalk
 from benchmarks.turn_cost import yardstick_ns
-from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.recall.recall import Recall
+from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.semantic.embedder import Embedder
 
 TURNS: Final = 2_500
 """Fewer than go to a thread: all of it is seen by the clock of this one."""

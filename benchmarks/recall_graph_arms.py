@@ -12,9 +12,9 @@ from benchmarks.recall_asking import Ask, ids
 from benchmarks.recall_data import WITNESS, Question
 from benchmarks.recall_figures import DEPTH
 from benchmarks.recall_world import LoadedTalk
-from glyphoxa.memory.recall.deep import DeepRecall
-from glyphoxa.memory.recall.graph.settings import STAGES, GraphRecallSettings
-from glyphoxa.memory.recall.recall import RecallSettings
+from glyphoxa.experimental.deep import DeepRecall
+from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings
+from glyphoxa.recall.recall import RecallSettings
 
 _SHORT: Final = {
     "vector_prefilter": "prefilter",

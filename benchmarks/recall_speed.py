@@ -36,10 +36,10 @@ from benchmarks.turn import STOPPED, positive, stoppable
 from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, UtteranceId
-from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports.talk_feed import Edition, Meaning, Said
-from glyphoxa.memory.recall.recall import Recall, RecallSettings
 from glyphoxa.observability import log
+from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said
 
 _WARM_UP: Final = 20
 _LIMIT: Final = 20
@@ -178,13 +178,13 @@ class InventedTalk:
     async def changed(self, campaign: CampaignId, *, after: int, limit: int) -> list[Said]:
         return list(self.said[after + 1 : after + 1 + limit])
 
-    async def edition(self, campaign: CampaignId) -> Edition:
-        return Edition("", 0, 1)
+    async def edition(self, campaign: CampaignId) -> IndexGeneration:
+        return IndexGeneration("", 0, 1)
 
     async def meanings(
-        self, campaign: CampaignId, utterances: Sequence[UtteranceId], edition: Edition
-    ) -> list[Meaning]:
-        return [Meaning(one, self.vectors[None, self.places[one]]) for one in utterances]
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], edition: IndexGeneration
+    ) -> list[Embedding]:
+        return [Embedding(one, self.vectors[None, self.places[one]]) for one in utterances]
 
 
 def _options() -> argparse.ArgumentParser:

@@ -35,12 +35,12 @@ from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.memory.recall.asked import read_question
-from glyphoxa.memory.recall.ranking import DEFAULT, Weights, rank
-from glyphoxa.memory.recall.recall import RecallSettings
-from glyphoxa.memory.recall.second_hop import second_hop
-from glyphoxa.memory.recall.when.in_view import fit_of
 from glyphoxa.observability import log
+from glyphoxa.recall.question import read_question
+from glyphoxa.recall.ranking.ranking import DEFAULT, Weights, rank
+from glyphoxa.recall.ranking.second_hop import second_hop
+from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.recall.temporal.in_view import fit_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -20,17 +20,17 @@ from benchmarks.memory_vectors import Embeddings
 from benchmarks.recall_data import RecallData, campaign_of, utterances_of
 from benchmarks.turn_world import keep_all
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.talk_feed import PostgresTalkFeed
+from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.memory.chunking import hash_of
-from glyphoxa.memory.embedding import Embed, Embedder
-from glyphoxa.memory.recall.recall import Recall, RecallSettings
-from glyphoxa.memory.recall.talk_index import TalkIndex
-from glyphoxa.memory.recorder import Recorder
-from glyphoxa.memory.spool import Spool
+from glyphoxa.recall.lexical.talk_index import TalkIndex
+from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.semantic.embedder import Embed, Embedder
+from glyphoxa.transcript.chunking import hash_of
+from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.spool import Spool
 
 EmbeddingsKind = Literal["minilm", "invented", "none"]
 _FLUSH_MS: Final = 600_000

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.memory.guard import MemoryGuard
-from glyphoxa.memory.ports.talk import PastTalk
-from glyphoxa.memory.watch import MemoryWatch
+from glyphoxa.recall.guard import MemoryGuard
+from glyphoxa.transcript.ports import PastTalk
+from glyphoxa.transcript.watch import MemoryWatch
 
 
 def memory_of(store: Store, *, talk: PastTalk | None = None) -> MemoryGuard:

@@ -35,8 +35,8 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.recorder import Recorder
-from glyphoxa.memory.spool import Spool
+from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.spool import Spool
 
 CAMPAIGN = Path(__file__).resolve().parents[1] / "demo" / "campaign.yaml"
 KEY_VARIABLE = "GLYPHOXA_BENCHMARK_KEY"

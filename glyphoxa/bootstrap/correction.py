@@ -13,12 +13,12 @@ from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import TableEvent, UtteranceRevised
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.memory.ports.talk import TranscriptLog
-from glyphoxa.memory.recorder import Recorder
-from glyphoxa.memory.reviser import Asking, OnProof, Reviser
 from glyphoxa.npc.actor import GetReady, NpcActor, Revise
 from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.transcript.ports import TranscriptLog
+from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.reviser import Asking, OnProof, Reviser
 
 LOCAL_NAMES = 16
 LOCAL_DEADLINE_MS = 60_000

@@ -14,15 +14,15 @@ from glyphoxa.config.provider_keys import key_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.memory.ports.talk import PastTalk
-from glyphoxa.memory.recall.deep import DeepRecall
-from glyphoxa.memory.recall.deep_talk import DeepTalk
-from glyphoxa.memory.recall.graph.choosing import LlmNodeChooser
-from glyphoxa.memory.recall.graph.methods import RecallMethod
-from glyphoxa.memory.recall.graph.reranking import Reranker
-from glyphoxa.memory.recall.graph.settings import GraphRecallSettings
-from glyphoxa.memory.recall.recall import Recall
+from glyphoxa.experimental.deep import DeepRecall
+from glyphoxa.experimental.deep_talk import DeepTalk
+from glyphoxa.experimental.graph.choosing import LlmNodeChooser
+from glyphoxa.experimental.graph.methods import RecallMethod
+from glyphoxa.experimental.graph.reranking import Reranker
+from glyphoxa.experimental.graph.settings import GraphRecallSettings
 from glyphoxa.npc.budget import DEFAULT_RULES
+from glyphoxa.recall.recall import Recall
+from glyphoxa.transcript.ports import PastTalk
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer

@@ -21,7 +21,7 @@ from glyphoxa.config.check import PROVIDERS
 from glyphoxa.config.provider_keys import key_of
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.memory.embedding import Embedder
+from glyphoxa.recall.semantic.embedder import Embedder
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.embeddings.google import GoogleEmbeddings

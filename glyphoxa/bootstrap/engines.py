@@ -56,7 +56,7 @@ class Correct(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class EarOrder:
+class EarSpec:
     """An ear for one human.
 
     Attributes:
@@ -83,7 +83,7 @@ class EarOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class MouthOrder:
+class MouthSpec:
     """A mouth for one NPC.
 
     Attributes:
@@ -106,8 +106,8 @@ class MouthOrder:
     now_ms: Callable[[], int]
 
 
-OpenEar = Callable[[EarOrder], Awaitable[Ear]]
-OpenMouth = Callable[[MouthOrder], Awaitable[Mouth]]
+OpenEar = Callable[[EarSpec], Awaitable[Ear]]
+OpenMouth = Callable[[MouthSpec], Awaitable[Mouth]]
 OpenHost = Callable[[], Host]
 
 

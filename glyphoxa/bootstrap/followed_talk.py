@@ -13,10 +13,10 @@ from loguru import logger
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.events import TableEvent, UtteranceRevised, UtteranceStruck
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.memory.decided_talk import DecidedTalk, News
-from glyphoxa.memory.ports.talk import TalkDecisions
-from glyphoxa.memory.recorder import Recorder
 from glyphoxa.npc.actor import GetReady, NpcActor, Revise, Strike
+from glyphoxa.transcript.decisions import DecidedTalk, News
+from glyphoxa.transcript.ports import TalkDecisions
+from glyphoxa.transcript.recorder import Recorder
 
 _AGAIN_S: Final = 1.0
 _PUT_RIGHT_S: Final = 60.0

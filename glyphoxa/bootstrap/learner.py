@@ -13,7 +13,7 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.learned_names import LearningFromTalk
+from glyphoxa.names.learned import LearningFromTalk
 
 CAPACITY = 1_000
 
@@ -29,7 +29,7 @@ class Learner:
     its own; `finish` at the end of the session. While the database is away nothing is learned, and nothing waits.
 
     Args:
-        wait_until_logged: See `glyphoxa.memory.recorder.Recorder`. None where nobody records.
+        wait_until_logged: See `glyphoxa.transcript.recorder.Recorder`. None where nobody records.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Learner:
             self._take(_Lesson(event.utterance))
 
     def proved(self, heard: str, name: str, utterance: Utterance) -> None:
-        """See `glyphoxa.memory.reviser.OnProof`. It is told word by word; the utterance holds them all."""
+        """See `glyphoxa.transcript.reviser.OnProof`. It is told word by word; the utterance holds them all."""
         lesson = _Lesson(utterance, is_revision=True)
         if not self._lessons or self._lessons[-1] != lesson:
             self._take(lesson)

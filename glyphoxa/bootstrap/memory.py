@@ -11,6 +11,7 @@ from pathlib import Path
 
 from loguru import logger
 
+from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.bootstrap.embedder import LaterEmbedders, open_embedder
@@ -23,14 +24,13 @@ from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableE
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.around import RecallAround
-from glyphoxa.memory.guard import MemoryGuard
-from glyphoxa.memory.ports.graph import TalkAround
-from glyphoxa.memory.ports.talk import TranscriptLog
-from glyphoxa.memory.recorder import Recorder
-from glyphoxa.memory.rest import Rest
-from glyphoxa.memory.spool import Spool
-from glyphoxa.memory.watch import MemoryWatch
+from glyphoxa.recall.around import RecallAround
+from glyphoxa.recall.guard import MemoryGuard
+from glyphoxa.transcript.ports import TranscriptLog
+from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.spool import Spool
+from glyphoxa.transcript.watch import MemoryWatch
+from glyphoxa.world.graph import TalkAround
 
 OPEN_MS = 30_000
 """What a database may take until a table opens without it. Its opening goes on, and memory joins later."""
@@ -116,7 +116,7 @@ class TableMemory:
         self._loop = asyncio.get_running_loop()
         self._storing = asyncio.Lock()
         self._is_stored = False
-        self._embedding = Rest(now_ms)
+        self._embedding = CircuitBreaker(now_ms)
         self._not_embedded = ""
         self._also: list[Callable[[], Awaitable[None]]] = []
         self._watch = MemoryWatch(ping=self._ping, make_good=self._make_good, changed=self._has_changed, now_ms=now_ms)

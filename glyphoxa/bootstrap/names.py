@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from loguru import logger
 
 from glyphoxa.actors.supervisor import Supervisor
-from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
-from glyphoxa.adapters.postgres.name_changes import NameChanges
+from glyphoxa.adapters.postgres.names.changes import NameChanges
+from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap.hints import Hints
 from glyphoxa.bootstrap.learner import Learner
@@ -31,9 +31,9 @@ from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.heard import EarEvent, NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.domain.utterance import HeardWord, Utterance
-from glyphoxa.memory.learned_names import LearningFromTalk, NameLearning
-from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed
-from glyphoxa.memory.ports.names import LearnedNames
+from glyphoxa.names.followed import NamesChanged, NamesFollowed
+from glyphoxa.names.learned import LearningFromTalk, NameLearning
+from glyphoxa.names.ports import LearnedNames
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.names.book import NameBook, NamesListener
 from glyphoxa.speech.names.calls import Call, find_calls
@@ -175,7 +175,7 @@ class TableNames:
             self._learner.on(event)
 
     def proved(self, heard: str, name: str, utterance: Utterance) -> None:
-        """See `glyphoxa.memory.reviser.OnProof`."""
+        """See `glyphoxa.transcript.reviser.OnProof`."""
         if self._learned is not None:
             self._learner.proved(heard, name, utterance)
 

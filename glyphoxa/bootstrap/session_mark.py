@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept
 from glyphoxa.domain.ids import CampaignId, SceneId, SessionId
-from glyphoxa.memory.last_sessions import LastSession, LastSessions
+from glyphoxa.transcript.last_sessions import LastSession, LastSessions
 
 
 class SessionMark:

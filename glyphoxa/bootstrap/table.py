@@ -13,12 +13,12 @@ from loguru import logger
 
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.talk_decisions import PostgresTalkDecisions
+from glyphoxa.adapters.postgres.transcript.decisions import PostgresTalkDecisions
 from glyphoxa.bootstrap import correction, engines, local_models
 from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack, within
 from glyphoxa.bootstrap.correction import SecondLook
 from glyphoxa.bootstrap.deep_recall import open_deep_talk
-from glyphoxa.bootstrap.engines import EarOrder, Host, MouthOrder, OpenMouth
+from glyphoxa.bootstrap.engines import EarSpec, Host, MouthSpec, OpenMouth
 from glyphoxa.bootstrap.followed_talk import FollowedTalk
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import TableMemory, open_store_for
@@ -41,8 +41,6 @@ from glyphoxa.domain.heard import Draft, EarEvent, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId, UtteranceId, id_of_line
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.last_sessions import LastSessions
-from glyphoxa.memory.ports.talk import PastTalk
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, Mouth, MouthEvent
 from glyphoxa.npc.preparation import Preparation
@@ -51,6 +49,8 @@ from glyphoxa.npc.scribe import Scribe
 from glyphoxa.npc.table import AudioSink, Seat
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from glyphoxa.npc.typed_lines import TypedLines
+from glyphoxa.transcript.last_sessions import LastSessions
+from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.turns.floor import Floor
 from glyphoxa.turns.talk import Talk
 
@@ -252,7 +252,7 @@ class LiveTable:
         if player.id in self._seats:
             raise InvalidInput(f"{player.name} sits at the table already")
         self._room.introduce(player.id, player.name)
-        order = EarOrder(
+        order = EarSpec(
             player=player,
             language=self.campaign.language,
             settings=self._settings,
@@ -469,7 +469,7 @@ class LiveTable:
                 around=self._memory.around,
             )
             tools = MemoryTools(memory, tier=npc.budget_tier, tell=partial(self._on_look_up, npc.id))
-        order = MouthOrder(
+        order = MouthSpec(
             npc=npc,
             others=self._names_of_others(npc),
             slot=slot,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from glyphoxa.adapters.postgres.campaign_times import KeptTimes
+from glyphoxa.adapters.postgres.world.campaign_times import KeptTimes
 from glyphoxa.cli.desk import Desk, run_at_desk, session_of
 from glyphoxa.cli.facts_shown import A_DAY
 from glyphoxa.cli.opened import add_campaign_options
@@ -18,8 +18,8 @@ from glyphoxa.dm.wording import moment
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.memory.recall.when.evenings import STILL_PLAYED_MS
-from glyphoxa.memory.story_days import BETWEEN, day_now
+from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS
+from glyphoxa.transcript.story_days import BETWEEN, day_now
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rich.text import Text
 
-from glyphoxa.adapters.postgres.campaigns import Described
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.campaigns import Described
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.cli.campaign_prompt import show_prompt
 from glyphoxa.cli.desk import goes_on
@@ -25,7 +25,7 @@ from glyphoxa.dm.campaign_tables import with_tables
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, slug
-from glyphoxa.memory.world.state import WorldState
+from glyphoxa.world.state import WorldState
 
 _MOST_TOLD = 40
 """Lines of a kind; a campaign that is new can have thousands."""

@@ -9,10 +9,10 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from glyphoxa.adapters.postgres.campaign_times import PostgresCampaignTimes
-from glyphoxa.adapters.postgres.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.turn_review import PostgresTurns
+from glyphoxa.adapters.postgres.transcript.turn_review import PostgresTurns
+from glyphoxa.adapters.postgres.world.campaign_times import PostgresCampaignTimes
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.cli.opened import opened_store, settings_with_memory, stored_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.cast import Cast
@@ -23,9 +23,9 @@ from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.memory.ports.graph import KnowledgeGraph
-from glyphoxa.memory.ports.talk import TalkSearch
-from glyphoxa.memory.recall.recall import Recall
+from glyphoxa.recall.recall import Recall
+from glyphoxa.transcript.ports import TalkSearch
+from glyphoxa.world.graph import KnowledgeGraph
 
 
 @dataclass(frozen=True, slots=True)

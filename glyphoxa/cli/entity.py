@@ -19,7 +19,7 @@ from glyphoxa.dm.wording import happening_in_words, visibility_in_words
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.memory.world.happenings import EntitiesMerged, WorldEvent
+from glyphoxa.world.events import EntitiesMerged, WorldEvent
 
 _MOST_TOLD = 5
 

@@ -22,7 +22,7 @@ from glyphoxa.dm.wording import (
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.ids import EntityId, FactId, SessionId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Validity, Viewer
-from glyphoxa.memory.world.state import WorldState
+from glyphoxa.world.state import WorldState
 
 A_DAY: Final = 'such as "12 Hammer 1492", or 12 where days are only counted'
 _DIGITS = 8

@@ -14,7 +14,7 @@ from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.timeline import Preview
 from glyphoxa.dm.wording import happening_in_words, moment
 from glyphoxa.domain.ids import FactId
-from glyphoxa.memory.world.happenings import WorldEvent
+from glyphoxa.world.events import WorldEvent
 
 _MOST_IN_PREVIEW = 20
 

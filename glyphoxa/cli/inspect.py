@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from rich.text import Text
 
-from glyphoxa.adapters.postgres.inspection import Entry
+from glyphoxa.adapters.postgres.world.inspection import Entry
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli import facts_shown as shown
 from glyphoxa.cli.desk import Act, Desk, run_at_desk, session_of

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from rich.text import Text
 
-from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
+from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.cli.opened import add_campaign_options, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.memory.learned_names import NameLearning
-from glyphoxa.memory.names_followed import with_stored
+from glyphoxa.names.followed import with_stored
+from glyphoxa.names.learned import NameLearning
 from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.learning.history import LearnedName
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, cast_of, entries_of

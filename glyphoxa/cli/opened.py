@@ -13,8 +13,8 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.recall.recall import RecallSettings
+from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.recall.semantic.embedder import Embedder
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:

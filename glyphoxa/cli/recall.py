@@ -21,12 +21,12 @@ from glyphoxa.cli.recall_shown import listing
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports.by_name import FactsByName
-from glyphoxa.memory.recall.asked import MOST_CHARACTERS
-from glyphoxa.memory.recall.deep import DeepRecall
-from glyphoxa.memory.recall.graph.methods import RecallMethod
-from glyphoxa.memory.recall.recall import RecallSettings
+from glyphoxa.experimental.deep import DeepRecall
+from glyphoxa.experimental.graph.methods import RecallMethod
+from glyphoxa.recall.by_name import FactsByName
+from glyphoxa.recall.question import MOST_CHARACTERS
+from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.recall.semantic.embedder import Embedder
 
 _MOST_SHOWN: Final = 10
 _PATIENT: Final = RecallSettings(

@@ -9,8 +9,8 @@ from glyphoxa.cli.recall_shown import Shown, listing
 from glyphoxa.dm.cast import Cast
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.memory.around import RecallAround
-from glyphoxa.memory.ports.graph import Passage
+from glyphoxa.recall.around import RecallAround
+from glyphoxa.world.graph import Passage
 
 _TOLD = "when it looks for it (tier DEEP)"
 

@@ -20,10 +20,10 @@ from glyphoxa.context.told import told_by_name
 from glyphoxa.domain.ids import FactId, NpcId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.by_name import FactsByName
-from glyphoxa.memory.recall.deep import DeepRecall
-from glyphoxa.memory.recall.graph.methods import RecallMethod
-from glyphoxa.memory.recall.recall import Reminded
+from glyphoxa.experimental.deep import DeepRecall
+from glyphoxa.experimental.graph.methods import RecallMethod
+from glyphoxa.recall.by_name import FactsByName
+from glyphoxa.recall.recall import Reminded
 from glyphoxa.speech.names.keywords import speaks_of_the_past
 
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from rich.console import Console
 
-from glyphoxa.adapters.postgres.reindex import Reindexed, reindex
+from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap.embedder import fetch_embedder
 from glyphoxa.cli.opened import add_config_option, settings_with_memory

@@ -17,7 +17,7 @@ from glyphoxa.dm.said import SaidDesk, short
 from glyphoxa.dm.wording import moment
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.memory.world.happenings import WorldEvent
+from glyphoxa.world.events import WorldEvent
 
 _MOST_SHOWN = 20
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.memory.last_sessions import LastSession, LastSessions
+from glyphoxa.transcript.last_sessions import LastSession, LastSessions
 
 RECENT_MS = 6 * 3_600_000
 """A session that was closed so long ago may still be the evening that is being played."""

@@ -33,10 +33,10 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph, Known
-from glyphoxa.memory.ports.talk import PastTalk
-from glyphoxa.memory.recall.terms import Terms
+from glyphoxa.recall.lexical.terms import Terms
 from glyphoxa.speech.names.keywords import speaks_of_the_past
+from glyphoxa.transcript.ports import PastTalk
+from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
 
 T = TypeVar("T")
 

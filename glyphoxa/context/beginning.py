@@ -14,7 +14,7 @@ from glyphoxa.context.prompt import SAYS, Message, said_line, with_facts, with_k
 from glyphoxa.context.wording import Example, wording
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.memory.ports.graph import Known
+from glyphoxa.world.graph import Known
 
 OCCUPATIONS = frozenset(("occupation", "profession", "job", "trade", "beruf"))
 """Attributes that say what somebody does."""

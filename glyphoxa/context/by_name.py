@@ -11,9 +11,9 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.by_name import FactsByName, KnownByName
-from glyphoxa.memory.ports.graph import IdentitySnapshot
-from glyphoxa.memory.recall.exact.named_world import NamedWorld
+from glyphoxa.recall.by_name import FactsByName, KnownByName
+from glyphoxa.recall.entities.named_world import NamedWorld
+from glyphoxa.world.graph import IdentitySnapshot
 
 _NOW_MS = 0
 """What a campaign's file says holds always."""

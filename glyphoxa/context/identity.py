@@ -11,8 +11,8 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, Fact
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.graph import IdentitySnapshot, KnowledgeGraph, Known
-from glyphoxa.memory.recall.terms import Terms
+from glyphoxa.recall.lexical.terms import Terms
+from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
 
 
 @dataclass(frozen=True, slots=True)

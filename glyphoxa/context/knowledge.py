@@ -10,8 +10,8 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.graph import Known
-from glyphoxa.memory.recall.exact.facts import TOOK_PART
+from glyphoxa.recall.entities.facts import TOOK_PART
+from glyphoxa.world.graph import Known
 
 _PHRASES: Mapping[str, str] = {
     "KNOWS": "{source} knows {target}",

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance, Status, Viewer, Visibility, secret_of
-from glyphoxa.memory.ports.graph import IdentitySnapshot, Known
-from glyphoxa.memory.world.state import WorldEntity, WorldState
+from glyphoxa.world.graph import IdentitySnapshot, Known
+from glyphoxa.world.state import WorldEntity, WorldState
 
 
 def scoped_entities(campaign: Campaign) -> list[tuple[Entity, Visibility]]:
@@ -53,7 +53,7 @@ def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
 
 
 class ScopedKnowledge:
-    """Entities and accepted facts, asked in the name of a viewer like `glyphoxa.memory.ports.KnowledgeGraph`."""
+    """Entities and accepted facts, asked in the name of a viewer like `glyphoxa.world.graph.KnowledgeGraph`."""
 
     def __init__(self, entities: Iterable[tuple[Entity, Visibility]], facts: Sequence[Fact]) -> None:
         self._entities = {entity.id: (entity, visibility) for entity, visibility in entities}

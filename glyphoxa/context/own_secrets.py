@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.recall.terms import NAME, Terms
+from glyphoxa.recall.lexical.terms import NAME, Terms
 
 MOST_KEPT: Final = 2
 _FOLLOWS: Final = 2

@@ -22,8 +22,8 @@ from glyphoxa.context.relevance import without_call
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.talk import PastTalk
 from glyphoxa.speech.names.keywords import speaks_of_the_past
+from glyphoxa.transcript.ports import PastTalk
 
 _FEW_WORDS: Final = 3
 

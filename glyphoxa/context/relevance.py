@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from glyphoxa.domain.ids import NpcId, SpeakerId
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.recall.ranked import THEN
-from glyphoxa.memory.recall.ranking import BY_WORDS
-from glyphoxa.memory.recall.when.recap import RECAP
+from glyphoxa.recall.ranking.ranked import THEN
+from glyphoxa.recall.ranking.ranking import BY_WORDS
+from glyphoxa.recall.temporal.recap import RECAP
 
 VAGUE = frozenset(
     {"about", "anything", "away", "come", "dear", "else", "evening", "everything", "friend", "give", "good", "hello"}

@@ -11,9 +11,9 @@ from dataclasses import replace
 from glyphoxa.context.knowledge import most_telling, recalled_of
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.by_name import KnownByName
-from glyphoxa.memory.ports.graph import Known
-from glyphoxa.memory.recall.exact.facts import FactsAsked, facts_asked
+from glyphoxa.recall.by_name import KnownByName
+from glyphoxa.recall.entities.facts import FactsAsked, facts_asked
+from glyphoxa.world.graph import Known
 
 _BESIDE = 0.5
 """What describes an entity, against what is asked of it."""

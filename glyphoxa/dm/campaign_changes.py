@@ -19,10 +19,10 @@ from glyphoxa.dm.campaign_entities import EntityComparison
 from glyphoxa.dm.campaign_facts import FactComparison, Findings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.knowledge import Origin
-from glyphoxa.memory.world.happenings import Cause, FactRejected, FactReplaced, FactScoped, Happening, WorldEvent
-from glyphoxa.memory.world.objections import problem_with
-from glyphoxa.memory.world.projection import apply
-from glyphoxa.memory.world.state import WorldState
+from glyphoxa.world.events import Cause, Event, FactRejected, FactReplaced, FactScoped, WorldEvent
+from glyphoxa.world.preconditions import problem_with
+from glyphoxa.world.projection import apply
+from glyphoxa.world.state import WorldState
 
 _LATER: Final = 2**62
 """The number of an event that is tried and never kept."""
@@ -38,7 +38,7 @@ class CampaignChanges:
         discreet_remarks: The same without what the facts say, for a log.
     """
 
-    happenings: tuple[Happening, ...] = ()
+    happenings: tuple[Event, ...] = ()
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -87,11 +87,11 @@ def changes(
     )
 
 
-def _possible(happenings: Sequence[Happening], world: WorldState) -> list[Happening]:
+def _possible(happenings: Sequence[Event], world: WorldState) -> list[Event]:
     """Without those that an earlier one has left without the fact that they are about."""
     if not any(isinstance(happening, FactRejected | FactReplaced | FactScoped) for happening in happenings):
         return list(happenings)
-    possible: list[Happening] = []
+    possible: list[Event] = []
     mark = world.mark()
     for happening in happenings:
         if problem_with(world, happening) is None:

@@ -10,8 +10,8 @@ from glyphoxa.domain.campaign import Campaign, Entity, Secret
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Knower, Origin, Provenance, Visibility, secret_of
-from glyphoxa.memory.world.happenings import FactStated
-from glyphoxa.memory.world.slots import rule_of
+from glyphoxa.world.events import FactStated
+from glyphoxa.world.slots import rule_of
 
 OFFERED: Final = "its attribute `location` names it"
 """Why a LOCATED_AT is offered that the file does not state (C-22)."""

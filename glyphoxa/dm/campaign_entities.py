@@ -12,7 +12,7 @@ from glyphoxa.dm.campaign_facts import Findings
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import PUBLIC, Origin, Visibility
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.world.events import (
     AliasAdded,
     AliasRemoved,
     EntityAdded,
@@ -21,8 +21,8 @@ from glyphoxa.memory.world.happenings import (
     EntityScoped,
     SlotDeclared,
 )
-from glyphoxa.memory.world.slots import DEFAULT_RULES
-from glyphoxa.memory.world.state import WorldState
+from glyphoxa.world.slots import DEFAULT_RULES
+from glyphoxa.world.state import WorldState
 
 _MOST_COMPARED: Final = 50
 

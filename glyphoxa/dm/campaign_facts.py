@@ -10,9 +10,9 @@ from glyphoxa.dm.campaign_claims import OFFERED, is_offer
 from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance
-from glyphoxa.memory.world.happenings import FactRejected, FactReplaced, FactScoped, FactStated, Happening
-from glyphoxa.memory.world.slots import rule_of
-from glyphoxa.memory.world.state import WorldState
+from glyphoxa.world.events import Event, FactRejected, FactReplaced, FactScoped, FactStated
+from glyphoxa.world.slots import rule_of
+from glyphoxa.world.state import WorldState
 
 _FROM_FILES: Final = ("campaign_file", "import")
 Statements = Mapping[Claim, FactStated]
@@ -27,7 +27,7 @@ class Findings:
         gone: Entities that this load takes away.
     """
 
-    made: list[Happening] = field(default_factory=list)
+    made: list[Event] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -188,7 +188,7 @@ class FactComparison:
         if held is None:
             self._remark(claim, "no longer holds, so that what the file changed there is left out")
             return
-        made: list[Happening] = []
+        made: list[Event] = []
         if _words(before) != _words(stated) and _words(held) != _words(stated):
             if not _is_more(before, stated):
                 made.append(FactRejected(held.id, "retcon"))

@@ -15,8 +15,8 @@ from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Provenance, Visibility
-from glyphoxa.memory.ports.world import World
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.speech.language.words import fold
+from glyphoxa.world.events import (
     AliasAdded,
     AliasRemoved,
     Cause,
@@ -25,13 +25,13 @@ from glyphoxa.memory.world.happenings import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
+    Event,
     FactStated,
-    Happening,
     WorldEvent,
 )
-from glyphoxa.memory.world.replay import dropped
-from glyphoxa.memory.world.slots import rule_of
-from glyphoxa.speech.language.words import fold
+from glyphoxa.world.ports import World
+from glyphoxa.world.replay import dropped
+from glyphoxa.world.slots import rule_of
 
 MOST_FACTS: Final = 10_000
 """No entity has more, as far as the DM is shown them."""
@@ -87,7 +87,7 @@ class EntityDesk:
         at_ms = self.now_ms()
         provenance = Provenance(1.0, "stated", dm_confirmed=True, origin="dm", at_ms=at_ms)
         kind = self._type(type, is_new=is_new_type)
-        happenings: list[Happening] = [EntityAdded(made, kind, called, tuple(map(_name, aliases)))]
+        happenings: list[Event] = [EntityAdded(made, kind, called, tuple(map(_name, aliases)))]
         for attribute, value in (attributes or {}).items():
             happenings += [FactStated(claim, provenance) for claim in _claims(made, attribute, value)]
         place = self._named((attributes or {}).get("location"))
@@ -111,7 +111,7 @@ class EntityDesk:
             fold(new) == fold(each.name) for each in self.cast.entities.values() if each.id != found.id
         ):
             raise InvalidInput(f"there is another entity {new!r}: merge the two, or choose another name")
-        happenings: list[Happening] = [EntityChanged(found.id, None if type is None else self._type(type), new)]
+        happenings: list[Event] = [EntityChanged(found.id, None if type is None else self._type(type), new)]
         if new is not None and fold(new) != fold(found.name):
             happenings.append(AliasAdded(found.id, found.name))
             happenings += [AliasRemoved(found.id, alias) for alias in found.aliases if fold(alias) == fold(new)]
@@ -206,7 +206,7 @@ class EntityDesk:
         await self.world.undo(self.campaign, found[0].seq, Cause("dm", self.now_ms()))
         return found[0]
 
-    async def _commit(self, *happenings: Happening) -> list[WorldEvent]:
+    async def _commit(self, *happenings: Event) -> list[WorldEvent]:
         return await self.world.commit(self.campaign, happenings, Cause("dm", self.now_ms()))
 
     def _called(self, name: str) -> str | None:

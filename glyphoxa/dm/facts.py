@@ -19,9 +19,9 @@ from glyphoxa.domain.knowledge import (
     Fact,
     Visibility,
 )
-from glyphoxa.memory.ports.world import World
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.world.events import (
     Cause,
+    Event,
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -29,9 +29,9 @@ from glyphoxa.memory.world.happenings import (
     FactRevealed,
     FactScoped,
     FactTold,
-    Happening,
     WorldEvent,
 )
+from glyphoxa.world.ports import World
 
 _MOST_ABOUT_ONE = 10_000
 _MOST_LISTED = 10
@@ -224,7 +224,7 @@ class FactDesk:
         return await self._decide([stated_by_dm(claim, visibility, at_ms=self.now_ms())], [], says=claim)
 
     async def _decide(
-        self, happenings: Sequence[Happening], about: Sequence[Fact], *, says: Claim | None = None
+        self, happenings: Sequence[Event], about: Sequence[Fact], *, says: Claim | None = None
     ) -> Decision:
         """
         Args:

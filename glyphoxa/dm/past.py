@@ -7,8 +7,7 @@ from typing import Final
 
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import Claim, Fact
-from glyphoxa.memory.ports.world import World
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.world.events import (
     EntitiesMerged,
     EntityRemoved,
     FactReplaced,
@@ -19,6 +18,7 @@ from glyphoxa.memory.world.happenings import (
     UtteranceStruck,
     WorldEvent,
 )
+from glyphoxa.world.ports import World
 
 _AT_ONCE: Final = 5_000
 

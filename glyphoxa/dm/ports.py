@@ -10,7 +10,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, 
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Correction
-from glyphoxa.memory.world.happenings import WorldEvent
+from glyphoxa.world.events import WorldEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from glyphoxa.dm.ports import Review, Said
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.memory.ports.talk import TalkSearch
+from glyphoxa.transcript.ports import TalkSearch
 
 _MOST_LISTED: Final = 5
 _SHORT: Final = 10

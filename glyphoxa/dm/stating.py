@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import Claim, Knower, Provenance, Validity, Visibility
-from glyphoxa.memory.world.happenings import FactStated
-from glyphoxa.memory.world.slots import rule_of
+from glyphoxa.world.events import FactStated
+from glyphoxa.world.slots import rule_of
 
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 

@@ -12,10 +12,10 @@ from glyphoxa.dm.ports import Review, Said, Session
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.memory.ports.world import World
-from glyphoxa.memory.world.happenings import Cause, RolledBack, TakenBack, Undone, WorldEvent
-from glyphoxa.memory.world.replay import difference, dropped, replay
-from glyphoxa.memory.world.state import WorldState
+from glyphoxa.world.events import Cause, RolledBack, TakenBack, Undone, WorldEvent
+from glyphoxa.world.ports import World
+from glyphoxa.world.replay import difference, dropped, replay
+from glyphoxa.world.state import WorldState
 
 _LOOKED_AT_FIRST: Final = 64
 _DAY_MS: Final = 86_400_000

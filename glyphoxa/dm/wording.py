@@ -10,7 +10,7 @@ from typing import assert_never
 from glyphoxa.dm.cast import Cast
 from glyphoxa.domain.ids import FactId, NpcId
 from glyphoxa.domain.knowledge import Claim, Fact, Knower, Visibility
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.world.events import (
     AliasAdded,
     AliasRemoved,
     EntitiesMerged,
@@ -18,6 +18,7 @@ from glyphoxa.memory.world.happenings import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
+    Event,
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -26,7 +27,6 @@ from glyphoxa.memory.world.happenings import (
     FactScoped,
     FactStated,
     FactTold,
-    Happening,
     RolledBack,
     SlotDeclared,
     Undone,
@@ -89,7 +89,7 @@ def certainty_in_words(fact: Fact) -> str:
     return f"{told}, confirmed" if fact.provenance.dm_confirmed else told
 
 
-def happening_in_words(happening: Happening, cast: Cast, *, facts: Mapping[FactId, str]) -> str:
+def happening_in_words(happening: Event, cast: Cast, *, facts: Mapping[FactId, str]) -> str:
     """
     Args:
         facts: What the facts say; one that is not among them is called by its id.

@@ -18,7 +18,7 @@ from glyphoxa.domain.utterance import Utterance
 
 
 class Keeper(Protocol):
-    """Keeps utterances: `glyphoxa.memory.recorder.Recorder`."""
+    """Keeps utterances: `glyphoxa.transcript.recorder.Recorder`."""
 
     async def keep(self, utterance: Utterance) -> None:
         """Returns once it is on disk.

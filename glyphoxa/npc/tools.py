@@ -23,9 +23,6 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, did
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.turn import LookUp, Recalled
-from glyphoxa.memory.ports.graph import KnowledgeGraph, Passage, TalkAround
-from glyphoxa.memory.ports.talk import EVER, Between, PastTalk, SessionSummaries
-from glyphoxa.memory.recall.exact.asked import asked_for
 from glyphoxa.npc.budget import (
     DEFAULT_RULES,
     GET_SESSION_SUMMARY,
@@ -35,6 +32,9 @@ from glyphoxa.npc.budget import (
     TierRule,
 )
 from glyphoxa.npc.tool_answers import MOST_FOUND, Found, best_match, described, fact_found, found, nothing, when
+from glyphoxa.recall.entities.asked import asked_for
+from glyphoxa.transcript.ports import EVER, Between, PastTalk, SessionSummaries
+from glyphoxa.world.graph import KnowledgeGraph, Passage, TalkAround
 
 _PATIENT_FROM_MS: Final = 1_500
 _TALK_FOUND: Final = 5

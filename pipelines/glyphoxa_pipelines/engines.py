@@ -13,7 +13,7 @@ from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
-from glyphoxa.bootstrap.engines import EarOrder, MouthOrder
+from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
 from glyphoxa.context.prompt import Placement
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.errors import InvalidInput
@@ -36,22 +36,22 @@ def open_host() -> Host:
     return Host()
 
 
-async def open_ear(order: EarOrder) -> Ear:
+async def open_ear(order: EarSpec) -> Ear:
     """The entry point `ear`."""
     return await ear.build(ear_parts(order))
 
 
-async def open_cascaded(order: MouthOrder) -> Mouth:
+async def open_cascaded(order: MouthSpec) -> Mouth:
     """The entry point `cascaded`."""
     return await cascaded.build(mouth_parts(order))
 
 
-async def open_s2s(order: MouthOrder) -> Mouth:
+async def open_s2s(order: MouthSpec) -> Mouth:
     """The entry point `s2s`."""
     return await s2s.build(s2s_parts(order))
 
 
-def ear_parts(order: EarOrder) -> EarParts:
+def ear_parts(order: EarSpec) -> EarParts:
     """What the settings make of an ear."""
     turns = order.settings.turns
     stt, expects = _stt(order)
@@ -74,7 +74,7 @@ def ear_parts(order: EarOrder) -> EarParts:
     )
 
 
-def mouth_parts(order: MouthOrder) -> MouthParts:
+def mouth_parts(order: MouthSpec) -> MouthParts:
     """What the settings make of a cascaded mouth."""
     # The small local models answer small talk with tool calls; they are given no tools.
     has_tools = order.tools is not None and order.local.llama is None
@@ -95,7 +95,7 @@ def mouth_parts(order: MouthOrder) -> MouthParts:
     )
 
 
-def s2s_parts(order: MouthOrder) -> S2sParts:
+def s2s_parts(order: MouthSpec) -> S2sParts:
     """What the settings make of a speech-to-speech mouth.
 
     Raises:
@@ -120,18 +120,18 @@ def s2s_parts(order: MouthOrder) -> S2sParts:
     )
 
 
-def _clean(order: MouthOrder, asked: str) -> Clean:
+def _clean(order: MouthSpec, asked: str) -> Clean:
     npc = order.npc
     return InCharacter(npc.name, others=order.others, aliases=npc.aliases, asked=asked).clean
 
 
-def _host(order: EarOrder | MouthOrder) -> Host:
+def _host(order: EarSpec | MouthSpec) -> Host:
     if not isinstance(order.host, Host):
         raise TypeError(f"these pipelines run on {Host.__qualname__}, not on {type(order.host).__qualname__}")
     return order.host
 
 
-def _stt(order: EarOrder) -> tuple[FrameProcessor, Expects | None]:
+def _stt(order: EarSpec) -> tuple[FrameProcessor, Expects | None]:
     whisper = order.local.whisper
     if whisper is None:
         keyterms = order.keyterms()
@@ -143,7 +143,7 @@ def _stt(order: EarOrder) -> tuple[FrameProcessor, Expects | None]:
     return local_services.make_stt(order.player.id, recogniser, glossary=order.glossary, clock=order.now_ms), None
 
 
-def _llm(order: MouthOrder) -> LLMService[Any]:
+def _llm(order: MouthSpec) -> LLMService[Any]:
     llama, llm = order.local.llama, order.settings.providers.llm
     if llama is None:
         return cloud_llm.make_llm(llm, temperature=llm.temperature, max_tokens=llm.max_tokens)
@@ -159,7 +159,7 @@ def _llm(order: MouthOrder) -> LLMService[Any]:
     )
 
 
-def _tts(order: MouthOrder) -> TTSService:
+def _tts(order: MouthSpec) -> TTSService:
     voice, hibari = order.npc.voice, order.local.hibari
     if hibari is None:
         tts = order.settings.providers.tts

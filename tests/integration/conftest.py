@@ -8,15 +8,15 @@ from typing import Any
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.database import Database
+from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.postgres import TestServer, a_directory, a_test_server
 
 _DEADLINES_S = (
-    "glyphoxa.adapters.postgres.database._CONNECT_TIMEOUT_S",
-    "glyphoxa.adapters.postgres.notices._ANSWER_TIMEOUT_S",
+    "glyphoxa.adapters.postgres.server.database._CONNECT_TIMEOUT_S",
+    "glyphoxa.adapters.postgres.server.notices._ANSWER_TIMEOUT_S",
     "glyphoxa_processors.deepgram_nova.NovaStt.acknowledged_within_s",
     "glyphoxa_processors.llm._CONNECT_WITHIN_S",
     "glyphoxa_processors.realtime_voice._OPEN_WITHIN_S",

@@ -13,15 +13,15 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.binaries import find_binaries, server_account
-from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
+from glyphoxa.adapters.postgres.server.binaries import find_binaries, server_account
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.talk_feed import PostgresTalkFeed
+from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.ports.talk_feed import Said
-from glyphoxa.memory.recall.recall import RecallSettings
+from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.transcript.feed import Said
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.embedders import embedder_of_topics
 from tests.support.patience import DEADLINE_MS

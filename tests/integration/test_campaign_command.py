@@ -235,7 +235,7 @@ async def test_without_a_server_of_ones_own_the_embedded_one_is_started_and_stop
     reachable_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """C-54"""
-    from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
+    from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 
     monkeypatch.setenv("GLYPHOXA_DATA", str(reachable_dir))
     assert await run("campaign", "load", CAMPAIGN, "--yes") == 0

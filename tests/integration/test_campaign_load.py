@@ -17,7 +17,7 @@ from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import DM, Claim
-from glyphoxa.memory.world.happenings import Cause, EntityAdded, EntityRemoved, FactReplaced
+from glyphoxa.world.events import Cause, EntityAdded, EntityRemoved, FactReplaced
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.patience import DEADLINE_S
 

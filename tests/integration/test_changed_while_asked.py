@@ -16,16 +16,16 @@ from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim, secret_of
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.world.events import (
     Cause,
     EntitiesMerged,
     EntityAdded,
     EntityRemoved,
     EntityScoped,
+    Event,
     FactRejected,
     FactScoped,
     FactStated,
-    Happening,
     Undone,
 )
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, TAMSIN, a_campaign
@@ -60,7 +60,7 @@ def _says_it(hot: HotContext) -> bool:
     ids=["hidden", "rejected", "its entity hidden", "its entity removed", "merged", "behind much else", "undone"],
 )
 async def test_what_is_changed_while_they_speak_is_not_answered(
-    store: Store, tmp_path: Path, change: Sequence[Happening]
+    store: Store, tmp_path: Path, change: Sequence[Event]
 ) -> None:
     campaign = a_campaign()
     memory = TableMemory(store, campaign, tmp_path / "spool", tell=lambda _: None, now_ms=lambda: NOW)

@@ -18,7 +18,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.ports.chunks import Chunk, ChunkFilter, Filled
+from glyphoxa.recall.semantic.chunks import Chunk, ChunkFilter, Filled
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
 from tests.support.embedders import an_embedder, embedder_of_topics
 
@@ -322,7 +322,7 @@ async def test_one_campaign_finds_nothing_of_another(store: Store) -> None:
 async def test_a_scope_that_grew_large_and_small_again_is_searched_to_its_end(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glyphoxa.adapters.postgres.chunk_index._MOST_EXACT", 150)
+    monkeypatch.setattr("glyphoxa.adapters.postgres.chunks.index._MOST_EXACT", 150)
     await store.log.append([said(f"My sister {n}.", id=f"u{n}") for n in range(200)])
     await store.chunks.fill_missing(CAMPAIGN)
     assert len(await found(store, "kin")) == 10

@@ -18,16 +18,16 @@ import asyncpg
 import pytest
 from loguru import logger
 
-from glyphoxa.adapters.postgres.database import Database
+from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Corrupt
 from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId
 from glyphoxa.domain.turn import Outcome, TurnRecord
-from glyphoxa.memory.spool import Spool
-from glyphoxa.memory.world.happenings import AliasAdded, Cause
+from glyphoxa.transcript.spool import Spool
 from glyphoxa.web.hub import Hub
+from glyphoxa.world.events import AliasAdded, Cause
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS
@@ -57,8 +57,8 @@ def without_hurry(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Database, "use", in_time)
     monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", 2_000)
     # An outage has as many attempts as one of an hour, and takes a moment.
-    monkeypatch.setattr("glyphoxa.memory.recorder._FIRST_PAUSE_MS", 5)
-    monkeypatch.setattr("glyphoxa.memory.recorder._LONGEST_PAUSE_MS", 20)
+    monkeypatch.setattr("glyphoxa.transcript.recorder._FIRST_PAUSE_MS", 5)
+    monkeypatch.setattr("glyphoxa.transcript.recorder._LONGEST_PAUSE_MS", 20)
 
 
 @pytest.fixture
@@ -274,7 +274,7 @@ async def test_a_disk_that_is_full_is_told_of_and_the_database_takes_what_is_sai
             raise full
 
         with monkeypatch.context() as disk:
-            disk.setattr("glyphoxa.memory.spool.os.fsync", refuse)
+            disk.setattr("glyphoxa.transcript.spool.os.fsync", refuse)
             await answered(evening, "Grimjaw, one.")
             await evening.until(lambda: evening.table.health.state == "degraded")
             assert any(isinstance(event, Degraded) and "No space left" in event.what for event in evening.told)
@@ -302,7 +302,7 @@ async def test_a_database_that_is_there_and_cannot_be_used_is_as_good_as_away_un
         await answered(evening, "Grimjaw, one.")
         assert await evening.table.kept() == 2
         with monkeypatch.context() as wrong:
-            wrong.setattr("glyphoxa.adapters.postgres.database.migrate", refuse)
+            wrong.setattr("glyphoxa.adapters.postgres.server.database.migrate", refuse)
             wrong.setattr("glyphoxa.bootstrap.memory.FLUSH_MS", IN_TIME_MS)
             network.cut()
             await answered(evening, "Grimjaw, two.")

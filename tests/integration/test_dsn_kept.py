@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loguru import logger
 
-from glyphoxa.adapters.postgres.database import Database
+from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.cli.main import main
 from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from glyphoxa.adapters.postgres import binaries
-from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres, running
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, running
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from tests.support.postgres import TEST_SETTINGS, wait_until
 
@@ -20,7 +20,7 @@ CLIENT = """
 import sys
 from pathlib import Path
 from glyphoxa.adapters.postgres import binaries
-from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 server = EmbeddedPostgres(Path(sys.argv[1]), settings={"fsync": "off"})
 server.start()
 print("ready", flush=True)

@@ -70,18 +70,19 @@ async def test_the_index_too_finds_it_where_it_is_asked(
     store: Store, many_chunks: ManyChunks, viewer: Viewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-069, R-081, C-51"""
-    monkeypatch.setattr("glyphoxa.adapters.postgres.chunk_index._MOST_EXACT", 1_000)
-    monkeypatch.setattr("glyphoxa.adapters.postgres.chunk_index._EXACT_BY_SIZE", 0)
+    monkeypatch.setattr("glyphoxa.adapters.postgres.chunks.index._MOST_EXACT", 1_000)
+    monkeypatch.setattr("glyphoxa.adapters.postgres.chunks.index._EXACT_BY_SIZE", 0)
     assert await recall_at_10(store, many_chunks, viewer) >= 0.95
 
 
 async def test_an_index_that_gives_up_too_early_is_not_the_last_word(
     store: Store, many_chunks: ManyChunks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glyphoxa.adapters.postgres.chunk_index._MOST_EXACT", 10)
-    monkeypatch.setattr("glyphoxa.adapters.postgres.chunk_index._EXACT_BY_SIZE", 0)
+    monkeypatch.setattr("glyphoxa.adapters.postgres.chunks.index._MOST_EXACT", 10)
+    monkeypatch.setattr("glyphoxa.adapters.postgres.chunks.index._EXACT_BY_SIZE", 0)
     monkeypatch.setattr(
-        "glyphoxa.adapters.postgres.database._OF_VECTORS", "SET hnsw.max_scan_tuples = 100; SET enable_bitmapscan = off"
+        "glyphoxa.adapters.postgres.server.database._OF_VECTORS",
+        "SET hnsw.max_scan_tuples = 100; SET enable_bitmapscan = off",
     )
     assert await recall_at_10(store, many_chunks, NpcId("a-hundredth")) == 1.0
 

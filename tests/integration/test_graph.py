@@ -8,7 +8,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, HIDDEN, Claim, Fact, Provenance, Visibility, secret_of, witnessed_by
-from glyphoxa.memory.world.happenings import Cause, EntitiesMerged, EntityAdded, FactStated, Happening
+from glyphoxa.world.events import Cause, EntitiesMerged, EntityAdded, Event, FactStated
 from tests.support.world_tables import a_campaign_row
 
 TOWN = CampaignId("town")
@@ -27,7 +27,7 @@ def says(subject: EntityId, name: str, value: object, **of_fact: object) -> Fact
     return FactStated(Claim.attribute(subject, name, value), **of_fact)  # type: ignore[arg-type]
 
 
-HAPPENED: tuple[Happening, ...] = (
+HAPPENED: tuple[Event, ...] = (
     EntityAdded(NODE, "npc", "Mira"),
     EntityAdded(SMITH, "npc", "Grimjaw", ("the smith",)),
     EntityAdded(INN, "location", "The Salty Dog"),

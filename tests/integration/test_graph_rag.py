@@ -15,11 +15,11 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
-from glyphoxa.memory.around import RecallAround
-from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports.graph import GraphRag, Passage
-from glyphoxa.memory.world.happenings import Cause, EntityAdded, FactStated
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.recall.around import RecallAround
+from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.world.events import Cause, EntityAdded, FactStated
+from glyphoxa.world.graph import GraphRag, Passage
 from tests.support.world_tables import a_campaign_row
 
 TOWN = CampaignId("town")

@@ -17,9 +17,10 @@ from loguru import logger
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
 from benchmarks.servers.vectors import Vectors, invented
+from glyphoxa.actors.circuit_breaker import MOST_FAILURES, REST_MS
 from glyphoxa.adapters.embeddings.google import GoogleEmbeddings
 from glyphoxa.adapters.embeddings.openai import OpenAiEmbeddings
-from glyphoxa.adapters.postgres.reindex import reindex
+from glyphoxa.adapters.postgres.chunks.reindex import reindex
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap.embedder import LaterEmbedders, load_embedder, open_embedder
 from glyphoxa.bootstrap.local_models import LocalModels
@@ -34,10 +35,9 @@ from glyphoxa.config.settings import (
 )
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.embedding import Embedder, WrongDimensions
-from glyphoxa.memory.ports.chunks import Filled
-from glyphoxa.memory.question_vectors import LeftOut, QuestionVectors
-from glyphoxa.memory.rest import MOST_FAILURES, REST_MS
+from glyphoxa.recall.semantic.chunks import Filled
+from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
+from glyphoxa.recall.semantic.question_vectors import LeftOut, QuestionVectors
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run, two_evenings
 from tests.support.patience import DEADLINE_MS

@@ -10,7 +10,7 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.bootstrap.local_models import MINILM
 from glyphoxa.config.settings import read_settings
-from glyphoxa.memory.embedding import Embedder
+from glyphoxa.recall.semantic.embedder import Embedder
 from tests.support.command_line import SALTMERE, a_settings_file, run, two_evenings
 
 Capture = pytest.CaptureFixture[str]

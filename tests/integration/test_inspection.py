@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.adapters.postgres.inspection import PostgresInspection
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.dm.past import events_about
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import DM, Viewer
-from glyphoxa.memory.world.happenings import Cause, EntityAdded, RolledBack
-from glyphoxa.memory.world.replay import replay
-from glyphoxa.memory.world.state import WorldState
+from glyphoxa.world.events import Cause, EntityAdded, RolledBack
+from glyphoxa.world.replay import replay
+from glyphoxa.world.state import WorldState
 from tests.support.builders import an_utterance
 from tests.support.world_histories import ENTITIES, NPCS, a_happening
 from tests.support.world_tables import a_campaign_row

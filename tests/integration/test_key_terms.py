@@ -15,7 +15,7 @@ from pipecat.frames.frames import (
 )
 
 from benchmarks.servers.deepgram import DeepgramServer, OnConfigure, Word
-from glyphoxa.bootstrap.engines import EarOrder
+from glyphoxa.bootstrap.engines import EarSpec
 from glyphoxa.bootstrap.hints import Hints
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import ProvidersSettings, Settings, SttSettings
@@ -296,7 +296,7 @@ async def test_an_ear_expects_the_names_of_the_scene_that_the_table_moves_to(
         stt = SttSettings(name="deepgram-nova", base_url=server.http_url, api_key_env="GLYPHOXA_TEST_KEY")
         host = Host()
         ear = await open_ear(
-            EarOrder(
+            EarSpec(
                 player=ALICE,
                 language="en",
                 settings=Settings(providers=ProvidersSettings(stt=stt)),

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
-from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
-from glyphoxa.adapters.postgres.name_changes import CHANNEL, NameChanges
-from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.adapters.postgres.names.changes import CHANNEL, NameChanges
+from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
+from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.domain.utterance import Correction
-from glyphoxa.memory.learned_names import LearningFromTalk, NameLearning
-from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed
+from glyphoxa.names.followed import NamesChanged, NamesFollowed
+from glyphoxa.names.learned import LearningFromTalk, NameLearning
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.learning.history import AlreadyTaken, LearnedName, Step
 from glyphoxa.speech.learning.wrong_forms import Proof
@@ -370,7 +370,7 @@ async def test_an_id_too_long_for_a_notice_is_stored_all_the_same(store: Store) 
 async def test_what_is_asked_often_is_served_by_its_index(
     store: Store, query: str, arguments: tuple[object, ...], index: str
 ) -> None:
-    sql = load_paragraphs("learned_names")[query]
+    sql = load_queries("names/learned")[query]
     async with store.database.use(CAMPAIGN, deadline_ms=DEADLINE_MS) as connection:
         await connection.execute(
             "INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at) "

@@ -24,16 +24,16 @@ from glyphoxa.domain.knowledge import (
     witnessed_by,
 )
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.memory.episodes import EPISODE, episode_of
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.transcript.episodes import EPISODE, episode_of
+from glyphoxa.world.events import (
     Cause,
     EntityAdded,
     EntityScoped,
+    Event,
     FactClosed,
     FactRevealed,
     FactScoped,
     FactStated,
-    Happening,
 )
 from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS
@@ -63,7 +63,7 @@ def settings(tmp_path: Path, dsn: str) -> Settings:
     return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
 
 
-async def happen(dsn: str, *happenings: Happening) -> None:
+async def happen(dsn: str, *happenings: Event) -> None:
     async with open_store(dsn, data_dir=Path("unused")) as store:
         await store.world.commit(TOWN, happenings, Cause("dm", at_ms=1))
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from benchmarks.servers.openai import OpenAiServer, Reply
-from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
-from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
+from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
 from glyphoxa.config.settings import Settings
@@ -23,15 +23,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, secret_of
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.world.happenings import (
-    AliasAdded,
-    AliasRemoved,
-    Cause,
-    EntityAdded,
-    EntityRemoved,
-    EntityScoped,
-    Happening,
-)
+from glyphoxa.world.events import AliasAdded, AliasRemoved, Cause, EntityAdded, EntityRemoved, EntityScoped, Event
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
 from tests.support.postgres import TEST_SETTINGS, wait_until
@@ -53,7 +45,7 @@ async def dm(directory: Path, dsn: str, *arguments: str) -> None:
     assert await asyncio.to_thread(main, ["names", *arguments, "--config", str(file)]) == 0
 
 
-async def happen(dsn: str, *happenings: Happening) -> None:
+async def happen(dsn: str, *happenings: Event) -> None:
     """As the DM's commands have it, on a connection of its own."""
     async with open_store(dsn, data_dir=Path("unused")) as store:
         await store.world.commit(TOWN, happenings, Cause("dm", at_ms=1))

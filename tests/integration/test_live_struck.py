@@ -13,8 +13,8 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRevised, UtteranceStruck
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.memory.world.happenings import Cause, WorldEvent
 from glyphoxa.web.events import event_json
+from glyphoxa.world.events import Cause, WorldEvent
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS
 

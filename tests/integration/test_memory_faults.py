@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.memory.recorder import Recorder
-from glyphoxa.memory.spool import Spool
+from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.spool import Spool
 from tests.support.builders import CAMPAIGN, an_utterance
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import the_one_that_waits, two_others, wait_until
@@ -55,8 +55,8 @@ PLAYING = """
 import asyncio, sys
 from pathlib import Path
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.memory.recorder import Recorder
-from glyphoxa.memory.spool import Spool
+from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.spool import Spool
 from tests.support.builders import an_utterance
 
 async def play(dsn, directory):

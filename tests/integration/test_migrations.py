@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.migrate import migrate, migrations_folder, read_migrations
+from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder, read_migrations
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, SessionId

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.world_feed import PostgresWorldFeed
+from glyphoxa.adapters.postgres.world.feed import PostgresWorldFeed
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Claim, Fact, Viewer, secret_of
-from glyphoxa.memory.ports.graph import Known
-from glyphoxa.memory.recall.exact.held_worlds import HeldWorlds
-from glyphoxa.memory.recall.exact.named_world import NamedWorld
-from glyphoxa.memory.world.happenings import AliasAdded, Cause, EntityAdded, EntityScoped, FactStated
-from glyphoxa.memory.world.replay import dropped
+from glyphoxa.recall.entities.named_world import NamedWorld
+from glyphoxa.recall.entities.world_cache import WorldCache
+from glyphoxa.world.events import AliasAdded, Cause, EntityAdded, EntityScoped, FactStated
+from glyphoxa.world.graph import Known
+from glyphoxa.world.replay import dropped
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.network import a_network
 from tests.support.world_histories import ENTITIES, NPCS, a_happening
@@ -29,9 +29,9 @@ ELDRINAX, SECOND = EntityId("e-eldrinax"), SessionId("s2")
 BY_DM = Cause("dm", NOW)
 
 
-def held_by(store: Store) -> HeldWorlds:
+def held_by(store: Store) -> WorldCache:
     """Another process's."""
-    return HeldWorlds(PostgresWorldFeed(store.database), now_ms=lambda: NOW)
+    return WorldCache(PostgresWorldFeed(store.database), now_ms=lambda: NOW)
 
 
 def _holds(fact: Fact) -> bool:

@@ -164,7 +164,7 @@ async def test_names_are_learned_while_another_process_uses_the_embedded_server(
     reachable_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """C-54"""
-    from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
+    from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 
     monkeypatch.setenv("GLYPHOXA_DATA", str(reachable_dir))
     server = EmbeddedPostgres(reachable_dir / "postgres")

@@ -11,12 +11,12 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.talk_search import name_words
+from glyphoxa.adapters.postgres.transcript.search import name_words
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.memory.ports.chunks import Filled
-from glyphoxa.memory.ports.talk import Between
-from glyphoxa.memory.recall.recall import RecallSettings
+from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.recall.semantic.chunks import Filled
+from glyphoxa.transcript.ports import Between
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
 from tests.support.embedders import an_embedder, embedder_of_topics
 

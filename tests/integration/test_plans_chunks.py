@@ -13,9 +13,9 @@ import pytest
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.talk_feed import PostgresTalkFeed
+from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import DM
 from tests.support.embedders import an_embedder
@@ -26,7 +26,7 @@ from tests.support.postgres import TestServer
 A_QUESTION = np.eye(1, 384, dtype=float32)[0]
 NARROW, WIDE = NpcId("a-hundredth"), NpcId("half")
 EVER = (None, None)
-FEED = load_paragraphs("talk_feed")
+FEED = load_queries("transcript/feed")
 
 
 async def not_needed(texts: list[str]) -> NDArray[float32] | None:

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glyphoxa.adapters.postgres.database import Database
-from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId
 from tests.support.patience import DEADLINE_MS
 from tests.support.plans import nodes_of
 from tests.support.postgres import TestServer, vacuum
 
-GRAPH, RAG = load_paragraphs("graph"), load_paragraphs("graph_rag")
+GRAPH, RAG = load_queries("world/graph"), load_queries("world/graph_rag")
 BIG = CampaignId("big")
 AN_NPC, AN_ENTITY, ANOTHER = "npc-1", "e1500", "e1700"
 TALK = 20_000

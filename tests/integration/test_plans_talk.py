@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
 from tests.support.much_talk import (
     A_SESSION,
@@ -25,7 +25,7 @@ from tests.support.much_talk import (
 from tests.support.plans import answered_by
 from tests.support.postgres import TestServer
 
-LOG, SEARCH = load_paragraphs("transcripts"), load_paragraphs("talk_search")
+LOG, SEARCH = load_queries("transcript/log"), load_queries("transcript/search")
 A_TIME = datetime.fromtimestamp(A_TIME_MS / 1000, UTC)
 EVER = (None, None)
 ANYWHERE = (None, None, None, None)

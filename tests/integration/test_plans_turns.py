@@ -9,16 +9,16 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.turn_review import PostgresTurns
+from glyphoxa.adapters.postgres.transcript.turn_review import PostgresTurns
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, TurnId
 from tests.support.plans import answered_by
 from tests.support.postgres import TestServer, vacuum
 
 BIG = CampaignId("big")
 N_TURNS = 100_000
-TURNS = load_paragraphs("turns")
+TURNS = load_queries("transcript/turns")
 
 # One a minute; 200 sessions of 500; one NPC is asked once in 10,000 turns.
 _FILL = """

@@ -11,13 +11,13 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId
 from tests.support.plans import answered_by
 from tests.support.postgres import TestServer
 
-SQL = load_paragraphs("world")
+SQL = load_queries("world/world")
 BIG, OTHER = CampaignId("big"), CampaignId("other")
 _FILL = """
 INSERT INTO campaigns (id, name, language) VALUES ('{0}', 'A world', 'en');

@@ -13,19 +13,19 @@ from typing import Any
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.migrate import migrate, migrations_folder
+from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.talk_feed import PostgresTalkFeed
-from glyphoxa.adapters.postgres.talk_language import follow_language
+from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
+from glyphoxa.adapters.postgres.transcript.language import follow_language
 from glyphoxa.bootstrap.memory import TableMemory
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.guard import MemoryGuard
-from glyphoxa.memory.ports.talk_feed import Meaning, Said
-from glyphoxa.memory.recall.held import HeldTalk
-from glyphoxa.memory.recall.recall import RecallSettings
-from glyphoxa.memory.watch import MemoryWatch
+from glyphoxa.recall.guard import MemoryGuard
+from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.recall.talk_cache import TalkCache
+from glyphoxa.transcript.feed import Embedding, Said
+from glyphoxa.transcript.watch import MemoryWatch
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.embedders import embedder_of_topics
 from tests.support.network import Network, a_network
@@ -84,7 +84,7 @@ async def test_whoever_follows_the_marks_misses_nothing_of_what_many_write_at_on
             _changing_language(one),
         ]
         feed = PostgresTalkFeed(reader.database)
-        held = HeldTalk(feed, dimensions=1)
+        held = TalkCache(feed, dimensions=1)
         seen: dict[UtteranceId, Said] = {}
         done = asyncio.gather(*writers)
         mark = -1
@@ -102,7 +102,7 @@ async def test_whoever_follows_the_marks_misses_nothing_of_what_many_write_at_on
         assert seen == now
         assert len(now) == 1 + 2 * N_STEPS * 3
         index = await held.refresh(CAMPAIGN)
-        anew = await HeldTalk(feed, dimensions=1).refresh(CAMPAIGN)
+        anew = await TalkCache(feed, dimensions=1).refresh(CAMPAIGN)
         asked = index.terms.of_question("what of the sword, part 3")
         found = [
             sorted(each.said(int(row)).utterance_id for row in each.look(SMITH, asked).columns.rows)
@@ -189,14 +189,14 @@ async def test_a_page_of_talk_is_not_an_object_for_each_utterance(
     feed = PostgresTalkFeed(memory.database, has_vectors=True)
     edition = await feed.edition(CAMPAIGN)
     assert edition is not None
-    made: list[Said | Meaning] = []
-    for kind in (Said, Meaning):
+    made: list[Said | Embedding] = []
+    for kind in (Said, Embedding):
 
         def make(*values: Any, kind: Any = kind, **named: Any) -> Any:
             made.append(kind(*values, **named))
             return made[-1]
 
-        monkeypatch.setattr(f"glyphoxa.adapters.postgres.talk_feed.{kind.__name__}", make)
+        monkeypatch.setattr(f"glyphoxa.adapters.postgres.transcript.feed.{kind.__name__}", make)
     page = await feed.changed(CAMPAIGN, after=-1, limit=500)
     meanings = await feed.meanings(CAMPAIGN, [UtteranceId(f"u{n}") for n in range(100)], edition)
     assert len(page) == len(meanings) == 100
@@ -329,7 +329,7 @@ async def network(dsn: str) -> AsyncIterator[Network]:
 async def test_a_reading_that_is_cut_between_its_pages_is_gone_on_with(
     memory: Store, network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glyphoxa.memory.recall.held._PAGE", 10)
+    monkeypatch.setattr("glyphoxa.recall.talk_cache._PAGE", 10)
     await memory.log.append([told(f"My sister, {n}.", id=f"u{n}", at_ms=n) for n in range(60)])
     async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as table:
         changed = table.past_talk.held._feed.changed

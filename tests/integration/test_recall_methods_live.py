@@ -25,8 +25,8 @@ from glyphoxa.config.recall_settings import DeepRecallSettings, RecallLlmSetting
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import NpcId, UtteranceId
-from glyphoxa.memory.recall.graph.methods import RecallMethod
-from glyphoxa.memory.recall.recall import Reminded
+from glyphoxa.experimental.graph.methods import RecallMethod
+from glyphoxa.recall.recall import Reminded
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run, two_evenings
 from tests.support.live_table import an_evening, settings_for, write_campaign

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SpeakerId, TurnId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.recorder import Recorder, pause_ms
-from glyphoxa.memory.spool import Spool
+from glyphoxa.transcript.recorder import Recorder, pause_ms
+from glyphoxa.transcript.spool import Spool
 from tests.support.builders import CAMPAIGN, SESSION, an_utterance
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import wait_until

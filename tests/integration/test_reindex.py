@@ -16,15 +16,15 @@ from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.reindex import Reindexed, reindex
+from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports.chunks import Filled
+from glyphoxa.recall.semantic.chunks import Filled
+from glyphoxa.recall.semantic.embedder import Embedder
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.embedders import an_embedder, embedder_of_topics
 from tests.support.patience import DEADLINE_S
@@ -318,7 +318,7 @@ async def test_talk_that_is_rolled_back_or_revised_meanwhile_is_so_in_the_new_ta
 _SLOW_PROCESS = """
 import asyncio, sys
 from pathlib import Path
-from glyphoxa.adapters.postgres.reindex import reindex
+from glyphoxa.adapters.postgres.chunks.reindex import reindex
 from glyphoxa.adapters.postgres.store import open_store
 from tests.integration.test_reindex import WIDE
 from tests.support.embedders import an_embedder

@@ -14,13 +14,13 @@ import pytest
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.reindex import Reindexed, reindex
+from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.embedding import Embedder, WrongDimensions
-from glyphoxa.memory.recall.meanings import Another
-from glyphoxa.memory.recall.recall import RecallSettings
+from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
+from glyphoxa.recall.semantic.talk_embeddings import Another
 from tests.integration.test_reindex import is_free
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.editions import tagged, watch_editions
@@ -235,7 +235,7 @@ async def test_a_database_that_is_away_in_between_is_gone_on_with_by_both(
         network.well()
         assert (await reindexed(network.dsn, WIDE)).swapped
         # It goes away again while the new vectors are read.
-        monkeypatch.setattr("glyphoxa.memory.recall.meanings._PAGE", 20)
+        monkeypatch.setattr("glyphoxa.recall.semantic.talk_embeddings._PAGE", 20)
         feed = table.past_talk.held._feed
         meanings, n_pages = feed.meanings, 0
 

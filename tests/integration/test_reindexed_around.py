@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.memory.around import RecallAround
-from glyphoxa.memory.embedding import Embedder
+from glyphoxa.recall.around import RecallAround
+from glyphoxa.recall.semantic.embedder import Embedder
 from tests.integration.test_reindex_recall import NEW, WIDE, WIDER, another, looked_again, opened, reindexed, told
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 

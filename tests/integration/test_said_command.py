@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
+from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim, Provenance
-from glyphoxa.memory.world.happenings import Cause, FactStated
 from glyphoxa.speech.learning.history import Step
+from glyphoxa.world.events import Cause, FactStated
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run, two_evenings
 from tests.support.embedders import embedder_of_topics

@@ -26,13 +26,13 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.utterance import HeardWord, Utterance
-from glyphoxa.memory.recorder import Recorder
-from glyphoxa.memory.reviser import Asking
-from glyphoxa.memory.spool import Spool
 from glyphoxa.npc.actor import GetReady, NpcActor, Revise
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.language.words import words
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.reviser import Asking
+from glyphoxa.transcript.spool import Spool
 from tests.support.builders import INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.patience import DEADLINE_MS

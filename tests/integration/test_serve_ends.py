@@ -18,8 +18,8 @@ import pytest
 import yaml
 from websockets.asyncio.client import connect
 
-from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
-from glyphoxa.memory.spool import Spool
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
+from glyphoxa.transcript.spool import Spool
 from tests.support.live_table import write_campaign
 from tests.support.patience import DEADLINE_S
 from tests.support.postgres import wait_until

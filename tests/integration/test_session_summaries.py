@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.adapters.postgres.session_summaries import PostgresSessionSummaries
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.transcript.session_summaries import PostgresSessionSummaries
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Provenance, Visibility, witnessed_by
-from glyphoxa.memory.episodes import EPISODE, episode_of
-from glyphoxa.memory.world.happenings import Cause, EntityAdded, FactScoped, FactStated, Happening
+from glyphoxa.transcript.episodes import EPISODE, episode_of
+from glyphoxa.world.events import Cause, EntityAdded, Event, FactScoped, FactStated
 
 HERE = CampaignId("barrow")
 SESSION = SessionId("evening-3")
@@ -24,7 +24,7 @@ async def summaries(store: Store) -> PostgresSessionSummaries:
     return PostgresSessionSummaries(store.database)
 
 
-def told(text: str, scope: Visibility, *, kind: str = EPISODE, confidence: float = 1.0) -> list[Happening]:
+def told(text: str, scope: Visibility, *, kind: str = EPISODE, confidence: float = 1.0) -> list[Event]:
     entity = episode_of(SESSION)
     return [
         EntityAdded(entity, "event", "The third evening", (), scope),
@@ -33,7 +33,7 @@ def told(text: str, scope: Visibility, *, kind: str = EPISODE, confidence: float
     ]
 
 
-async def commit(store: Store, happenings: list[Happening]) -> None:
+async def commit(store: Store, happenings: list[Event]) -> None:
     await store.world.commit(HERE, happenings, Cause("talk", at_ms=1_700_000_000_000, session_id=SESSION))
 
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.talk_language import follow_language
-from glyphoxa.adapters.postgres.talk_search import names_in
+from glyphoxa.adapters.postgres.transcript.language import follow_language
+from glyphoxa.adapters.postgres.transcript.search import names_in
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import DM, Dm, Viewer
 from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.memory.ports.talk import Found, TalkSearch
+from glyphoxa.transcript.ports import Found, TalkSearch
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.postgres import TestServer
 
@@ -85,7 +85,7 @@ async def test_words_are_found_in_the_forms_of_the_campaign_s_language(store: St
 
 async def test_talk_follows_its_campaign_into_another_language(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when that is interrupted half-way."""
-    monkeypatch.setattr("glyphoxa.adapters.postgres.talk_language._BATCH", 3)
+    monkeypatch.setattr("glyphoxa.adapters.postgres.transcript.language._BATCH", 3)
     await store.log.append([said(n, "Die Häuser brannten.") for n in range(8)])
     assert await follow_language(store.database, CAMPAIGN) == 0  # no campaign, no other language
     await speak(store, "de")

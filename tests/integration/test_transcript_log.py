@@ -11,7 +11,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable, Unstorable
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction
-from glyphoxa.memory.ports.talk import TranscriptLog
+from glyphoxa.transcript.ports import TranscriptLog
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, an_utterance
 
 

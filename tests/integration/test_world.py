@@ -12,14 +12,14 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.world.events import (
     Cause,
     EntityAdded,
     EntityRemoved,
+    Event,
     FactConfirmed,
     FactRejected,
     FactStated,
-    Happening,
     Undone,
 )
 from tests.support.world_tables import (
@@ -108,7 +108,7 @@ async def test_values_come_back_as_they_were_stated(town: Store) -> None:
 
 
 async def test_what_cannot_be_said_of_this_world_is_refused_with_all_that_comes_with_it(town: Store) -> None:
-    refused: tuple[tuple[Happening, str], ...] = (
+    refused: tuple[tuple[Event, str], ...] = (
         (FactStated(Claim.relation(MIRA, "KNOWS", EntityId("nobody"))), "2. of 2 happenings, fact_stated: .*'nobody'"),
         (FactConfirmed(FactId("0123")), "2. of 2 happenings, fact_confirmed: .*'0123'"),
         (Undone(1), "2. of 2 happenings, undone: "),
@@ -153,7 +153,7 @@ async def test_who_decided_on_an_older_world_decides_again(town: Store) -> None:
 
 
 async def test_writers_take_turns(town: Store, dsn: str, tmp_path: Path) -> None:
-    def mentions(writer: int) -> list[Happening]:
+    def mentions(writer: int) -> list[Event]:
         return [FactStated(Claim.attribute(MIRA, "note", f"{writer}-{n}")) for n in range(3)] + [CALLED]
 
     async with open_store(dsn, data_dir=tmp_path) as other:

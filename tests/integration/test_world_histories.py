@@ -11,8 +11,8 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.memory.world.happenings import Cause, EntityAdded, RolledBack, WorldEvent
-from glyphoxa.memory.world.replay import dropped
+from glyphoxa.world.events import Cause, EntityAdded, RolledBack, WorldEvent
+from glyphoxa.world.replay import dropped
 from tests.support.builders import an_utterance
 from tests.support.world_histories import ENTITIES, a_happening
 from tests.support.world_tables import a_campaign_row, stands_as_replayed

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.adapters.postgres import world_log
-from glyphoxa.adapters.postgres.fork import COPIED, NOT_COPIED
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.fork import COPIED, NOT_COPIED
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, secret_of
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.world.events import (
     AliasAdded,
     AliasRemoved,
     Cause,
@@ -21,6 +21,7 @@ from glyphoxa.memory.world.happenings import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
+    Event,
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -29,10 +30,9 @@ from glyphoxa.memory.world.happenings import (
     FactScoped,
     FactStated,
     FactTold,
-    Happening,
     SlotDeclared,
 )
-from glyphoxa.memory.world.replay import difference
+from glyphoxa.world.replay import difference
 from tests.support.builders import an_utterance
 from tests.support.world_tables import DM, FORGE, INN, MIRA, SWORD, TOWN, a_town, everything, stands_as_replayed
 
@@ -77,7 +77,7 @@ async def heard(store: Store) -> list[str]:
 
 async def test_each_kind_of_happening_can_be_undone_and_the_undoing_too(town: Store) -> None:
     owns, runs, called = OWNS.claim.fact_id, RUNS.claim.fact_id, CALLED.claim.fact_id
-    kinds: tuple[Happening, ...] = (
+    kinds: tuple[Event, ...] = (
         EntityAdded(EntityId("skarn"), "npc", "Skarn"),
         EntityChanged(MIRA, name="Mirelle"),
         AliasAdded(MIRA, "the lady"),

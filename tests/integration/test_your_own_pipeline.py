@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from glyphoxa.adapters.local.hibari_voice import load_engine
-from glyphoxa.bootstrap.engines import MouthOrder, find_mouth
+from glyphoxa.bootstrap.engines import MouthSpec, find_mouth
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.ids import TurnId
@@ -37,7 +37,7 @@ async def test_the_pipeline_in_the_documentation_gives_an_npc_its_voice(tmp_path
         (tmp_path / "glyphoxa.yaml").write_text(engines, encoding="utf-8")
         files = read_settings(tmp_path / "glyphoxa.yaml").engines
         mouth = await find_mouth("loud", files=files)(
-            MouthOrder(
+            MouthSpec(
                 npc=GRIMJAW,
                 slot=0,
                 language="en",

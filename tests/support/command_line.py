@@ -12,7 +12,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.memory.world.happenings import Cause, FactStated
+from glyphoxa.world.events import Cause, FactStated
 
 CAMPAIGN_FILE = Path(__file__).parent / "campaign.yaml"
 SALTMERE = CampaignId("saltmere")

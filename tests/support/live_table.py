@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from glyphoxa.bootstrap import engines
-from glyphoxa.bootstrap.engines import EarOrder, MouthOrder
+from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
 from glyphoxa.bootstrap.table import LiveTable, open_table
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import Prompt, with_hot_context
@@ -95,7 +95,7 @@ def settings_for(campaign: Path, dsn: str, data: Path, **correction: Any) -> Set
 class ToldEar:
     """Hears words instead of sound, and passes them on as a recogniser's transcripts pass through a real ear."""
 
-    def __init__(self, order: EarOrder) -> None:
+    def __init__(self, order: EarSpec) -> None:
         self._order = order
         self.player = order.player.id
         self.n_told_of_names = 0
@@ -175,7 +175,7 @@ class AnsweringMouth(MouthTwin):
         looks_up: A call of one of its tools that it makes before each answer.
     """
 
-    def __init__(self, order: MouthOrder) -> None:
+    def __init__(self, order: MouthSpec) -> None:
         super().__init__(order.npc, order.listener, order.now_ms)
         self.tools = order.tools
         self.looks_up: tuple[str, dict[str, object]] | None = None
@@ -275,11 +275,11 @@ async def an_evening(
     ears: dict[PlayerId, ToldEar] = {}
     mouths: dict[NpcId, AnsweringMouth] = {}
 
-    async def open_ear(order: EarOrder) -> Ear:
+    async def open_ear(order: EarSpec) -> Ear:
         ears[order.player.id] = ToldEar(order)
         return ears[order.player.id]
 
-    async def open_mouth(order: MouthOrder) -> Mouth:
+    async def open_mouth(order: MouthSpec) -> Mouth:
         mouth = mouths[order.npc.id] = AnsweringMouth(order)
         mouth.reply = reply
         return mouth

@@ -15,11 +15,11 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, Utteranc
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, Fact, Viewer, Visibility
 from glyphoxa.domain.turn import Recalled, TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.ports.by_name import KnownByName
-from glyphoxa.memory.ports.graph import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
-from glyphoxa.memory.ports.talk import EVER, Between
-from glyphoxa.memory.recall.exact.named_world import NamedWorld
-from glyphoxa.memory.world.state import WorldEntity, WorldState
+from glyphoxa.recall.by_name import KnownByName
+from glyphoxa.recall.entities.named_world import NamedWorld
+from glyphoxa.transcript.ports import EVER, Between
+from glyphoxa.world.graph import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
+from glyphoxa.world.state import WorldEntity, WorldState
 
 
 class Weather:

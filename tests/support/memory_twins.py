@@ -18,8 +18,8 @@ from glyphoxa.domain.knowledge import (
     witnessed_by,
 )
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.talk import EVER, Between
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.transcript.ports import EVER, Between
 from tests.support.memory import GraphTwin
 
 SALTMERE = CampaignId("saltmere")

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres
-from glyphoxa.adapters.postgres.migrate import migrate
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
+from glyphoxa.adapters.postgres.server.migrate import migrate
 from tests.support.patience import DEADLINE_S
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"

@@ -14,9 +14,9 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.ports.talk import TranscriptLog
-from glyphoxa.memory.recorder import Recorder
-from glyphoxa.memory.spool import Spool
+from glyphoxa.transcript.ports import TranscriptLog
+from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.spool import Spool
 from tests.support.builders import an_utterance
 
 

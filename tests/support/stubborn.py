@@ -11,14 +11,14 @@ import time
 from contextlib import suppress
 
 from glyphoxa.bootstrap import engines
-from glyphoxa.bootstrap.engines import EarOrder, MouthOrder
+from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
 from glyphoxa.cli import serve
 from glyphoxa.cli.main import main
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.recorder import Recorder
 from glyphoxa.npc.mouth import Mouth, SentenceStarted
 from glyphoxa.npc.table import Ear, Table
+from glyphoxa.transcript.recorder import Recorder
 from tests.support.live_table import AnsweringMouth, ToldEar
 
 
@@ -80,10 +80,10 @@ async def _keep_never(self: Recorder, utterance: Utterance) -> None:
 
 
 def serve_stubbornly(what: str, arguments: list[str]) -> int:
-    async def open_ear(order: EarOrder) -> Ear:
+    async def open_ear(order: EarSpec) -> Ear:
         return StubbornEar(order) if what == "ear" else ToldEar(order)
 
-    async def open_mouth(order: MouthOrder) -> Mouth:
+    async def open_mouth(order: MouthSpec) -> Mouth:
         if what == "start":
             await asyncio.Event().wait()
         mouth = StubbornMouth(order)

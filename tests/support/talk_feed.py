@@ -13,8 +13,8 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports.talk_feed import Edition, Meaning, Said
+from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
 
@@ -88,7 +88,7 @@ class FeedTwin:
     after: Callable[[str], Awaitable[None]] = _at_once
     asked: Counter[str] = field(default_factory=Counter)
     has_meanings: bool = True
-    vectors: Edition = field(default_factory=lambda: Edition("words", DIMENSIONS, 1))
+    vectors: IndexGeneration = field(default_factory=lambda: IndexGeneration("words", DIMENSIONS, 1))
     embed: Callable[[str], NDArray[float32]] = embed
     _talk: dict[CampaignId, dict[UtteranceId, Said]] = field(default_factory=dict)
     _mark: int = 0
@@ -117,17 +117,17 @@ class FeedTwin:
 
         return await self._answer("changed", page)
 
-    async def edition(self, campaign: CampaignId) -> Edition | None:
+    async def edition(self, campaign: CampaignId) -> IndexGeneration | None:
         return self.vectors
 
     async def meanings(
-        self, campaign: CampaignId, utterances: Sequence[UtteranceId], edition: Edition
-    ) -> list[Meaning]:
-        def found() -> list[Meaning]:
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], edition: IndexGeneration
+    ) -> list[Embedding]:
+        def found() -> list[Embedding]:
             talk = self._talk.get(campaign, {})
             is_there = self.has_meanings and edition == self.vectors
             there = [talk[one] for one in utterances if one in talk] if is_there else []
-            return [Meaning(one.utterance_id, self.embed(one.text)[None]) for one in there]
+            return [Embedding(one.utterance_id, self.embed(one.text)[None]) for one in there]
 
         return await self._answer("meanings", found)
 

@@ -15,7 +15,7 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.world.events import (
     AliasAdded,
     AliasRemoved,
     Cause,
@@ -24,6 +24,7 @@ from glyphoxa.memory.world.happenings import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
+    Event,
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -32,14 +33,13 @@ from glyphoxa.memory.world.happenings import (
     FactScoped,
     FactStated,
     FactTold,
-    Happening,
     SlotDeclared,
     Undone,
     WorldEvent,
 )
-from glyphoxa.memory.world.projection import apply
-from glyphoxa.memory.world.replay import dropped, replay
-from glyphoxa.memory.world.state import WorldState
+from glyphoxa.world.projection import apply
+from glyphoxa.world.replay import dropped, replay
+from glyphoxa.world.state import WorldState
 
 ENTITIES = tuple(EntityId(name) for name in ("mira", "inn", "tower", "sword", "tide", "skarn"))
 NPCS = tuple(NpcId(name) for name in ("mira", "korvald", "elowen"))
@@ -59,7 +59,7 @@ def a_history(seed: int, *, length: int = 14, with_undo: bool = True) -> list[Wo
     while len(events) < length:
         if with_undo and chance.random() < 0.12:
             left = sorted({e.seq for e in events} - dropped(events))
-            happening: Happening = Undone(chance.choice(left))
+            happening: Event = Undone(chance.choice(left))
         else:
             happening = a_happening(chance, state)
         events.append(WorldEvent(len(events) + 1, _cause(chance, len(events) + 1), happening))
@@ -70,7 +70,7 @@ def a_history(seed: int, *, length: int = 14, with_undo: bool = True) -> list[Wo
     return events
 
 
-def a_happening(chance: random.Random, state: WorldState) -> Happening:
+def a_happening(chance: random.Random, state: WorldState) -> Event:
     facts = sorted(state.facts)
     entities = sorted(state.entities)
     kinds = ["state"] * 6 + ["add", "entity"] + (["fact"] * 5 if facts else [])
@@ -94,7 +94,7 @@ def a_happening(chance: random.Random, state: WorldState) -> Happening:
             return _about_entity(chance, entities)
 
 
-def _about_entity(chance: random.Random, entities: list[EntityId]) -> Happening:
+def _about_entity(chance: random.Random, entities: list[EntityId]) -> Event:
     one, other = chance.sample(entities, 2)
     return chance.choice(
         (
@@ -110,7 +110,7 @@ def _about_entity(chance: random.Random, entities: list[EntityId]) -> Happening:
     )
 
 
-def _about_fact(chance: random.Random, fact: FactId, entities: list[EntityId]) -> Happening:
+def _about_fact(chance: random.Random, fact: FactId, entities: list[EntityId]) -> Event:
     at_ms = chance.choice((None, chance.randrange(1_000)))
     return chance.choice(
         (

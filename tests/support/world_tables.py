@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from glyphoxa.adapters.postgres.paragraphs import load_paragraphs
+from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.world_tables import WorldTables
+from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.memory.world.happenings import Cause, EntityAdded
-from glyphoxa.memory.world.replay import difference, replay
-from glyphoxa.memory.world.state import WorldState
+from glyphoxa.world.events import Cause, EntityAdded
+from glyphoxa.world.replay import difference, replay
+from glyphoxa.world.state import WorldState
 
 TOWN = CampaignId("town")
 MIRA, INN, FORGE, SWORD = EntityId("mira"), EntityId("inn"), EntityId("forge"), EntityId("sword")
@@ -46,7 +46,7 @@ async def a_campaign_row(store: Store, campaign: CampaignId, *, language: str = 
 
 async def everything(store: Store, campaign: CampaignId) -> WorldState:
     async with store.database.use(campaign) as connection, connection.transaction():
-        return await WorldTables(connection, campaign, load_paragraphs("world")).read()
+        return await WorldTables(connection, campaign, load_queries("world/world")).read()
 
 
 async def stands_as_replayed(store: Store, campaign: CampaignId) -> WorldState:

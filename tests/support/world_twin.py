@@ -12,21 +12,21 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status, Viewer
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.world.events import (
     Cause,
     EntityAdded,
+    Event,
     FactStated,
-    Happening,
     RolledBack,
     Undone,
     UtteranceCorrected,
     UtteranceStruck,
     WorldEvent,
 )
-from glyphoxa.memory.world.objections import problem_with
-from glyphoxa.memory.world.projection import apply
-from glyphoxa.memory.world.replay import dropped, replay
-from glyphoxa.memory.world.state import WorldState
+from glyphoxa.world.preconditions import problem_with
+from glyphoxa.world.projection import apply
+from glyphoxa.world.replay import dropped, replay
+from glyphoxa.world.state import WorldState
 from tests.support.builders import a_campaign
 
 
@@ -46,7 +46,7 @@ class WorldTwin:
     # As `World`
 
     async def commit(
-        self, campaign: CampaignId, happenings: Sequence[Happening], cause: Cause, *, expect: int | None = None
+        self, campaign: CampaignId, happenings: Sequence[Event], cause: Cause, *, expect: int | None = None
     ) -> list[WorldEvent]:
         if expect is not None and expect != len(self.log):
             raise InvalidInput("somebody was faster")
@@ -226,7 +226,7 @@ class WorldTwin:
         self._append(stated, cause)
         return stated.claim.fact_id
 
-    def _append(self, happening: Happening, cause: Cause) -> WorldEvent:
+    def _append(self, happening: Event, cause: Cause) -> WorldEvent:
         self.log.append(WorldEvent(len(self.log) + 1, cause, happening))
         return self.log[-1]
 

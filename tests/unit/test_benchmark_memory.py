@@ -13,9 +13,9 @@ from benchmarks.memory_vectors import Embeddings
 from benchmarks.memory_world import SHARES, InventedCampaign, Size, invented_campaigns
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.memory.world.happenings import Cause, EntityAdded, FactStated, WorldEvent
-from glyphoxa.memory.world.projection import apply
-from glyphoxa.memory.world.state import WorldState
+from glyphoxa.world.events import Cause, EntityAdded, FactStated, WorldEvent
+from glyphoxa.world.projection import apply
+from glyphoxa.world.state import WorldState
 
 SIZE = Size(turns=12_000, entities=300, relationships=1_000)
 

@@ -17,8 +17,8 @@ from benchmarks.recall_figures import Answer, as_line, compared, figures, missed
 from benchmarks.recall_learning import Example, learnt, left_out_weights
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.memory.recall.ranking import STAGES
-from glyphoxa.memory.recall.recall import RecallSettings
+from glyphoxa.recall.ranking.ranking import STAGES
+from glyphoxa.recall.recall import RecallSettings
 
 CAMPAIGN = CampaignId("the-fen")
 

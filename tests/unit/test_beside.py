@@ -3,7 +3,7 @@ from __future__ import annotations
 import gc
 import threading
 
-from glyphoxa.adapters.postgres.beside import beside, uncollected
+from glyphoxa.adapters.postgres.server.offload import beside, uncollected
 
 
 async def test_much_is_done_in_a_thread_and_little_at_once() -> None:

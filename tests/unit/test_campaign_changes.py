@@ -21,7 +21,7 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.world.events import (
     AliasAdded,
     Cause,
     EntitiesMerged,
@@ -29,17 +29,17 @@ from glyphoxa.memory.world.happenings import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
+    Event,
     FactConfirmed,
     FactRejected,
     FactReplaced,
     FactScoped,
     FactStated,
-    Happening,
     WorldEvent,
 )
-from glyphoxa.memory.world.objections import problem_with
-from glyphoxa.memory.world.projection import apply
-from glyphoxa.memory.world.state import WorldState
+from glyphoxa.world.preconditions import problem_with
+from glyphoxa.world.projection import apply
+from glyphoxa.world.state import WorldState
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 
 GRIMJAW, MIRELLE, ELDRINAX = EntityId("e-grimjaw"), EntityId("e-mirelle"), EntityId("e-eldrinax")
@@ -57,7 +57,7 @@ class World:
         self.file: Campaign | None = None
         self.accept_at = AUTO_ACCEPT
 
-    def happens(self, *happenings: Happening) -> None:
+    def happens(self, *happenings: Event) -> None:
         for happening in happenings:
             assert problem_with(self.state, happening) is None
             self.seq += 1
@@ -461,18 +461,18 @@ def a_random_campaign(rng: random.Random) -> Campaign:
     return Campaign(CAMPAIGN, "T", "en", entities, tuple(edges.values()), (), (), (), secrets)
 
 
-def random_merge(rng: random.Random, state: WorldState) -> list[Happening]:
+def random_merge(rng: random.Random, state: WorldState) -> list[Event]:
     entities = rng.sample(sorted(state.entities), min(2, len(state.entities)))
     return [EntitiesMerged(entities[0], entities[1])] if len(entities) == 2 else []
 
 
-def random_decisions(rng: random.Random, state: WorldState) -> list[Happening]:
+def random_decisions(rng: random.Random, state: WorldState) -> list[Event]:
     facts = rng.sample(sorted(state.facts), min(4, len(state.facts)))
     entities = rng.sample(sorted(state.entities), min(2, len(state.entities)))
-    made: list[Happening] = []
+    made: list[Event] = []
     for fact in facts:
         claim = state.facts[fact].claim
-        options: list[Happening] = [FactRejected(fact), FactConfirmed(fact), FactScoped(fact, Visibility("hidden"))]
+        options: list[Event] = [FactRejected(fact), FactConfirmed(fact), FactScoped(fact, Visibility("hidden"))]
         if claim.object is None:
             options.append(FactReplaced(fact, Claim.attribute(claim.subject, claim.predicate, "green")))
             options.append(FactStated(Claim.attribute(claim.subject, claim.predicate, "grey"), TALK))

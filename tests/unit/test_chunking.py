@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.memory.chunking import MOST_WORDS, OVERLAP_WORDS, chunk_id, pieces_of
 from glyphoxa.speech.language.words import words
+from glyphoxa.transcript.chunking import MOST_WORDS, OVERLAP_WORDS, chunk_id, pieces_of
 
 PREFIX = "Tamsin: "
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from glyphoxa.domain.events import UtteranceRevised, UtteranceStruck
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.memory.decided_talk import DecidedTalk
-from glyphoxa.memory.ports.talk import Decided
+from glyphoxa.transcript.decisions import DecidedTalk
+from glyphoxa.transcript.ports import Decided
 from tests.support.builders import an_utterance
 
 HEARD = an_utterance("It was Liora.", id="u1")

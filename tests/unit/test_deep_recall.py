@@ -16,15 +16,15 @@ from loguru import logger
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.talk_feed import Said
-from glyphoxa.memory.recall import held_graphs
-from glyphoxa.memory.recall.deep import DeepRecall
-from glyphoxa.memory.recall.deep_talk import DeepTalk
-from glyphoxa.memory.recall.graph.choosing import Asked, Choice, NodeChooser
-from glyphoxa.memory.recall.graph.methods import RecallMethod, RecallPath
-from glyphoxa.memory.recall.graph.of_view import graph_of_view
-from glyphoxa.memory.recall.graph.settings import GraphRecallSettings
-from glyphoxa.memory.recall.recall import Recall, RecallSettings, Reminded
+from glyphoxa.experimental import graph_cache
+from glyphoxa.experimental.deep import DeepRecall
+from glyphoxa.experimental.deep_talk import DeepTalk
+from glyphoxa.experimental.graph.choosing import Asked, Choice, NodeChooser
+from glyphoxa.experimental.graph.methods import RecallMethod, RecallPath
+from glyphoxa.experimental.graph.of_view import graph_of_view
+from glyphoxa.experimental.graph.settings import GraphRecallSettings
+from glyphoxa.recall.recall import Recall, RecallSettings, Reminded
+from glyphoxa.transcript.feed import Said
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.patience import DEADLINE_MS
 from tests.support.talk_feed import FeedTwin, an_embedder_of_words, said
@@ -298,7 +298,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[int], threading
         sizes.append(len(columns))
         return really(index, columns, **options)
 
-    monkeypatch.setattr(held_graphs, "graph_of_view", counted)
+    monkeypatch.setattr(graph_cache, "graph_of_view", counted)
     yield sizes, may_go_on
     may_go_on.set()
 

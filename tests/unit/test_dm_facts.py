@@ -9,7 +9,7 @@ from glyphoxa.dm.facts import FactDesk
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Visibility, witnessed_by
-from glyphoxa.memory.world.happenings import Cause, FactStated
+from glyphoxa.world.events import Cause, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH
 from tests.support.world_twin import WorldTwin, a_world
 

@@ -13,8 +13,8 @@ from glyphoxa.dm.wording import happening_in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance
-from glyphoxa.memory.world.happenings import Cause, EntitiesMerged, FactStated, FactTold
-from glyphoxa.memory.world.replay import difference
+from glyphoxa.world.events import Cause, EntitiesMerged, FactStated, FactTold
+from glyphoxa.world.replay import difference
 from tests.support.builders import CAMPAIGN
 from tests.support.world_twin import WorldTwin, a_world
 

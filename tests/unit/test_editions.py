@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports.talk import EVER
-from glyphoxa.memory.ports.talk_feed import Edition
-from glyphoxa.memory.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.transcript.feed import IndexGeneration
+from glyphoxa.transcript.ports import EVER
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.editions import tagged, watch_editions
 from tests.support.patience import DEADLINE_MS
@@ -30,7 +30,7 @@ OLD, SAME, WIDE = (
 
 
 def a_feed(n: int = 30) -> FeedTwin:
-    feed = FeedTwin(vectors=Edition("old", WIDTH, 1), embed=OLD)
+    feed = FeedTwin(vectors=IndexGeneration("old", WIDTH, 1), embed=OLD)
     feed.tell(*(said(f"u{n}", ("My sister sails.", "It rains.")[n % 2] + f" {n}", floor=n) for n in range(1, n + 1)))
     return feed
 
@@ -76,7 +76,7 @@ async def test_talk_that_the_same_model_embedded_anew_is_asked_for_with_new_vect
 
     recall = Recall(feed, embedder=Embedder("old", WIDTH, embed_by_what_is_there), settings=PATIENT, now_ms=lambda: 0)
     before = await reminded(recall)
-    feed.vectors, feed.embed, now[0] = Edition("old", WIDTH, 2), SAME, SAME
+    feed.vectors, feed.embed, now[0] = IndexGeneration("old", WIDTH, 2), SAME, SAME
     await as_after_a_while(recall)
     assert await reminded(recall) == before
     assert asked_with == {0.1, 0.2}
@@ -88,7 +88,7 @@ async def test_another_model_is_followed_without_a_restart(monkeypatch: pytest.M
     feed = a_feed()
     recall = a_recall(feed, another=another)
     before = await reminded(recall)
-    feed.vectors, feed.embed = Edition("wide", 4 * WIDTH, 2), WIDE
+    feed.vectors, feed.embed = IndexGeneration("wide", 4 * WIDTH, 2), WIDE
     feed.tell(said("u31", "My sister is back.", floor=31))
     found, left_out = await reminded(recall, limit=40)
     assert found > before[0]
@@ -107,7 +107,7 @@ async def test_a_model_that_is_not_to_be_had_changes_nothing_of_what_is_in_memor
     feed = a_feed()
     recall = a_recall(feed)
     before = await reminded(recall)
-    feed.vectors, feed.embed = Edition("unheard of", WIDTH, 2), WIDE
+    feed.vectors, feed.embed = IndexGeneration("unheard of", WIDTH, 2), WIDE
     await as_after_a_while(recall)
     assert await reminded(recall) == before
     feed.tell(said("u31", "A lantern is lit.", floor=31))
@@ -118,13 +118,13 @@ async def test_a_model_that_is_not_to_be_had_changes_nothing_of_what_is_in_memor
 async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_one_of_the_two(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("glyphoxa.memory.recall.meanings._PAGE", 5)
-    monkeypatch.setattr("glyphoxa.memory.recall.recall._IN_A_THREAD", 0)
+    monkeypatch.setattr("glyphoxa.recall.semantic.talk_embeddings._PAGE", 5)
+    monkeypatch.setattr("glyphoxa.recall.recall._IN_A_THREAD", 0)
     asked_with = watch_editions(monkeypatch)
     feed = a_feed()
     recall = a_recall(feed, another=another)
     await reminded(recall)
-    feed.vectors, feed.embed = Edition("wide", 4 * WIDTH, 2), WIDE
+    feed.vectors, feed.embed = IndexGeneration("wide", 4 * WIDTH, 2), WIDE
     going_on = asyncio.create_task(as_after_a_while(recall))
     n = 100  # nothing that was said has such a number
     while not going_on.done():
@@ -149,7 +149,7 @@ async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_o
 async def test_pages_that_are_read_while_the_vectors_are_exchanged_once_more_are_not_mixed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("glyphoxa.memory.recall.meanings._PAGE", 5)
+    monkeypatch.setattr("glyphoxa.recall.semantic.talk_embeddings._PAGE", 5)
     watch_editions(monkeypatch)
     feed = a_feed()
     recall = a_recall(feed, another=another)
@@ -159,7 +159,7 @@ async def test_pages_that_are_read_while_the_vectors_are_exchanged_once_more_are
         nonlocal n_pages
         n_pages += what == "meanings"
         if n_pages == 3:
-            feed.vectors, feed.embed = Edition("wide", 4 * WIDTH, 2), WIDE
+            feed.vectors, feed.embed = IndexGeneration("wide", 4 * WIDTH, 2), WIDE
 
     feed.before = exchange
     await reminded(recall)

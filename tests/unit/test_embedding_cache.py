@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from numpy import float32
 from numpy.typing import NDArray
 
+from glyphoxa.actors.circuit_breaker import MOST_FAILURES, REST_MS, CircuitBreaker
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.question_vectors import LONGEST_MS, MOST_CHARACTERS, LeftOut, QuestionVectors
-from glyphoxa.memory.rest import MOST_FAILURES, REST_MS, Rest
+from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.semantic.question_vectors import LONGEST_MS, MOST_CHARACTERS, LeftOut, QuestionVectors
 from tests.support.virtual_time import run_in_virtual_time
 
 DIMENSIONS = 4
@@ -314,7 +314,7 @@ async def test_nothing_is_asked_any_more_once_the_session_is_over() -> None:
 
 
 def test_failures_that_do_not_follow_one_another_are_no_reason_to_rest() -> None:
-    rest = Rest(lambda: 0)
+    rest = CircuitBreaker(lambda: 0)
     for _ in range(10):
         for _ in range(MOST_FAILURES - 1):
             assert rest.may_try()
@@ -328,7 +328,7 @@ def test_failures_that_do_not_follow_one_another_are_no_reason_to_rest() -> None
 @settings(max_examples=100, derandomize=True, deadline=None)
 def test_while_it_rests_nothing_is_tried_and_after_each_rest_one_thing_is(story: list[tuple[bool, int]]) -> None:
     now = 0
-    rest = Rest(lambda: now)
+    rest = CircuitBreaker(lambda: now)
     row_of_failures, tried_at = 0, -REST_MS
     for is_well, later_ms in story:
         now += later_ms

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.memory.recall.when.ask import TimeAsk
-from glyphoxa.memory.recall.when.days import DAY_MS, HOUR_MS, Days
-from glyphoxa.memory.recall.when.evenings import STILL_PLAYED_MS, as_of_its_evening, days_at, evenings_in
-from glyphoxa.memory.recall.when.fit import PastSession, Turns, fit_in_time
-from glyphoxa.memory.recall.when.reader import read_time
-from glyphoxa.memory.recall.when.table_times import TableTimes
-from glyphoxa.memory.recall.when.zone import read_zone, zone_of_campaign
+from glyphoxa.recall.temporal.ask import TimeAsk
+from glyphoxa.recall.temporal.days import DAY_MS, HOUR_MS, Days
+from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS, as_of_its_evening, days_at, evenings_in
+from glyphoxa.recall.temporal.fit import PastSession, Turns, fit_in_time
+from glyphoxa.recall.temporal.reader import read_time
+from glyphoxa.recall.temporal.table_times import TableTimes
+from glyphoxa.recall.temporal.zone import read_zone, zone_of_campaign
 
 BERLIN, DENVER = ZoneInfo("Europe/Berlin"), ZoneInfo("America/Denver")
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")

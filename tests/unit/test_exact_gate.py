@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.knowledge import Validity
-from glyphoxa.memory.recall.exact.gate import ExactGate, ExactSet, Named, everything
+from glyphoxa.recall.entities.gate import ExactGate, ExactSet, Named, everything
 
 TANKARD = Named("tankard", ("The Rusty Tankard", "the tavern"), "location")
 MAREK = Named("marek", ("Marek",), "npc")

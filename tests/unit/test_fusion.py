@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.memory.fusion import fuse_ranks
+from glyphoxa.experimental.graph.fusion import fuse_ranks
 
 RANKINGS = st.lists(st.lists(st.integers(0, 20), max_size=10, unique=True), max_size=4)
 

@@ -10,11 +10,11 @@ from numpy import bool_, float32, intp
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.memory.recall.graph.memory_graph import Edges, MemoryGraph, Nodes
-from glyphoxa.memory.recall.graph.question import GraphQuestion, Recollection
-from glyphoxa.memory.recall.graph.recall import recall
-from glyphoxa.memory.recall.graph.settings import STAGES, GraphRecallSettings
-from glyphoxa.memory.recall.graph.talk_graph import TalkGraph, graph_of_talk
+from glyphoxa.experimental.graph.memory_graph import Edges, MemoryGraph, Nodes
+from glyphoxa.experimental.graph.question import GraphQuestion, Recollection
+from glyphoxa.experimental.graph.recall import recall
+from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings
+from glyphoxa.experimental.graph.talk_graph import TalkGraph, graph_of_talk
 
 OFF = GraphRecallSettings()
 ALL = GraphRecallSettings.documented()

@@ -14,10 +14,10 @@ import pytest
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.memory.ports.talk_feed import Edition, Meaning
-from glyphoxa.memory.recall.held import Bounds, HeldTalk
-from glyphoxa.memory.recall.recall import Recall, RecallSettings
-from glyphoxa.memory.recall.terms import Terms
+from glyphoxa.recall.lexical.terms import Terms
+from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.talk_cache import Bounds, TalkCache
+from glyphoxa.transcript.feed import Embedding, IndexGeneration
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.patience import DEADLINE_MS
 from tests.support.talk_feed import DIMENSIONS, FeedTwin, an_embedder_of_words, said
@@ -72,7 +72,7 @@ async def test_what_was_rolled_back_while_somebody_else_read_is_not_recalled() -
 
 async def test_those_who_ask_together_share_a_reading_and_those_who_ask_meanwhile_the_next() -> None:
     feed = some_talk()
-    held = HeldTalk(feed, dimensions=DIMENSIONS)
+    held = TalkCache(feed, dimensions=DIMENSIONS)
     await held.refresh(CAMPAIGN)
     read, go_on = asyncio.Event(), asyncio.Event()
 
@@ -187,8 +187,8 @@ async def test_who_waits_when_all_is_closed_is_told_so() -> None:
 async def test_vectors_of_another_size_are_left_out() -> None:
     feed = some_talk()
 
-    async def of_another_model(campaign: CampaignId, utterances: object, edition: object) -> list[Meaning]:
-        return [Meaning(UtteranceId("u1"), np.ones((1, DIMENSIONS + 1), np.float32))]
+    async def of_another_model(campaign: CampaignId, utterances: object, edition: object) -> list[Embedding]:
+        return [Embedding(UtteranceId("u1"), np.ones((1, DIMENSIONS + 1), np.float32))]
 
     feed.meanings = of_another_model  # type: ignore[method-assign]
     assert await ids(a_recall(feed)) == ["u1", "u2"]
@@ -197,7 +197,7 @@ async def test_vectors_of_another_size_are_left_out() -> None:
 async def test_a_page_that_breaks_off_is_gone_on_with() -> None:
     feed = FeedTwin()
     feed.tell(*(said(f"u{n}", f"Word {n}.", floor=n) for n in range(1, 5_001)))
-    held = HeldTalk(feed, dimensions=DIMENSIONS)
+    held = TalkCache(feed, dimensions=DIMENSIONS)
 
     async def cut(what: str) -> None:
         if what == "changed" and feed.asked[what] == 2:
@@ -224,7 +224,7 @@ async def test_what_others_say_for_a_whole_evening_breaks_nothing_for_who_was_no
 async def test_of_more_talk_than_memory_may_hold_the_vectors_stay_few() -> None:
     feed = FeedTwin()
     feed.tell(*(said(f"u{n}", f"Word {n}.", floor=n) for n in range(1, 4_001)))
-    held = HeldTalk(feed, dimensions=DIMENSIONS, bounds=Bounds(most_vector_bytes=4 * DIMENSIONS * 1_000))
+    held = TalkCache(feed, dimensions=DIMENSIONS, bounds=Bounds(most_vector_bytes=4 * DIMENSIONS * 1_000))
     await held.refresh(CAMPAIGN)
     for n in range(4_001, 4_011):
         feed.tell(said(f"u{n}", f"Word {n}.", floor=n))
@@ -238,12 +238,12 @@ async def test_vectors_of_older_talk_are_read_while_the_latest_is_still_to_be_em
     real, n_embedded = feed.meanings, 0
 
     async def embedded_so_far(
-        campaign: CampaignId, utterances: Sequence[UtteranceId], edition: Edition
-    ) -> list[Meaning]:
+        campaign: CampaignId, utterances: Sequence[UtteranceId], edition: IndexGeneration
+    ) -> list[Embedding]:
         return [one for one in await real(campaign, utterances, edition) if int(one.utterance_id[1:]) <= n_embedded]
 
     feed.meanings = embedded_so_far  # type: ignore[method-assign]
-    held = HeldTalk(feed, dimensions=DIMENSIONS)
+    held = TalkCache(feed, dimensions=DIMENSIONS)
     assert (await held.refresh(CAMPAIGN)).n_vectors == 0
     n_embedded = 300
     feed.tell(said("u2001", "Word.", floor=2_001))
@@ -322,7 +322,7 @@ async def test_of_a_log_that_was_restored_and_went_on_otherwise_nothing_is_misse
 async def test_a_log_whose_latest_talk_was_revised_is_the_same_log_and_not_read_anew(n_changed: int) -> None:
     feed = FeedTwin()
     feed.tell(*(said(f"u{n}", f"Word {n}.", floor=n) for n in range(1, 1_001)))
-    held = HeldTalk(feed, dimensions=DIMENSIONS)
+    held = TalkCache(feed, dimensions=DIMENSIONS)
     index = await held.refresh(CAMPAIGN)
     for n in range(1_000, 1_000 - n_changed, -1):
         feed.change(f"u{n}", text=f"A better word {n}.")
@@ -335,7 +335,7 @@ async def test_a_log_whose_latest_talk_was_revised_is_the_same_log_and_not_read_
 async def test_a_look_whether_it_is_the_same_log_that_is_cut_off_is_made_again() -> None:
     feed = some_talk()
     feed.tell(*(said(f"u{n}", "It rains.", floor=n) for n in range(3, 9)))
-    held = HeldTalk(feed, dimensions=DIMENSIONS)
+    held = TalkCache(feed, dimensions=DIMENSIONS)
     await held.refresh(CAMPAIGN)
     feed.forget()
     feed.tell(*some_talk().forget())
@@ -367,7 +367,7 @@ async def test_a_languages_lists_of_words_are_not_read_where_sound_is_waited_for
         threads.append(threading.current_thread())
         return Terms(language)
 
-    monkeypatch.setattr("glyphoxa.memory.recall.held.Terms", read)
+    monkeypatch.setattr("glyphoxa.recall.talk_cache.Terms", read)
     await ids(a_recall(some_talk()))
     assert threads
     assert threading.main_thread() not in threads
@@ -376,7 +376,7 @@ async def test_a_languages_lists_of_words_are_not_read_where_sound_is_waited_for
 async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_some_moment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("glyphoxa.memory.recall.recall._IN_A_THREAD", 0)
+    monkeypatch.setattr("glyphoxa.recall.recall._IN_A_THREAD", 0)
     feed = FeedTwin()
     feed.tell(*(said(f"u{n}", f"My sister, part {n}.", floor=n, at_ms=n * 1_000) for n in range(1, 101)))
     recall = a_recall(feed)

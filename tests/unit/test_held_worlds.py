@@ -10,22 +10,22 @@ import pytest
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
-from glyphoxa.memory.ports.world_feed import WorldRead
-from glyphoxa.memory.recall.exact.held_worlds import HeldWorlds
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.recall.entities.world_cache import WorldCache
+from glyphoxa.world.events import (
     AliasAdded,
     Cause,
     EntityAdded,
     EntityScoped,
+    Event,
     FactClosed,
     FactConfirmed,
     FactStated,
-    Happening,
     RolledBack,
     Undone,
     WorldEvent,
 )
-from glyphoxa.memory.world.replay import replay
+from glyphoxa.world.feed import WorldRead
+from glyphoxa.world.replay import replay
 from tests.support.memory import Weather
 
 TOWN, NPC, OTHER = CampaignId("town"), NpcId("tamsin"), NpcId("bran")
@@ -37,14 +37,14 @@ OWNS = Claim.relation(MAREK, "OWNS", INN)
 class Feed:
     """A log of events. `n_read` counts how often all was read, `n_looks` how often what is new was asked for."""
 
-    def __init__(self, *happenings: Happening) -> None:
+    def __init__(self, *happenings: Event) -> None:
         self.log: list[WorldEvent] = []
         self.weather = Weather()
         self.n_read = self.n_looks = 0
         self.was_read = asyncio.Event()
         self.happens(*happenings)
 
-    def happens(self, *happenings: Happening) -> None:
+    def happens(self, *happenings: Event) -> None:
         for happening in happenings:
             self.log.append(WorldEvent(len(self.log) + 1, Cause("dm", len(self.log)), happening))
 
@@ -64,11 +64,11 @@ def a_town() -> Feed:
     return Feed(EntityAdded(MAREK, "npc", "Marek"), EntityAdded(INN, "location", "The Drowned Bell"), FactStated(OWNS))
 
 
-def held_of(feed: Feed, *, most: int = 2) -> HeldWorlds:
-    return HeldWorlds(feed, now_ms=lambda: 1_000, most=most)
+def held_of(feed: Feed, *, most: int = 2) -> WorldCache:
+    return WorldCache(feed, now_ms=lambda: 1_000, most=most)
 
 
-def named(held: HeldWorlds, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
+def named(held: WorldCache, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
     """Whom the question names, with how many facts are known of them."""
     found = held.by_name(TOWN, npc, question)
     return None if found is None else {one.known.entity.id: len(one.known.relations) for one in found}
@@ -118,7 +118,7 @@ async def test_what_the_dm_approves_is_known_from_then_on() -> None:
 
 
 @pytest.mark.parametrize("taking_back", [Undone(4), RolledBack(SessionId("s1"), 3, (4,))])
-async def test_what_is_taken_back_is_known_no_more(taking_back: Happening) -> None:
+async def test_what_is_taken_back_is_known_no_more(taking_back: Event) -> None:
     feed = a_town()
     held = held_of(feed)
     feed.happens(FactStated(Claim.relation(MAREK, "FEARS", INN)))

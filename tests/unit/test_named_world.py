@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 from glyphoxa.context.told import told_by_name
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, HIDDEN, PUBLIC, Claim, Fact, Validity, Viewer, Visibility, secret_of
-from glyphoxa.memory.ports.by_name import KnownByName
-from glyphoxa.memory.recall.exact.named_world import NamedWorld
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.recall.by_name import KnownByName
+from glyphoxa.recall.entities.named_world import NamedWorld
+from glyphoxa.world.events import (
     AliasAdded,
     Cause,
     EntitiesMerged,
     EntityChanged,
     EntityRemoved,
     EntityScoped,
-    Happening,
+    Event,
     Undone,
     WorldEvent,
 )
-from glyphoxa.memory.world.replay import replay
-from glyphoxa.memory.world.state import WorldEntity, WorldState
+from glyphoxa.world.replay import replay
+from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.world_histories import ENTITIES, NPCS, a_history
 
 NPC, OTHER = NpcId("tamsin"), NpcId("bran")
@@ -126,7 +126,7 @@ def test_a_world_that_follows_events_is_the_one_that_is_read_after_them(seed: in
         assert answers(world) == answers(NamedWorld(replay(events[: at + 3])))
 
 
-def happens(*happenings: Happening) -> list[WorldEvent]:
+def happens(*happenings: Event) -> list[WorldEvent]:
     return [WorldEvent(n, Cause("dm", NOW), happening) for n, happening in enumerate(happenings, start=100)]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.memory.names_followed import NamesChanged, NamesFollowed, with_stored
+from glyphoxa.names.followed import NamesChanged, NamesFollowed, with_stored
 from glyphoxa.speech.names.book import NameBook
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, UtteranceId
-from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.recall.recall import Recall, RecallSettings, Reminded
+from glyphoxa.recall.recall import Recall, RecallSettings, Reminded
+from glyphoxa.recall.semantic.embedder import Embedder
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.embedders import an_embedder
 from tests.support.patience import DEADLINE_MS

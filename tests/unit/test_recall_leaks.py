@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.ports.talk_feed import Said
-from glyphoxa.memory.recall.deep import DeepRecall
-from glyphoxa.memory.recall.ranking import DEFAULT
-from glyphoxa.memory.recall.recall import Recall, RecallSettings, Reminded
+from glyphoxa.experimental.deep import DeepRecall
+from glyphoxa.recall.ranking.ranking import DEFAULT
+from glyphoxa.recall.recall import Recall, RecallSettings, Reminded
+from glyphoxa.transcript.feed import Said
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
 from tests.support.patience import DEADLINE_MS

@@ -13,14 +13,14 @@ import pytest
 from numpy import intp
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.experimental.graph.choosing import Asked, Choice, LlmNodeChooser, choice_in, prompt, schema
+from glyphoxa.experimental.graph.memory_graph import Edges, MemoryGraph, Nodes
+from glyphoxa.experimental.graph.methods import Exploration, GraphRecall, RecallMethod, RecallPath, check_method
+from glyphoxa.experimental.graph.question import GraphQuestion, Hit, Recollection
+from glyphoxa.experimental.graph.reranking import reranked
+from glyphoxa.experimental.graph.settings import GraphRecallSettings
+from glyphoxa.experimental.graph.talk_graph import graph_of_talk
 from glyphoxa.llm.structured import JsonSchema, Unparseable
-from glyphoxa.memory.recall.graph.choosing import Asked, Choice, LlmNodeChooser, choice_in, prompt, schema
-from glyphoxa.memory.recall.graph.memory_graph import Edges, MemoryGraph, Nodes
-from glyphoxa.memory.recall.graph.methods import Exploration, GraphRecall, RecallMethod, RecallPath, check_method
-from glyphoxa.memory.recall.graph.question import GraphQuestion, Hit, Recollection
-from glyphoxa.memory.recall.graph.reranking import reranked
-from glyphoxa.memory.recall.graph.settings import GraphRecallSettings
-from glyphoxa.memory.recall.graph.talk_graph import graph_of_talk
 
 TEXTS = ("Mira gave a feast.", "The duke died at the feast.", "Rain fell.", "A dragon was seen.")
 

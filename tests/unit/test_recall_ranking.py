@@ -12,12 +12,12 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
-from glyphoxa.memory.ports.talk_feed import Meaning, Said
-from glyphoxa.memory.recall.asked import Question, read_question
-from glyphoxa.memory.recall.ranking import rank
-from glyphoxa.memory.recall.signals import said_at_best, signals_of
-from glyphoxa.memory.recall.talk_index import TalkIndex
-from glyphoxa.memory.recall.terms import Terms
+from glyphoxa.recall.lexical.talk_index import TalkIndex
+from glyphoxa.recall.lexical.terms import Terms
+from glyphoxa.recall.question import Question, read_question
+from glyphoxa.recall.ranking.ranking import rank
+from glyphoxa.recall.ranking.signals import said_at_best, signals_of
+from glyphoxa.transcript.feed import Embedding, Said
 from tests.support.builders import SMITH
 
 EAST: NDArray[float32] = np.array([1, 0], float32)
@@ -44,7 +44,7 @@ def an_index(*texts: str, vectors: Sequence[NDArray[float32]] = (), language: st
     ]
     index.put(said)
     index.put_meanings(
-        Meaning(one.utterance_id, vector[None]) for one, vector in zip(said, vectors, strict=bool(vectors))
+        Embedding(one.utterance_id, vector[None]) for one, vector in zip(said, vectors, strict=bool(vectors))
     )
     return index
 

@@ -14,15 +14,15 @@ from numpy import float64, int64, intp
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.memory.fusion import fuse_ranks
-from glyphoxa.memory.recall.graph.adjacency import Adjacency, both, semantic_layer, temporal_layer
-from glyphoxa.memory.recall.graph.best import best
-from glyphoxa.memory.recall.graph.diffusion import fading, spread
-from glyphoxa.memory.recall.graph.diversity import capped_per_type, diverse
-from glyphoxa.memory.recall.graph.hybrid_score import Signals, hybrid_scores
-from glyphoxa.memory.recall.graph.residual import ITERATIONS, LAMBDA, residual_of
-from glyphoxa.memory.recall.graph.settings import STAGES, GraphRecallSettings
-from glyphoxa.memory.recall.graph.topics import factorised, topic_boosts
+from glyphoxa.experimental.graph.adjacency import Adjacency, both, semantic_layer, temporal_layer
+from glyphoxa.experimental.graph.best import best
+from glyphoxa.experimental.graph.diffusion import fading, spread
+from glyphoxa.experimental.graph.diversity import capped_per_type, diverse
+from glyphoxa.experimental.graph.fusion import fuse_ranks
+from glyphoxa.experimental.graph.hybrid_score import Signals, hybrid_scores
+from glyphoxa.experimental.graph.residual import ITERATIONS, LAMBDA, residual_of
+from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings
+from glyphoxa.experimental.graph.topics import factorised, topic_boosts
 
 Edge = tuple[int, int, str]
 KINDS = ("involved_in", "updates", "related", "mentions", "contradicts", "owes")

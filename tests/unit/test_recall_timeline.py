@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
-from glyphoxa.memory.recall.when.ask import NO_TIME, Anchor, Place, TimeAsk
-from glyphoxa.memory.recall.when.days import DAY_MS, Days
-from glyphoxa.memory.recall.when.fit import Fit, PastSession, Turns, fit_in_time
-from glyphoxa.memory.recall.when.reader import read_time
-from glyphoxa.memory.recall.when.story import Story
-from glyphoxa.memory.recall.when.timeline import LEAST_TOKENS, Talk, Told, estimated_tokens, timeline_of
+from glyphoxa.recall.temporal.ask import NO_TIME, Anchor, Place, TimeAsk
+from glyphoxa.recall.temporal.days import DAY_MS, Days
+from glyphoxa.recall.temporal.fit import Fit, PastSession, Turns, fit_in_time
+from glyphoxa.recall.temporal.reader import read_time
+from glyphoxa.recall.temporal.story import Story
+from glyphoxa.recall.temporal.timeline import LEAST_TOKENS, Talk, Told, estimated_tokens, timeline_of
 
 N_TURNS = 10
 MINUTE_MS = 60_000

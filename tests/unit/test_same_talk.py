@@ -9,10 +9,10 @@ import pytest
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.chunk_vectors import Due, Remembered, embedded
+from glyphoxa.adapters.postgres.chunks.vectors import Due, Remembered, embedded
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.memory.chunking import pieces_of
-from glyphoxa.memory.embedding import Embedder
+from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.transcript.chunking import pieces_of
 from tests.support.builders import CAMPAIGN
 
 LONG = "We walked on. " * 100

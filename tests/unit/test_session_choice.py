@@ -12,7 +12,7 @@ import pytest
 from glyphoxa.cli import session_choice
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import CampaignId, SceneId, SessionId
-from glyphoxa.memory.last_sessions import LastSession, LastSessions
+from glyphoxa.transcript.last_sessions import LastSession, LastSessions
 from tests.support.builders import CAMPAIGN, a_campaign
 
 BEGAN_MS = 1_800_000_000_000

@@ -12,8 +12,8 @@ from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.recall_settings import RecallLlmSettings, RecallMethodName, RecallStageName, RerankSettings
 from glyphoxa.config.settings import ProvidersSettings, SecondLookSettings, Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.memory.recall.graph.methods import RecallMethod
-from glyphoxa.memory.recall.graph.settings import STAGES
+from glyphoxa.experimental.graph.methods import RecallMethod
+from glyphoxa.experimental.graph.settings import STAGES
 from glyphoxa.turns.floor import Floor
 
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
 from glyphoxa.domain.utterance import Correction, HeardWord
-from glyphoxa.memory import spool_files
-from glyphoxa.memory.spool import Cursor, Spool
+from glyphoxa.transcript import spool_files
+from glyphoxa.transcript.spool import Cursor, Spool
 from tests.support.builders import an_utterance
 
 _IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -96,7 +96,7 @@ def test_what_is_acknowledged_does_not_come_back(tmp_path: Path) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from glyphoxa.memory.spool import Spool
+from glyphoxa.transcript.spool import Spool
 with Spool(Path(sys.argv[1])):
     print("mine", flush=True)
     sys.stdin.read()
@@ -276,7 +276,7 @@ def test_a_record_after_lost_acknowledged_bytes_is_not_taken_for_acknowledged(tm
 WRITER = """
 import sys
 from pathlib import Path
-from glyphoxa.memory.spool import Spool
+from glyphoxa.transcript.spool import Spool
 from tests.support.builders import an_utterance
 with Spool(Path(sys.argv[1])) as spool:
     for n in range(1_000_000):
@@ -442,7 +442,7 @@ def test_what_waits_for_room_is_not_lost_to_what_is_noted_meanwhile(tmp_path: Pa
 NOTING = """
 import sys
 from pathlib import Path
-from glyphoxa.memory.spool import Spool
+from glyphoxa.transcript.spool import Spool
 from tests.support.builders import an_utterance
 with Spool(Path(sys.argv[1])) as spool:
     for answer in range(1_000_000):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.memory.story_days import BETWEEN, DayTold, day_now, times_of
+from glyphoxa.transcript.story_days import BETWEEN, DayTold, day_now, times_of
 
 HARPTOS = StoryCalendar(
     (("Hammer", 30), ("Midwinter", 1), ("Alturiak", 30), ("Feast of the Moon", 1), ("Nightal", 30)),

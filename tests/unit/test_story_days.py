@@ -9,11 +9,11 @@ import pytest
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
-from glyphoxa.memory.recall.when.ask import TimeAsk
-from glyphoxa.memory.recall.when.days import Days
-from glyphoxa.memory.recall.when.fit import PastSession, Turns, fit_in_time
-from glyphoxa.memory.recall.when.reader import read_time
-from glyphoxa.memory.recall.when.story import Story
+from glyphoxa.recall.temporal.ask import TimeAsk
+from glyphoxa.recall.temporal.days import Days
+from glyphoxa.recall.temporal.fit import PastSession, Turns, fit_in_time
+from glyphoxa.recall.temporal.reader import read_time
+from glyphoxa.recall.temporal.story import Story
 
 HARPTOS = StoryCalendar(
     (("Hammer", 30), ("Midwinter", 1), ("Alturiak", 30), ("Claw of the Sunset", 30), ("Feast of the Moon", 1)),

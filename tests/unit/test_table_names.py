@@ -19,7 +19,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.memory.names_followed import NamesChanged
+from glyphoxa.names.followed import NamesChanged
 from glyphoxa.speech.names.gazetteer import Entry
 from tests.support.builders import BRAN, SMITH, TAMSIN, a_campaign, a_draft, an_utterance
 

@@ -14,10 +14,10 @@ import pytest
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
-from glyphoxa.memory.recall.held_times import HeldTimes
-from glyphoxa.memory.recall.recall import Recall, RecallSettings
-from glyphoxa.memory.recall.talk_index import TalkIndex
-from glyphoxa.memory.recall.terms import Terms
+from glyphoxa.recall.lexical.talk_index import TalkIndex
+from glyphoxa.recall.lexical.terms import Terms
+from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.temporal.times_cache import TimesCache
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.talk_feed import BOTH, FeedTwin, said
 from tests.support.virtual_time import run_in_virtual_time
@@ -148,7 +148,7 @@ async def test_times_that_cannot_be_read_are_utc_and_keep_nobody_from_rememberin
 
 
 async def test_talk_that_was_let_go_is_not_kept_by_its_evenings() -> None:
-    held = HeldTimes(None)
+    held = TimesCache(None)
     index = TalkIndex(Terms("en"), dimensions=1)
     index.put([said("one", "The wine was red.")])
     times = held.of(CAMPAIGN, index)

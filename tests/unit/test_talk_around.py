@@ -14,11 +14,11 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.memory.around import RecallAround
-from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.ports.graph import Passage, TalkAround
-from glyphoxa.memory.question_vectors import QuestionVectors
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.recall.around import RecallAround
+from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.semantic.question_vectors import QuestionVectors
+from glyphoxa.world.graph import Passage, TalkAround
 from tests.support.memory_twins import GRIMJAW, REAVERS, SALTMERE, SMITH, WARDENS, Talk, a_graph
 
 ELSEWHERE = Recalled("Tamsin: Somebody was at the mine.", "said", session_id=SessionId("s9"))

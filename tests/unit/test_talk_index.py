@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Viewer
-from glyphoxa.memory.ports.talk_feed import Meaning, Said
-from glyphoxa.memory.recall import vectors
-from glyphoxa.memory.recall.asked import read_question
-from glyphoxa.memory.recall.ranking import rank
-from glyphoxa.memory.recall.talk_index import TalkIndex
-from glyphoxa.memory.recall.terms import Terms
+from glyphoxa.recall.lexical.talk_index import TalkIndex
+from glyphoxa.recall.lexical.terms import Terms
+from glyphoxa.recall.question import read_question
+from glyphoxa.recall.ranking.ranking import rank
+from glyphoxa.recall.semantic import vectors
+from glyphoxa.transcript.feed import Embedding, Said
 from tests.support.builders import INNKEEPER, SMITH
 
 BOTH = frozenset({SMITH, INNKEEPER})
@@ -44,7 +44,7 @@ def said(n: int, text: str, *, session: str = "s1", floor: int | None = None, **
     return replace(whole, **changes)  # type: ignore[arg-type] # fields of Said
 
 
-def an_index(talk: Iterable[Said], meanings: Iterable[Meaning] = ()) -> TalkIndex:
+def an_index(talk: Iterable[Said], meanings: Iterable[Embedding] = ()) -> TalkIndex:
     index = TalkIndex(Terms("en"), dimensions=DIMENSIONS)
     index.put(talk)
     index.put_meanings(meanings)
@@ -113,7 +113,7 @@ def test_who_speaks_is_found_by_name() -> None:
 
 def test_better_words_take_the_place_of_the_old_and_their_meaning_goes_with_them() -> None:
     index = an_index(
-        [said(0, "I met the linux."), said(1, "It rains.")], [Meaning(UtteranceId("u0"), towards(1, 0, 0)[None])]
+        [said(0, "I met the linux."), said(1, "It rains.")], [Embedding(UtteranceId("u0"), towards(1, 0, 0)[None])]
     )
     index.put([said(0, "I met Eldrinax.", mark=7)])
     seen = index.look(SMITH, index.terms.of_question("and Eldrinax"), towards(1, 0, 0))
@@ -133,7 +133,7 @@ def test_what_was_rolled_back_is_gone_until_it_is_taken_up_again() -> None:
 
 def test_the_nearest_piece_speaks_for_a_long_utterance() -> None:
     pieces = np.stack([towards(0, 1, 0), towards(1, 0, 0)])
-    index = an_index([said(0, "Long."), said(1, "Short.")], [Meaning(UtteranceId("u0"), pieces)])
+    index = an_index([said(0, "Long."), said(1, "Short.")], [Embedding(UtteranceId("u0"), pieces)])
     cosines = index.look(SMITH, index.terms.of_question("x"), towards(1, 0, 0)).cosines
     assert cosines is not None
     assert cosines[0] == pytest.approx(1.0)
@@ -152,7 +152,7 @@ def test_likeness_is_that_of_the_nearest_piece_in_however_many_blocks(
     with patch.object(vectors, "_BLOCK_BYTES", 1):  # blocks of 64
         index = an_index(
             (said(n, "Word.", witnesses=frozenset({who})) for n, (_, who) in enumerate(turns)),
-            (Meaning(UtteranceId(f"u{n}"), of_turn) for n, of_turn in enumerate(pieces) if n % 5),
+            (Embedding(UtteranceId(f"u{n}"), of_turn) for n, of_turn in enumerate(pieces) if n % 5),
         )
     question = towards(1, 2, 3)
     for viewer in (SMITH, DM):
@@ -171,7 +171,7 @@ def test_what_others_say_later_is_nothing_to_who_was_not_there() -> None:
     index = an_index([said(0, "My sister.")])
     before = answers(index, SMITH, "sister", towards(1, 0, 0))
     index.put(said(n, "Your sister.", witnesses=frozenset({INNKEEPER})) for n in range(1, 400))
-    index.put_meanings(Meaning(UtteranceId(f"u{n}"), towards(1, 0, 0)[None]) for n in range(1, 400))
+    index.put_meanings(Embedding(UtteranceId(f"u{n}"), towards(1, 0, 0)[None]) for n in range(1, 400))
     assert answers(index, SMITH, "sister", towards(1, 0, 0)) == before
 
 

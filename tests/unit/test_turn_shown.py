@@ -17,7 +17,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, 
 from glyphoxa.domain.knowledge import Claim, witnessed_by
 from glyphoxa.domain.turn import LookUp, Outcome, PassedOver, Recalled, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction
-from glyphoxa.memory.world.happenings import Cause, FactClosed, FactScoped, FactStated, Happening
+from glyphoxa.world.events import Cause, Event, FactClosed, FactScoped, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.world_twin import a_world
 
@@ -102,7 +102,7 @@ class Evening:
         self.world = a_world()
         self.desk = TurnDesk(CAMPAIGN, self.turns, self.world, self.world.cast())
 
-    async def happens(self, *happenings: Happening) -> None:
+    async def happens(self, *happenings: Event) -> None:
         await self.world.commit(CAMPAIGN, happenings, Cause("dm", 5_000))
 
     async def told(self, turn: str = LAST) -> list[str]:

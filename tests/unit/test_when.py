@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
-from glyphoxa.memory.recall.when.ask import NO_TIME, Anchor, Place, TimeAsk
-from glyphoxa.memory.recall.when.days import DAY_MS, Days
-from glyphoxa.memory.recall.when.reader import MOST_CHARACTERS, read_time, tells_time
-from glyphoxa.memory.recall.when.story import Story
-from glyphoxa.memory.recall.when.words import TimeWords
-from glyphoxa.memory.recall.when.words_de import GERMAN
-from glyphoxa.memory.recall.when.words_en import ENGLISH
+from glyphoxa.recall.temporal.ask import NO_TIME, Anchor, Place, TimeAsk
+from glyphoxa.recall.temporal.days import DAY_MS, Days
+from glyphoxa.recall.temporal.reader import MOST_CHARACTERS, read_time, tells_time
+from glyphoxa.recall.temporal.story import Story
+from glyphoxa.recall.temporal.words import TimeWords
+from glyphoxa.recall.temporal.words_de import GERMAN
+from glyphoxa.recall.temporal.words_en import ENGLISH
 from glyphoxa.speech.language.words import fold
 
 

@@ -13,18 +13,9 @@ from hypothesis import strategies as st
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim, Knower, Validity, Visibility
-from glyphoxa.memory.world.encoding import decode, encode, event_type, state_of_parts, state_parts
-from glyphoxa.memory.world.happenings import (
-    Cause,
-    EntityAdded,
-    FactClosed,
-    FactStated,
-    FactTold,
-    Happening,
-    Undone,
-    WorldEvent,
-)
-from glyphoxa.memory.world.replay import difference, replay
+from glyphoxa.world.encoding import decode, encode, event_type, state_of_parts, state_parts
+from glyphoxa.world.events import Cause, EntityAdded, Event, FactClosed, FactStated, FactTold, Undone, WorldEvent
+from glyphoxa.world.replay import difference, replay
 from tests.support.world_histories import a_history
 
 TOWN, DM = CampaignId("town"), Cause("dm", 1_000)
@@ -70,11 +61,11 @@ PREDICATES = TEXTS.filter(str.strip)
 CLAIMS = st.builds(Claim.relation, TEXTS, PREDICATES, TEXTS) | st.builds(Claim.attribute, TEXTS, PREDICATES, VALUES)
 
 
-@pytest.mark.parametrize("kind", get_args(Happening))
-def test_what_was_kept_is_read_as_it_was(kind: type[Happening]) -> None:
+@pytest.mark.parametrize("kind", get_args(Event))
+def test_what_was_kept_is_read_as_it_was(kind: type[Event]) -> None:
     @settings(max_examples=60, derandomize=True, deadline=None)
     @given(values_of(kind))
-    def comes_back(happening: Happening) -> None:
+    def comes_back(happening: Event) -> None:
         kept = encode(happening)
         assert decode(TOWN, 7, DM, kept.event_type, kept.payload) == WorldEvent(7, DM, happening)
         assert kept.happening == happening
@@ -84,10 +75,10 @@ def test_what_was_kept_is_read_as_it_was(kind: type[Happening]) -> None:
 
 def test_events_have_the_names_of_what_happened() -> None:
     assert event_type(FactStated(Claim.attribute(EntityId("mira"), "age", 40))) == "fact_stated"
-    assert len({event_type_of(kind) for kind in get_args(Happening)}) == len(get_args(Happening))
+    assert len({event_type_of(kind) for kind in get_args(Event)}) == len(get_args(Event))
 
 
-def event_type_of(kind: type[Happening]) -> str:
+def event_type_of(kind: type[Event]) -> str:
     return event_type(object.__new__(kind))
 
 
@@ -134,7 +125,7 @@ MIRA = EntityId("mira")
         ),
     ],
 )
-def test_what_a_database_cannot_hold_is_refused(happening: Happening, problem: str) -> None:
+def test_what_a_database_cannot_hold_is_refused(happening: Event, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
         encode(happening)
 

@@ -8,7 +8,7 @@ import pytest
 
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.world.events import (
     EntitiesMerged,
     EntityRemoved,
     FactClosed,
@@ -19,10 +19,10 @@ from glyphoxa.memory.world.happenings import (
     Undone,
     WorldEvent,
 )
-from glyphoxa.memory.world.projection import apply
-from glyphoxa.memory.world.replay import difference, remaining, replay
-from glyphoxa.memory.world.slots import OPPOSITES, rule_of
-from glyphoxa.memory.world.state import Changes, Key, Missing, WorldState, claim_key
+from glyphoxa.world.projection import apply
+from glyphoxa.world.replay import difference, remaining, replay
+from glyphoxa.world.slots import OPPOSITES, rule_of
+from glyphoxa.world.state import Changes, Key, Missing, WorldState, claim_key
 from tests.support import world_histories
 
 HISTORIES = 10_000

@@ -18,11 +18,12 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.memory.world.happenings import (
+from glyphoxa.world.events import (
     Cause,
     EntitiesMerged,
     EntityAdded,
     EntityRemoved,
+    Event,
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -31,15 +32,14 @@ from glyphoxa.memory.world.happenings import (
     FactScoped,
     FactStated,
     FactTold,
-    Happening,
     SlotDeclared,
     Undone,
     WorldEvent,
 )
-from glyphoxa.memory.world.objections import problem_with
-from glyphoxa.memory.world.projection import apply
-from glyphoxa.memory.world.replay import replay
-from glyphoxa.memory.world.state import WorldState
+from glyphoxa.world.preconditions import problem_with
+from glyphoxa.world.projection import apply
+from glyphoxa.world.replay import replay
+from glyphoxa.world.state import WorldState
 
 MIRA, KORVALD, INN, TOWER, SWORD = (EntityId(name) for name in ("mira", "korvald", "inn", "tower", "sword"))
 ELOWEN, GRIM = NpcId("elowen"), NpcId("grim")
@@ -64,7 +64,7 @@ class Table:
         for entity in entities or (MIRA, KORVALD, INN, TOWER, SWORD):
             self.happens(EntityAdded(entity, "npc", entity.title()))
 
-    def happens(self, happening: Happening) -> None:
+    def happens(self, happening: Event) -> None:
         seq = len(self.events) + 1
         self.events.append(WorldEvent(seq, Cause("dm", seq), happening))
         if isinstance(happening, Undone):
@@ -389,7 +389,7 @@ def test_a_campaign_may_say_that_one_holds_one_office_at_a_time() -> None:
 
 def test_what_speaks_of_things_that_are_not_there_changes_nothing_and_may_not_be_committed() -> None:
     table = Table()
-    nothing: tuple[Happening, ...] = (
+    nothing: tuple[Event, ...] = (
         FactConfirmed(FactId("f0")),
         FactRejected(FactId("f0")),
         FactClosed(FactId("f0")),

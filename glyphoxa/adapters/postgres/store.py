@@ -10,25 +10,25 @@ from pathlib import Path
 
 from loguru import logger
 
-from glyphoxa.adapters.postgres.campaign_times import PostgresCampaignTimes
-from glyphoxa.adapters.postgres.campaigns import PostgresCampaigns
-from glyphoxa.adapters.postgres.chunk_index import PostgresChunkIndex
-from glyphoxa.adapters.postgres.database import Database
-from glyphoxa.adapters.postgres.embedded import EmbeddedPostgres, in_thread
-from glyphoxa.adapters.postgres.graph import PostgresGraph
-from glyphoxa.adapters.postgres.graph_rag import PostgresGraphRag
-from glyphoxa.adapters.postgres.session_summaries import PostgresSessionSummaries
-from glyphoxa.adapters.postgres.talk_feed import PostgresTalkFeed
-from glyphoxa.adapters.postgres.talk_search import PostgresTalkSearch
-from glyphoxa.adapters.postgres.transcript_log import PostgresTranscriptLog
-from glyphoxa.adapters.postgres.world import PostgresWorld
-from glyphoxa.adapters.postgres.world_feed import PostgresWorldFeed
+from glyphoxa.adapters.postgres.chunks.index import PostgresChunkIndex
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
+from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
+from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
+from glyphoxa.adapters.postgres.transcript.search import PostgresTalkSearch
+from glyphoxa.adapters.postgres.transcript.session_summaries import PostgresSessionSummaries
+from glyphoxa.adapters.postgres.world.campaign_times import PostgresCampaignTimes
+from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns
+from glyphoxa.adapters.postgres.world.feed import PostgresWorldFeed
+from glyphoxa.adapters.postgres.world.graph import PostgresGraph
+from glyphoxa.adapters.postgres.world.graph_rag import PostgresGraphRag
+from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.memory.embedding import Embedder
-from glyphoxa.memory.recall.exact.held_worlds import HeldWorlds
-from glyphoxa.memory.recall.meanings import Another
-from glyphoxa.memory.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.entities.world_cache import WorldCache
+from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.semantic.talk_embeddings import Another
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Store:
     talk_search: PostgresTalkSearch
     chunks: PostgresChunkIndex
     past_talk: Recall
-    by_name: HeldWorlds
+    by_name: WorldCache
     graph: PostgresGraph
     graph_rag: PostgresGraphRag
     world: PostgresWorld
@@ -102,7 +102,7 @@ async def open_store(
     feed = PostgresTalkFeed(database, has_vectors=embedder is not None)
     summaries = PostgresSessionSummaries(database)
     times = PostgresCampaignTimes(database)
-    by_name = HeldWorlds(PostgresWorldFeed(database), now_ms=_now_ms)
+    by_name = WorldCache(PostgresWorldFeed(database), now_ms=_now_ms)
 
     async def follow(model: str, dimensions: int) -> Embedder | None:
         try:

@@ -10,7 +10,7 @@ from glyphoxa.domain.errors import Unavailable
 
 
 class HttpReranker:
-    """See `glyphoxa.memory.recall.graph.reranking.Reranker`. Made inside a running event loop; `close` it. Whoever asks
+    """See `glyphoxa.experimental.graph.reranking.Reranker`. Made inside a running event loop; `close` it. Whoever asks
     says how long it may take.
 
     Args:

@@ -1,0 +1,256 @@
+"""Keeps the chunks of talk as the talk is: what is new or was revised is embedded, what is as it was is let be.
+
+The table `talk_to_embed` lists what is due; triggers write it. What is embedded is stored in one transaction with its
+removal from that list, and only if the utterance still says what was embedded: a process that is killed repeats one
+batch at most, and nothing is embedded with old words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from glyphoxa.adapters.postgres.chunks.vectors import Due, Remembered, embedded
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.recall.semantic.chunks import Filled
+from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.keywords import KeywordSpotter
+from glyphoxa.transcript.chunking import Piece, chunk_id, pieces_of
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.server.database import Connection, OwnConnection
+
+    Use = Callable[[CampaignId], AbstractAsyncContextManager[Connection | OwnConnection]]
+
+FINISHING_LOCK = 0x676C7971
+"""Held shared by who writes chunks, and alone by who puts another table in the place of theirs."""
+_PAGE = 256
+_SURVEYED_PAGE = 1_000
+MOST_FAILURES = 3
+
+
+class OtherModel(Unavailable):
+    """The database holds vectors of another model than this process makes."""
+
+    def __init__(self, *, stored: str | None, ours: str) -> None:
+        super().__init__(
+            f"the vectors in the database are of the model {stored!r}, this process has {ours!r}: talk is neither "
+            "embedded nor found by its meaning until it is started anew with that model, or `glyphoxa reindex` is run"
+        )
+
+
+def check_model(stored: asyncpg.Record | None, embedder: Embedder) -> None:
+    """
+    Args:
+        stored: `model` and `dimensions`.
+
+    Raises:
+        OtherModel: They are not the embedder's. One name may stand for several lengths.
+    """
+    if stored is None or stored["model"] != embedder.name:
+        raise OtherModel(stored=None if stored is None else stored["model"], ours=embedder.name)
+    if stored["dimensions"] != embedder.dimensions:
+        raise OtherModel(
+            stored=f"{embedder.name} with {stored['dimensions']} dimensions",
+            ours=f"{embedder.name} with {embedder.dimensions}",
+        )
+
+
+class ChunkFilling:
+    """
+    Args:
+        use: Lends a connection that sees one campaign, on whose search path `chunks` and `talk_to_embed` are.
+        model_setting: The row of `schema_settings` that says whose vectors that table holds.
+    """
+
+    def __init__(self, use: Use, embedder: Embedder, *, model_setting: str = "embedding_model") -> None:
+        self._use = use
+        self._embedder = embedder
+        self._model_setting = model_setting
+        self._sql = load_queries("chunks/chunks")
+        self._remembered = Remembered()
+        self._spotters: dict[CampaignId, tuple[str, KeywordSpotter]] = {}
+
+    async def drain(
+        self,
+        campaign: CampaignId,
+        *,
+        limit: int | None = None,
+        most_failures: int = MOST_FAILURES,
+        tell: Callable[[Filled], None] = lambda _: None,
+    ) -> Filled:
+        """Embed what is due, oldest first, each utterance once.
+
+        Args:
+            most_failures: What failed so often is let be.
+            tell: Told after each batch how far it is.
+
+        Raises:
+            Unavailable: The database or the model is away. What was done so far is stored.
+            OtherModel: The table is for another model.
+        """
+        done = Filled()
+        last_place, left = -1, limit
+        while left is None or left > 0:
+            size = _PAGE if left is None else min(left, _PAGE)
+            async with self._use(campaign) as connection:
+                rows = await connection.fetch(
+                    self._sql["due"], campaign, last_place, most_failures, size, self._embedder.name
+                )
+                spotter = await self._spotter(connection, campaign) if rows else None
+            if spotter is None:
+                break
+            async for filled in self._fill(campaign, rows, spotter):
+                if filled is None:
+                    return done
+                done += filled
+                tell(done)
+            last_place = rows[-1]["place"]
+            left = None if left is None else left - len(rows)
+        return done
+
+    async def survey(self, campaign: CampaignId, *, once_more: bool = True) -> int:
+        """Go through all talk and list what is missing or not as it is now; tag the rest with the names there are now.
+        Returns how much is due.
+
+        Args:
+            once_more: What failed before is tried again.
+        """
+        last_id = 0
+        while True:
+            async with self._use(campaign) as connection:
+                rows = await connection.fetch(self._sql["talk"], campaign, last_id, _SURVEYED_PAGE, self._embedder.name)
+                if not rows:
+                    return int(await connection.fetchval(self._sql["count_due"], campaign))
+                spotter = await self._spotter(connection, campaign)
+                stale = [row["utterance_id"] for row in rows if not _is_as_it_was(row, _pieces(row))]
+                known = set(stale)
+                tags = [
+                    (campaign, row["utterance_id"], entities)
+                    for row in rows
+                    if row["hashes"] and row["utterance_id"] not in known
+                    if (entities := _spoken_of(spotter, row["text"])) != row["entity_ids"]
+                ]
+                if stale:
+                    await connection.execute(self._sql["want"], campaign, stale, once_more)
+                await connection.execute(self._sql["refresh"], campaign, [row["utterance_id"] for row in rows])
+                if tags:
+                    await connection.executemany(self._sql["tag"], tags)
+            last_id = rows[-1]["id"]
+
+    async def want_all(self, campaign: CampaignId) -> None:
+        """List all talk, to be embedded even if nothing changed."""
+        self._remembered.forget()
+        async with self._use(campaign) as connection:
+            await connection.execute(self._sql["want_all"], campaign)
+
+    async def _fill(
+        self, campaign: CampaignId, rows: Sequence[asyncpg.Record], spotter: KeywordSpotter
+    ) -> AsyncIterator[Filled | None]:
+        """What was stored, batch by batch. None, and no more, when the model cannot now."""
+        as_before: list[Due] = []
+        to_embed: list[Due] = []
+        for row in rows:
+            due = Due(row["utterance_id"], row["place"], (row["speaker_name"], row["text"]), _pieces(row))
+            (as_before if _is_as_it_was(row, due.pieces) and not row["anew"] else to_embed).append(due)
+        if as_before:
+            await self._store(campaign, [], [], as_before, spotter)
+            yield Filled(skipped=len(as_before))
+        size = self._embedder.batch
+        for at in range(0, len(to_embed), size):
+            done, failed = await embedded(self._embedder, campaign, to_embed[at : at + size], self._remembered)
+            if done is None:
+                yield None
+                return
+            await self._store(campaign, done, failed, [], spotter)
+            silent = sum(not due.pieces for due in done)
+            yield Filled(len(done) - silent, len(failed), silent)
+
+    async def _store(
+        self,
+        campaign: CampaignId,
+        with_vectors: Sequence[Due],
+        failed: Sequence[Due],
+        as_before: Sequence[Due],
+        spotter: KeywordSpotter,
+    ) -> None:
+        async with self._use(campaign) as connection, connection.transaction():
+            await self.check(connection)
+            ids = [due.utterance_id for due in with_vectors]
+            rows = await connection.fetch(self._sql["lock_talk"], campaign, ids)
+            now = {row["utterance_id"]: (row["speaker_name"], row["text"]) for row in rows}
+            same = [due for due in with_vectors if now.get(due.utterance_id, due.says) == due.says]
+            if same:
+                await connection.execute(self._sql["drop"], campaign, [due.utterance_id for due in same])
+                await connection.executemany(self._sql["add"], self._chunks(campaign, same, spotter))
+            settled = [*same, *as_before]
+            if as_before:
+                await connection.execute(self._sql["refresh"], campaign, [due.utterance_id for due in as_before])
+            await connection.execute(
+                self._sql["settle"], campaign, [due.utterance_id for due in settled], [due.place for due in settled]
+            )
+            if failed:
+                await connection.execute(self._sql["failed"], campaign, [due.utterance_id for due in failed])
+
+    async def check(self, connection: Connection | OwnConnection) -> None:
+        """To be asked in the transaction that writes.
+
+        Raises:
+            OtherModel: The table is for another model, or is about to be.
+        """
+        dimensions_setting = self._model_setting.replace("model", "dimensions")
+        row = await connection.fetchrow(self._sql["may_write"], self._model_setting, FINISHING_LOCK, dimensions_setting)
+        check_model(row, self._embedder)
+        if row is not None and not row["free"]:
+            raise Unavailable("another table of vectors is about to take the place of this one")
+
+    def _chunks(self, campaign: CampaignId, dues: Sequence[Due], spotter: KeywordSpotter) -> list[tuple[object, ...]]:
+        return [
+            (
+                campaign,
+                chunk_id(due.utterance_id, nth),
+                due.utterance_id,
+                piece.content,
+                piece.content_hash,
+                vector,
+                self._embedder.name,
+                entities,
+                "",
+            )
+            for due in dues
+            for entities in (_spoken_of(spotter, due.says[1]),)
+            for nth, (piece, vector) in enumerate(zip(due.pieces, due.vectors, strict=True))
+        ]
+
+    async def _spotter(self, connection: Connection | OwnConnection, campaign: CampaignId) -> KeywordSpotter:
+        digest = await connection.fetchval(self._sql["names_digest"], campaign)
+        cached = self._spotters.get(campaign)
+        if cached is None or cached[0] != digest:
+            rows = await connection.fetch(self._sql["names"], campaign)
+            entries = [Entry(row["name"], EntityId(row["id"]), row["type"], tuple(row["aliases"])) for row in rows]
+            language = await connection.fetchval(self._sql["language"], campaign) or "en"
+            names = await asyncio.to_thread(Gazetteer.build, entries, language=language)
+            cached = self._spotters[campaign] = (digest, KeywordSpotter(names))
+        return cached[1]
+
+
+def _pieces(row: asyncpg.Record) -> list[Piece]:
+    """None of an utterance that is gone."""
+    if row["text"] is None:
+        return []
+    return pieces_of(row["text"], speaker=row["speaker_name"])
+
+
+def _is_as_it_was(row: asyncpg.Record, pieces: Sequence[Piece]) -> bool:
+    return sorted(row["hashes"]) == sorted(piece.content_hash for piece in pieces)
+
+
+def _spoken_of(spotter: KeywordSpotter, text: str) -> list[str]:
+    return list(spotter.spot(text).entity_ids)

@@ -1,0 +1,235 @@
+"""All talk embedded anew, while the old vectors serve: for another model, other dimensions, or a fresh start.
+
+A second table of chunks is filled beside the one that serves, with an index of its own, and takes its place in one
+short transaction. Whatever ends the process before that, the next run goes on where it was. What is said meanwhile is
+in the log and on the list of what is due: it is embedded in the old table as always, in the new one by a last look
+through all talk, and what comes after that look once the new table is in place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import asyncpg
+from loguru import logger
+
+from glyphoxa.adapters.postgres.chunks.filling import FINISHING_LOCK, MOST_FAILURES, ChunkFilling
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.recall.semantic.chunks import Filled
+from glyphoxa.recall.semantic.embedder import Embedder
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.server.database import OwnConnection
+
+_REINDEX_LOCK = 0x676C7972
+_A_WEEK_MS = 7 * 24 * 3_600_000
+_SWAP_TRIES = 20
+_BETWEEN_TRIES_S = 0.5
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reindexed:
+    """
+    Attributes:
+        swapped: Everything was embedded anew, in a new table.
+    """
+
+    filled: Filled
+    swapped: bool
+
+
+async def reindex(
+    database: Database,
+    embedder: Embedder,
+    *,
+    campaign: CampaignId | None = None,
+    full: bool = False,
+    tell: Tell = lambda _: None,
+) -> Reindexed:
+    """Embed what is missing or stale (R-424); everything when the model is another than before (R-425).
+
+    Args:
+        database: Opened with `any_model`.
+        campaign: Only this one's talk.
+        full: Everything, in any case.
+        tell: Takes lines for the user about how far it is.
+
+    Raises:
+        InvalidInput: A reindexing of this database is under way; or only one campaign is to be embedded by a model
+            that is not the database's.
+        NotFound: There is no talk of that campaign.
+        Unavailable: The database or the model is away; the next run goes on from there.
+    """
+    async with database.administer(deadline_ms=_A_WEEK_MS) as connection:
+        run = _Run(connection, embedder, tell)
+        if not await connection.fetchval(run.sql["try_lock"], _REINDEX_LOCK):
+            raise InvalidInput("this database is being reindexed by another process: let that one finish, or stop it")
+        return await (run.everything(full=full) if campaign is None else run.only(campaign, full=full))
+
+
+class _Run:
+    """One run, on the connection that holds the lock."""
+
+    def __init__(self, connection: OwnConnection, embedder: Embedder, tell: Tell) -> None:
+        self._connection = connection
+        self._embedder = embedder
+        self._tell = tell
+        self.sql = {
+            name: text.replace("{{embedding_dimensions}}", str(int(embedder.dimensions)))
+            for name, text in load_queries("chunks/reindex").items()
+        }
+        self._target = {"next_embedding_model": embedder.name, "next_embedding_dimensions": str(embedder.dimensions)}
+
+    async def only(self, campaign: CampaignId, *, full: bool) -> Reindexed:
+        campaigns = await self._campaigns()
+        if campaign not in campaigns:
+            raise NotFound(f"no talk of a campaign {campaign!r} here: {did_you_mean(campaign, campaigns)}")
+        settings = await self._settings()
+        if not self._serves(settings):
+            raise InvalidInput(
+                f"the vectors of this database are of the model {settings.get('embedding_model')!r}, those of one "
+                f"campaign cannot be of {self._embedder.name!r}: leave out --campaign"
+            )
+        filling = ChunkFilling(self._within("public"), self._embedder)
+        if full:
+            await filling.want_all(campaign)
+        return Reindexed(await self._fill(filling, [campaign], once_more=True), swapped=False)
+
+    async def everything(self, *, full: bool) -> Reindexed:
+        settings = await self._settings()
+        if "embedding_model" not in settings:
+            # Nobody has embedded anything yet.
+            await self._connection.execute(self.sql["note"], "embedding_model", self._embedder.name)
+            settings = await self._settings()
+        is_begun = self._is_begun(settings) and await self._connection.fetchval(self.sql["has_next"])
+        if not full and self._serves(settings) and not is_begun:
+            filling = ChunkFilling(self._within("public"), self._embedder)
+            return Reindexed(await self._fill(filling, await self._campaigns(), once_more=True), swapped=False)
+        if is_begun:
+            self._tell("going on where the last run ended")
+        else:
+            await self._begin()
+        filled = await self._build()
+        return Reindexed(filled, swapped=True)
+
+    async def _begin(self) -> None:
+        async with self._connection.transaction():
+            await self._connection.execute(self.sql["drop_next"])
+            await self._connection.execute(self.sql["make_next"])
+            for name, value in self._target.items():
+                await self._connection.execute(self.sql["note"], name, value)
+
+    async def _build(self) -> Filled:
+        filling = ChunkFilling(self._within("reindex"), self._embedder, model_setting="next_embedding_model")
+        filled = await self._fill(filling, await self._campaigns(), once_more=True)
+        self._tell("building the index")
+        await self._connection.execute("SET maintenance_work_mem = '512MB'")
+        # In parallel it needs shared memory that containers do not have, and takes the other core from who speaks.
+        await self._connection.execute("SET max_parallel_maintenance_workers = 0")
+        await self._connection.execute(self.sql["index_next"])
+        # What was said meanwhile, while everybody may still write.
+        filled += await self._fill(filling, await self._campaigns(), once_more=False)
+        await self._connection.execute(self.sql["finishing_lock"], FINISHING_LOCK)
+        try:
+            filled += await self._fill(filling, await self._campaigns(), once_more=False)
+            await self._swap()
+        finally:
+            if not self._connection.is_closed():
+                await self._connection.execute(self.sql["finishing_unlock"], FINISHING_LOCK)
+        # What has come since that last look is on the list of the table that serves.
+        last = ChunkFilling(self._within("public"), self._embedder)
+        for campaign in await self._campaigns():
+            filled += Filled(embedded=(await last.drain(campaign, most_failures=1)).embedded)
+        return filled
+
+    async def _fill(self, filling: ChunkFilling, campaigns: list[CampaignId], *, once_more: bool) -> Filled:
+        """
+        Args:
+            once_more: What failed before is tried again.
+        """
+        done = Filled()
+        for campaign in campaigns:
+            due = await filling.survey(campaign, once_more=once_more)
+            most_failures = MOST_FAILURES if once_more else 1
+            done += await filling.drain(campaign, most_failures=most_failures, tell=_counted(self._tell, campaign, due))
+        return done
+
+    async def _swap(self) -> None:
+        for attempt in range(1, _SWAP_TRIES + 1):
+            try:
+                async with self._connection.transaction():
+                    await self._connection.execute(self.sql["note"], "embedding_model", self._embedder.name)
+                    await self._connection.execute(
+                        self.sql["note"], "embedding_dimensions", str(self._embedder.dimensions)
+                    )
+                    await self._connection.execute(self.sql["forget"], list(self._target))
+                    await self._connection.execute(self.sql["swap"])
+                return
+            except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+                logger.debug("the table of chunks is in use, try {}", attempt)
+                await asyncio.sleep(_BETWEEN_TRIES_S)
+        raise Unavailable("the table of chunks is in use without a pause; run `glyphoxa reindex` again to finish")
+
+    async def _settings(self) -> dict[str, str]:
+        return {row["name"]: row["value"] for row in await self._connection.fetch(self.sql["settings"])}
+
+    def _serves(self, settings: dict[str, str]) -> bool:
+        """The table that serves is of our model."""
+        stored = settings.get("embedding_model"), settings.get("embedding_dimensions")
+        return stored in ((self._embedder.name, str(self._embedder.dimensions)), (None, str(self._embedder.dimensions)))
+
+    def _is_begun(self, settings: dict[str, str]) -> bool:
+        return {name: settings.get(name) for name in self._target} == self._target
+
+    async def _campaigns(self) -> list[CampaignId]:
+        """All that have talk, whether they were ever loaded here or not."""
+        if await self._connection.fetchval(self.sql["is_above_rules"]):
+            return [CampaignId(row["campaign_id"]) for row in await self._connection.fetch(self.sql["campaigns"])]
+        # An owner may lift the rule that hides campaigns from him; nobody else sees that he does.
+        transaction = self._connection.transaction()
+        await transaction.start()
+        try:
+            await self._connection.execute("ALTER TABLE sessions NO FORCE ROW LEVEL SECURITY")
+            return [CampaignId(row["campaign_id"]) for row in await self._connection.fetch(self.sql["campaigns"])]
+        finally:
+            await transaction.rollback()
+
+    def _within(self, schema: str) -> Callable[[CampaignId], AbstractAsyncContextManager[OwnConnection]]:
+        """Lends the connection, with `chunks` and what is due being those of a schema."""
+
+        @asynccontextmanager
+        async def use(campaign: CampaignId) -> AsyncIterator[OwnConnection]:
+            await self._connection.execute(
+                "SELECT set_config('search_path', $1, false), set_config('glyphoxa.campaign', $2, false)",
+                f"{schema}, public",
+                campaign,
+            )
+            try:
+                yield self._connection
+            finally:
+                if not self._connection.is_closed():
+                    await self._connection.execute("SELECT set_config('search_path', 'public', false)")
+
+        return use
+
+
+def _counted(tell: Tell, campaign: CampaignId, due: int) -> Callable[[Filled], None]:
+    """Says how far a campaign is, at each twentieth of it."""
+    told = [0]
+
+    def so_far(done: Filled) -> None:
+        n = done.embedded + done.failed + done.skipped
+        if n >= due or n - told[0] >= max(due / 20, 1):
+            told[0] = n
+            tell(f"{campaign}: {n} of {due} utterances")
+
+    return so_far

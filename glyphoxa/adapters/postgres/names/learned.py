@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
+from glyphoxa.speech.language.words import fold, words
+from glyphoxa.speech.learning.history import (
+    MOST_UTTERANCES,
+    Happened,
+    LearnedName,
+    Standing,
+    Step,
+    changes_something,
+    is_only_counted,
+    latest_decision,
+    standings,
+)
+from glyphoxa.speech.learning.wrong_forms import Uses, as_heard
+from glyphoxa.speech.names.gazetteer import Entry
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.server.database import Connection
+
+_DEADLINE_MS = 1000
+_ALL_DEADLINE_MS = 10_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class PostgresLearnedNames:
+    """A `LearnedNames`. A step has a deadline of 1 s, a reading of the whole campaign one of 10 s."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = load_queries("names/learned")
+
+    async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
+        only = None if entities is None else sorted(entities)
+        async with self._database.use(campaign, deadline_ms=_ALL_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["entries"], campaign, only)
+        return [
+            Entry(
+                row["name"],
+                EntityId(row["id"]),
+                row["type"],
+                tuple(row["aliases"]),
+                tuple(row["learned"]),
+                row["is_public"],
+            )
+            for row in rows
+        ]
+
+    async def standings(self, campaign: CampaignId, heard: str | None = None) -> list[LearnedName]:
+        async with self._database.use(campaign, deadline_ms=_ALL_DEADLINE_MS) as connection:
+            return await self._standings(connection, campaign, None if heard is None else _key(heard))
+
+    async def record(self, campaign: CampaignId, heard: str, step: Step) -> LearnedName:
+        key = _key(heard)
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+            history = await self._lock(connection, campaign, key)
+            steps = [happened.step for happened in history]
+            if changes_something(steps, step):
+                history.append(await self._add(connection, campaign, heard, step))
+                await self._project(connection, campaign, key, history)
+            elif is_only_counted(steps, step):
+                await connection.execute(
+                    self._sql["heard_again"], campaign, key, step.entity_id, step.utterance, MOST_UTTERANCES
+                )
+            listed = await self._standings(connection, campaign, key)
+        found = [each for each in listed if each.entity_id == step.entity_id]
+        # Something that speaks against a pair nobody proposed leaves no trace.
+        return found[0] if found else LearnedName(as_heard(heard), step.entity_id, None, Standing("undone", 0, ()))
+
+    async def undo(self, campaign: CampaignId, *, at_ms: int, heard: str | None = None) -> Happened | None:
+        async with self._database.use(campaign, deadline_ms=_ALL_DEADLINE_MS) as connection:
+            while True:
+                only = None if heard is None else _key(heard)
+                row = await connection.fetchrow(self._sql["latest_decision"], campaign, only)
+                if row is None:
+                    return None
+                async with connection.transaction():
+                    history = await self._lock(connection, campaign, row["heard"])
+                    last = latest_decision(happened.step for happened in history)
+                    if last is None or last.id != row["id"]:
+                        continue  # somebody else was faster
+                    taken_back = next(happened for happened in history if happened.step.id == last.id)
+                    step = Step("undone", last.entity_id, "dm", "", at_ms, undoes=last.id)
+                    history.append(await self._add(connection, campaign, taken_back.heard, step))
+                    await self._project(connection, campaign, row["heard"], history)
+                    listed = await self._standings(connection, campaign, row["heard"])
+                name = next((each.name for each in listed if each.entity_id == last.entity_id), None)
+                return Happened(taken_back.heard, name, last)
+
+    async def history(self, campaign: CampaignId, *, heard: str | None = None, limit: int = 50) -> list[Happened]:
+        key = None if heard is None else _key(heard)
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["history"], campaign, key, limit)
+        return [_happened(row, row["name"]) for row in rows]
+
+    async def follow_talk(
+        self, connection: Connection, campaign: CampaignId, utterances: Collection[UtteranceId]
+    ) -> None:
+        """Some talk is struck, says something else or is given back, in the transaction of this connection: what was
+        learned from it follows.
+        """
+        if not utterances:
+            return
+        for row in await connection.fetch(self._sql["forms_of"], campaign, list(utterances)):
+            history = await self._lock(connection, campaign, row["heard"])
+            linked = [happened.step.entity_id for happened in history]
+            await connection.execute(self._sql["remove_unlinked"], campaign, row["heard"], linked)
+            await self._project(connection, campaign, row["heard"], history)
+
+    async def reasons(self, campaign: CampaignId, forms: Sequence[str]) -> list[list[str]]:
+        """Why each form was linked to a name, or not: who says so, and in which words; the latest first."""
+        keys = [_key(form) for form in forms]
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["reasons"], campaign, keys)
+        found: dict[str, list[str]] = {}
+        for row in rows:
+            found.setdefault(row["heard"], []).append(f"{row['witness']}: {row['why']}")
+        return [found.get(key, []) for key in keys]
+
+    async def uses(self, campaign: CampaignId, heard: str, *, exclude: Collection[UtteranceId] = ()) -> Uses:
+        plain = as_heard(heard)
+        pattern = r"\m" + r"(?:\W|\\n)+".join(_pattern(word.text + word.tail) for word in words(plain)) + r"\M"
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            written = await connection.fetchval(self._sql["uses_written"], campaign, pattern)
+            spoken = await connection.fetchval(self._sql["uses_spoken"], campaign, plain, pattern, list(exclude))
+        return Uses(written, spoken)
+
+    async def _lock(self, connection: Connection, campaign: CampaignId, key: str) -> list[Happened]:
+        await connection.execute(self._sql["lock_form"], campaign, key)
+        return [_happened(row) for row in await connection.fetch(self._sql["history_of_form"], campaign, key)]
+
+    async def _add(self, connection: Connection, campaign: CampaignId, heard: str, step: Step) -> Happened:
+        number = await connection.fetchval(
+            self._sql["add_event"],
+            campaign,
+            _key(heard),
+            as_heard(heard),
+            step.entity_id,
+            step.kind,
+            step.by,
+            step.why.replace("\0", "").encode("utf-8", "replace").decode("utf-8"),
+            step.utterance,
+            step.is_ordinary,
+            step.undoes,
+            _EPOCH + timedelta(milliseconds=step.at_ms),
+        )
+        return Happened(as_heard(heard), None, replace(step, id=number))
+
+    async def _project(
+        self, connection: Connection, campaign: CampaignId, key: str, history: Sequence[Happened]
+    ) -> None:
+        spelled = {happened.step.entity_id: happened.heard for happened in history}
+        now = standings([happened.step for happened in history])
+        # What ceases to be active first: two may not be at the same time.
+        for entity, standing in sorted(now.items(), key=lambda each: each[1].state == "active"):
+            await connection.execute(
+                self._sql["put_standing"],
+                campaign,
+                key,
+                entity,
+                spelled[entity],
+                standing.state,
+                standing.count,
+                {"utterances": list(standing.utterances)},
+            )
+
+    async def _standings(self, connection: Connection, campaign: CampaignId, key: str | None) -> list[LearnedName]:
+        return [
+            LearnedName(
+                row["as_heard"],
+                EntityId(row["entity_id"]),
+                row["name"],
+                Standing(
+                    row["state"], row["count"], tuple(UtteranceId(each) for each in row["provenance"]["utterances"])
+                ),
+            )
+            for row in await connection.fetch(self._sql["standings"], campaign, key)
+        ]
+
+
+def _key(heard: str) -> str:
+    """How forms are compared: as the gazetteer does."""
+    return fold(as_heard(heard))
+
+
+def _pattern(word: str) -> str:
+    return re.sub("['’]", "['’]", re.escape(word))
+
+
+def _happened(row: asyncpg.Record, name: str | None = None) -> Happened:
+    return Happened(
+        row["as_heard"],
+        name,
+        Step(
+            row["kind"],
+            EntityId(row["entity_id"]),
+            row["witness"],
+            row["why"],
+            (row["at"] - _EPOCH) // timedelta(milliseconds=1),
+            row["id"],
+            UtteranceId(row["utterance_id"]) if row["utterance_id"] is not None else None,
+            row["is_ordinary"],
+            row["undoes"],
+        ),
+    )

@@ -1,0 +1,352 @@
+"""A PostgreSQL server of our own, started when first needed and stopped when nobody needs it.
+
+Protocol of use: `start()` takes a lease, creates the data directory if there is none and makes sure that the
+server runs; `dsn()` says how to reach it; `release()` gives the lease back. Any number of processes may hold a
+lease on the same directory and share one server. It stops a moment after the last lease is gone, also when
+that client was killed (see `supervisor`). `start()` again revives a server that died.
+
+    DIR/pgdata       the data, private to the server's account
+    DIR/sock         its socket, mode 0700: whoever may enter is trusted; there is no TCP port
+    DIR/.lease .start .supervisor   lock files
+    DIR/.launching   there while a server is being started
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from io import TextIOWrapper
+from pathlib import Path
+
+from glyphoxa.adapters.postgres.server.binaries import Binaries, find_binaries, make_directory, server_account
+from glyphoxa.adapters.postgres.server.supervisor import LAUNCHING, LEASE, START, SUPERVISOR, is_alive, postmaster_pid
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+
+SETTINGS: Mapping[str, str] = {
+    "shared_buffers": "256MB",
+    "maintenance_work_mem": "256MB",
+    "work_mem": "16MB",
+    "max_connections": "100",
+    "max_wal_size": "2GB",
+    "jit": "off",
+    "random_page_cost": "1.1",
+    "effective_io_concurrency": "64",
+    "max_parallel_maintenance_workers": "2",
+    "log_min_messages": "warning",
+    "hnsw.ef_search": "80",
+    "hnsw.iterative_scan": "relaxed_order",
+}
+"""Server settings. Measured: with the default of 128 MB shared buffers a vector search takes half as long again."""
+
+_POLL_S = 0.02
+_SUPERVISOR_TIMEOUT_S = 30.0
+_MAX_LOG_BYTES = 10 * 1024 * 1024
+_DETACHED = 'log=$1; shift; "$@" </dev/null >>"$log" 2>&1 & echo $!'
+"""Arguments are passed as arguments, so that no path needs quoting. The shell ends; what it started stays."""
+
+
+class EmbeddedPostgres:
+    """See the module's protocol of use. Calls block (up to `timeout_s`); `running` is for coroutines.
+
+    Args:
+        directory: Where everything is kept; created if missing. May contain spaces.
+        settings: Server settings over `SETTINGS`. They count for the one who starts the server.
+        timeout_s: For a start, which may include recovery after a crash.
+    """
+
+    def __init__(self, directory: Path, *, settings: Mapping[str, str] | None = None, timeout_s: float = 120.0) -> None:
+        self.directory = directory.expanduser().absolute()
+        self.data = self.directory / "pgdata"
+        self._settings = {**SETTINGS, **(settings or {})}
+        self._timeout_s = timeout_s
+        self._lease: TextIOWrapper | None = None
+
+    def start(self) -> None:
+        """Make sure the server runs and stays for as long as this process lives or until `release()`.
+
+        Raises:
+            InvalidInput: The directory cannot be used.
+            Unavailable: There is no PostgreSQL here, or it does not start.
+        """
+        give_up = time.monotonic() + self._timeout_s
+        try:
+            make_directory(self.directory)
+            # The lease first: a supervisor that is just stopping the server holds it, and we wait for that.
+            if self._lease is None:
+                self._lease = self._lock(LEASE, fcntl.LOCK_SH, give_up)
+            with self._lock(START, fcntl.LOCK_EX, give_up):
+                if self.pid() is None:
+                    binaries = find_binaries(server_account(self.data))
+                    self._check_reach(binaries)
+                    self._create(binaries)
+                    # Before the server: whoever is killed while it starts leaves it to the supervisor.
+                    self._supervise(give_up)
+                    self._launch(binaries, give_up)
+                self._wait_until_ready(None, give_up)
+                self._supervise(give_up)
+        except PermissionError as error:
+            self.release()
+            raise InvalidInput(f"{error.filename or self.directory}: {error.strerror}; {self._elsewhere()}") from None
+        except OSError as error:
+            self.release()
+            raise Unavailable(f"the embedded PostgreSQL in {self.directory} does not start: {error}") from None
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Give the lease back. The server stops soon if it was the last one. Returns at once."""
+        if self._lease is not None:
+            self._lease.close()
+            self._lease = None
+
+    def dsn(self, database: str = "postgres") -> str:
+        """How asyncpg and libpq reach the running server.
+
+        Raises:
+            Unavailable: It does not run.
+        """
+        try:
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
+            port, socket_dir = lines[3], lines[4]
+        except (OSError, IndexError):
+            raise Unavailable(f"the embedded PostgreSQL in {self.directory} does not run") from None
+        host = urllib.parse.quote(socket_dir, safe="/")
+        return f"postgresql://postgres@/{urllib.parse.quote(database)}?host={host}&port={port}"
+
+    def pid(self) -> int | None:
+        return postmaster_pid(self.data)
+
+    def log_tail(self, n_chars: int = 2000) -> str:
+        try:
+            return (self.data / "server.log").read_text(errors="replace")[-n_chars:]
+        except OSError:
+            return ""
+
+    def _elsewhere(self) -> str:
+        return "choose another data directory (GLYPHOXA_DATA or data_dir in the settings)"
+
+    def _lock(self, name: str, how: int, give_up: float) -> TextIOWrapper:
+        file = (self.directory / name).open("a")
+        while True:
+            try:
+                fcntl.flock(file, how | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > give_up:
+                    file.close()
+                    raise Unavailable(f"{self.directory / name} stays locked by another process") from None
+                time.sleep(_POLL_S)
+            else:
+                return file
+
+    def _check_reach(self, binaries: Binaries) -> None:
+        account = binaries.account
+        if not account.can("-x", self.directory):
+            raise InvalidInput(
+                f"PostgreSQL does not run as root; it runs as {account.name!r}, which cannot reach {self.directory} "
+                f"because a directory above it is private: {self._elsewhere()}, or run as an ordinary user"
+            )
+
+    def _check_owner(self, binaries: Binaries) -> None:
+        """A copy that root made is root's, and PostgreSQL does not run as root."""
+        account = binaries.account
+        if account.uid is not None and self.data.stat().st_uid != account.uid:
+            raise InvalidInput(
+                f"{self.data} belongs to root, and PostgreSQL does not run as root but as {account.name!r}: "
+                f"`chown -R {account.name} {shlex.quote(str(self.data))}`, or copy it with `cp -a`"
+            )
+
+    def _create(self, binaries: Binaries) -> None:
+        """Initialise the data directory beside its place, so that a half-made one is never taken for data."""
+        version = self.data / "PG_VERSION"
+        if version.exists():
+            stored = version.read_text().strip()
+            if stored != binaries.major:
+                raise InvalidInput(
+                    f"{self.data} was written by PostgreSQL {stored}; the programs here are {binaries.major}: "
+                    f"set PG_BIN to programs of version {stored}, or dump and restore"
+                )
+            self._check_owner(binaries)
+            return
+        if self.data.exists() and any(self.data.iterdir()):
+            raise InvalidInput(f"{self.data} holds files that are not PostgreSQL's; {self._elsewhere()}")
+        fresh = self.directory / "pgdata.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o700)
+        self._own(fresh, binaries)
+        made = subprocess.run(  # noqa: S603 - arguments are a list, no shell
+            [
+                binaries.program("initdb"),
+                *("-D", fresh, "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-k"),
+                *("--auth-local=trust", "--auth-host=reject"),
+                *(("--no-sync",) if self._settings.get("fsync") == "off" else ()),
+            ],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            cwd="/",
+            env=self._environment(),
+            check=False,
+            **binaries.account.popen_arguments(),
+        )
+        if made.returncode:
+            raise Unavailable(f"PostgreSQL cannot create {fresh}: {_last_line(made.stderr or made.stdout)}")
+        fresh.rename(self.data)
+
+    def _launch(self, binaries: Binaries, give_up: float) -> None:
+        sockets = self._make_socket_dir(binaries)
+        self._forget_stale_pids(sockets)
+        log = self.data / "server.log"
+        with contextlib.suppress(OSError):
+            if log.stat().st_size > _MAX_LOG_BYTES:
+                log.unlink()
+        settings = {
+            **self._settings,
+            "listen_addresses": "",
+            "unix_socket_directories": f'"{sockets}"',
+            "unix_socket_permissions": "0700",
+        }
+        arguments = [str(part) for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+        command = [str(binaries.program("postgres")), "-D", str(self.data), *arguments]
+        launching = self.directory / LAUNCHING
+        launching.touch()
+        while True:
+            already_logged = log.stat().st_size if log.exists() else 0
+            started = subprocess.run(  # noqa: S603 - arguments stay arguments, see _DETACHED
+                ["/bin/sh", "-c", _DETACHED, "sh", str(log), *command],
+                stdout=subprocess.PIPE,
+                text=True,
+                cwd="/",
+                env=self._environment(),
+                start_new_session=True,
+                check=True,
+                **binaries.account.popen_arguments(),
+            )
+            if self._wait_until_ready(int(started.stdout), give_up):
+                launching.unlink(missing_ok=True)
+                return
+            said = log.read_bytes()[already_logged:].decode(errors="replace")
+            # The children of a server that was killed take a moment to notice.
+            if not re.search("still in use|is another postmaster", said) or time.monotonic() > give_up:
+                raise Unavailable(f"the embedded PostgreSQL does not start: {_last_line(said)} (see {log})")
+            time.sleep(5 * _POLL_S)
+
+    def _wait_until_ready(self, launched: int | None, give_up: float) -> bool:
+        """True when it accepts connections; False when the launched process ended instead."""
+        while True:
+            with contextlib.suppress(OSError, IndexError):
+                lines = (self.data / "postmaster.pid").read_text().splitlines()
+                if lines[7].strip() == "ready" and (launched is None or int(lines[0]) == launched):
+                    return True
+            if launched is not None and not is_alive(launched):
+                return False
+            if launched is None and self.pid() is None:
+                raise Unavailable(f"the embedded PostgreSQL in {self.directory} ended: {_last_line(self.log_tail())}")
+            if time.monotonic() > give_up:
+                raise Unavailable(f"the embedded PostgreSQL in {self.directory} is not ready in {self._timeout_s:g} s")
+            time.sleep(_POLL_S)
+
+    def _forget_stale_pids(self, sockets: Path) -> None:
+        """Remove lock files of a dead server whose process id answers again: reused, or not yet reaped.
+
+        The server itself sees to all others. We hold the start lock and know that it is not a server of this
+        directory; that no child of the dead one is left is still checked by the new one (shared memory).
+        """
+        for path in (self.data / "postmaster.pid", *sockets.glob(".s.PGSQL.*.lock")):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                os.kill(int(path.read_text().split(maxsplit=1)[0]), 0)
+                path.unlink()
+
+    def _make_socket_dir(self, binaries: Binaries) -> Path:
+        path = self.directory / "sock"
+        # A socket's path may have 107 bytes at most; commas separate hosts in a DSN.
+        if len(os.fsencode(path)) > 85 or not re.fullmatch(r"[\w/. -]+", str(path)):
+            name = "glyphoxa-pg-" + hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:12]
+            # A root user's own temporary directory may be closed to the server's account.
+            base = Path("/tmp") if binaries.account.uid is not None else Path(tempfile.gettempdir())  # noqa: S108
+            path = base / name
+        path.mkdir(mode=0o700, exist_ok=True)
+        status = path.lstat()
+        if status.st_uid not in (os.geteuid(), binaries.account.uid) or path.is_symlink():
+            raise InvalidInput(f"{path} belongs to somebody else; remove it, or {self._elsewhere()}")
+        self._own(path, binaries)
+        path.chmod(0o700)
+        return path
+
+    def _own(self, path: Path, binaries: Binaries) -> None:
+        account = binaries.account
+        if account.uid is not None and account.gid is not None:
+            os.chown(path, account.uid, account.gid)
+
+    def _supervise(self, give_up: float) -> None:
+        if self._is_supervised():
+            return
+        package_root = str(Path(__file__).parents[4])
+        search_path = os.pathsep.join(filter(None, (package_root, os.environ.get("PYTHONPATH"))))
+        command = [sys.executable, "-m", "glyphoxa.adapters.postgres.server.supervisor", str(self.directory)]
+        subprocess.run(  # noqa: S603 - arguments stay arguments, see _DETACHED
+            ["/bin/sh", "-c", _DETACHED, "sh", os.devnull, *command],
+            stdout=subprocess.DEVNULL,
+            cwd="/",
+            env={**os.environ, "PYTHONPATH": search_path},
+            start_new_session=True,
+            check=True,
+        )
+        give_up = min(give_up, time.monotonic() + _SUPERVISOR_TIMEOUT_S)
+        while not self._is_supervised():
+            if time.monotonic() > give_up:
+                raise Unavailable("the supervisor of the embedded PostgreSQL does not start")
+            time.sleep(_POLL_S)
+
+    def _is_supervised(self) -> bool:
+        with (self.directory / SUPERVISOR).open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
+
+    def _environment(self) -> dict[str, str]:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
+        return {**kept, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if re.search("FATAL|PANIC|error|could not", line)]
+    return (telling or lines or ["it says nothing"])[-1].strip()
+
+
+@asynccontextmanager
+async def running(directory: Path, *, settings: Mapping[str, str] | None = None) -> AsyncIterator[EmbeddedPostgres]:
+    """A server for the time of the block, without blocking the event loop. Raises what `start()` raises."""
+    server = EmbeddedPostgres(directory, settings=settings)
+    try:
+        await in_thread(server.start)
+        yield server
+    finally:
+        server.release()
+
+
+async def in_thread(call: Callable[[], None]) -> None:
+    """Run a blocking call in a thread; when cancelled, wait for its end first, so that it can be undone."""
+    task = asyncio.ensure_future(asyncio.to_thread(call))
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with contextlib.suppress(Exception):
+            await task
+        raise

@@ -1,0 +1,184 @@
+"""The schema, as the sum of numbered files that only go forward.
+
+Each file runs once, in a transaction of its own, and is remembered with its checksum. Processes that start at
+the same time take turns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+from loguru import logger
+
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
+
+_LOCK = 0x676C7970  # "glyp": taken for the time of a migration, in every database alike
+_BOOKKEEPING = """
+CREATE TABLE IF NOT EXISTS schema_migrations (
+    number     INT PRIMARY KEY,
+    name       TEXT NOT NULL,
+    checksum   TEXT NOT NULL,
+    applied_at TIMESTAMPTZ NOT NULL DEFAULT now());
+CREATE TABLE IF NOT EXISTS schema_settings (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    number: int
+    name: str
+    text: str
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def migrations_folder() -> Path:
+    """Inside the installed package, or at the root of a checkout.
+
+    Raises:
+        Unavailable: In neither: the installation is broken.
+    """
+    package = Path(__file__).parents[1]
+    for folder in (package / "migrations", package.parents[2] / "migrations"):
+        if any(folder.glob("[0-9]*.sql")):
+            return folder
+    raise Unavailable("the database migrations are not part of this installation; install Glyphoxa again")
+
+
+def read_migrations(folder: Path) -> list[Migration]:
+    """Every `NNNN_name.sql`, by number.
+
+    Raises:
+        InvalidInput: A name is of another form, or a number is missing or there twice.
+    """
+    found: list[Migration] = []
+    for path in sorted(folder.glob("*.sql")):
+        parts = re.fullmatch(r"(\d{4})_(\w+)\.sql", path.name)
+        if parts is None:
+            raise InvalidInput(f"{path}: a migration is named like 0001_what_it_does.sql")
+        found.append(Migration(int(parts[1]), parts[2], path.read_text("utf-8")))
+    if [m.number for m in found] != list(range(1, len(found) + 1)):
+        raise InvalidInput(f"{folder}: migrations must be numbered from 0001 without a gap or a double")
+    return found
+
+
+async def migrate(
+    connection: asyncpg.Connection[asyncpg.Record],
+    *,
+    embedding_dimensions: int,
+    embedding_model: str | None = None,
+    any_model: bool = False,
+    folder: Path | None = None,
+) -> int:
+    """Bring the schema up to date; safe at every start. Returns how many migrations were applied.
+
+    Args:
+        embedding_dimensions: Of a new database.
+        embedding_model: Whose vectors a new database will hold; None if that is not known yet.
+        any_model: It does not matter which model and dimensions an existing database has.
+
+    Raises:
+        Corrupt: A migration that was applied has been changed since, or the database is newer than this program.
+        InvalidInput: The database is for another number of dimensions or another model, or lacks a privilege.
+    """
+    migrations = read_migrations(folder or migrations_folder())
+    await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
+    try:
+        await connection.execute("SET client_min_messages = warning")
+        try:
+            await connection.execute(_BOOKKEEPING)
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise InvalidInput(
+                f"the user of this database may make no tables ({error}): an administrator of the server must run "
+                "`GRANT CREATE ON SCHEMA public TO` that user in this database once"
+            ) from None
+        rows = await connection.fetch("SELECT number, name, checksum FROM schema_migrations ORDER BY number")
+        _check(migrations, rows)
+        dimensions = int(await _stored(connection, "embedding_dimensions", str(embedding_dimensions)))
+        model = embedding_model and await _stored(connection, "embedding_model", embedding_model)
+        if not any_model:
+            _check_model(dimensions, model, wanted_dimensions=embedding_dimensions, wanted_model=embedding_model)
+        for migration in migrations[len(rows) :]:
+            await _apply(connection, migration, dimensions)
+        await _give_rights(connection)
+        return len(migrations) - len(rows)
+    finally:
+        if not connection.is_closed():
+            await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)
+
+
+def _check(migrations: list[Migration], rows: list[asyncpg.Record]) -> None:
+    if len(rows) > len(migrations):
+        raise Corrupt(
+            f"the database is at migration {rows[-1]['number']:04}_{rows[-1]['name']}, this program knows only "
+            f"{len(migrations)}: it was used by a newer version; update Glyphoxa"
+        )
+    for migration, row in zip(migrations, rows, strict=False):
+        if migration.checksum != row["checksum"]:
+            raise Corrupt(
+                f"migration {migration.number:04}_{migration.name}.sql was changed after it was applied "
+                f"(checksum {migration.checksum[:12]}, applied {row['checksum'][:12]}): put the file back as it was "
+                "and write the change as a new migration"
+            )
+
+
+async def _stored(connection: asyncpg.Connection[asyncpg.Record], name: str, otherwise: str) -> str:
+    """A setting of this database, which it has from now on."""
+    await connection.execute("INSERT INTO schema_settings VALUES ($1, $2) ON CONFLICT DO NOTHING", name, otherwise)
+    return str(await connection.fetchval("SELECT value FROM schema_settings WHERE name = $1", name))
+
+
+def _check_model(dimensions: int, model: str | None, *, wanted_dimensions: int, wanted_model: str | None) -> None:
+    if dimensions != wanted_dimensions:
+        raise InvalidInput(
+            f"memory.embedding_dimensions is {wanted_dimensions}, but this database was made for {dimensions}: set it "
+            f"back to {dimensions}, or run `glyphoxa reindex` to embed all talk with the other model"
+        )
+    if model != wanted_model:
+        raise InvalidInput(
+            f"the embedding model is {wanted_model!r}, but the vectors in this database are of {model!r}: set it back, "
+            "or run `glyphoxa reindex` to embed all talk with the other model"
+        )
+
+
+async def _give_rights(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    """To the role for which rows of other campaigns are not there: on a server on which a backup of the database was
+    restored there may be none.
+    """
+    sql = load_queries("server/rights")
+    if not await connection.fetchval(sql["is_superuser"]):
+        return
+    if await connection.fetchval(sql["has_role"]) and await connection.fetchval(sql["has_all"]):
+        return
+    async with connection.transaction():
+        await connection.execute(sql["give"])
+    logger.info("the database has the rights again that it was made with")
+
+
+async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migration, dimensions: int) -> None:
+    try:
+        async with connection.transaction():
+            await connection.execute(migration.text.replace("{{embedding_dimensions}}", str(int(dimensions))))
+            await connection.execute(
+                "INSERT INTO schema_migrations (number, name, checksum) VALUES ($1, $2, $3)",
+                migration.number,
+                migration.name,
+                migration.checksum,
+            )
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise InvalidInput(
+            f"migration {migration.number:04}_{migration.name}: {error}. An administrator of the server must run "
+            "`CREATE EXTENSION vector;` in this database once"
+        ) from None
+    except (asyncpg.UndefinedFileError, asyncpg.FeatureNotSupportedError) as error:
+        raise InvalidInput(f"this PostgreSQL server has no pgvector extension, which memory needs: {error}") from None
+    logger.info("applied migration {:04}_{}", migration.number, migration.name)

@@ -1,0 +1,113 @@
+"""Stops an embedded server when its last client is gone.
+
+Run as `python -m glyphoxa.adapters.postgres.server.supervisor DIR`.
+
+Every client holds a shared lock on the lease file for as long as it lives; the kernel frees it however the client
+ends. This process waits for the exclusive lock, without polling: getting it means that nobody is left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+import time
+from io import TextIOWrapper
+from pathlib import Path
+
+LEASE, SUPERVISOR, START, LAUNCHING = ".lease", ".supervisor", ".start", ".launching"
+_STOP_TIMEOUT_S = 60.0
+_TAKE_TIMEOUT_S = 2.0
+_LAUNCH_TIMEOUT_S = 5.0
+_POLL_S = 0.02
+
+
+def postmaster_pid(data: Path) -> int | None:
+    """Process id of the live server of this data directory. A reused id is recognised and is nobody's."""
+    try:
+        pid = int((data / "postmaster.pid").read_text().split(maxsplit=1)[0])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pid if pid > 0 and _is_server(pid, data) else None
+
+
+def _is_server(pid: int, data: Path) -> bool:
+    if Path("/proc/self").exists():
+        try:
+            # The state follows the name, which may itself hold parentheses.
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            return state not in "ZX" and Path(f"/proc/{pid}/cwd").readlink() == data.resolve()
+        except PermissionError:
+            return Path(f"/proc/{pid}/comm").read_text().strip() == "postgres"
+        except OSError:
+            return False
+    return is_alive(pid)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs under this id (a dead one that nobody has reaped does not)."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return not Path("/proc/self").exists()
+
+
+def stop(data: Path) -> None:
+    """Fast shutdown: open transactions are rolled back, everything committed is kept."""
+    pid = postmaster_pid(data)
+    if pid is None:
+        return
+    give_up = time.monotonic() + _STOP_TIMEOUT_S
+    os.kill(pid, signal.SIGINT)
+    while postmaster_pid(data) == pid:
+        if time.monotonic() > give_up:
+            os.kill(pid, signal.SIGQUIT)  # immediate: recovers from its log at the next start
+            give_up += _STOP_TIMEOUT_S
+        time.sleep(_POLL_S)
+
+
+def _take(file: TextIOWrapper) -> bool:
+    """Become the supervisor, unless there is one. A client that looks whether there is one holds the lock briefly."""
+    give_up = time.monotonic() + _TAKE_TIMEOUT_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                return False
+            time.sleep(_POLL_S / 4)
+        else:
+            return True
+
+
+def _wait_for_launched(directory: Path) -> None:
+    """The last client may have been killed between starting a server and that one's first sign of life."""
+    launching = directory / LAUNCHING
+    give_up = time.monotonic() + _LAUNCH_TIMEOUT_S
+    while launching.exists() and postmaster_pid(directory / "pgdata") is None and time.monotonic() < give_up:
+        time.sleep(_POLL_S)
+    launching.unlink(missing_ok=True)
+
+
+def supervise(directory: Path) -> None:
+    # Opened first, so that the kernel closes it first if we are killed: a client that gets the lease must not
+    # see a supervisor that is about to end.
+    with (directory / SUPERVISOR).open("a") as mine:
+        if not _take(mine):
+            return
+        with (directory / LEASE).open("a") as lease:
+            fcntl.flock(lease, fcntl.LOCK_EX)
+            _wait_for_launched(directory)
+            stop(directory / "pgdata")
+            fcntl.flock(mine, fcntl.LOCK_UN)
+
+
+if __name__ == "__main__":
+    supervise(Path(sys.argv[1]))

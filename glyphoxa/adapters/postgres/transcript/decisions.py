@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Final
+
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.notices import Notices
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.transcript.log import utterance
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.transcript.ports import Decided
+
+CHANNEL: Final = "glyphoxa_talk"
+_DEADLINE_MS: Final = 1_000
+
+
+class PostgresTalkDecisions:
+    """A `TalkDecisions`. Reading has a deadline of 1 s."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._notices = Notices(database, CHANNEL, what="utterance")
+        self._sql = load_queries("transcript/log")
+
+    async def decided(self, campaign: CampaignId, session: SessionId) -> Sequence[Decided]:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["decided"], campaign, session)
+        return [Decided(utterance(row), row["struck"], row["own_text"]) for row in rows]
+
+    def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
+        return self._notices.follow(campaign)

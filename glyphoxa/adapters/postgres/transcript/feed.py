@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import overload
+
+import asyncpg
+import numpy as np
+from numpy import float32
+from numpy.typing import NDArray
+from pydantic_core import from_json
+
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said
+
+_DEADLINE_MS = 5_000
+_HEADER_BYTES = 4
+"""Of a vector as it is sent: its dimensions and two bytes that are not used; big-endian single floats follow."""
+
+
+class PostgresTalkFeed:
+    """A `TalkFeed`, with a deadline of 5 s for a page.
+
+    Args:
+        has_vectors: Whether they are read.
+    """
+
+    def __init__(self, database: Database, *, has_vectors: bool = False) -> None:
+        self._database = database
+        self._has_vectors = has_vectors
+        self._sql = load_queries("transcript/feed")
+
+    async def language(self, campaign: CampaignId) -> str:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            return str(await connection.fetchval(self._sql["language"], campaign))
+
+    async def changed(self, campaign: CampaignId, *, after: int, limit: int) -> Sequence[Said]:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            row = await connection.fetchrow(self._sql["changed"], campaign, after, limit)
+        return [] if row is None or row["marks"] is None else _Page(row)
+
+    async def edition(self, campaign: CampaignId) -> IndexGeneration | None:
+        if not self._has_vectors:
+            return None
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            row = await connection.fetchrow(self._sql["edition"])
+        return None if row is None else IndexGeneration(row["model"], row["dimensions"], row["number"])
+
+    async def meanings(
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], edition: IndexGeneration
+    ) -> Sequence[Embedding]:
+        if not self._has_vectors or not utterances:
+            return []
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            row = await connection.fetchrow(
+                self._sql["meanings"], campaign, list(utterances), edition.model, edition.number
+            )
+        return [] if row is None or row["utterance_ids"] is None else _Meanings(row["utterance_ids"], row["sent"])
+
+
+class _Page(Sequence[Said]):
+    """Each `Said` is made when it is looked at, and by whoever looks: five hundred at once, page after page, would have
+    the garbage collector look through all that the process holds.
+    """
+
+    def __init__(self, columns: asyncpg.Record) -> None:
+        self._columns = columns
+        self._audiences: dict[str, frozenset[NpcId]] = {}
+
+    def __len__(self) -> int:
+        return len(self._columns["marks"])
+
+    @overload
+    def __getitem__(self, at: int) -> Said: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Said]: ...
+    def __getitem__(self, at: int | slice) -> Said | Sequence[Said]:
+        if isinstance(at, slice):
+            return [self[each] for each in range(len(self))[at]]
+        of = self._columns
+        return Said(
+            mark=of["marks"][at],
+            utterance_id=UtteranceId(of["utterance_ids"][at]),
+            session_id=SessionId(of["session_ids"][at]),
+            floor=of["floors"][at],
+            speaker_id=SpeakerId(of["speaker_ids"][at]),
+            speaker_name=of["speaker_names"][at],
+            text=of["texts"][at],
+            at_ms=of["at_ms"][at],
+            witnesses=self._audience(of["audiences"][at]),
+            struck=of["struck"][at],
+        )
+
+    def _audience(self, listed: str) -> frozenset[NpcId]:
+        """Of a scene it is the same for all that is said."""
+        audience = self._audiences.get(listed)
+        if audience is None:
+            audience = self._audiences[listed] = frozenset(map(NpcId, from_json(listed)))
+        return audience
+
+
+class _Meanings(Sequence[Embedding]):
+    """As a `_Page`; read from the bytes by whoever looks first.
+
+    Args:
+        owners: Whose each vector is; those of one together.
+        sent: The vectors. They are of one model, and so of one length.
+    """
+
+    def __init__(self, owners: Sequence[str], sent: bytes) -> None:
+        self._owners = owners
+        self._sent = sent
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Of each utterance's vectors, and the end of the last."""
+        new = (at for at, owner in enumerate(self._owners) if not at or owner != self._owners[at - 1])
+        return [*new, len(self._owners)]
+
+    @cached_property
+    def _vectors(self) -> NDArray[float32]:
+        rows = np.frombuffer(self._sent, np.uint8).reshape(len(self._owners), -1)[:, _HEADER_BYTES:]
+        return np.ascontiguousarray(rows).view(">f4").astype(float32)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, at: int) -> Embedding: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Embedding]: ...
+    def __getitem__(self, at: int | slice) -> Embedding | Sequence[Embedding]:
+        if isinstance(at, slice):
+            return [self[each] for each in range(len(self))[at]]
+        at = range(len(self))[at]
+        start, end = self._starts[at], self._starts[at + 1]
+        return Embedding(UtteranceId(self._owners[start]), self._vectors[start:end])

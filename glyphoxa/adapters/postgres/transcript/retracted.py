@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from glyphoxa.adapters.postgres.world.log import strikes_in_effect, words_in_effect
+from glyphoxa.adapters.postgres.world.rows import at_ms
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.world.events import WorldEvent
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.server.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Talk of one session.
+
+    Attributes:
+        after_floor: It begins behind that one.
+        last_floor: It ends with that one.
+        heard: How many of its utterances are not struck yet.
+    """
+
+    session: SessionId
+    after_floor: int
+    last_floor: int
+    heard: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """An utterance as it stands in the log."""
+
+    utterance: UtteranceId
+    session: SessionId
+    floor: int
+    text: str
+
+
+class StruckTalk:
+    """What rollbacks, and the DM's word on one utterance, do to the talk of one campaign, on a connection that is in a
+    transaction: it stays in the log, and nobody is reminded of it, or of what it said before.
+    """
+
+    def __init__(self, connection: Connection, campaign: CampaignId, sql: Mapping[str, str]) -> None:
+        self._connection = connection
+        self._campaign = campaign
+        self._sql = sql
+
+    async def session_and_later(self, session: SessionId) -> list[SessionId]:
+        """In the order in which they began; empty: there is no such session."""
+        rows = await self._connection.fetch(self._sql["session_and_later"], self._campaign, session)
+        return [SessionId(row["id"]) for row in rows]
+
+    async def end_of(self, session: SessionId) -> int | None:
+        """Its last trace, milliseconds since the Unix epoch; None: there is no such session."""
+        end = await self._connection.fetchval(self._sql["end_of_session"], self._campaign, session)
+        return None if end is None else at_ms(end)
+
+    async def learned_behind(self, session: SessionId, floor: int, later: Sequence[SessionId]) -> list[int]:
+        """Events that come from talk behind that floor of the session, or from later sessions."""
+        rows = await self._connection.fetch(self._sql["learned_behind"], self._campaign, session, floor, later)
+        return [row["seq"] for row in rows]
+
+    async def behind(self, session: SessionId, floor: int, later: Sequence[SessionId]) -> list[Stretch]:
+        """What was said there until now."""
+        rows = await self._connection.fetch(self._sql["talk_behind"], self._campaign, session, floor, later)
+        return [
+            Stretch(SessionId(row["session_id"]), row["after_floor"], row["last_floor"], row["heard"]) for row in rows
+        ]
+
+    async def spoken(self, utterance: UtteranceId) -> Spoken:
+        """
+        Raises:
+            NotFound: Nobody said it.
+            InvalidInput: It is struck.
+        """
+        row = await self._connection.fetchrow(self._sql["utterance"], self._campaign, utterance)
+        if row is None:
+            raise NotFound(f"no utterance {utterance!r} in the log of campaign {self._campaign!r}")
+        if row["struck"]:
+            raise InvalidInput(f"utterance {utterance!r} is struck already: nobody is reminded of it")
+        return Spoken(utterance, SessionId(row["session_id"]), row["floor"], row["text"])
+
+    async def learned_from(self, said: Spoken) -> list[int]:
+        """Events that come from that utterance."""
+        rows = await self._connection.fetch(
+            self._sql["learned_from"], self._campaign, said.utterance, said.session, said.floor
+        )
+        return [row["seq"] for row in rows]
+
+    async def strike(self, rollback: int, stretches: Sequence[Stretch]) -> None:
+        """Note what an event took: see `settle`."""
+        await self._connection.execute(
+            self._sql["strike"],
+            self._campaign,
+            rollback,
+            [stretch.session for stretch in stretches],
+            [stretch.after_floor for stretch in stretches],
+            [stretch.last_floor for stretch in stretches],
+        )
+
+    async def settle(self, *, before: Sequence[WorldEvent], after: Sequence[WorldEvent]) -> list[UtteranceId]:
+        """Strike, give back and word the talk as the second of these says, where that is not as the first says. Returns
+        what is otherwise now.
+
+        Args:
+            before: All events of the campaign that speak of others, as they were; `after`: as they are now.
+        """
+        struck = strikes_in_effect(after)
+        old, new = words_in_effect(before), words_in_effect(after)
+        words = {each: new.get(each) for each in {**old, **new} if old.get(each) != new.get(each)}
+        changed = await self._settle_struck(strikes_in_effect(before) ^ struck, in_effect=struck)
+        return changed + await self._settle_words(words)
+
+    async def _settle_struck(self, strikes: Collection[int], *, in_effect: Collection[int]) -> list[UtteranceId]:
+        if not strikes:
+            return []
+        await self._connection.execute(self._sql["lock_talk"], self._campaign)
+        rows = await self._connection.fetch(
+            self._sql["settle_struck"], self._campaign, sorted(strikes), sorted(in_effect)
+        )
+        return [UtteranceId(row["utterance_id"]) for row in rows]
+
+    async def _settle_words(self, words: Mapping[UtteranceId, str | None]) -> list[UtteranceId]:
+        """
+        Args:
+            words: The DM's; None gives an utterance its own back.
+        """
+        if not words:
+            return []
+        await self._connection.execute(self._sql["lock_talk"], self._campaign)
+        rows = await self._connection.fetch(
+            self._sql["settle_words"], self._campaign, list(words.keys()), list(words.values())
+        )
+        return [UtteranceId(row["utterance_id"]) for row in rows]

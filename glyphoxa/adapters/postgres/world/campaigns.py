@@ -1,0 +1,224 @@
+"""Campaigns as their files describe them, kept as documents, and told to the world as what changed in them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from loguru import logger
+from pydantic import TypeAdapter
+
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.offload import beside
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.transcript.language import follow_language
+from glyphoxa.adapters.postgres.world.campaign_times import put_times
+from glyphoxa.adapters.postgres.world.world import PostgresWorld
+from glyphoxa.dm.campaign_changes import CampaignChanges, changes
+from glyphoxa.dm.campaign_tables import Tables, with_tables
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.knowledge import Origin
+from glyphoxa.world.events import Cause
+from glyphoxa.world.state import WorldState
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.server.database import Connection
+
+_DEADLINE_MS: Final = 1_000
+_campaign: Final = TypeAdapter(Campaign)
+_tables: Final = TypeAdapter(Tables)
+NO_TABLES: Final = Tables()
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A campaign in its parts.
+
+    Attributes:
+        file: What its campaign file says; only a name, if it was made of tables.
+        tables: What came from tables besides.
+        is_told: Whether the world knows it; False for what is from before there were events.
+    """
+
+    file: Campaign
+    tables: Tables = NO_TABLES
+    is_told: bool = False
+
+    @property
+    def whole(self) -> Campaign:
+        return with_tables(self.file, self.tables)
+
+
+class PostgresCampaigns:
+    """Reading has a deadline of 1 s, loading that of committing what it brings; late is `Unavailable`, and nothing
+    was loaded. A campaign and what it does to the world are stored in one transaction.
+    """
+
+    def __init__(self, database: Database, world: PostgresWorld) -> None:
+        self._database = database
+        self._world = world
+        self._sql = load_queries("world/campaigns")
+
+    async def ids(self) -> list[CampaignId]:
+        return list(await self.names())
+
+    async def names(self) -> dict[CampaignId, str]:
+        """Of all campaigns, by id."""
+        async with self._database.use(None, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["list_campaigns"])
+        return {CampaignId(row["id"]): row["name"] for row in rows}
+
+    async def get(self, campaign: CampaignId) -> Campaign:
+        """A campaign as it was loaded, from its file and from tables.
+
+        Raises:
+            NotFound: It was never loaded here.
+        """
+        described = await self.described(campaign)
+        if described is None:
+            raise NotFound(f"no campaign {campaign!r} here: " + did_you_mean(campaign, await self.ids()))
+        return described.whole
+
+    async def described(self, campaign: CampaignId) -> Described | None:
+        """None when it was never loaded here."""
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            return await self._read(connection, campaign)
+
+    async def changes(self, campaign: Campaign) -> CampaignChanges:
+        """What loading it now would do."""
+        return await self._preview(campaign.id, lambda was: _of_file(campaign, was), "campaign_file")
+
+    async def load(self, campaign: Campaign, *, only_if: CampaignChanges | None = None) -> CampaignChanges:
+        """Make the stored campaign that of the file; what came from tables stays. Done again, it does nothing.
+
+        Args:
+            only_if: Only if it does this, which was shown to the DM.
+
+        Raises:
+            InvalidInput: It would do something else by now, or the database cannot hold it.
+        """
+        done = await self._load(campaign.id, lambda was: _of_file(campaign, was), "campaign_file", only_if)
+        try:
+            await follow_language(self._database, campaign.id)
+        except Unavailable as error:
+            logger.warning("earlier talk is not found by the words of {!r} yet: {}", campaign.language, error)
+        return done
+
+    async def changes_by_tables(self, campaign: CampaignId, tables: Tables) -> CampaignChanges:
+        """What adding them now would do."""
+        return await self._preview(campaign, lambda was: _of_tables(campaign, tables, was), "import")
+
+    async def add_tables(
+        self, campaign: CampaignId, tables: Tables, *, only_if: CampaignChanges | None = None
+    ) -> CampaignChanges:
+        """Add to a campaign, or make one of that name. As `load` otherwise."""
+        return await self._load(campaign, lambda was: _of_tables(campaign, tables, was), "import", only_if)
+
+    async def _preview(
+        self, campaign: CampaignId, renewed: Callable[[Described | None], Described], origin: Origin
+    ) -> CampaignChanges:
+        was = await self.described(campaign)
+        new = renewed(was)
+        if was == new:
+            return CampaignChanges()
+        # What is from before there were events left nothing in the world; nor did a campaign that was never loaded.
+        world = WorldState() if campaign not in await self.ids() else await self._world.now(campaign)
+        return await _compare(was, new, world, origin, self._world.accept_at)
+
+    async def _load(
+        self,
+        campaign: CampaignId,
+        renewed: Callable[[Described | None], Described],
+        origin: Origin,
+        only_if: CampaignChanges | None,
+    ) -> CampaignChanges:
+        was = await self.described(campaign)
+        new = renewed(was)
+        if was == new:
+            return CampaignChanges()
+
+        async def put_campaign(connection: Connection) -> None:
+            await connection.execute(self._sql["put_campaign"], campaign, new.file.name, new.file.language)
+
+        async with self._world.writing(campaign, amount=_size(new.whole), first=put_campaign) as world:
+            was = await self._read(world.connection, campaign)  # nobody else writes to it from here on
+            new = renewed(was)
+            found = await _compare(was, new, await world.read(), origin, self._world.accept_at)
+            if only_if is not None and _shown(only_if) != _shown(found):
+                raise InvalidInput(f"campaign {campaign!r} has changed meanwhile; nothing was loaded, look again")
+            document = await beside(lambda: _document(new), amount=_size(new.whole))
+            events = await world.commit(found.happenings, Cause(origin, _now_ms())) if found.happenings else []
+            seq = events[-1].seq if events else None
+            await world.connection.execute(self._sql["put_document"], campaign, document, seq)
+            await put_times(world.connection, new.file)
+        return found
+
+    async def _read(self, connection: Connection, campaign: CampaignId) -> Described | None:
+        row = await connection.fetchrow(self._sql["get_document"], campaign)
+        if row is None:
+            return None
+        document, is_told = row["document"], row["seq"] is not None
+        return await beside(lambda: _described(document, is_told=is_told), amount=_length(document))
+
+
+def _of_file(campaign: Campaign, was: Described | None) -> Described:
+    if was is None:
+        return Described(campaign, is_told=True)
+    left = {e.id for e in was.whole.entities} - {e.id for e in with_tables(campaign, was.tables).entities}
+    # What a table relates to something that leaves the file goes with it.
+    kept = tuple(r for r in was.tables.relationships if not left & {r.source, r.target})
+    return Described(campaign, replace(was.tables, relationships=kept), is_told=True)
+
+
+def _of_tables(campaign: CampaignId, tables: Tables, was: Described | None) -> Described:
+    if was is None:
+        return Described(Campaign(campaign, campaign, "en", (), (), (), (), ()), NO_TABLES.with_(tables), is_told=True)
+    return Described(was.file, was.tables.with_(tables), is_told=True)
+
+
+async def _compare(
+    was: Described | None, new: Described, world: WorldState, origin: Origin, accept_at: float
+) -> CampaignChanges:
+    previous = was.whole if was is not None and was.is_told else None
+    at_ms = _now_ms()
+    return await beside(
+        lambda: changes(previous, new.whole, world, origin=origin, at_ms=at_ms, accept_at=accept_at),
+        amount=_size(new.whole),
+    )
+
+
+def _described(document: Mapping[str, object], *, is_told: bool) -> Described:
+    file = {part: value for part, value in document.items() if part != "tables"}
+    return Described(_campaign.validate_python(file), _tables.validate_python(document.get("tables", {})), is_told)
+
+
+def _length(document: Mapping[str, object]) -> int:
+    """About how many entities and relationships are in it."""
+    return sum(len(part) for part in document.values() if isinstance(part, list))
+
+
+def _document(described: Described) -> dict[str, object]:
+    document: dict[str, object] = _campaign.dump_python(described.file, mode="json")
+    for secret, dumped in zip(described.file.secrets, document["secrets"], strict=True):  # type: ignore[call-overload] # they are a list
+        # A set has no order, and the same file must give the same document.
+        dumped["known_by"] = sorted(secret.known_by)
+    if described.tables != NO_TABLES:
+        document["tables"] = _tables.dump_python(described.tables, mode="json")
+    return document
+
+
+def _shown(found: CampaignChanges) -> tuple[object, ...]:
+    return found.added, found.changed, found.removed, len(found.happenings)
+
+
+def _size(campaign: Campaign) -> int:
+    """About how much happens when it is loaded for the first time."""
+    return len(campaign.relationships) + sum(1 + len(entity.attributes) for entity in campaign.entities)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

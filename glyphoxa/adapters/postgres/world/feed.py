@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from typing import Final
+
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.offload import uncollected
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.world.log import WorldLog
+from glyphoxa.adapters.postgres.world.tables import WorldTables
+from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.world.events import WorldEvent
+from glyphoxa.world.feed import WorldRead
+from glyphoxa.world.state import WorldState
+
+_DEADLINE_MS: Final = 1_000
+_READ_DEADLINE_MS: Final = 60_000
+_MUCH: Final = 10_000
+
+
+class PostgresWorldFeed:
+    """A `WorldFeed`. Events have a deadline of 1 s, a whole world one of a minute."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = load_queries("world/world")
+        self._of_campaign = load_queries("world/feed")["campaign"]
+
+    async def read(self, campaign: CampaignId) -> WorldRead:
+        # All of one moment.
+        async with (
+            self._database.use(campaign, deadline_ms=_READ_DEADLINE_MS) as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            described = await connection.fetchrow(self._of_campaign, campaign)
+            if described is None:
+                return WorldRead(WorldState(), None)
+            last = await WorldLog(connection, campaign, self._sql).page(after=0, limit=1, latest_first=True)
+            with uncollected(amount=_MUCH):
+                state = await WorldTables(connection, campaign, self._sql).read_current()
+        also = {EntityId(npc["entity"]): (npc["name"], *npc["aliases"]) for npc in described["npcs"] or ()}
+        return WorldRead(state, last[0] if last else None, described["language"], also)
+
+    async def since(self, campaign: CampaignId, seq: int, *, limit: int) -> list[WorldEvent]:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            log = WorldLog(connection, campaign, self._sql)
+            return await log.page(after=seq - 1, limit=limit, latest_first=False)

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import asyncpg
+
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.transcript.search import name_words
+from glyphoxa.adapters.postgres.world.rows import fact_of_row, timestamp
+from glyphoxa.adapters.postgres.world.viewers import viewer_parameter
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.domain.knowledge import Fact, Viewer
+from glyphoxa.world.graph import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
+
+_DEADLINE_MS = 1000
+
+
+class PostgresGraph:
+    """A `KnowledgeGraph`. Each question is one statement with a deadline of 1 s; late is `Unavailable`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = load_queries("world/graph")
+
+    async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
+        rows = await self._fetch("entities", campaign, viewer_parameter(viewer), of_type)
+        return [_entity(row) for row in rows]
+
+    async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
+        rows = await self._fetch("known", campaign, viewer_parameter(viewer), _text(entity), False)
+        return _known(rows)
+
+    async def identity_snapshot(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        rows = await self._fetch("known", campaign, viewer_parameter(npc), _text(entity), True)
+        known = _known(rows)
+        if known is None:
+            return None
+        about_itself = (*known.attributes, *(fact for fact, _ in known.relations))
+        secrets = [fact for fact in about_itself if fact.visibility.scope == "secret"]
+        secrets += [fact_of_row(row) for row in rows if row["part"] == 2]
+        return IdentitySnapshot(known, tuple(sorted(secrets, key=lambda fact: (fact.seq, fact.id))))
+
+    async def visible_subgraph(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        entity: EntityId,
+        *,
+        depth: int = 1,
+        through: Collection[str] = KNOWN_THROUGH,
+    ) -> Subgraph:
+        rows = await self._fetch(
+            "visible_subgraph", campaign, viewer_parameter(npc), _text(entity), depth, _texts(through)
+        )
+        reached = [Reached(_entity(row), row["depth"]) for row in rows if row["part"] == 0]
+        reached.sort(key=lambda each: (each.depth, each.entity.name, each.entity.id))
+        return Subgraph(tuple(reached), _facts(row for row in rows if row["part"] == 1))
+
+    async def traverse(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        entity: EntityId,
+        *,
+        depth: int = 3,
+        direction: Direction = "both",
+        types: Collection[str] | None = None,
+        limit: int = 200,
+    ) -> list[Reached]:
+        if limit <= 0:
+            return []
+        rows = await self._fetch(
+            "traverse",
+            campaign,
+            viewer_parameter(viewer),
+            _text(entity),
+            depth,
+            direction,
+            None if types is None else _texts(types),
+            limit,
+        )
+        return [Reached(_entity(row), row["depth"]) for row in rows]
+
+    async def path(
+        self, campaign: CampaignId, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
+    ) -> list[tuple[Fact, Entity]] | None:
+        rows = await self._fetch("path", campaign, viewer_parameter(viewer), _text(source), _text(target), max_depth)
+        if not rows:
+            return None
+        return [(fact_of_row(row), _entity(row)) for row in rows if row["fact_id"] is not None]
+
+    async def facts(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        *,
+        words: str = "",
+        about: EntityId | None = None,
+        after_ms: int | None = None,
+        before_ms: int | None = None,
+        limit: int = 20,
+    ) -> list[Fact]:
+        seer, asked = viewer_parameter(viewer), _text(words).strip()
+        if limit <= 0:
+            return []
+        between = [None if at_ms is None else timestamp(at_ms) for at_ms in (after_ms, before_ms)]
+        if asked:
+            end = None if about is None else _text(about)
+            rows = await self._fetch("facts_by_words", campaign, seer, asked, name_words(asked), end, *between, limit)
+        elif about is not None:
+            rows = await self._fetch("facts_about", campaign, seer, _text(about), *between, limit)
+        else:
+            rows = await self._fetch("facts_latest", campaign, seer, *between, limit)
+        return [fact_of_row(row) for row in rows]
+
+    async def _fetch(self, query: str, campaign: CampaignId, *arguments: object) -> list[asyncpg.Record]:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            return await connection.fetch(self._sql[query], campaign, *arguments)
+
+
+def _known(rows: Sequence[asyncpg.Record]) -> Known | None:
+    node: Entity | None = None
+    attributes: list[Fact] = []
+    relations: list[tuple[Fact, Entity]] = []
+    for row in rows:
+        if row["part"] == 0:
+            node = _entity(row)
+        elif row["part"] == 1:
+            if row["object_id"] is None:
+                attributes.append(fact_of_row(row))
+            else:
+                relations.append((fact_of_row(row), _entity(row)))
+    if node is None:
+        return None
+    attributes.sort(key=lambda fact: (fact.claim.predicate, fact.seq, fact.id))
+    relations.sort(key=lambda each: (each[0].claim.predicate, each[1].name, each[0].id))
+    return Known(node, tuple(attributes), tuple(relations))
+
+
+def _facts(rows: Iterable[asyncpg.Record]) -> tuple[Fact, ...]:
+    return tuple(sorted((fact_of_row(row) for row in rows), key=lambda fact: (fact.seq, fact.id)))
+
+
+def _entity(row: asyncpg.Record) -> Entity:
+    attributes = row["entity_attributes"] or {}
+    return Entity(EntityId(row["id"]), row["type"], row["name"], tuple(row["aliases"] or ()), attributes)
+
+
+def _text(given: str) -> str:
+    """What no row can hold is no reason to fail: an id may come from a model's tool call."""
+    return given.replace("\0", "")
+
+
+def _texts(given: Collection[str]) -> list[str]:
+    return sorted(_text(each) for each in given)

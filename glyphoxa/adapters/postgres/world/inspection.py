@@ -1,0 +1,276 @@
+"""Looking into memory for the DM: what waits, what is known and why, what was said, and how it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+import numpy as np
+
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.world.rows import (
+    at_ms,
+    cause_of_row,
+    ended_of_row,
+    fact_of_row,
+    visibility_of_row,
+)
+from glyphoxa.adapters.postgres.world.viewers import viewer_parameter
+from glyphoxa.dm.ports import Said, Session
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer, Visibility
+from glyphoxa.world.encoding import decode
+from glyphoxa.world.events import WorldEvent
+
+_DEADLINE_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTalk:
+    """How much was said in a session.
+
+    Attributes:
+        n_struck: Of these, how many were rolled back.
+        last_at_ms: When the last began; None when nothing was said.
+    """
+
+    id: SessionId
+    started_ms: int
+    n_entries: int
+    n_struck: int
+    last_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An utterance as it is kept, and as it was heard."""
+
+    said: Said
+    raw_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of a session is within reach of recall by meaning.
+
+    Attributes:
+        n_embedded: Utterances that have a chunk.
+    """
+
+    session: SessionId
+    n_entries: int
+    n_embedded: int
+    n_chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class NearChunk:
+    """
+    Attributes:
+        cosine: 1 is the same, 0 has nothing to do with it.
+        knowers: NPCs who were there.
+    """
+
+    session_id: SessionId
+    utterance_id: UtteranceId
+    content: str
+    cosine: float
+    knowers: tuple[NpcId, ...]
+    at_ms: int
+    is_struck: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SeenEntity:
+    """An entity with who may know of it."""
+
+    entity: Entity
+    visibility: Visibility
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedEntity:
+    """
+    Attributes:
+        depth: Relations between it and the beginning, the fewest there are.
+    """
+
+    id: EntityId
+    type: str
+    name: str
+    depth: int
+
+
+class PostgresInspection:
+    """The DM's `Review`, and more to look at (R-153 to R-161). One query each, with a deadline of 10 s."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = load_queries("world/inspection")
+
+    # As `Review`
+
+    async def pending(self, campaign: CampaignId, *, limit: int) -> list[Fact]:
+        return await self.of_status(campaign, "pending", limit=limit)
+
+    async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
+        return [fact_of_row(row) for row in await self._fetch("of_status", campaign, status, limit)]
+
+    async def waiting(self, campaign: CampaignId) -> Mapping[Status, int]:
+        return {row["status"]: row["n"] for row in await self._fetch("waiting", campaign)}
+
+    async def current(
+        self, campaign: CampaignId, viewer: Viewer, *, about: EntityId | None = None, limit: int
+    ) -> list[Fact]:
+        rows = await self._fetch("current", campaign, viewer_parameter(viewer), about, limit)
+        return [fact_of_row(row) for row in rows]
+
+    async def facts(self, campaign: CampaignId, ids: Collection[FactId]) -> list[Fact]:
+        return [fact_of_row(row) for row in await self._fetch("facts", campaign, list(ids))] if ids else []
+
+    async def resting_on(self, campaign: CampaignId, fact: FactId) -> list[Fact]:
+        return [fact_of_row(row) for row in await self._fetch("resting_on", campaign, fact)]
+
+    async def beginning_with(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[Fact]:
+        return [fact_of_row(row) for row in await self._fetch("beginning_with", campaign, _text(prefix), limit)]
+
+    async def like(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[FactId]:
+        return [FactId(row["fact_id"]) for row in await self._fetch("like", campaign, _text(prefix), limit)]
+
+    async def ended(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[EndedFact]:
+        return [ended_of_row(row) for row in await self._fetch("ended", campaign, _text(prefix), limit)]
+
+    async def once_held(self, campaign: CampaignId, ids: Collection[FactId]) -> list[EndedFact]:
+        return [ended_of_row(row) for row in await self._fetch("once_held", campaign, list(ids))] if ids else []
+
+    async def ended_by(self, campaign: CampaignId, events: Collection[int]) -> list[EndedFact]:
+        return [ended_of_row(row) for row in await self._fetch("ended_by", campaign, list(events))]
+
+    async def events_about(self, campaign: CampaignId, fact: Fact) -> list[WorldEvent]:
+        claim = fact.claim
+        ends = [claim.subject] if claim.object is None else [claim.subject, claim.object]
+        rows = await self._fetch("events_about", campaign, fact.id, claim.predicate, ends)
+        return [decode(campaign, row["seq"], cause_of_row(row), row["event_type"], row["payload"]) for row in rows]
+
+    async def said(self, campaign: CampaignId, utterance: UtteranceId) -> Said | None:
+        rows = await self._fetch("said", campaign, utterance)
+        return said_of_row(rows[0]) if rows else None
+
+    async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[Said]:
+        return [said_of_row(row) for row in await self._fetch("said_ending_with", campaign, ending, limit)]
+
+    async def talk_after(self, campaign: CampaignId, session: SessionId, floor: int) -> int:
+        [row] = await self._fetch("talk_after", campaign, session, floor)
+        return int(row["count"])
+
+    async def sessions(self, campaign: CampaignId) -> list[Session]:
+        return [
+            Session(SessionId(row["id"]), at_ms(row["started_at"]), row["last_floor"])
+            for row in await self._fetch("sessions", campaign)
+        ]
+
+    # To look at
+
+    async def entries_per_session(self, campaign: CampaignId) -> list[SessionTalk]:
+        """By session, the earliest first (R-153)."""
+        return [
+            SessionTalk(
+                SessionId(row["id"]),
+                at_ms(row["started_at"]),
+                row["n_entries"],
+                row["n_struck"],
+                None if row["last_at"] is None else at_ms(row["last_at"]),
+            )
+            for row in await self._fetch("entries_per_session", campaign)
+        ]
+
+    async def recent(self, campaign: CampaignId, session: SessionId, *, limit: int = 20) -> list[Entry]:
+        """R-154: the latest first."""
+        return [_entry(row) for row in await self._fetch("recent", campaign, session, limit)]
+
+    async def corrected(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[Entry]:
+        """R-155: what players said that is kept otherwise than it was heard, in order."""
+        return [_entry(row) for row in await self._fetch("corrected", campaign, session, limit)]
+
+    async def coverage(self, campaign: CampaignId) -> list[Coverage]:
+        """By session, the earliest first (R-156)."""
+        return [
+            Coverage(SessionId(row["id"]), row["n_entries"], row["n_embedded"], row["n_chunks"])
+            for row in await self._fetch("coverage", campaign)
+        ]
+
+    async def models(self, campaign: CampaignId) -> dict[str, int]:
+        """Which models embedded the campaign's talk, and how many chunks each."""
+        return {row["model"]: row["n"] for row in await self._fetch("models", campaign)}
+
+    async def nearest(
+        self, campaign: CampaignId, embedding: np.ndarray[Any, np.dtype[np.float32]], *, model: str, limit: int
+    ) -> list[NearChunk]:
+        """R-157: by cosine, exactly.
+
+        Args:
+            embedding: Of unit length.
+            model: That made it; what others embedded is not compared.
+        """
+        return [
+            NearChunk(
+                SessionId(row["session_id"]),
+                UtteranceId(row["utterance_id"]),
+                row["content"],
+                row["cosine"],
+                tuple(NpcId(npc) for npc in row["knowers"]),
+                at_ms(row["timestamp"]),
+                row["struck"],
+            )
+            for row in await self._fetch("nearest", campaign, embedding, model, limit)
+        ]
+
+    async def entities(self, campaign: CampaignId, *, of_type: str | None = None) -> list[SeenEntity]:
+        """R-158: whoever may know of them."""
+        return [
+            SeenEntity(
+                Entity(EntityId(row["id"]), row["type"], row["name"], tuple(row["aliases"]), row["attributes"]),
+                visibility_of_row(row),
+            )
+            for row in await self._fetch("entities", campaign, of_type)
+        ]
+
+    async def relations(self, campaign: CampaignId, entity: EntityId) -> list[Fact]:
+        """R-159: of every status."""
+        return [fact_of_row(row) for row in await self._fetch("relations", campaign, entity)]
+
+    async def reach(self, campaign: CampaignId, entity: EntityId, *, depth: int) -> list[ReachedEntity]:
+        """R-161: by depth, then name."""
+        return [
+            ReachedEntity(EntityId(row["id"]), row["type"], row["name"], row["depth"])
+            for row in await self._fetch("reach", campaign, entity, depth)
+        ]
+
+    async def _fetch(self, query: str, campaign: CampaignId, *arguments: object) -> list[asyncpg.Record]:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            return await connection.fetch(self._sql[query], campaign, *arguments)
+
+
+def said_of_row(row: asyncpg.Record) -> Said:
+    return Said(
+        UtteranceId(row["utterance_id"]),
+        SessionId(row["session_id"]),
+        row["floor"],
+        row["speaker_name"],
+        row["text"],
+        at_ms(row["timestamp"]),
+        row["struck"],
+    )
+
+
+def _entry(row: asyncpg.Record) -> Entry:
+    return Entry(said_of_row(row), row["raw_text"])
+
+
+def _text(typed: str) -> str:
+    """What a user typed as the database takes it: what it cannot hold is in no id."""
+    return typed.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

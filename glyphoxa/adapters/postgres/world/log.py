@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+
+from glyphoxa.adapters.postgres.server.offload import beside
+from glyphoxa.adapters.postgres.world.rows import cause_of_row, timestamp
+from glyphoxa.domain.ids import CampaignId, UtteranceId
+from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, state_of_parts, state_parts
+from glyphoxa.world.events import Cause, RolledBack, SlotRule, Undone, UtteranceCorrected, UtteranceStruck, WorldEvent
+from glyphoxa.world.replay import dropped, replay
+from glyphoxa.world.state import WorldState
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.server.database import Connection
+
+SNAPSHOT_EVERY: Final = 2_000
+"""Events after which a state is kept, once one that far on had to be replayed."""
+_BLOCK: Final = 500
+_LONGEST_SNAPSHOT: Final = 100_000_000
+"""Bytes: PostgreSQL holds no JSON of more than 256 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a log stands.
+
+    Attributes:
+        seq: Of its last event; 0: there is none.
+        rules: The campaign's own slot rules.
+    """
+
+    seq: int
+    rules: Mapping[str, SlotRule]
+
+
+class WorldLog:
+    """The events of one campaign, on a connection that is in a transaction."""
+
+    def __init__(self, connection: Connection, campaign: CampaignId, sql: Mapping[str, str]) -> None:
+        self._connection = connection
+        self._campaign = campaign
+        self._sql = sql
+
+    async def head(self) -> Head:
+        (row,) = await self._fetch("head")
+        return Head(row["seq"], row["rules"])
+
+    async def append(self, happenings: Sequence[Encoded], cause: Cause, *, after: int) -> None:
+        """
+        Args:
+            after: The last event so far.
+        """
+        numbered = enumerate(happenings, start=after + 1)
+        while block := list(islice(numbered, _BLOCK)):
+            rows = (f'{{"seq":{seq},"event_type":"{e.event_type}","payload":{e.payload}}}' for seq, e in block)
+            await self._fetch(
+                "add_events",
+                f"[{','.join(rows)}]",
+                timestamp(cause.at_ms),
+                cause.by,
+                cause.session_id,
+                cause.floor,
+                cause.utterance_id,
+            )
+
+    async def page(self, *, after: int, limit: int, latest_first: bool) -> list[WorldEvent]:
+        return await self._decoded(await self._fetch("events_last" if latest_first else "events_first", after, limit))
+
+    async def undoing(self) -> list[WorldEvent]:
+        """Those that speak of other events, in order."""
+        return await self._decoded(await self._fetch("undoing_events"))
+
+    async def first_after(self, at_ms: int) -> int | None:
+        """The first event that happened later than that."""
+        ((first,),) = await self._fetch("first_after", timestamp(at_ms))
+        return None if first is None else int(first)
+
+    async def state_at(self, seq: int, *, at_ms: int | None = None) -> WorldState:
+        """The state after that event, without those that happened later than `at_ms`, by replay; from a snapshot on,
+        if one can be used. Keeps one when it had far to go.
+        """
+        undoing = [e for e in await self.undoing() if e.seq <= seq and (at_ms is None or e.cause.at_ms <= at_ms)]
+        left_out = None if at_ms is None else await self.first_after(at_ms)
+        whole = seq if left_out is None else min(seq, left_out - 1)
+        rows = await self._fetch("snapshots", whole, PROJECTION_VERSION)
+        begin = next((row["seq"] for row in rows if can_go_on_from(row["seq"], undoing)), 0)
+        state = WorldState() if begin == 0 else await self._snapshot(begin)
+        keep = whole - whole % SNAPSHOT_EVERY
+        if keep > begin and can_go_on_from(keep, undoing):
+            state = await self._replayed(state, after=begin, to=keep)
+            await self._keep_snapshot(keep, state)
+            begin = keep
+        return await self._replayed(state, after=begin, to=seq, at_ms=at_ms)
+
+    async def _replayed(self, state: WorldState, *, after: int, to: int, at_ms: int | None = None) -> WorldState:
+        until = None if at_ms is None else timestamp(at_ms)
+        cursor = await self._connection.cursor(self._sql["events"], self._campaign, after, to, until)
+        rows: list[asyncpg.Record] = []
+        while block := await cursor.fetch(_BLOCK):
+            rows += block
+        return await beside(lambda: replay((_event(self._campaign, row) for row in rows), onto=state), amount=len(rows))
+
+    async def _snapshot(self, seq: int) -> WorldState:
+        cursor = await self._connection.cursor(self._sql["snapshot"], self._campaign, seq)
+        parts: list[str] = []
+        while block := await cursor.fetch(1):
+            parts += [row["part"] for row in block]
+        return await beside(lambda: state_of_parts(parts), amount=_BLOCK * len(parts))
+
+    async def _keep_snapshot(self, seq: int, state: WorldState) -> None:
+        parts = await beside(lambda: list(state_parts(state)), amount=len(state.facts) + len(state.ended))
+        text = f"[{','.join(parts)}]"
+        if len(text) < _LONGEST_SNAPSHOT:
+            await self._fetch("put_snapshot", seq, text, PROJECTION_VERSION)
+
+    async def _decoded(self, rows: Sequence[asyncpg.Record]) -> list[WorldEvent]:
+        return await beside(lambda: [_event(self._campaign, row) for row in rows], amount=len(rows))
+
+    async def _fetch(self, name: str, *values: object) -> list[asyncpg.Record]:
+        return await self._connection.fetch(self._sql[name], self._campaign, *values)
+
+
+def can_go_on_from(seq: int, undoing: Collection[WorldEvent]) -> bool:
+    """Whether none of these events that come after `seq` takes back something that is in the state there."""
+    for event in undoing:
+        if event.seq > seq:
+            match event.happening:
+                case Undone(undone) if undone <= seq:
+                    return False
+                case RolledBack() | UtteranceStruck() | UtteranceCorrected() as taken_back if any(
+                    each <= seq for each in taken_back.events
+                ):
+                    return False
+                case _:
+                    pass
+    return True
+
+
+def strikes_in_effect(undoing: Sequence[WorldEvent]) -> set[int]:
+    """Those of these events that strike talk (rollbacks are such) and are not undone."""
+    without = dropped(undoing)
+    return {e.seq for e in undoing if isinstance(e.happening, RolledBack | UtteranceStruck) and e.seq not in without}
+
+
+def words_in_effect(undoing: Sequence[WorldEvent]) -> dict[UtteranceId, str]:
+    """The words that the DM has put for others, as far as that is not undone."""
+    without = dropped(undoing)
+    return {
+        event.happening.utterance: event.happening.text
+        for event in undoing
+        if isinstance(event.happening, UtteranceCorrected) and event.seq not in without
+    }
+
+
+def _event(campaign: CampaignId, row: asyncpg.Record) -> WorldEvent:
+    return decode(campaign, row["seq"], cause_of_row(row), row["event_type"], row["payload"])

@@ -1,0 +1,224 @@
+"""Recall that may take its time (C-44): the shipped ranking, and behind it the stages and methods of a memory graph.
+
+With no stage on and by the method HYBRID it gives what `Recall` gives. What an NPC did not witness is in none of it:
+the ranking, the graph and the lines that a language model is shown are all of its view.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+from numpy import float64
+from numpy.typing import NDArray
+
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.experimental.graph.choosing import Asked, Choice, NodeChooser
+from glyphoxa.experimental.graph.methods import GraphRecall, RecallMethod, RecallPath, check_method
+from glyphoxa.experimental.graph.question import GraphQuestion, Hit, Recollection
+from glyphoxa.experimental.graph.reranking import Reranker
+from glyphoxa.experimental.graph.settings import GraphRecallSettings
+from glyphoxa.experimental.graph.talk_graph import TalkGraph
+from glyphoxa.experimental.graph_cache import GraphCache
+from glyphoxa.recall.ranking.ranked import Ranked
+from glyphoxa.recall.ranking.signals import by_words
+from glyphoxa.recall.recall import NOTHING_ASKED, Recall, Reminded
+from glyphoxa.recall.temporal.zone import Zone
+from glyphoxa.transcript.ports import EVER, Between
+
+_BASE: Final = 400
+"""So many of the shipped ranking are its say; the others have none."""
+_LATEST: Final = 100
+_LEAST: Final = 1e-6
+_MOST_RESULTS: Final = 200
+
+
+class DeepRecall:
+    """
+    Args:
+        recall: Whose ranking is the beginning.
+        settings: Which stages are on.
+        chooser: The language model of the methods that ask one.
+        reranker: Of the method that reranks.
+    """
+
+    def __init__(
+        self,
+        recall: Recall,
+        *,
+        settings: GraphRecallSettings | None = None,
+        chooser: NodeChooser | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
+        self.settings = settings or GraphRecallSettings()
+        self._recall = recall
+        self._chooser = chooser
+        self._reranker = reranker
+        self._graphs = GraphCache()
+
+    def check(self, method: RecallMethod, *, path: RecallPath = RecallPath.DEEP) -> None:
+        """
+        Raises:
+            InvalidInput: It cannot be used there, or there is nobody whom it asks.
+        """
+        check_method(
+            method,
+            path=path,
+            has_reranker=self._reranker is not None,
+            has_chooser=self._chooser is not None,
+        )
+
+    async def recall(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        method: RecallMethod = RecallMethod.HYBRID,
+        path: RecallPath = RecallPath.DEEP,
+        exclude: Sequence[UtteranceId] = (),
+        limit: int = 15,
+        recent: Sequence[str] = (),
+        world: str = "",
+        deadline_ms: int | None = None,
+        between: Between = EVER,
+    ) -> Reminded:
+        """What an NPC witnessed that bears on a question, the most helpful first.
+
+        Args:
+            exclude: What is in the prompt already.
+            limit: At most 200. A reranker or a language model that filters is given more, if there is more.
+            recent: What was said just before, oldest first, each with its speaker: a language model is shown the end.
+            world: What the NPC knows of itself and of the world anyway, for a language model (R-386).
+            deadline_ms: For all of it. What is not ready by then is left out: the ranking stands without the graph, and
+                what a language model has chosen so far, or the ranking, without the rest.
+            between: See `PastTalk.recall`.
+
+        Raises:
+            InvalidInput: See `check`.
+            Unavailable: As `PastTalk.recall`.
+        """
+        self.check(method, path=path)
+        now = asyncio.get_running_loop().time
+        until = None if deadline_ms is None else now() + deadline_ms / 1_000
+        left_out: list[str] = []
+        ranked = await self._recall.ranked(campaign, npc, question, exclude=exclude, between=between, left_out=left_out)
+        if ranked is None or limit <= 0:
+            return NOTHING_ASKED
+        try:
+            async with asyncio.timeout_at(until):
+                graph = await self._graphs.of_view(
+                    (campaign, npc), ranked.index, ranked.seen.columns, changes=ranked.changes
+                )
+        except TimeoutError:
+            left_out.append("memory graph: it was not ready in time")
+            items = ranked.items(limit)
+        else:
+            second_look = method in (RecallMethod.HYBRID_LLM, RecallMethod.HYBRID_RERANK)
+            most = max(limit, self.settings.max_results) if second_look else limit
+            recalling = GraphRecall(
+                graph.graph,
+                lambda at: _line(ranked.recalled(at), ranked.question.times.zone),
+                settings=replace(self.settings, max_results=min(most, _MOST_RESULTS)),
+                reranker=self._reranker,
+                chooser=None if self._chooser is None else _InTime(self._chooser, until),
+            )
+            found = await recalling.recall(
+                _asked(graph, ranked), question, method=method, path=path, recent=recent, world_info=world
+            )
+            left_out += found.left_out
+            items = _recalled(ranked, found)[:limit]
+        items = await self._recall.with_recap(ranked, campaign, npc, items, limit, left_out)
+        return Reminded(tuple(items), tuple(left_out))
+
+    async def close(self) -> None:
+        """Give up what is under way; the ranking is another's to close."""
+        await self._graphs.close()
+
+
+def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:
+    """The question as the graph takes it: what is not to be told is not among what may be recalled, and still leads to
+    what is.
+    """
+    seen = ranked.seen
+    base = np.zeros(len(seen))
+    level = 1.0
+    for at, score in ranked.best(_BASE):
+        # What is shipped may put a lower score first; its order is what the stages start from.
+        level = max(_LEAST, min(score, level - _LEAST))
+        base[at] = level
+    may_be_told = ranked.may_be_told.copy()
+    may_be_told[_the_question(ranked)] = False
+    return GraphQuestion(
+        vector=ranked.vector,
+        anchors=graph.anchors(ranked.question.text),
+        among=_with_names(graph, may_be_told) > 0,
+        cosines=_with_names(graph, np.zeros(len(seen)) if seen.cosines is None else seen.cosines),
+        lexical=_with_names(graph, by_words(seen)),
+        base=_with_names(graph, base),
+    )
+
+
+def _the_question(ranked: Ranked) -> list[int]:
+    """Where it stands in the log itself: among the latest turns, or among those that have all its words."""
+    seen, asked = ranked.seen, ranked.question.terms.words
+    places = set(range(max(0, len(seen) - _LATEST), len(seen)))
+    if seen.matches and len(seen.matches) == len(asked):
+        places |= set.intersection(*(set(match.places.tolist()) for match in seen.matches))
+    return [at for at in places if ranked.is_the_question(at)]
+
+
+def _with_names(graph: TalkGraph, of_turns: NDArray[np.generic]) -> NDArray[float64]:
+    """The same of all nodes: a name has nothing of it."""
+    return np.concatenate((of_turns.astype(float64), np.zeros(len(graph.graph) - graph.n_turns)))
+
+
+def _recalled(ranked: Ranked, found: Recollection) -> list[Recalled]:
+    most = max((hit.score for hit in found.hits), default=0.0)
+    items = []
+    for hit in found.hits:
+        recalled = ranked.recalled(hit.node, score=hit.score / most if most > 0 else 0.0)
+        items.append(replace(recalled, signals={**recalled.signals, **_why(hit)}))
+    return items
+
+
+def _why(hit: Hit) -> dict[str, float]:
+    """What the shipped ranking says is there already, in more detail than as the base of the stages."""
+    return {} if set(hit.why) == {"base"} else {name: round(value, 4) for name, value in hit.why.items()}
+
+
+def _line(recalled: Recalled, zone: Zone) -> str:
+    """As a language model is shown it, with the day on the table's clock."""
+    if recalled.at_ms is None:
+        return recalled.text
+    return f"{datetime.fromtimestamp(recalled.at_ms / 1_000, zone):%Y-%m-%d} {recalled.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class _InTime:
+    """A chooser that is asked no longer than there is time.
+
+    Attributes:
+        until: On the event loop's clock; None: as long as it may take.
+    """
+
+    chooser: NodeChooser
+    until: float | None
+
+    async def choose(self, asked: Asked, lines: Sequence[str], *, deadline_ms: int) -> Choice:
+        left_ms = deadline_ms
+        if self.until is not None:
+            left_ms = min(left_ms, int((self.until - asyncio.get_running_loop().time()) * 1_000))
+        if left_ms <= 0:
+            raise Unavailable("there was no time left to ask it")
+        try:
+            async with asyncio.timeout(left_ms / 1_000):
+                return await self.chooser.choose(asked, lines, deadline_ms=left_ms)
+        except TimeoutError:
+            raise Unavailable(f"it did not answer within {left_ms} ms") from None

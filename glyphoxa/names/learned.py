@@ -1,0 +1,172 @@
+"""What may be done about wrong forms of names: rules of `glyphoxa.speech`, kept by a `LearnedNames`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from loguru import logger
+
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.names.ports import LearnedNames
+from glyphoxa.speech.learning.history import ENOUGH_OF_ORDINARY_WORDS, AlreadyTaken, Happened, LearnedName, Step
+from glyphoxa.speech.learning.spelled_out import SpelledOut
+from glyphoxa.speech.learning.wrong_forms import (
+    Proof,
+    Uses,
+    as_heard,
+    is_ordinary,
+    objection,
+    proofs_of,
+    too_short_or_long,
+    warning,
+)
+from glyphoxa.speech.names.gazetteer import Gazetteer
+
+_MOST_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class NameLearning:
+    """Learning and unlearning in one campaign. Calls raise `Unavailable` when the database is away.
+
+    Args:
+        now_ms: Milliseconds since the Unix epoch.
+    """
+
+    campaign: CampaignId
+    store: LearnedNames
+    now_ms: Callable[[], int]
+
+    async def before_confirming(self, heard: str, entity: EntityId, names: Gazetteer) -> str | None:
+        """A warning for the DM: what confirming would rewrite.
+
+        Raises:
+            InvalidInput: This must not be learned.
+        """
+        uses = await self._admissible(heard, entity, names)
+        return warning(as_heard(heard), names.vocabulary, uses)
+
+    async def confirm(
+        self, heard: str, entity: EntityId, names: Gazetteer, *, utterance: UtteranceId | None = None, why: str = ""
+    ) -> LearnedName:
+        """The DM says so: active at once.
+
+        Raises:
+            InvalidInput: This must not be learned, or was confirmed for another name.
+        """
+        await self._admissible(heard, entity, names)
+        step = Step("confirmed", entity, "dm", why, self.now_ms(), utterance=utterance)
+        try:
+            return await self.store.record(self.campaign, heard, step)
+        except AlreadyTaken as taken:
+            other = next((name.canonical for name in names.names if name.entity_id == taken.entity_id), taken.entity_id)
+            raise InvalidInput(
+                f"{as_heard(heard)!r} was confirmed for {other!r} before: reject it there first"
+            ) from None
+
+    async def reject(self, heard: str, entity: EntityId, *, why: str = "") -> LearnedName:
+        """The DM says no: it ends, and is not suggested again.
+
+        Raises:
+            InvalidInput: This is no form that could be kept.
+        """
+        if (problem := too_short_or_long(heard)) is not None:
+            raise InvalidInput(f"{_shown(heard)} cannot be a wrong form: it {problem}")
+        return await self.store.record(self.campaign, heard, Step("rejected", entity, "dm", why, self.now_ms()))
+
+    async def undo(self, heard: str | None = None) -> Happened:
+        """Take back the DM's last decision, on one form if given.
+
+        Raises:
+            NotFound: There is none left.
+        """
+        taken_back = await self.store.undo(self.campaign, at_ms=self.now_ms(), heard=heard)
+        if taken_back is None:
+            about = "" if heard is None else f" on {as_heard(heard)!r}"
+            raise NotFound(f"there is no decision{about} to undo in campaign {self.campaign!r}")
+        return taken_back
+
+    async def prove(self, proofs: Iterable[Proof], names: Gazetteer) -> list[LearnedName]:
+        """Take what talk has proved; return the pairs that it was about. What must not be learned is left out."""
+        pairs: list[LearnedName] = []
+        for proof in proofs:
+            if objection(proof.heard, proof.entity_id, names) is not None:
+                continue
+            step = Step(
+                "proved",
+                proof.entity_id,
+                proof.by,
+                proof.why,
+                self.now_ms(),
+                utterance=proof.utterance,
+                is_ordinary=is_ordinary(proof.heard, names.vocabulary),
+            )
+            if step.is_ordinary:
+                meant, uses = await self._uses(proof.heard, meant_in=proof.utterance)
+                if objection(proof.heard, proof.entity_id, names, uses=uses) is not None:
+                    continue
+                # As long as little is proved, nothing follows from it, and earlier misheard names stand there too.
+                if uses.spoken > meant >= ENOUGH_OF_ORDINARY_WORDS:
+                    why = "these words stand as themselves"
+                    doubt = replace(step, kind="disproved", by="talk", why=why, utterance=None)
+                    await self.store.record(self.campaign, proof.heard, doubt)
+            pairs.append(await self.store.record(self.campaign, proof.heard, step))
+        return pairs
+
+    async def _uses(self, heard: str, *, meant_in: UtteranceId | None = None) -> tuple[int, Uses]:
+        """In how many utterances the form was meant for a name, and where else its words stand, as themselves."""
+        known = await self.store.standings(self.campaign, heard)
+        meant = {utterance for pair in known for utterance in pair.standing.utterances}
+        if meant_in is not None:
+            meant.add(meant_in)
+        return len(meant), await self.store.uses(self.campaign, heard, exclude=meant)
+
+    async def _admissible(self, heard: str, entity: EntityId, names: Gazetteer) -> Uses:
+        """Raises: InvalidInput: This must not be learned."""
+        problem = objection(heard, entity, names)  # some need no look at the talk
+        _, uses = await self._uses(heard) if problem is None else (0, Uses())
+        problem = problem or objection(heard, entity, names, uses=uses)
+        if problem is not None:
+            raise InvalidInput(f"{_shown(heard)} cannot be learned: it {problem}")
+        return uses
+
+
+@dataclass(frozen=True, slots=True)
+class LearningFromTalk:
+    """Listens to one table and has what its talk proves kept. For the background: it waits for the database.
+
+    Args:
+        names: The names as they are now.
+    """
+
+    learning: NameLearning
+    names: Callable[[], Gazetteer]
+    spelled_out: SpelledOut = field(default_factory=SpelledOut)
+
+    async def heard(self, said: Utterance) -> list[LearnedName]:
+        """Take an utterance in the order of talk, as the inline stage left it; return the pairs it bears on.
+
+        What cannot be kept because the database is away is lost: a wrong form that matters comes again.
+        """
+        names = self.names()
+        return await self._keep([*self.spelled_out.heard(said, names), *proofs_of(said, names)], names)
+
+    async def revised(self, said: Utterance) -> list[LearnedName]:
+        """Take an utterance once more, after the LLM stage has corrected it."""
+        names = self.names()
+        return await self._keep(proofs_of(said, names), names)
+
+    async def _keep(self, proofs: list[Proof], names: Gazetteer) -> list[LearnedName]:
+        try:
+            return await self.learning.prove(proofs, names)
+        except Unavailable as error:
+            logger.debug("{} proofs of names are not kept: {}", len(proofs), error)
+            return []
+
+
+def _shown(heard: str) -> str:
+    shown = as_heard(heard) or heard
+    return repr(shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}...")

@@ -1,0 +1,204 @@
+"""A campaign's world in memory, asked by name and in the name of a viewer.
+
+    the world's state ──▶ names and ties ──▶ who is named, of those whom the viewer may know of
+          ▲                                            │
+          └── events, by the world's own rules         └──▶ what the viewer may know of them
+
+It says what `KnowledgeGraph.known` and `identity_snapshot` say, without asking the database. What a viewer may not know
+is left out before a name is looked at: it hides no name, corrects no typo and ties nothing together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.ids import EntityId, FactId, NpcId
+from glyphoxa.domain.knowledge import ALWAYS, Dm, Fact, Viewer
+from glyphoxa.recall.by_name import KnownByName
+from glyphoxa.recall.entities.facts import named_entity, named_relation, tie_id
+from glyphoxa.recall.entities.gate import ExactGate, Named
+from glyphoxa.recall.question import MOST_CHARACTERS
+from glyphoxa.world.events import WorldEvent
+from glyphoxa.world.graph import IdentitySnapshot, Known
+from glyphoxa.world.projection import apply
+from glyphoxa.world.state import Changes, WorldEntity, WorldState
+
+_MOST_KEPT: Final = 256
+"""What viewers know of entities, which is asked for again with each partial transcript; a capital has a thousand facts.
+"""
+_MOST_BROUGHT: Final = 8
+"""Who took part in a battle may be an army: no prompt has room for it."""
+
+
+class NamedWorld:
+    """Changes and questions come from one thread.
+
+    Args:
+        state: Complete, but for what ended. It is this world's from now on.
+        language: Of names and questions.
+        also_called: Other names of entities; those of entities that are not there count for nobody.
+    """
+
+    def __init__(
+        self, state: WorldState, *, language: str = "en", also_called: Mapping[EntityId, Sequence[str]] | None = None
+    ) -> None:
+        self._state = state
+        self._also_called = also_called or {}
+        self._gate = ExactGate(language=language)
+        self._ties: dict[str, Fact] = {}
+        self._secrets_of: dict[NpcId, set[FactId]] = {}
+        self._knowers_of: dict[FactId, tuple[NpcId, ...]] = {}
+        self._kept: dict[tuple[Viewer, EntityId], Known] = {}
+        for entity in state.entities.values():
+            self._put_entity(entity)
+        for fact in state.facts.values():
+            self._put_fact(fact)
+        state.begin()
+
+    def take(self, events: Iterable[WorldEvent]) -> None:
+        """What happened since.
+
+        Raises:
+            ValueError: One of the events speaks of others: the world is to be read anew.
+        """
+        for event in events:
+            apply(self._state, event)
+        self._kept.clear()
+        self._follow(self._state.changes())
+        self._state.begin()
+
+    def by_name(self, viewer: Viewer, question: str, *, at_ms: int) -> list[KnownByName]:
+        """Whom a question names, and what the viewer knows of them; see `FactsByName.by_name`.
+
+        Args:
+            question: Its end counts, if it is long.
+            at_ms: Now, session time.
+        """
+        answer = self._gate.ask(question[-MOST_CHARACTERS:], may_see=self._may_see(viewer), at_ms=at_ms)
+        found: list[KnownByName] = []
+        brought = 0
+        for called in answer.called:
+            brought += not called.is_named
+            known = self.known(viewer, EntityId(called.item.id), at_ms=at_ms) if brought <= _MOST_BROUGHT else None
+            if known is not None:
+                found.append(KnownByName(known, called.why, called.is_named))
+        return found
+
+    def known(self, viewer: Viewer, entity: EntityId, *, at_ms: int) -> Known | None:
+        """What a viewer may know of an entity, as it holds at a time; None when there is none for this viewer.
+
+        Args:
+            entity: Also the id of one that was merged into it.
+        """
+        node = self._state.entity(entity)
+        if node is None or not node.visibility.is_visible_to(viewer):
+            return None
+        kept = self._kept.get((viewer, node.id))
+        if kept is not None:
+            return kept
+        facts = [fact for fact in self._state.touching(node.id) if _may_know(viewer, fact)]
+        known = self._known(viewer, node, [fact for fact in facts if _holds_at(fact, at_ms)])
+        if all(fact.validity == ALWAYS for fact in facts):
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[viewer, node.id] = known
+        return known
+
+    def identity(self, npc: NpcId, entity: EntityId, *, at_ms: int) -> IdentitySnapshot | None:
+        """What an NPC knows of itself; see `KnowledgeGraph.identity_snapshot`."""
+        known = self.known(npc, entity, at_ms=at_ms)
+        if known is None:
+            return None
+        may_see = self._may_see_ends(npc)
+        secrets = (self._state.facts[fact] for fact in self._secrets_of.get(npc, ()))
+        mine = [fact for fact in secrets if _may_know(npc, fact) and _holds_at(fact, at_ms) and may_see(fact)]
+        return IdentitySnapshot(known, tuple(sorted(mine, key=lambda fact: (fact.seq, fact.id))))
+
+    def _known(self, viewer: Viewer, node: WorldEntity, facts: Iterable[Fact]) -> Known:
+        attributes: list[Fact] = []
+        relations: list[tuple[Fact, Entity]] = []
+        for fact in facts:
+            claim = fact.claim
+            if claim.object is None:
+                attributes.append(fact)
+                continue
+            other = self._state.entities.get(claim.object if claim.subject == node.id else claim.subject)
+            if other is not None and other.visibility.is_visible_to(viewer):
+                relations.append((fact, _entity(other)))
+        attributes.sort(key=lambda fact: (fact.claim.predicate, fact.seq, fact.id))
+        relations.sort(key=lambda each: (each[0].claim.predicate, each[1].name, each[0].id))
+        return Known(_entity(node), tuple(attributes), tuple(relations))
+
+    def _may_see(self, viewer: Viewer) -> Callable[[Named], bool]:
+        entities, ties, may_see_ends = self._state.entities, self._ties, self._may_see_ends(viewer)
+
+        def may_see(item: Named) -> bool:
+            tie = ties.get(item.id)
+            if tie is not None:
+                return _may_know(viewer, tie) and may_see_ends(tie)
+            return entities[EntityId(item.id)].visibility.is_visible_to(viewer)
+
+        return may_see
+
+    def _may_see_ends(self, viewer: Viewer) -> Callable[[Fact], bool]:
+        entities = self._state.entities
+
+        def may_see_ends(fact: Fact) -> bool:
+            claim = fact.claim
+            ends = (claim.subject,) if claim.object is None else (claim.subject, claim.object)
+            return all(entities[end].visibility.is_visible_to(viewer) for end in ends)
+
+        return may_see_ends
+
+    def _follow(self, changes: Changes) -> None:
+        # What is gone first: a fact may have moved to another entity.
+        for gone in changes.facts_gone:
+            self._drop_tie(gone)
+            self._drop_secret(gone)
+        for entity in changes.entities_gone:
+            self._gate.remove(entity)
+        for put in changes.entities_put:
+            self._put_entity(put)
+        for fact in changes.facts_put:
+            self._put_fact(fact)
+
+    def _put_entity(self, entity: WorldEntity) -> None:
+        self._gate.put(named_entity(entity, *self._also_called.get(entity.id, ())))
+
+    def _put_fact(self, fact: Fact) -> None:
+        self._drop_secret(fact.id)
+        if fact.visibility.scope == "secret":
+            knowers = self._knowers_of[fact.id] = tuple(knower.npc for knower in fact.visibility.knowers)
+            for npc in knowers:
+                self._secrets_of.setdefault(npc, set()).add(fact.id)
+        if fact.claim.object is None:
+            self._drop_tie(fact.id)
+            return
+        tie = named_relation(fact)
+        self._ties[tie.id] = fact
+        self._gate.put(tie)
+
+    def _drop_tie(self, fact_id: str) -> None:
+        tie = tie_id(fact_id)
+        if self._ties.pop(tie, None) is not None:
+            self._gate.remove(tie)
+
+    def _drop_secret(self, fact: FactId) -> None:
+        for npc in self._knowers_of.pop(fact, ()):
+            self._secrets_of[npc].discard(fact)
+
+
+def _may_know(viewer: Viewer, fact: Fact) -> bool:
+    return isinstance(viewer, Dm) or (fact.status == "accepted" and fact.visibility.is_visible_to(viewer))
+
+
+def _holds_at(fact: Fact, at_ms: int) -> bool:
+    since, until = fact.validity.from_ms, fact.validity.to_ms
+    return (since is None or since <= at_ms) and (until is None or at_ms < until)
+
+
+def _entity(entity: WorldEntity) -> Entity:
+    """Without its attributes, which are facts."""
+    return Entity(entity.id, entity.type, entity.name, entity.aliases)

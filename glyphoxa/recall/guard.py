@@ -1,0 +1,186 @@
+"""Memory as a table that is being played may ask it: never in vain for long (R-251, R-252).
+
+Every answer is the database's, or `Unavailable`: at once while it is known to be away, and whoever asks goes on with
+what it has. Of talk, and of who is named, that is what is in memory. A question that failed or was given up too late
+has the database looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TypeVar
+
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.errors import GlyphoxaError, Unavailable
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import Fact, Viewer
+from glyphoxa.domain.turn import Recalled
+from glyphoxa.recall.by_name import FactsByName, KnownByName
+from glyphoxa.transcript.ports import EVER, Between, PastTalk, SessionSummaries
+from glyphoxa.transcript.watch import MemoryWatch
+from glyphoxa.world.graph import (
+    KNOWN_THROUGH,
+    Direction,
+    IdentitySnapshot,
+    KnowledgeGraph,
+    Known,
+    Passage,
+    Reached,
+    Subgraph,
+    TalkAround,
+)
+
+T = TypeVar("T")
+
+
+class MemoryGuard:
+    """A `KnowledgeGraph`, a `PastTalk`, `SessionSummaries` and `FactsByName` in front of others. See the module."""
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        talk: PastTalk,
+        summaries: SessionSummaries,
+        watch: MemoryWatch,
+        *,
+        by_name: FactsByName,
+    ) -> None:
+        self._graph = graph
+        self._talk = talk
+        self._by_name = by_name
+        self._summaries = summaries
+        self._watch = watch
+
+    async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
+        return await self._ask(lambda: self._graph.entities(campaign, viewer, of_type=of_type))
+
+    async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
+        return await self._ask(lambda: self._graph.known(campaign, viewer, entity))
+
+    async def identity_snapshot(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        await self.refresh(campaign)
+        return self._by_name.identity(campaign, npc, entity)
+
+    async def visible_subgraph(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        entity: EntityId,
+        *,
+        depth: int = 1,
+        through: Collection[str] = KNOWN_THROUGH,
+    ) -> Subgraph:
+        return await self._ask(
+            lambda: self._graph.visible_subgraph(campaign, npc, entity, depth=depth, through=through)
+        )
+
+    async def traverse(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        entity: EntityId,
+        *,
+        depth: int = 3,
+        direction: Direction = "both",
+        types: Collection[str] | None = None,
+        limit: int = 200,
+    ) -> list[Reached]:
+        options = {"depth": depth, "direction": direction, "types": types, "limit": limit}
+        return await self._ask(lambda: self._graph.traverse(campaign, viewer, entity, **options))  # type: ignore[arg-type] # as they came
+
+    async def path(
+        self, campaign: CampaignId, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
+    ) -> list[tuple[Fact, Entity]] | None:
+        return await self._ask(lambda: self._graph.path(campaign, viewer, source, target, max_depth=max_depth))
+
+    async def facts(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        *,
+        words: str = "",
+        about: EntityId | None = None,
+        after_ms: int | None = None,
+        before_ms: int | None = None,
+        limit: int = 20,
+    ) -> list[Fact]:
+        return await self._ask(
+            lambda: self._graph.facts(
+                campaign, viewer, words=words, about=about, after_ms=after_ms, before_ms=before_ms, limit=limit
+            )
+        )
+
+    async def recall(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        exclude: Sequence[UtteranceId] = (),
+        limit: int = 5,
+        patient: bool = False,
+        between: Between = EVER,
+    ) -> list[Recalled]:
+        if self._watch.is_away:
+            # What is in memory needs no database. The embedder may be a service, and as far away.
+            held = self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit, between=between)
+            if held is not None:
+                return held
+        return await self._ask(
+            lambda: self._talk.recall(
+                campaign, npc, question, exclude=exclude, limit=limit, patient=patient, between=between
+            )
+        )
+
+    def remind(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        exclude: Sequence[UtteranceId] = (),
+        limit: int = 5,
+        between: Between = EVER,
+    ) -> list[Recalled] | None:
+        return self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit, between=between)
+
+    async def refresh(self, campaign: CampaignId) -> None:
+        await self._ask(lambda: self._by_name.refresh(campaign))
+
+    def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        return self._by_name.identity(campaign, npc, entity)
+
+    def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
+        return self._by_name.by_name(campaign, npc, question)
+
+    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
+        return await self._ask(lambda: self._summaries.summary(campaign, npc, session))
+
+    def over(self, talk: TalkAround) -> TalkAround:
+        """The same of talk around an entity, which not every memory has."""
+        return _GuardedAround(talk, self._ask)
+
+    async def _ask(self, question: Callable[[], Awaitable[T]]) -> T:
+        if self._watch.is_away:
+            raise Unavailable("long-term memory is away")  # why is told once, by `MemoryWatch`
+        try:
+            return await question()
+        except (GlyphoxaError, asyncio.CancelledError):
+            self._watch.suspect()  # a caller that gave up may have waited too long
+            raise
+
+
+class _GuardedAround:
+    """A `TalkAround`."""
+
+    def __init__(
+        self, talk: TalkAround, ask: Callable[[Callable[[], Awaitable[list[Passage]]]], Awaitable[list[Passage]]]
+    ) -> None:
+        self._talk = talk
+        self._ask = ask
+
+    async def recall_around(
+        self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
+    ) -> list[Passage]:
+        return await self._ask(lambda: self._talk.recall_around(campaign, viewer, question, around=around, limit=limit))

@@ -1,0 +1,204 @@
+"""What is asked of memory level 1, and of talk across sessions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import Viewer
+from glyphoxa.domain.turn import Recalled, TurnRecord
+from glyphoxa.domain.utterance import Utterance
+
+
+class TranscriptLog(Protocol):
+    """Memory level 1: everything said, verbatim. Append-only and idempotent by utterance id."""
+
+    async def append(self, utterances: Sequence[Utterance]) -> None:
+        """Store them in this order; one that is already there is left as it is. All or nothing, campaign by campaign:
+        sent again as a whole, each is stored once.
+
+        Raises:
+            Unavailable: The database cannot be reached; nothing of the campaign it failed at was stored.
+            Unstorable: The database cannot hold one of them; nothing of its campaign was stored.
+        """
+        ...
+
+    async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
+        """Put `utterance.text` in place of `was.text`, and add those of its corrections that `was` has not (C-08).
+
+        `raw_text` never changes. All or nothing; what was derived from the old text goes with it. False, and nothing
+        is done, when the text that is stored is not `was.text` (any more): so it may be done twice.
+
+        Raises:
+            Unavailable: The database cannot be reached; nothing was changed.
+            NotFound: There is no such utterance.
+            Unstorable: The database cannot hold this.
+        """
+        ...
+
+    async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None: ...
+
+    async def recent(
+        self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
+    ) -> list[Utterance]:
+        """The session's utterances that began at or after `since_ms`, oldest first, at most the last `limit`. Not what
+        was rolled back.
+        """
+        ...
+
+    async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
+        """Utterances of a campaign, or of one of its sessions, what was rolled back included."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """An utterance of which the DM has decided something.
+
+    Attributes:
+        utterance: As it stands in the log now.
+        is_struck: Nobody is to be reminded of it: it was struck, or rolled back.
+        own_text: What it said before the DM put other words for it; None: nobody did.
+    """
+
+    utterance: Utterance
+    is_struck: bool
+    own_text: str | None = None
+
+
+class TalkDecisions(Protocol):
+    """What the DM has decided of talk, for whoever holds some of it."""
+
+    async def decided(self, campaign: CampaignId, session: SessionId) -> Sequence[Decided]:
+        """All of a session, in its order, as it is now.
+
+        Raises:
+            Unavailable: The database cannot be reached in time.
+        """
+        ...
+
+    def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
+        """Something whenever the DM may have decided something, at first at once. Never ends: close it.
+
+        Raises:
+            GlyphoxaError: That cannot be known, for a reason that does not pass by itself.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An utterance that a search found.
+
+    Attributes:
+        floor: Its number in its session, from 1.
+        score: How well the words fit, higher is better; 0 when no words were asked for.
+    """
+
+    utterance: Utterance
+    floor: int
+    score: float
+
+
+class TalkSearch(Protocol):
+    """Memory level 1, searched by words and by who said it, when and where (R-056, R-057)."""
+
+    async def search(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        words: str = "",
+        *,
+        match: Literal["any", "all"] = "any",
+        session: SessionId | None = None,
+        speaker: SpeakerId | None = None,
+        after_ms: int | None = None,
+        before_ms: int | None = None,
+        limit: int = 20,
+    ) -> list[Found]:
+        """What an NPC witnessed, or anybody said for the DM; not what was rolled back. Best first, the latest first
+        among equals; without words the latest first. Decided in SQL before LIMIT: what the viewer did not witness is
+        neither returned nor counted.
+
+        Args:
+            words: As somebody types them; no spelling of them is an error. Inflected forms of the campaign's
+                language are found; the names of speakers are part of what is searched.
+            match: Whether any of the words is enough or all must be there (C-53).
+            after_ms: Utterances that began then or later.
+            before_ms: Utterances that began earlier.
+
+        Raises:
+            Unavailable: The database cannot be reached in time.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A time, in milliseconds since the Unix epoch: `after_ms` is in it, `before_ms` is not; None is open."""
+
+    after_ms: int | None = None
+    before_ms: int | None = None
+
+    def holds(self, at_ms: int | None) -> bool:
+        """Whether that is known to lie inside."""
+        if at_ms is None:
+            return self == EVER
+        return (self.after_ms is None or self.after_ms <= at_ms) and (self.before_ms is None or at_ms < self.before_ms)
+
+
+EVER: Final = Between()
+
+
+class PastTalk(Protocol):
+    """Recall of what was said, limited to what one NPC witnessed."""
+
+    async def recall(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        exclude: Sequence[UtteranceId] = (),
+        limit: int = 5,
+        patient: bool = False,
+        between: Between = EVER,
+    ) -> list[Recalled]:
+        """What `npc` heard that bears on `question`, by words and by meaning, best first. An utterance that the NPC did
+        not witness is neither returned nor counted, and changes nothing of what is. Empty when nothing bears on it.
+
+        Args:
+            between: When it was said; what was said at another time takes no place in `limit`.
+            patient: Nobody waits for the answer: a model that is far away may take its time to read the question.
+                Whoever asks the same again in a hurry has that ready.
+
+        Raises:
+            Unavailable: The campaign's talk is not in memory, and cannot be read in time.
+        """
+        ...
+
+    def remind(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        exclude: Sequence[UtteranceId] = (),
+        limit: int = 5,
+        between: Between = EVER,
+    ) -> list[Recalled] | None:
+        """The same by words alone and from what is in memory now, at once: for every partial transcript, and while the
+        database is away. What was said or rolled back since the last `recall` is as it was then. None: nothing of the
+        campaign is in memory.
+        """
+        ...
+
+
+class SessionSummaries(Protocol):
+    """Summaries of past sessions, as far as they have been written. See `glyphoxa.transcript.episodes`."""
+
+    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
+        """What `npc` may know of it; None when there is none."""
+        ...

@@ -1,0 +1,405 @@
+"""Looks again at what was said, in the background: names that the ear got wrong are put right in the log (R-187).
+
+    UtteranceKept ──▶ sound (S2S only: ears have done it already) ──┐
+                   └─▶ doubtful words? ──▶ a language model ────────┴──▶ the log, the page, the NPCs' talk, who learns
+
+What is kept is kept already: whatever fails here, the text stays as it was heard. Nothing waits for this, and where
+the model is the NPCs' own, this waits for them: it asks when the table has been quiet for a while, and drops the
+question (to ask it again later) as soon as somebody speaks. What takes more than a millisecond to work out is worked
+out in a thread: the loop carries the sound of the table. An utterance over which this stumbles is left after a second
+try; it keeps neither the others waiting nor the rest of the evening.
+
+Protocol of use: subscribe `on` to the table; `run` in a task of its own; `finish` at the end of the session. State
+outlives a fall of `run`, which may be started again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Container, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from loguru import logger
+
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRevised, UtteranceStruck
+from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
+from glyphoxa.domain.utterance import UNSURE, Utterance
+from glyphoxa.llm.structured import StructuredLlm, Unparseable
+from glyphoxa.speech.correction.corrector import Corrected
+from glyphoxa.speech.language.spans import Places, applied
+from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.speech.review.doubt import Span, doubtful_spans
+from glyphoxa.speech.review.edits import Edit, declared_in, onto_raw, verified
+from glyphoxa.speech.review.likely_names import MOST_NAMES, LikelyNames
+from glyphoxa.speech.review.question import TEMPERATURE, Question, question_about
+from glyphoxa.transcript.ports import TranscriptLog
+
+OnProof = Callable[[str, str, Utterance], None]
+"""Told of words that were found to be a name: what was heard, the name, where (as it is now)."""
+
+CAPACITY = 200
+MOST_TRIES = 2
+"""Of one utterance, when something fails that no waiting mends."""
+_WAITING_WRITES = 1_000
+_LINES_BEFORE = 2
+_LONGEST_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a language model is asked.
+
+    Attributes:
+        deadline_ms: For one answer; later is none.
+        low_confidence: Words below it are doubtful.
+        most_names: Names in a question; each costs a small model time.
+        rest_ms: How long the table must have been quiet.
+        gives_way: Only a quiet table is disturbed, and a question is dropped when somebody speaks: for a model that
+            the NPCs think with.
+    """
+
+    llm: StructuredLlm
+    deadline_ms: int = 10_000
+    low_confidence: float = UNSURE
+    most_names: int = MOST_NAMES
+    rest_ms: int = 2_000
+    gives_way: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class _Doubted:
+    utterance: Utterance
+    doubtful: tuple[Span, ...]
+    before: tuple[Utterance, ...]
+    tries: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class _Revision:
+    was: Utterance
+    utterance: Utterance
+    edits: tuple[Edit, ...] = ()
+    tries: int = 0
+
+
+_Waiting = TypeVar("_Waiting", _Doubted, _Revision)
+
+
+class Reviser:
+    """See the module.
+
+    Args:
+        gazetteer: The campaign's names as they are now: they change while it is played.
+        correct: The stage by sound (`glyphoxa.speech.correction.corrector`); None leaves it out.
+        transcribed: NPCs whose words are what a speech-to-speech provider wrote down: no ear has corrected them.
+            What another NPC says is the model's own text and is left alone.
+        asking: None: no language model is asked.
+        log: None without long-term memory.
+        wait_until_logged: See `glyphoxa.transcript.recorder.Recorder.wait_until_logged`.
+        nearby: Entities of the scene.
+        wait_until_quiet: Until nobody speaks and no NPC is answering.
+        on_proof: Told of each replacement that a model made, once it is in the log.
+        after_revise: Awaited after the log took a revision: what was derived from the old text is made anew. It must
+            not raise.
+        pause: Awaited between tries while the log is away.
+        in_thread: Runs pure work beside the loop.
+    """
+
+    def __init__(
+        self,
+        gazetteer: Callable[[], Gazetteer],
+        *,
+        correct: Callable[[str], Corrected] | None,
+        tell: Callable[[TableEvent], None],
+        log: TranscriptLog | None = None,
+        wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None = None,
+        asking: Asking | None = None,
+        transcribed: Container[NpcId] = frozenset(),
+        nearby: Callable[[], Container[EntityId]] = frozenset,
+        wait_until_quiet: Callable[[], Awaitable[None]] | None = None,
+        on_proof: OnProof = lambda *_: None,
+        after_revise: Callable[[], Awaitable[None]] | None = None,
+        pause: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(5.0),
+        in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread,
+        capacity: int = CAPACITY,
+    ) -> None:
+        self._gazetteer = gazetteer
+        self._correct = correct
+        self._tell = tell
+        self._log = log
+        self._wait_until_logged = wait_until_logged
+        self._asking = asking
+        self._transcribed = transcribed
+        self._nearby = nearby
+        self._wait_until_quiet = wait_until_quiet
+        self._on_proof = on_proof
+        self._after_revise = after_revise
+        self._pause = pause
+        self._in_thread = in_thread
+        self._capacity = capacity
+        self._questions: deque[_Doubted] = deque()
+        self._writes: deque[_Revision] = deque()
+        self._before: deque[Utterance] = deque(maxlen=_LINES_BEFORE)
+        self._likely: LikelyNames | None = None
+        self._answering: asyncio.Task[dict[str, Any]] | None = None
+        self._work = asyncio.Event()
+        self._moved = asyncio.Event()
+        self._disturbed = asyncio.Event()
+        self._is_model_away = False
+
+    # -- what happens at the table
+
+    def on(self, event: TableEvent) -> None:
+        """Take what happened. Returns at once."""
+        match event:
+            case UtteranceKept(utterance):
+                self._take(utterance)
+                self._before.append(utterance)
+            case UtteranceStruck(utterance):
+                self._say_before(utterance.id, None)
+                self._let_be(utterance.id)
+            case UtteranceRevised(utterance):
+                self._say_before(utterance.id, utterance)
+                self._let_be(utterance.id, unless_it_says=utterance.text)
+            case SpeechStarted() | PartialHeard() | EagerTurn() | TurnEnded() | NpcSpeaks():
+                self._disturbed.set()
+                if self._asking is not None and self._asking.gives_way and self._answering is not None:
+                    self._answering.cancel()
+            case _:
+                pass
+
+    def _say_before(self, utterance: UtteranceId, now: Utterance | None) -> None:
+        """Of what is shown with a question, this says something else now, or was never said."""
+
+        def shown(before: Iterable[Utterance]) -> list[Utterance]:
+            said = ((now if each.id == utterance else each) for each in before)
+            return [each for each in said if each is not None]
+
+        self._before = deque(shown(self._before), maxlen=_LINES_BEFORE)
+        for doubted in self._questions:
+            doubted.before = tuple(shown(doubted.before))
+
+    def _let_be(self, utterance: UtteranceId, *, unless_it_says: str | None = None) -> None:
+        """The DM has decided what it says: there is nothing to doubt any more."""
+        decided = [each for each in self._questions if each.utterance.id == utterance]
+        for doubted in decided:
+            if doubted.utterance.text != unless_it_says:
+                self._questions.remove(doubted)
+        self._moved.set()
+
+    def _take(self, utterance: Utterance) -> None:
+        is_transcribed = utterance.npc_id in self._transcribed
+        if utterance.npc_id is not None and not (is_transcribed and utterance.raw_text.startswith(utterance.text)):
+            return
+        if not utterance.text.strip() or utterance.typed:
+            return
+        if is_transcribed and self._correct is not None:
+            utterance = self._by_sound(utterance, self._correct)
+        if self._asking is None or len(utterance.text) > _LONGEST_CHARS:
+            return
+        doubtful = doubtful_spans(
+            utterance.text,
+            gazetteer=self._gazetteer(),
+            corrections=utterance.corrections,
+            heard=utterance.words,
+            low_confidence=self._asking.low_confidence,
+        )
+        if doubtful:
+            if len(self._questions) >= self._capacity:
+                # The one that is being asked may be the first.
+                del self._questions[min(1, len(self._questions) - 1)]
+                logger.warning("too much to look at again: an older utterance keeps the words that were heard")
+            self._questions.append(_Doubted(utterance, doubtful, tuple(self._before)))
+            self._work.set()
+
+    def _by_sound(self, utterance: Utterance, correct: Callable[[str], Corrected]) -> Utterance:
+        """What an ear would have made of it (R-184)."""
+        corrected = correct(utterance.text)
+        if corrected.text == utterance.text:
+            return utterance
+        better = replace(utterance, text=corrected.text, corrections=corrected.corrections)
+        self._revise(_Revision(utterance, better))
+        return better
+
+    def _revise(self, revision: _Revision) -> None:
+        """The table hears of it at once, the log as soon as it can."""
+        if len(self._writes) >= _WAITING_WRITES:
+            self._writes.popleft()
+            logger.error("long-term memory has been away for long: a correction is not kept")
+        self._writes.append(revision)
+        self._work.set()
+        # Not within the event that led to it: others must hear of the utterance before they hear of its revision.
+        event = UtteranceRevised(revision.utterance, revision.was)
+        asyncio.get_running_loop().call_soon(self._tell, event)
+
+    # -- the actor
+
+    async def run(self) -> None:
+        """The actor's body."""
+        self._work.set()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._write_all())
+            group.create_task(self._ask_all())
+
+    async def finish(self, deadline_ms: int) -> bool:
+        """Wait until everything is looked at and written, `run` going on. False when that took too long."""
+        try:
+            async with asyncio.timeout(deadline_ms / 1000):
+                while self._questions or self._writes:
+                    self._moved.clear()
+                    await self._moved.wait()
+        except TimeoutError:
+            logger.warning("{} utterances were not looked at again", len(self._questions) + len(self._writes))
+            return False
+        return True
+
+    async def _write_all(self) -> None:
+        while True:
+            while self._writes:
+                await self._try(self._write, self._writes)
+            await self._wait_for_work(lambda: bool(self._writes))
+
+    async def _ask_all(self) -> None:
+        while True:
+            while self._questions:
+                await self._try(self._ask, self._questions)
+            await self._wait_for_work(lambda: bool(self._questions))
+
+    async def _try(self, do: Callable[[_Waiting], Awaitable[None]], waiting: deque[_Waiting]) -> None:
+        first = waiting[0]
+        try:
+            await do(first)
+        except Exception as error:  # one utterance, or one wrong answer, must not end this for the evening
+            first.tries += 1
+            logger.opt(exception=error).error("utterance {} could not be looked at again", first.utterance.id)
+            if first.tries >= MOST_TRIES:
+                logger.error("utterance {} keeps the words that are stored of it", first.utterance.id)
+                self._done_with(waiting, first)
+
+    async def _wait_for_work(self, there_is: Callable[[], bool]) -> None:
+        self._moved.set()
+        while not there_is():
+            self._work.clear()
+            await self._work.wait()
+
+    def _done_with(self, waiting: deque[Any], item: object) -> None:
+        # It may have been dropped meanwhile to make room.
+        if waiting and waiting[0] is item:
+            waiting.popleft()
+        self._moved.set()
+
+    async def _write(self, revision: _Revision) -> None:
+        is_new = True
+        if self._log is not None:
+            try:
+                if self._wait_until_logged is not None and not await self._wait_until_logged(revision.was.id):
+                    raise Unavailable("the utterance itself is not in the log yet")
+                is_new = await self._log.revise(revision.utterance, was=revision.was)
+            except Unavailable as error:
+                logger.debug("a correction waits for the log: {}", error)
+                await self._pause()
+                return
+            except InvalidInput as error:
+                logger.error("a correction cannot be stored: {}", error)
+                is_new = False
+        self._done_with(self._writes, revision)
+        if not is_new:
+            return
+        for edit in revision.edits:
+            self._on_proof(edit.heard, edit.name, revision.utterance)
+        if self._after_revise is not None and self._log is not None:
+            await self._after_revise()
+
+    # -- the model
+
+    async def _ask(self, doubted: _Doubted) -> None:
+        asking = self._asking
+        if asking is None:
+            self._done_with(self._questions, doubted)
+            return
+        if asking.gives_way:
+            await self._wait_for_rest(asking.rest_ms)
+            if not (self._questions and self._questions[0] is doubted):
+                return
+        gazetteer, nearby = self._gazetteer(), self._nearby()
+        question, likely = await self._in_thread(lambda: self._prepared(doubted, gazetteer, nearby, asking.most_names))
+        if asking.gives_way and self._disturbed.is_set():
+            return
+        answering = self._answering = asyncio.ensure_future(
+            asking.llm.complete(
+                question.system, question.user, question.schema, temperature=TEMPERATURE, deadline_ms=asking.deadline_ms
+            )
+        )
+        try:
+            await asyncio.wait({answering})
+        finally:
+            self._answering = None
+            answering.cancel()
+        if answering.cancelled():
+            return  # somebody speaks; it stays the first in the queue
+        answer = self._answer(answering)
+        if answer is not None:
+            await self._take_answer(doubted, answer, likely)
+        self._done_with(self._questions, doubted)
+
+    def _prepared(
+        self, doubted: _Doubted, gazetteer: Gazetteer, nearby: Container[EntityId], most_names: int
+    ) -> tuple[Question, LikelyNames]:
+        """Tens of milliseconds at 10,000 names, and so for a long utterance: for a thread."""
+        likely = self._likely
+        if likely is None or likely.gazetteer is not gazetteer:
+            likely = self._likely = LikelyNames(gazetteer)
+        text, doubtful = doubted.utterance.text, doubted.doubtful
+        names = likely.pick(text, doubtful, nearby=nearby, limit=most_names)
+        before = [f"{each.speaker_name}: {each.text}" for each in doubted.before]
+        return question_about(text, doubtful, names, before=before), likely
+
+    async def _wait_for_rest(self, rest_ms: int) -> None:
+        while True:
+            self._disturbed.clear()
+            if self._wait_until_quiet is not None:
+                await self._wait_until_quiet()
+            try:
+                async with asyncio.timeout(rest_ms / 1000):
+                    await self._disturbed.wait()
+            except TimeoutError:
+                return
+
+    def _answer(self, answering: asyncio.Task[dict[str, Any]]) -> dict[str, Any] | None:
+        """None when there is none: the text then stays as it was (R-195)."""
+        try:
+            answer = answering.result()
+        except Unparseable as error:
+            logger.info("no second look: {}", error)
+            return None
+        except GlyphoxaError as error:
+            if not self._is_model_away:
+                logger.warning("names are not looked at again: {}", error)
+            self._is_model_away = True
+            return None
+        self._is_model_away = False
+        return answer
+
+    async def _take_answer(self, doubted: _Doubted, answer: dict[str, Any], likely: LikelyNames) -> None:
+        was, text, declared = doubted.utterance, answer.get("corrected_text"), declared_in(answer)
+        if not isinstance(text, str):
+            return
+        edits = await self._in_thread(
+            lambda: verified(was.text, text, declared, doubtful=doubted.doubtful, names=likely)
+        )
+        if not edits:
+            return
+        raw = was.raw_text
+        if was.npc_id is not None:  # it goes on behind what was heard of it
+            raw = raw[: Places(was.corrections).in_raw(0, len(was.text))[1]]
+        try:
+            corrections = onto_raw(raw, was.corrections, was.text, edits)
+        except ValueError as error:
+            logger.error("utterance {} keeps the words that were heard: {}", was.id, error)
+            return
+        better = replace(was, text=applied(was.text, edits), corrections=corrections)
+        self._revise(_Revision(was, better, edits))

@@ -1,0 +1,395 @@
+r"""The write-ahead file in front of the transcript log: what `append` has returned for is not lost.
+
+    DIR/0000000001.spool      a segment: records in the order in which they were appended
+    DIR/0000000001.spool.gz   the same, shrunk: see below
+    DIR/under-way             what is just being said, as far as it was heard: see `Spool.note`
+    DIR/acknowledged          how far the log has them: "<segment> <offset>", replaced atomically
+    DIR/damaged               records that could not be read, or that the log can never take
+    DIR/lock                  held by the process that owns the spool
+
+A record is one line: `<length> <crc32> <json>\n`, length in bytes, both in hexadecimal with 8 digits. What the
+recogniser knew of each word is not in it: that is for the work right after the utterance. A process
+that is killed in the middle of a write leaves a torn record at the end; nobody was told that it was kept, and it is
+cut off at the next opening. A damaged record elsewhere is set aside, with what it still says, in `DIR/damaged`.
+
+Where there is no log (memory `none`) nothing is ever acknowledged, and the spool is all that is kept of the talk, in
+case there is a log one day. Full segments are then shrunk to about a fifth; nothing is deleted. When `max_bytes` are
+used in spite of that (millions of utterances), appends are refused with an alarm like those of any full spool, until
+old segments were moved elsewhere by hand while no Glyphoxa runs.
+
+Not for use from several threads at once: `Recorder` sees to that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from loguru import logger
+
+from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.transcript import spool_files
+from glyphoxa.transcript.under_way import UnderWay
+
+DEFAULT_MAX_BYTES = 256 * 1024 * 1024
+_SEGMENT_BYTES = 4 * 1024 * 1024
+_DIGITS = "[0-9]" * 10
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cursor:
+    """A place between two records: the number of the segment, and bytes from its beginning."""
+
+    segment: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A kept utterance that the log does not have yet. Acknowledge `end` when it does."""
+
+    utterance: Utterance
+    end: Cursor
+
+
+class Spool:
+    """Append-only file of utterances. See the module for its format.
+
+    Args:
+        directory: Its own; created if missing, private to this user.
+        max_bytes: On disk. What is appended beyond that is refused until the log catches up.
+        alarm: Called (in the thread that appends) once when half of that is used, and each time an append is refused.
+
+    Raises:
+        InvalidInput: Another process uses the directory, or it is not usable.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        segment_bytes: int = _SEGMENT_BYTES,
+        alarm: Callable[[str], None] = logger.warning,
+    ) -> None:
+        self._directory = directory
+        self._max_bytes = max_bytes
+        self._segment_bytes = min(segment_bytes, max_bytes // 4)
+        self._alarm = alarm
+        self._alarmed = False
+        self._file: BinaryIO | None = None
+        self._end = self._acknowledged = Cursor(1, 0)
+        self._sizes: dict[int, int] = {}  # of the closed segments, as they are on disk
+        self._shrinks = True
+        self._under_way = UnderWay(directory / "under-way")
+        try:
+            if not directory.is_dir():
+                directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+                with contextlib.suppress(OSError):  # somebody else's folder need not be readable
+                    spool_files.sync_directory(directory.parent)
+            self._lock = (directory / "lock").open("a")
+        except OSError as error:
+            raise InvalidInput(f"the spool {directory} cannot be used: {error.strerror}") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            raise InvalidInput(
+                f"the spool {directory} is used by another running Glyphoxa: end that one, or choose another data "
+                "directory"
+            ) from None
+        try:
+            self._open()
+        except OSError as error:
+            self.close()
+            raise InvalidInput(f"the spool {directory} cannot be used: {error.strerror}") from None
+
+    def append(self, utterance: Utterance) -> Cursor:
+        """Returns when the utterance is on disk (fsync), with the place behind it.
+
+        Raises:
+            Unavailable: The spool or the disk is full, or the disk fails. The utterance is not kept; all earlier
+                ones are.
+        """
+        record = spool_files.record(utterance)
+        used = self.size_bytes
+        if used + len(record) > self._max_bytes:
+            text = (
+                f"the spool {self._directory} is full ({used // 1024} KiB of talk wait for a database): it takes "
+                "nothing more until a database has taken some, or older segments are moved away"
+            )
+            self._alarm(text)
+            raise Unavailable(text)
+        if used > self._max_bytes // 2 and not self._alarmed:
+            self._alarmed = True
+            self._alarm(f"the spool {self._directory} is half full: no database has taken what is said for long")
+        try:
+            if self._end.offset >= self._segment_bytes:
+                self._rotate()
+            self._write(record)
+        except OSError as error:
+            text = f"the spool {self._directory} cannot be written ({error.strerror})"
+            self._alarm(text)
+            raise Unavailable(text) from None
+        self._end = Cursor(self._end.segment, self._end.offset + len(record))
+        with contextlib.suppress(OSError):  # the next opening finds that it was appended
+            self._under_way.forget(utterance.id)
+        return self._end
+
+    def note(self, utterance: Utterance) -> None:
+        """Returns when what was heard so far of an utterance that is still being said is on disk. It takes the place of
+        what was noted of it before, and `append` under the same id that of all. Should the process end before, the next
+        opening appends what was noted last.
+
+        Raises:
+            Unavailable: The disk is full, or fails. What was noted before is there.
+        """
+        try:
+            self._under_way.note(utterance)
+        except OSError as error:
+            raise Unavailable(f"the spool {self._directory} cannot be written ({error.strerror})") from None
+
+    def pending(self, after: Cursor | None = None, *, limit: int | None = None) -> list[Pending]:
+        """What is not acknowledged, or what stands behind `after`, in the order of appending.
+
+        Raises:
+            Unavailable: The disk fails, or has no room to set a damaged record aside.
+        """
+        found: list[Pending] = []
+        try:
+            for item in self._records(max(after or self._acknowledged, self._acknowledged)):
+                if limit is not None and len(found) >= limit:
+                    break
+                found.append(item)
+        except OSError as error:
+            raise Unavailable(f"the spool {self._directory} cannot be read: {error.strerror}") from None
+        return found
+
+    def latest(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[Utterance]:
+        """The last of what is here of a campaign's session, acknowledged or not, each once, in the order of appending:
+        of the last two segments, which hold thousands of utterances.
+
+        Raises:
+            Unavailable: The disk fails.
+        """
+        said: dict[UtteranceId, Utterance] = {}
+        try:
+            for item in self._records(Cursor(self._end.segment - 1, 0)):
+                if (item.utterance.campaign_id, item.utterance.session_id) == (campaign, session):
+                    said.setdefault(item.utterance.id, item.utterance)
+        except OSError as error:
+            raise Unavailable(f"the spool {self._directory} cannot be read: {error.strerror}") from None
+        return list(said.values())[-limit:]
+
+    def acknowledge(self, cursor: Cursor) -> None:
+        """The log has everything up to here; whole segments behind it are deleted. Should the machine lose power now,
+        what is noted may be an earlier place: the log is sent some of it again, which is harmless.
+
+        Raises:
+            Unavailable: The disk fails; the cursor stays, and what is repeated later is harmless.
+        """
+        if cursor <= self._acknowledged:
+            return
+        temporary = self._directory / "acknowledged.new"
+        try:
+            temporary.write_bytes(b"%d %d\n" % (cursor.segment, cursor.offset))
+            temporary.replace(self._directory / "acknowledged")
+        except OSError as error:
+            raise Unavailable(f"the spool {self._directory} cannot note its progress: {error.strerror}") from None
+        self._acknowledged = cursor
+        for number in [n for n in self._sizes if n < cursor.segment]:
+            self._remove(number)
+            del self._sizes[number]
+        if self.size_bytes <= self._max_bytes // 2:
+            self._alarmed = False
+
+    def shrink(self) -> None:
+        """Shrink one full segment, if there is one that is not yet: where no log will take it soon. A disk that has no
+        room for that is left in peace until the next opening.
+        """
+        number = next((n for n in sorted(self._sizes) if self._path(n).exists()), None)
+        if number is None or not self._shrinks:
+            return
+        shrunk = self._shrunk_path(number)
+        try:
+            spool_files.shrink(self._path(number), shrunk)
+            self._sizes[number] = shrunk.stat().st_size
+        except OSError as error:
+            self._shrinks = False
+            logger.warning("the spool {} cannot shrink a segment: {}", self._directory, error.strerror)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all segments that are not deleted yet."""
+        return sum(self._sizes.values()) + self._end.offset
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _path(self, number: int) -> Path:
+        return self._directory / f"{number:010}.spool"
+
+    def _shrunk_path(self, number: int) -> Path:
+        return self._directory / f"{number:010}.spool.gz"
+
+    def _remove(self, number: int) -> None:
+        self._path(number).unlink(missing_ok=True)
+        self._shrunk_path(number).unlink(missing_ok=True)
+
+    def _open(self) -> None:
+        for left in self._directory.glob("*.new"):
+            left.unlink()
+        plain = {int(path.name[:10]): path for path in self._directory.glob(f"{_DIGITS}.spool")}
+        shrunk = {int(path.name[:10]): path for path in self._directory.glob(f"{_DIGITS}.spool.gz")}
+        for number in plain.keys() & shrunk.keys():
+            shrunk.pop(number).unlink()  # whoever made it died before it took the other's place
+        self._acknowledged = self._read_cursor(sorted({**shrunk, **plain}))
+        for number in [n for n in {**shrunk, **plain} if n < self._acknowledged.segment]:
+            self._remove(number)
+        closed = {n: path.stat().st_size for n, path in {**shrunk, **plain}.items() if n >= self._acknowledged.segment}
+        last = max(closed, default=self._acknowledged.segment)
+        if last in shrunk:
+            last += 1  # somebody moved the last segment away
+        closed.pop(last, None)
+        self._sizes = closed
+        self._open_segment(last)
+        self._take_up()
+
+    def _open_segment(self, number: int) -> None:
+        path = self._path(number)
+        is_new = not path.exists()
+        content = b"" if is_new else path.read_bytes()
+        whole = content.rfind(b"\n") + 1  # a record holds one line break: its last byte
+        torn = content[whole:]
+        file = path.open("r+b" if not is_new else "w+b", buffering=0)
+        if torn:
+            logger.warning("the spool ended in a torn record of {} bytes, cut off", len(torn))
+            file.truncate(whole)
+            os.fsync(file.fileno())
+        if is_new:
+            spool_files.sync_directory(self._directory)
+        self._file = file
+        self._end = Cursor(number, whole)
+        if self._acknowledged > self._end:
+            # Acknowledged bytes vanished with a lost disk cache: the log has them, so nothing is missing; but a new
+            # record must not be taken for acknowledged.
+            self._rotate()
+            self._acknowledged = Cursor(self._end.segment, 0)
+
+    def _rotate(self) -> None:
+        full, end = self._file, self._end
+        self._open_segment(end.segment + 1)
+        self._sizes[end.segment] = end.offset
+        if full is not None:
+            full.close()
+
+    def _write(self, record: bytes) -> None:
+        if self._file is None:
+            raise Unavailable(f"the spool {self._directory} was closed")
+        # Not where the last write ended: that one may have failed half-way.
+        self._file.seek(self._end.offset)
+        try:
+            written = 0
+            while written < len(record):
+                written += self._file.write(record[written:])
+            os.fsync(self._file.fileno())
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._end.offset)
+            raise
+
+    def _take_up(self) -> None:
+        """Append what a process that was killed had noted, unless it was said to its end after all."""
+        left = self._under_way.left()
+        if not left:
+            return
+        appended = {item.utterance.id for item in self._records(Cursor(self._end.segment, 0))}
+        try:
+            for utterance in left:
+                if utterance.id not in appended:
+                    self.append(utterance)
+        except Unavailable as error:
+            logger.warning("what was being said when the last process ended waits for the next one: {}", error)
+            return
+        self._under_way.clear()
+
+    def _read_cursor(self, numbers: list[int]) -> Cursor:
+        first = Cursor(numbers[0] if numbers else 1, 0)
+        try:
+            text = (self._directory / "acknowledged").read_text()
+        except FileNotFoundError:
+            return first
+        parts = re.fullmatch(r"(\d+) (\d+)\n", text)
+        if parts is None:
+            logger.error("the spool's cursor is damaged: everything in the spool is sent again, which is harmless")
+            return first
+        return Cursor(int(parts[1]), int(parts[2]))
+
+    def _records(self, after: Cursor) -> Iterator[Pending]:
+        for number in sorted({*self._sizes, self._end.segment}):
+            if number < after.segment:
+                continue
+            offset = after.offset if number == after.segment else 0
+            for line in self._lines(number, offset):
+                offset += len(line)
+                if number == self._end.segment and offset > self._end.offset:
+                    return  # a write that could not be taken back
+                utterance = spool_files.utterance_of(line)
+                if utterance is None:
+                    self._set_aside(line)
+                else:
+                    yield Pending(utterance, Cursor(number, offset))
+
+    def _lines(self, number: int, offset: int) -> Iterator[bytes]:
+        if self._path(number).exists():
+            yield from spool_files.lines(self._path(number), offset)
+            return
+        path = self._shrunk_path(number)
+        try:
+            yield from spool_files.lines_of_shrunk(path, offset)
+        except Corrupt as error:
+            aside = path.with_suffix(".damaged")
+            logger.error("a segment of the spool was set aside as {}: {}", aside, error)
+            path.replace(aside)
+            del self._sizes[number]
+
+    def set_aside(self, utterance: Utterance) -> None:
+        """Keep what the log will never take where a person can look at it: in `DIR/damaged`.
+
+        Raises:
+            Unavailable: The disk has no room for it.
+        """
+        try:
+            self._set_aside(spool_files.record(utterance))
+        except OSError as error:
+            raise Unavailable(f"the spool {self._directory} cannot be written: {error.strerror}") from None
+
+    def _set_aside(self, line: bytes) -> None:
+        damaged = self._directory / "damaged"
+        if damaged.exists() and line in damaged.read_bytes():
+            return
+        logger.error("a record of {} bytes in the spool was set aside in {}", len(line), damaged)
+        with damaged.open("ab") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())

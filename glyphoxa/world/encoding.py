@@ -1,0 +1,188 @@
+"""Events and states as JSON text. What is written here is read for as long as there are campaigns: names of happenings
+and of their fields stay, and a new field has a default.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeVar, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from glyphoxa.domain.errors import Corrupt, InvalidInput
+from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.domain.knowledge import Claim, EndedFact, Fact
+from glyphoxa.world.events import Cause, Event, SlotRule, WorldEvent
+from glyphoxa.world.state import WorldEntity, WorldState
+
+PROJECTION_VERSION: Final = 3
+"""Goes up when the rules of the projection change: states that were kept under others are not used any more."""
+
+_T = TypeVar("_T")
+_PART = 500
+"""Rows of a kept state in one piece: reading or writing one holds up whoever plays for a few milliseconds only."""
+_FIRST_MS = -62_135_596_800_000  # the beginning of the year 1
+_LAST_MS = 253_402_300_799_999  # the end of the year 9999
+_LAST_NUMBER = 2**63 - 1
+
+
+class Encoded(NamedTuple):
+    """A happening as it is kept.
+
+    Attributes:
+        happening: What a replay will read: what is done now must be the same.
+    """
+
+    event_type: str
+    payload: str
+    happening: Event
+
+
+def event_type(happening: Event) -> str:
+    """`FactStated` is "fact_stated"."""
+    return _snake_case(type(happening).__name__)
+
+
+def encode(happening: Event) -> Encoded:
+    """
+    Raises:
+        InvalidInput: It holds something that cannot be kept: no JSON, a time beyond the year 9999, text with NUL.
+    """
+    kind = event_type(happening)
+    fields = _ADAPTERS[kind].dump_python(happening, warnings=False)
+    _check_numbers(fields, kind)
+    if (claim := fields.get("claim")) is not None:
+        _check_value(claim["value"], kind)
+    try:
+        payload = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        payload.encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{kind}: cannot be kept as JSON ({error}): {happening}") from None
+    if _NUL.search(payload):
+        raise InvalidInput(f"{kind}: text cannot hold NUL characters: {happening}")
+    try:
+        return Encoded(kind, payload, _ADAPTERS[kind].validate_json(payload, strict=True))
+    except ValidationError as error:
+        place, message = _first_problem(error)
+        raise InvalidInput(f"{kind}: {place}: {message}: {happening}") from None
+
+
+def decode(campaign: CampaignId, seq: int, cause: Cause, kind: str, payload: str) -> WorldEvent:
+    """An event as it was kept.
+
+    Args:
+        kind: As `event_type` gives it.
+
+    Raises:
+        Corrupt: This program has no such event, or the payload is not one of it.
+    """
+    adapter = _ADAPTERS.get(kind)
+    where = f"event {seq} of campaign {campaign!r}"
+    if adapter is None:
+        raise Corrupt(f"{where} is of type {kind!r}, which this program does not know; did a newer one write it?")
+    try:
+        return WorldEvent(seq, cause, adapter.validate_json(payload, strict=True))
+    except ValidationError as error:
+        place, message = _first_problem(error)
+        raise Corrupt(f"{where} ({kind}) cannot be read: {place}: {message}") from None
+    except InvalidInput as error:
+        raise Corrupt(f"{where} ({kind}) cannot be read: {error}") from None
+
+
+def state_parts(state: WorldState) -> Iterator[str]:
+    """A complete state in JSON texts of bounded size."""
+    tables: tuple[tuple[str, TypeAdapter[Any], Iterable[Any]], ...] = (
+        ("entities", _ENTITIES, state.entities.values()),
+        ("merged", _MERGED, state.merged.items()),
+        ("facts", _FACTS, state.facts.values()),
+        ("ended", _ENDED, state.ended.values()),
+        ("rules", _RULES, state.rules.items()),
+    )
+    for table, adapter, rows in tables:
+        for part in _parts(rows):
+            yield f'["{table}",{adapter.dump_json(part).decode()}]'
+
+
+def state_of_parts(parts: Iterable[str]) -> WorldState:
+    """
+    Raises:
+        Corrupt: A part is not what `state_parts` gives.
+    """
+    state = WorldState()
+    for part in parts:
+        try:
+            table, _, rows = part.strip().removeprefix("[").removesuffix("]").partition(",")
+            match json.loads(table):
+                case "entities":
+                    state.load((), entities=_ENTITIES.validate_json(rows))
+                case "merged":
+                    state.load((), merges=dict(_MERGED.validate_json(rows)))
+                case "facts":
+                    state.load((), facts=_FACTS.validate_json(rows))
+                case "ended":
+                    state.load((), ended=_ENDED.validate_json(rows))
+                case "rules":
+                    state.load((), rules=dict(_RULES.validate_json(rows)))
+                case other:
+                    raise Corrupt(f"a kept state holds {other!r}, which no state has")
+        except (ValueError, InvalidInput) as error:
+            raise Corrupt(f"a kept state cannot be read: {error}") from None
+    return state
+
+
+def _parts(rows: Iterable[_T]) -> Iterator[Sequence[_T]]:
+    waiting = iter(rows)
+    while part := list(islice(waiting, _PART)):
+        yield part
+
+
+def _check_numbers(fields: Mapping[str, object], place: str) -> None:
+    for name, value in fields.items():
+        match value:
+            case int() if (bounds := _BOUNDS.get(name)) is not None and not bounds[0] <= value <= bounds[1]:
+                raise InvalidInput(f"{place}: {name} is from {bounds[0]} to {bounds[1]}, not {value}")
+            case dict() if name != "attributes":
+                _check_numbers(value, place)
+            case tuple() if name == "knowers":
+                for knower in value:
+                    _check_numbers(knower, place)
+            case _:
+                pass
+
+
+def _check_value(value: str | None, place: str) -> None:
+    if value is None:
+        return
+    try:
+        canonical = Claim.attribute(EntityId(""), "value", json.loads(value)).value
+    except (ValueError, InvalidInput):
+        canonical = None
+    if canonical != value:
+        raise InvalidInput(f"{place}: a value is made with Claim.attribute, not {value!r}")
+
+
+def _first_problem(error: ValidationError) -> tuple[str, str]:
+    problem = error.errors(include_url=False)[0]
+    return ".".join(str(part) for part in problem["loc"]) or "payload", problem["msg"]
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
+    **dict.fromkeys(("at_ms", "from_ms", "to_ms"), (_FIRST_MS, _LAST_MS)),
+    **dict.fromkeys(("story", "story_from", "story_to", "floor"), (-_LAST_NUMBER, _LAST_NUMBER)),
+}
+_ADAPTERS: Final[Mapping[str, TypeAdapter[Any]]] = {
+    _snake_case(kind.__name__): TypeAdapter(kind) for kind in get_args(Event)
+}
+_ENTITIES: Final = TypeAdapter(list[WorldEntity])
+_MERGED: Final = TypeAdapter(list[tuple[EntityId, EntityId]])
+_FACTS: Final = TypeAdapter(list[Fact])
+_ENDED: Final = TypeAdapter(list[EndedFact])
+_RULES: Final = TypeAdapter(list[tuple[str, SlotRule]])

@@ -1,0 +1,197 @@
+"""What is asked of memory level 3: the graph, in the name of a viewer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol, runtime_checkable
+
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.domain.knowledge import Fact, Viewer
+from glyphoxa.domain.turn import Recalled
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An entity and current facts about it, as far as the viewer may see both and the facts' other ends.
+
+    Attributes:
+        attributes: Facts whose claim has a value.
+        relations: Facts between it and another entity, with that entity, whose attributes may be left out; one that
+            holds both ways is told once.
+    """
+
+    entity: Entity
+    attributes: tuple[Fact, ...] = ()
+    relations: tuple[tuple[Fact, Entity], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IdentitySnapshot:
+    """What an NPC knows of itself (R-134): its node, its relations with their other ends, and its secrets.
+
+    Attributes:
+        secrets: Facts that are secret or hidden from others and known to it, whomever they are about.
+    """
+
+    known: Known
+    secrets: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """An entity on a walk over relations.
+
+    Attributes:
+        depth: Relations between it and the beginning, 0 for the beginning itself; the fewest there are.
+    """
+
+    entity: Entity
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """Entities within reach, nearest first, and the accepted facts between them."""
+
+    reached: tuple[Reached, ...] = ()
+    facts: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk of talk near to a question, inside a neighbourhood of the graph.
+
+    Attributes:
+        score: Higher is better; a rank of words or a cosine.
+        depth: How far from the neighbourhood's middle the nearest entity is that it speaks of.
+    """
+
+    recalled: Recalled
+    score: float
+    entity_ids: tuple[EntityId, ...] = ()
+    depth: int = 0
+
+
+Direction = Literal["out", "in", "both"]
+
+
+KNOWN_THROUGH: Final = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
+"""Relations along which an NPC hears of things (C-17)."""
+
+
+class KnowledgeGraph(Protocol):
+    """Memory level 3, as it is asked. Everything is asked in the name of a viewer, and decided in SQL before LIMIT: an
+    NPC is given accepted facts in its scope whose both ends it may know of, and nothing of the others, not even a
+    count. The DM is given all. One round trip each.
+    """
+
+    async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]: ...
+
+    async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
+        """None when there is no such entity for this viewer."""
+        ...
+
+    async def identity_snapshot(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        """
+        Args:
+            entity: The NPC's own node.
+        """
+        ...
+
+    async def visible_subgraph(
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        entity: EntityId,
+        *,
+        depth: int = 1,
+        through: Collection[str] = KNOWN_THROUGH,
+    ) -> Subgraph:
+        """What the NPC would logically know (R-132, R-133): its own node, all that is directly related to it, and
+        beyond that what is connected by `through`, `depth` relations away at most.
+        """
+        ...
+
+    async def traverse(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        entity: EntityId,
+        *,
+        depth: int = 3,
+        direction: Direction = "both",
+        types: Collection[str] | None = None,
+        limit: int = 200,
+    ) -> list[Reached]:
+        """Everything within `depth` relations (of these types), by depth, then name; cycles do no harm (R-120)."""
+        ...
+
+    async def path(
+        self, campaign: CampaignId, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
+    ) -> list[tuple[Fact, Entity]] | None:
+        """A shortest chain of relations, each with the entity it leads to; None when there is none, `[]` from an entity
+        to itself.
+        """
+        ...
+
+    async def facts(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        *,
+        words: str = "",
+        about: EntityId | None = None,
+        after_ms: int | None = None,
+        before_ms: int | None = None,
+        limit: int = 20,
+    ) -> list[Fact]:
+        """Current facts that share a word with `words` (their entities' names are part of them), or concern `about`,
+        and were stated in that time; best first, the latest first among equals.
+        """
+        ...
+
+
+@runtime_checkable
+class GraphRag(Protocol):
+    """Talk near to a question inside a neighbourhood of the graph (R-121, R-135). Not every graph can: callers ask
+    with `isinstance` (R-140).
+    """
+
+    async def query_with_context(
+        self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, depth: int = 2, limit: int = 10
+    ) -> list[Passage]:
+        """By words (R-138): for when there is no embedding."""
+        ...
+
+    async def query_with_embedding(
+        self,
+        campaign: CampaignId,
+        viewer: Viewer,
+        embedding: NDArray[float32],
+        *,
+        around: EntityId,
+        depth: int = 2,
+        limit: int = 10,
+    ) -> list[Passage]:
+        """By meaning (R-139)."""
+        ...
+
+
+class TalkAround(Protocol):
+    """Talk around an entity, for an NPC that looks for it by itself. See `glyphoxa.recall.around`."""
+
+    async def recall_around(
+        self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
+    ) -> list[Passage]:
+        """What the viewer heard that speaks of `around`, or of what is at most two relations away, and bears on
+        `question`; best first. Empty around what the viewer may not know of.
+
+        Raises:
+            Unavailable: The database cannot be reached in time.
+        """
+        ...

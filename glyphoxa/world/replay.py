@@ -1,0 +1,61 @@
+"""State from events: all of them, or those that remain when some are undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from glyphoxa.world.events import RolledBack, TakenBack, Undone, UtteranceCorrected, UtteranceStruck, WorldEvent
+from glyphoxa.world.projection import apply
+from glyphoxa.world.state import Changes, WorldState, changes_of
+
+
+def dropped(events: Sequence[WorldEvent]) -> set[int]:
+    """Numbers of the events that are as if they had not been. An undoing that was itself undone drops nothing."""
+    numbers: set[int] = set()
+    for event in reversed(events):
+        if event.seq in numbers:
+            continue
+        match event.happening:
+            case Undone(undone):
+                numbers.add(undone)
+            case RolledBack() | UtteranceStruck() | UtteranceCorrected() as taken_back:
+                numbers.update(taken_back.events)
+            case _:
+                pass
+    return numbers
+
+
+def remaining(events: Sequence[WorldEvent]) -> list[WorldEvent]:
+    """What is left to be applied, in order.
+
+    Args:
+        events: In order, without a gap.
+    """
+    without = dropped(events)
+    return [e for e in events if e.seq not in without and not isinstance(e.happening, Undone | TakenBack)]
+
+
+def replay(events: Iterable[WorldEvent], *, onto: WorldState | None = None) -> WorldState:
+    """The state after the remaining ones of `events`.
+
+    Args:
+        onto: A state to go on from; it is changed. The events must undo nothing that is in it.
+    """
+    state = WorldState() if onto is None else onto
+    for event in remaining(list(events)):
+        apply(state, event)
+    state.begin()
+    return state
+
+
+def difference(before: WorldState, after: WorldState) -> Changes:
+    """What must be written to make one complete state of the other."""
+    return changes_of(
+        {
+            "entities": (before.entities, after.entities),
+            "merged": (before.merged, after.merged),
+            "facts": (before.facts, after.facts),
+            "ended": (before.ended, after.ended),
+            "rules": (before.rules, after.rules),
+        }
+    )

@@ -1,0 +1,364 @@
+"""What is so in a campaign's world, as it follows from its events. Values in, values out: no database.
+
+A state is complete, or knows only a part that was loaded into it; reading what it does not know raises `Missing` with
+what to load. So one set of rules serves replay (everything) and the append of one event (a handful of rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from glyphoxa.domain.ids import EntityId, FactId
+from glyphoxa.domain.knowledge import PUBLIC, Claim, EndedFact, Fact, Origin, Visibility
+from glyphoxa.world.events import SlotRule
+
+Key: TypeAlias = tuple[str, ...]
+"""Something that can be looked up:
+
+    ("entity", id)                  the entity, or into which it was merged
+    ("fact", id)                    the current fact
+    ("claim", …)                    the current fact that says this: see `claim_key`
+    ("slot", subject, predicate)    current facts of a subject and a predicate
+    ("object", object, predicate)   current facts of an object and a predicate
+    ("touching", entity)            current facts of which it is an end
+    ("resting_on", fact)            current facts that name it among their supports
+    ("disputing", fact)             current facts that name it among their disputes
+    ("refused", fact)               whether the DM refused that claim before: see `was_refused`
+    ("rules",)                      the campaign's own slot rules
+"""
+
+
+def claim_key(claim: Claim) -> Key:
+    return "claim", claim.subject, claim.predicate, claim.object or "", claim.value or ""
+
+
+class Missing(Exception):
+    """A partial state was asked for what was not loaded into it.
+
+    Attributes:
+        keys: What to load.
+    """
+
+    def __init__(self, keys: Iterable[Key]) -> None:
+        self.keys = frozenset(keys)
+        super().__init__(", ".join(":".join(key) for key in sorted(self.keys)))
+
+
+@dataclass(frozen=True, slots=True)
+class WorldEntity:
+    """An entity without its attributes, which are facts."""
+
+    id: EntityId
+    type: str
+    name: str
+    aliases: tuple[str, ...] = ()
+    visibility: Visibility = PUBLIC
+    origin: Origin = "dm"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Rows that are to be other than they were."""
+
+    entities_put: tuple[WorldEntity, ...] = ()
+    entities_gone: tuple[EntityId, ...] = ()
+    merges_put: tuple[tuple[EntityId, EntityId], ...] = ()
+    """Gone, kept."""
+    merges_gone: tuple[EntityId, ...] = ()
+    facts_put: tuple[Fact, ...] = ()
+    facts_gone: tuple[FactId, ...] = ()
+    ended_put: tuple[EndedFact, ...] = ()
+    ended_gone: tuple[tuple[FactId, int], ...] = ()
+    """Fact and the event that ended it."""
+    rules_put: tuple[tuple[str, SlotRule], ...] = ()
+    rules_gone: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return self == Changes()
+
+
+@dataclass(slots=True)
+class _Index:
+    """Ids of facts by something of theirs."""
+
+    by: dict[Key, set[Any]] = field(default_factory=dict)
+
+    def add(self, key: Key, fact: object) -> None:
+        self.by.setdefault(key, set()).add(fact)
+
+    def remove(self, key: Key, fact: object) -> None:
+        held = self.by[key]
+        held.discard(fact)
+        if not held:
+            del self.by[key]
+
+
+class WorldState:
+    """A complete state, empty at first. Change it only through `glyphoxa.world.projection.apply`.
+
+    Attributes:
+        entities: Those that are there.
+        merged: Entities that turned out to be others.
+        facts: Current ones, whatever their status.
+        ended: What was held once, by fact and the event that ended it. A partial state holds only what ended in it.
+        rules: The campaign's own slot rules.
+    """
+
+    def __init__(self) -> None:
+        self.entities: dict[EntityId, WorldEntity] = {}
+        self.merged: dict[EntityId, EntityId] = {}
+        self.facts: dict[FactId, Fact] = {}
+        self.ended: dict[tuple[FactId, int], EndedFact] = {}
+        self.rules: dict[str, SlotRule] = {}
+        self._index = _Index()
+        self._refused: set[FactId] = set()
+        self._known: set[Key] | None = None
+        self._journal: list[tuple[str, Any, Any]] = []
+
+    @classmethod
+    def partial(cls) -> WorldState:
+        """One that knows nothing yet, not even that something is not there."""
+        state = cls()
+        state._known = set()
+        return state
+
+    def load(
+        self,
+        keys: Iterable[Key],
+        *,
+        entities: Iterable[WorldEntity] = (),
+        merges: Mapping[EntityId, EntityId] | None = None,
+        facts: Iterable[Fact] = (),
+        rules: Mapping[str, SlotRule] | None = None,
+        refused: Iterable[FactId] = (),
+        ended: Iterable[EndedFact] = (),
+    ) -> None:
+        """Put rows into a partial state; what these keys ask for is known now. What was changed here before it was
+        loaded stays as it is here. A complete state is made so from rows that were kept.
+
+        Args:
+            refused: Facts that ended because the DM refused them.
+            ended: For a complete state only.
+        """
+        changed = {(table, key) for table, key, _ in self._journal}
+        for entity in entities:
+            if ("entities", entity.id) not in changed:
+                self.entities[entity.id] = entity
+        for gone, kept in (merges or {}).items():
+            if ("merged", gone) not in changed:
+                self.merged[gone] = kept
+        for fact in facts:
+            if ("facts", fact.id) not in changed:
+                self._put("facts", fact.id, fact)
+        for predicate, rule in (rules or {}).items():
+            if ("rules", predicate) not in changed:
+                self.rules[predicate] = rule
+        self._refused.update(refused)
+        for past in ended:
+            self._put("ended", (past.fact.id, past.ended_seq), past)
+        if self._known is not None:
+            self._known.update(keys)
+
+    # Reading
+
+    def resolve(self, entity: EntityId) -> EntityId:
+        """The entity's id, or that of the one it was merged into."""
+        seen = {entity}
+        while True:
+            self._need(("entity", entity), entity in self.entities or entity in self.merged)
+            if entity in self.entities or entity not in self.merged:
+                return entity
+            entity = self.merged[entity]
+            if entity in seen:
+                return entity
+            seen.add(entity)
+
+    def entity(self, entity: EntityId) -> WorldEntity | None:
+        """By its id, or by that of one that was merged into it."""
+        return self.entities.get(self.resolve(entity))
+
+    def fact(self, fact: FactId) -> Fact | None:
+        self._need(("fact", fact), fact in self.facts)
+        return self.facts.get(fact)
+
+    def in_slot(self, subject: EntityId, predicate: str) -> list[Fact]:
+        """In the order in which they were stated, like all that follow."""
+        self._need(("slot", subject, predicate), self._knows_all_of(subject))
+        return self._facts(("slot", subject, predicate))
+
+    def of_object(self, entity: EntityId, predicate: str) -> list[Fact]:
+        self._need(("object", entity, predicate), self._knows_all_of(entity))
+        return self._facts(("object", entity, predicate))
+
+    def touching(self, entity: EntityId) -> list[Fact]:
+        self._need(("touching", entity))
+        return self._facts(("touching", entity))
+
+    def resting_on(self, fact: FactId) -> list[Fact]:
+        self._need(("resting_on", fact))
+        return self._facts(("resting_on", fact))
+
+    def disputing(self, fact: FactId) -> list[Fact]:
+        self._need(("disputing", fact))
+        return self._facts(("disputing", fact))
+
+    def of_claim(self, claim: Claim) -> Fact | None:
+        """The current fact that says this. Of a slot that holds many, the others need not be known."""
+        slot = ("slot", claim.subject, claim.predicate)
+        found = next((f for f in self._facts(slot) if f.claim == claim), None)
+        if found is None and not (self._known is not None and slot in self._known):
+            self._need(claim_key(claim), self._knows_all_of(claim.subject))
+        return found
+
+    def was_refused(self, fact: FactId) -> bool:
+        """Whether the DM rejected, retconned or replaced a fact of this name."""
+        self._need(("refused", fact), fact in self._refused)
+        return fact in self._refused or bool(self._index.by.get(("refused", fact)))
+
+    def own_rules(self) -> Mapping[str, SlotRule]:
+        self._need(("rules",))
+        return self.rules
+
+    # Changing: for the projection
+
+    def put_entity(self, entity: WorldEntity) -> None:
+        is_new = entity.id not in self.entities
+        self._change("entities", entity.id, entity)
+        if is_new and self._known is not None:
+            self._known.add(("touching", entity.id))  # facts need their entities
+
+    def drop_entity(self, entity: EntityId) -> None:
+        self._change("entities", entity, None)
+        self._now_known(("entity", entity))
+
+    def put_merge(self, gone: EntityId, kept: EntityId) -> None:
+        self._change("merged", gone, kept)
+
+    def put_fact(self, fact: Fact) -> None:
+        self._change("facts", fact.id, fact)
+
+    def drop_fact(self, fact: FactId) -> None:
+        self._change("facts", fact, None)
+        self._now_known(("fact", fact))
+
+    def put_ended(self, ended: EndedFact) -> None:
+        self._change("ended", (ended.fact.id, ended.ended_seq), ended)
+
+    def put_rule(self, predicate: str, rule: SlotRule) -> None:
+        self._change("rules", predicate, rule)
+
+    def begin(self) -> None:
+        """Changes are counted from here."""
+        self._journal.clear()
+
+    def changes(self) -> Changes:
+        """Since the beginning."""
+        before: dict[str, dict[Any, Any]] = {table: {} for table in _TABLES}
+        for table, key, old in self._journal:
+            before[table].setdefault(key, old)
+        return changes_of(
+            {
+                table: (keys, {key: getattr(self, table)[key] for key in keys if key in getattr(self, table)})
+                for table, keys in before.items()
+            }
+        )
+
+    def mark(self) -> int:
+        """A point to go back to."""
+        return len(self._journal)
+
+    def back_to(self, mark: int) -> None:
+        while len(self._journal) > mark:
+            table, key, old = self._journal.pop()
+            self._put(table, key, old)
+
+    def _need(self, key: Key, is_known: bool = False) -> None:
+        if self._known is not None and not is_known and key not in self._known:
+            raise Missing([key])
+
+    def _knows_all_of(self, entity: EntityId) -> bool:
+        return self._known is not None and ("touching", entity) in self._known
+
+    def _now_known(self, key: Key) -> None:
+        if self._known is not None:
+            self._known.add(key)
+
+    def _facts(self, key: Key) -> list[Fact]:
+        facts = [self.facts[fact] for fact in self._index.by.get(key, ())]
+        return sorted(facts, key=lambda fact: (fact.seq, fact.id))
+
+    def _change(self, table: str, key: Any, value: Any) -> None:
+        old = getattr(self, table).get(key)
+        if old != value:
+            self._journal.append((table, key, old))
+            self._put(table, key, value)
+
+    def _put(self, table: str, key: Any, value: Any) -> None:
+        rows: dict[Any, Any] = getattr(self, table)
+        if table == "facts":
+            if (old := rows.get(key)) is not None:
+                for entry in _entries(old):
+                    self._index.remove(entry, key)
+            if value is not None:
+                for entry in _entries(value):
+                    self._index.add(entry, key)
+        if table == "ended":
+            entry = ("refused", key[0])
+            if (past := rows.get(key)) is not None and past.ended_as in REFUSED:
+                self._index.remove(entry, key)
+            if value is not None and value.ended_as in REFUSED:
+                self._index.add(entry, key)
+        if value is None:
+            rows.pop(key, None)
+        else:
+            rows[key] = value
+
+
+REFUSED: Final = frozenset({"rejected", "retconned", "edited"})
+"""Ends of a fact by which the DM said that it never was so."""
+_TABLES = ("entities", "merged", "facts", "ended", "rules")
+
+
+def _entries(fact: Fact) -> Collection[Key]:
+    claim = fact.claim
+    found: set[Key] = {("slot", claim.subject, claim.predicate), ("touching", claim.subject)}
+    if claim.object is not None:
+        found |= {("object", claim.object, claim.predicate), ("touching", claim.object)}
+    found.update(("resting_on", support) for support in fact.supports)
+    found.update(("disputing", disputed) for disputed in fact.disputes)
+    return found
+
+
+def changes_of(tables: Mapping[str, tuple[Mapping[Any, Any], Mapping[Any, Any]]]) -> Changes:
+    """
+    Args:
+        tables: Of each, rows before and rows after, of the keys in question; an absent row is None or not there.
+    """
+
+    def put(table: str) -> tuple[Any, ...]:
+        before, after = tables[table]
+        return tuple(row for key, row in after.items() if before.get(key) != row)
+
+    def put_pairs(table: str) -> tuple[Any, ...]:
+        before, after = tables[table]
+        return tuple((key, row) for key, row in after.items() if before.get(key) != row)
+
+    def gone(table: str) -> tuple[Any, ...]:
+        before, after = tables[table]
+        return tuple(key for key, row in before.items() if row is not None and key not in after)
+
+    return Changes(
+        entities_put=put("entities"),
+        entities_gone=gone("entities"),
+        merges_put=put_pairs("merged"),
+        merges_gone=gone("merged"),
+        facts_put=put("facts"),
+        facts_gone=gone("facts"),
+        ended_put=put("ended"),
+        ended_gone=gone("ended"),
+        rules_put=put_pairs("rules"),
+        rules_gone=gone("rules"),
+    )
