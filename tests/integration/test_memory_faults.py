@@ -229,7 +229,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     place.mkdir()
     mounting = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
     if subprocess.run(mounting, capture_output=True, check=False).returncode:
-        pytest.skip("only root may mount a small disk; tests/unit/test_spool.py fills one by a limit of this process")
+        pytest.skip("only root may mount a small disk; test_spool.py fills one by a limit of this process")
     try:
         yield place
     finally:

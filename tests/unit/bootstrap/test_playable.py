@@ -17,7 +17,7 @@ from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TOWN = """\
 campaign: {name: Town}
 entities:

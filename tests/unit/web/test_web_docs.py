@@ -36,7 +36,7 @@ from glyphoxa_pipelines.webrtc import build
 from tests.support.builders import a_draft, an_utterance
 from tests.support.web_table import CAMPAIGN, GRIMJAW, SESSION, TAMSIN, TwinTable
 
-DOCS = (Path(__file__).parents[2] / "docs" / "web.md").read_text("utf-8")
+DOCS = (Path(__file__).parents[3] / "docs" / "web.md").read_text("utf-8")
 TURN = TurnId("t1")
 DRAFT = a_draft(TAMSIN.id, "Grimjaw?", end_ms=1)
 SAID = an_utterance("Grimjaw?")

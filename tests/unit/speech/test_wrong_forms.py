@@ -15,7 +15,7 @@ from glyphoxa.speech.learning.wrong_forms import Uses, as_heard, is_ordinary, ob
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from tests.support.builders import an_utterance
 
-DATA = Path(__file__).parents[2] / "benchmarks" / "data" / "names"
+DATA = Path(__file__).parents[3] / "benchmarks" / "data" / "names"
 CLEAN = [line for line in (DATA / "C.txt").read_text().splitlines() if line.strip()]
 ELDRINAX, BELL, PHANDALIN, HOPE = (EntityId(each) for each in ("eldrinax", "bell", "phandalin", "hope"))
 ENTRIES = [

@@ -457,7 +457,7 @@ with Spool(Path(sys.argv[1])) as spool:
 @pytest.mark.parametrize("n_told", [1, 3, 5, 17, 101])
 def test_a_process_that_is_killed_leaves_each_answer_once_as_far_as_it_was_heard(tmp_path: Path, n_told: int) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", NOTING, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+        [sys.executable, "-c", NOTING, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]
     )
     assert process.stdout is not None
     told = [process.stdout.readline() for _ in range(n_told)]

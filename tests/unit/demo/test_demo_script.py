@@ -23,7 +23,7 @@ from glyphoxa.domain.turn import Outcome
 from tests.support.table import TwinTable, open_twin
 from tests.support.virtual_time import run_in_virtual_time
 
-DEMO = Path(__file__).parents[2] / "demo"
+DEMO = Path(__file__).parents[3] / "demo"
 
 
 @pytest.fixture(scope="module")

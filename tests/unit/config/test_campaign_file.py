@@ -11,7 +11,7 @@ from glyphoxa.domain.campaign import Exchange, VoiceSpec
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, slug
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SALTMERE = ROOT / "tests" / "support" / "campaign.yaml"
 
 TWO = """\

@@ -13,7 +13,7 @@ from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, Name
 from glyphoxa.speech.names.index import LONGEST, SHORTEST, NameIndex
 
-OWN = Path(__file__).parents[2] / "benchmarks" / "data" / "names"
+OWN = Path(__file__).parents[3] / "benchmarks" / "data" / "names"
 _SYLLABLES = ("ka", "dor", "el", "bri", "thal", "gor", "mun", "ix", "va", "shae", "lin", "wick", "rok", "nar", "ost")
 
 

@@ -24,7 +24,7 @@ NAMES = Gazetteer.build(
 )  # fmt: skip
 CLEAN = [
     line
-    for line in (Path(__file__).parents[2] / "benchmarks/data/names/C.txt").read_text().splitlines()
+    for line in (Path(__file__).parents[3] / "benchmarks/data/names/C.txt").read_text().splitlines()
     if line.strip()
 ]
 
