@@ -22,11 +22,12 @@ test: .venv/dev ## All tests, on a real database, with real models and a real br
 	@$(BIN)/python -m tests.support.browser
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
-check: .venv/dev ## Lint, formatting, types, import contracts
+check: .venv/dev ## Lint, formatting, types, import contracts, what the documents promise
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
 	@$(BIN)/python -m mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest -q tests/unit/project
 
 gate: .venv/dev ## The latency gate: our overhead against a bare pipeline in the same run
 	@$(BIN)/glyphoxa models fetch minilm-l6-v2-int8

@@ -1,4 +1,4 @@
-"""Is talk found better with the graph than without, where a question takes two steps (R-137)?
+"""Is talk found better with the graph than without, where a question takes two steps?
 
     python -m benchmarks.around [--people 96] [--questions 120] [--embeddings real]
 

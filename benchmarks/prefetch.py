@@ -4,7 +4,7 @@
 
 Each question is spoken: a word at a time to the pre-fetcher as growing partial transcripts, each with as much time as a
 word takes if it needs it, then as the final one to the assembly of the prompt. The last line printed is a JSON object.
-Under `modes` stand the two ways that were rejected (R-001 to R-003), over the same talk. See benchmarks/README.md.
+Under `modes` stand the two ways that were rejected, over the same talk. See benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SMALL_TALK: Final = (
     "Wait for me!",
     "Here you are, keep the change.",
 )
-"""What needs no memory, and must not carry any (R-006)."""
+"""What needs no memory, and must not carry any."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,9 +1,9 @@
-"""The two ways to give an NPC its memory that were rejected, so that the choice can be measured (R-001 to R-003).
+"""The two ways to give an NPC its memory that were rejected, so that the choice can be measured.
 
 - `prewoven`: every prompt gets all three levels: the latest talk, the nearest chunks of older talk, all that the NPC
   knows of those who are named and of itself. No further trip, many tokens, whatever is said.
 - `tools_only`: a prompt has the latest talk alone; the model asks for more. What its tools find is there after a second
-  inference pass, which R-003 puts at about 800 ms; that it asks, and in the question's own words, is taken for granted.
+  inference pass, put at about 800 ms; that it asks, and in the question's own words, is taken for granted.
 
 What of the latest talk is in every prompt in all modes, `hybrid` too, is not counted to any of them.
 """
@@ -32,7 +32,7 @@ from glyphoxa.speech.names.keywords import KeywordSpotter
 from glyphoxa.world.graph import Known
 
 SECOND_PASS_MS: Final = 800
-"""R-003."""
+"""What asking a tool is taken to cost: the model is run a second time with what the tool found."""
 _LATEST: Final = 30
 _CHUNKS: Final = 20
 
@@ -42,7 +42,7 @@ class Injected:
     """
     Attributes:
         covers: Some of the evidence is in it.
-        tokens: Of 4 characters (R-239).
+        tokens: Of 4 characters.
         ms: What it took.
     """
 

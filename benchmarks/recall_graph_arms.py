@@ -1,4 +1,4 @@
-"""The memory graph's stages, each alone over what is shipped: what it is worth decides whether it is on (C-43).
+"""The memory graph's stages, each alone over what is shipped: what it is worth decides whether it is on.
 
 An arm "+dpp" is the shipped ranking with that one stage behind it, "+graph" with all that are documented.
 """

@@ -27,7 +27,7 @@ arms and columns mean is in [benchmarks/README.md](../benchmarks/README.md), wha
 [recall.md](recall.md). R@k: share of a question's evidence among the first k turns; MRR: one by the place of the first
 evidence; both in percent, in the mean over all questions. "against" is the difference to what is shipped, with the 95 %
 interval of a paired bootstrap: where it holds 0, nothing is shown. A stage of the memory graph (`+...`) is on by
-default only if it wins (C-43).
+default only if it wins.
 """
 _BASELINES: Final = ("and", "or", "bm25", "dense", "rrf", "convex", "lexical")
 

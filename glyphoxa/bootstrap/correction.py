@@ -1,4 +1,4 @@
-"""How the settings want names put right: the stage by sound, and who looks again behind the talk (R-196)."""
+"""How the settings want names put right: the stage by sound, and who looks again behind the talk."""
 
 from __future__ import annotations
 

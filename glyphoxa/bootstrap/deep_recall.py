@@ -1,4 +1,4 @@
-"""How NPCs of tier DEEP search their memory, as the settings want it (R-372 to R-375, C-44)."""
+"""How NPCs of tier DEEP search their memory, as the settings want it."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class TableMemory:
 
     Attributes:
         guard: Memory as it may be asked; None without long-term memory.
-        around: Talk around an entity, as it may be asked; None where the graph cannot (R-140).
+        around: Talk around an entity, as it may be asked; None where the graph cannot.
     """
 
     def __init__(

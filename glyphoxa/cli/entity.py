@@ -106,7 +106,7 @@ def json_object(text: str) -> dict[str, object]:
 
 
 def attributes_of(free: Sequence[str]) -> dict[str, object]:
-    """Attributes out of unknown options (C-21).
+    """Attributes out of unknown options.
 
     >>> attributes_of(["--personality", "paranoid wizard", "--level=9"])
     {'personality': 'paranoid wizard', 'level': 9}

@@ -1,4 +1,4 @@
-"""`glyphoxa inspect said`: what was said, found by its words, its speaker, its session and its time (R-056, R-057)."""
+"""`glyphoxa inspect said`: what was said, found by its words, its speaker, its session and its time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entities and relationships as tables (R-216): what a spreadsheet or another program can write.
+"""Entities and relationships as tables: what a spreadsheet or another program can write.
 
 `entities.csv` has the columns name and type, `relationships.csv` source, type and target; all other columns are
 attributes. They are shown in `docs/campaign-file.md`.

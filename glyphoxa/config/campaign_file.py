@@ -1,4 +1,4 @@
-"""A campaign as a DM writes it, in YAML (R-210 to R-213), turned into a `Campaign`.
+"""A campaign as a DM writes it, in YAML, turned into a `Campaign`.
 
 Everything refers to everything by name. All mistakes of a file are reported together, each with its line and
 the nearest valid value. The format is shown in `docs/campaign-file.md`.

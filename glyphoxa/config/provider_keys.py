@@ -1,4 +1,4 @@
-"""Keys of providers: settings name the environment variable, and nothing else holds or prints one (R-377, R-422)."""
+"""Keys of providers: settings name the environment variable, and nothing else holds or prints one."""
 
 from __future__ import annotations
 

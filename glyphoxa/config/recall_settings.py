@@ -51,13 +51,13 @@ class RerankSettings(Section):
 
 class DeepRecallSettings(Section):
     """How an NPC of budget tier DEEP searches its memory with its tools. What it is reminded of in a turn by itself,
-    and what NPCs of other tiers find, is `hybrid` with no stage on, whatever is set here: somebody waits (C-44).
+    and what NPCs of other tiers find, is `hybrid` with no stage on, whatever is set here: somebody waits.
 
     Attributes:
         method: `hybrid`: words, meaning and the structure of talk. `hybrid_llm`: a language model filters what that
             finds. `llm`: a language model picks, and may ask for what is next to what it sees. `hybrid_rerank`: what
             hybrid finds, in the order of a reranker. None: see `searches_by`.
-        stages: Of the memory graph, which are on. None is by default: none has been measured to win (C-43).
+        stages: Of the memory graph, which are on. None is by default: none has been measured to win.
         llm: See `RecallLlmSettings`.
         rerank: See `RerankSettings`.
     """
@@ -69,7 +69,7 @@ class DeepRecallSettings(Section):
 
     @property
     def searches_by(self) -> RecallMethodName:
-        """The method. Where none is set, who is named is asked (R-372, R-374): a language model that is not the one
+        """The method. Where none is set, who is named is asked: a language model that is not the one
         that runs here, else a reranker.
         """
         if self.method is not None:

@@ -32,7 +32,7 @@ LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
 EMBEDDING_MODELS = {"openai": "text-embedding-3-small", "google": "gemini-embedding-2"}
 EMBEDDING_DIMENSIONS = {"openai": 1536, "google": 1536}
-"""By the name of a provider: what is meant when the settings do not say. R-079, R-151; of Gemini's 3,072 dimensions the
+"""By the name of a provider: what is meant when the settings do not say. Of Gemini's 3,072 dimensions the
 database's index takes no more than 2,000, and the provider recommends 1,536.
 """
 

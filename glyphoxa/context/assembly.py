@@ -1,4 +1,4 @@
-"""Hot context: what an NPC has in mind when it answers (R-012 to R-022).
+"""Hot context: what an NPC has in mind when it answers.
 
 Identity, what changed of the world, and recall are gathered at the same time, each under its own deadline and in the
 name of the NPC that is to answer. A late or failed part is left out and said so; identity then falls back to what it
@@ -122,7 +122,7 @@ class HotContextAssembly:
         """See `HotContextSource.gather`."""
         late: list[str] = []
         budgets = self._budgets
-        # What memory has answered while it was spoken is not asked again (R-041).
+        # What memory has answered while it was spoken is not asked again.
         is_ready = self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name))
         recall = _nothing() if is_ready else self._past_talk(npc, question)
         _, _, said = await asyncio.gather(

@@ -16,7 +16,7 @@ _LEAST_TOKENS = 12
 
 
 def tokens_of(text: str) -> int:
-    """About how many tokens a line takes (R-239)."""
+    """About how many tokens a line takes."""
     return max(1, len(text) // CHARS_PER_TOKEN)
 
 

@@ -15,7 +15,7 @@ from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Utterance
 
 CHARS_PER_TOKEN = 4
-"""Rough size of a token in English text (R-239)."""
+"""Rough size of a token in English text."""
 
 
 def own_line(text: str) -> Message:

@@ -1,4 +1,4 @@
-"""What an NPC knows of itself, in words: it stands in every prompt of it (R-014, R-134)."""
+"""What an NPC knows of itself, in words: it stands in every prompt of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Identity:
     known: Known | None = None
 
     def tells(self, one: Recalled) -> bool:
-        """Whether it stands in the prompt already: nothing is told as identity and recalled as well (R-408, R-409)."""
+        """Whether it stands in the prompt already: nothing is told as identity and recalled as well."""
         return one.fact_id in self.facts or one.text in self.lines
 
 

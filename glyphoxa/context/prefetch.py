@@ -1,4 +1,4 @@
-"""Looking things up while somebody is still speaking (R-037 to R-043).
+"""Looking things up while somebody is still speaking.
 
 A partial transcript that refers to the past, names somebody or says more than a few words asks memory what each NPC
 here has heard about it. The answers are there before the question is finished; a late one is simply not there yet.

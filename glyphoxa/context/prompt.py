@@ -26,7 +26,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where what an NPC is reminded of stands (R-411 to R-413).
+    """Where what an NPC is reminded of stands.
 
     Attributes:
         depth: In a message of its own, with so many messages of talk behind it: 0 is behind the question, and a number

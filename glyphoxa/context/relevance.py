@@ -50,7 +50,7 @@ def worth_telling(
 
     What bears on the question by itself, wherever it ranks, and if that is among the best, the other best too: what
     ranks beside it belongs to it, such as an answer. Nothing, if nothing bears on it: something is always the best, and
-    who asks for the salt is not told of old times (R-006): what hardly asks brings nothing but what is near.
+    who asks for the salt is not told of old times: what hardly asks brings nothing but what is near.
 
     Args:
         said: Best first.

@@ -1,4 +1,4 @@
-"""What of somebody or something an NPC is told for a question (R-136).
+"""What of somebody or something an NPC is told for a question.
 
 The facts that the question asks for by name, where it asks for some; else what describes it best.
 """

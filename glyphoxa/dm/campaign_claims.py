@@ -14,7 +14,7 @@ from glyphoxa.world.events import FactStated
 from glyphoxa.world.slots import rule_of
 
 OFFERED: Final = "its attribute `location` names it"
-"""Why a LOCATED_AT is offered that the file does not state (C-22)."""
+"""Why a LOCATED_AT is offered that the file does not state."""
 _OFFERED_CONFIDENCE = 0.6
 
 

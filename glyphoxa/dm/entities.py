@@ -64,8 +64,8 @@ class EntityDesk:
         id: str | None = None,  # noqa: A002 - the entity's word
         is_new_type: bool = False,
     ) -> list[WorldEvent]:
-        """A new entity with what is known of it (R-205, R-206). An attribute `location` that names an entity offers a
-        LOCATED_AT for review (C-22).
+        """A new entity with what is known of it. An attribute `location` that names an entity offers a
+        LOCATED_AT for review.
 
         Args:
             id: None: made of the name.
@@ -123,7 +123,7 @@ class EntityDesk:
         return await self.review.current(self.campaign, DM, about=found.id, limit=MOST_FACTS)
 
     async def remove(self, entity: str) -> list[WorldEvent]:
-        """With all that is known of it (R-208)."""
+        """With all that is known of it."""
         return await self._commit(EntityRemoved(self.cast.entity(entity).id))
 
     async def add_alias(self, entity: str, alias: str) -> list[WorldEvent]:
@@ -148,7 +148,7 @@ class EntityDesk:
         raise NotFound(f"{found.name} has no alias {alias!r}: {did_you_mean(alias, found.aliases)}")
 
     async def keep_secret(self, entity: str, known_by: Sequence[str]) -> list[WorldEvent]:
-        """Only these NPCs know that there is such a thing at all (R-129)."""
+        """Only these NPCs know that there is such a thing at all."""
         npcs = tuple(dict.fromkeys(self.cast.npc(name) for name in known_by))
         if not npcs:
             raise InvalidInput("say which NPCs")

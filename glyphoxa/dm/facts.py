@@ -168,13 +168,13 @@ class FactDesk:
         return await self._decide([FactClosed(found.id, at_ms, story)], [found])
 
     async def keep_secret(self, fact: str, known_by: Sequence[str]) -> Decision:
-        """Known to these NPCs from now on and to no others, whoever has heard it (R-129)."""
+        """Known to these NPCs from now on and to no others, whoever has heard it."""
         found = await self.find(fact)
         visibility = secret_among(self._npcs(known_by), found.visibility, now_ms=self.now_ms())
         return await self._decide([FactScoped(found.id, visibility)], [found])
 
     async def hide(self, fact: str) -> Decision:
-        """Known to nobody until it is revealed (R-129)."""
+        """Known to nobody until it is revealed."""
         found = await self.find(fact)
         return await self._decide([FactScoped(found.id, replace(found.visibility, scope="hidden"))], [found])
 

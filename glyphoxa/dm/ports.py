@@ -55,7 +55,7 @@ class Review(Protocol):
     """One round trip each. Calls raise `Unavailable` when the database is away."""
 
     async def pending(self, campaign: CampaignId, *, limit: int) -> list[Fact]:
-        """What waits for the DM, the least certain first (R-130)."""
+        """What waits for the DM, the least certain first."""
         ...
 
     async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:

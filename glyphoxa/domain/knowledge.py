@@ -14,7 +14,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
 
 AUTO_ACCEPT: Final = 0.70
-"""A fact at least so certain is accepted without the DM, unless the settings say otherwise (R-124, C-12)."""
+"""A fact at least so certain is accepted without the DM, unless the settings say otherwise."""
 
 ScopeName = Literal["public", "witnessed", "told", "secret", "hidden"]
 Status = Literal["accepted", "pending", "conflict", "stale"]
@@ -142,7 +142,7 @@ ALWAYS: Final = Validity()
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a fact comes from and how sure we are of it (R-122 to R-126).
+    """Where a fact comes from and how sure we are of it.
 
     Attributes:
         confidence: 0 to 1.

@@ -8,7 +8,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, Utteran
 CorrectionStage = Literal["phonetic", "learned", "llm"]
 
 UNSURE = 0.5
-"""A recogniser that gives a word less confidence was not sure of it (R-189)."""
+"""A recogniser that gives a word less confidence was not sure of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Recall that may take its time (C-44): the shipped ranking, and behind it the stages and methods of a memory graph.
+"""Recall that may take its time: the shipped ranking, and behind it the stages and methods of a memory graph.
 
 With no stage on and by the method HYBRID it gives what `Recall` gives. What an NPC did not witness is in none of it:
 the ranking, the graph and the lines that a language model is shown are all of its view.
@@ -95,7 +95,7 @@ class DeepRecall:
             exclude: What is in the prompt already.
             limit: At most 200. A reranker or a language model that filters is given more, if there is more.
             recent: What was said just before, oldest first, each with its speaker: a language model is shown the end.
-            world: What the NPC knows of itself and of the world anyway, for a language model (R-386).
+            world: What the NPC knows of itself and of the world anyway, for a language model.
             deadline_ms: For all of it. What is not ready by then is left out: the ranking stands without the graph, and
                 what a language model has chosen so far, or the ranking, without the rest.
             between: See `PastTalk.recall`.

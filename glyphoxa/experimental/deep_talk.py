@@ -1,4 +1,4 @@
-"""Past talk for those who may look long: an NPC of the tier DEEP that searches its memory by itself (C-44)."""
+"""Past talk for those who may look long: an NPC of the tier DEEP that searches its memory by itself."""
 
 from __future__ import annotations
 

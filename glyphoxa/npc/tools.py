@@ -122,7 +122,7 @@ class MemoryOf:
     Attributes:
         name: The NPC's.
         language: Of the campaign.
-        around: None where the graph cannot be asked for talk (R-140).
+        around: None where the graph cannot be asked for talk.
     """
 
     campaign: CampaignId

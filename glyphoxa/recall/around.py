@@ -1,4 +1,4 @@
-"""Talk around an entity: what was said of it, or of who and what is related to it, that bears on a question (R-136).
+"""Talk around an entity: what was said of it, or of who and what is related to it, that bears on a question.
 
 "Who of the Watch was seen at the mine?" is answered by talk of Joren, whom only the graph knows for one of the Watch.
 No ranking of talk by its words or its meaning finds that.
@@ -31,7 +31,7 @@ _EMBED_DEADLINE_MS: Final = 900
 
 class RecallAround:
     """A `TalkAround` over a graph that can be asked for talk. By meaning; by words where the question has no vector in
-    time, or no talk around the entity has one of the same model (R-138).
+    time, or no talk around the entity has one of the same model.
 
     Args:
         vectors: Where questions are embedded.
@@ -45,7 +45,7 @@ class RecallAround:
 
     @classmethod
     def of(cls, graph: object, vectors: QuestionVectors) -> RecallAround | None:
-        """None where the graph cannot be asked for talk (R-140): whoever asks goes on without."""
+        """None where the graph cannot be asked for talk: whoever asks goes on without."""
         return cls(graph, vectors) if isinstance(graph, GraphRag) else None
 
     async def recall_around(

@@ -1,4 +1,4 @@
-"""Memory as a table that is being played may ask it: never in vain for long (R-251, R-252).
+"""Memory as a table that is being played may ask it: never in vain for long.
 
 Every answer is the database's, or `Unavailable`: at once while it is known to be away, and whoever asks goes on with
 what it has. Of talk, and of who is named, that is what is in memory. A question that failed or was given up too late

@@ -1,4 +1,4 @@
-"""Recall of talk: what an NPC witnessed that bears on what was just said (R-089, C-55)."""
+"""Recall of talk: what an NPC witnessed that bears on what was just said."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Recall:
         patient: bool = False,
         between: Between = EVER,
     ) -> Reminded:
-        """As `recall`, with what had no say in it. The same question on the same floor gets the same answer (R-400).
+        """As `recall`, with what had no say in it. The same question on the same floor gets the same answer.
 
         Args:
             by_words: Without what the question means.

@@ -1,5 +1,5 @@
-"""How a session's summary is kept: as an entity like others, so that it has a scope, a history and a place in the graph
-(C-15).
+"""How a session's summary is kept: as an entity like others, so that it has a scope, a history and a place in
+the graph.
 
 It is of the type `event` with two attribute facts: `kind`, which is "episode", and `summary`, the text.
 """

@@ -26,7 +26,7 @@ class TranscriptLog(Protocol):
         ...
 
     async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
-        """Put `utterance.text` in place of `was.text`, and add those of its corrections that `was` has not (C-08).
+        """Put `utterance.text` in place of `was.text`, and add those of its corrections that `was` has not.
 
         `raw_text` never changes. All or nothing; what was derived from the old text goes with it. False, and nothing
         is done, when the text that is stored is not `was.text` (any more): so it may be done twice.
@@ -103,7 +103,7 @@ class Found:
 
 
 class TalkSearch(Protocol):
-    """Memory level 1, searched by words and by who said it, when and where (R-056, R-057)."""
+    """Memory level 1, searched by words and by who said it, when and where."""
 
     async def search(
         self,
@@ -125,7 +125,7 @@ class TalkSearch(Protocol):
         Args:
             words: As somebody types them; no spelling of them is an error. Inflected forms of the campaign's
                 language are found; the names of speakers are part of what is searched.
-            match: Whether any of the words is enough or all must be there (C-53).
+            match: Whether any of the words is enough or all must be there, as they seldom are for a question.
             after_ms: Utterances that began then or later.
             before_ms: Utterances that began earlier.
 

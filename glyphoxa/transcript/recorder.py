@@ -1,4 +1,4 @@
-"""Keeps everything that is said: on disk at once, in the transcript log as soon as it can take it (C-56, C-57).
+"""Keeps everything that is said: on disk at once, in the transcript log as soon as it can take it.
 
 Protocol of use: `keep` for each utterance as it is finished; `run` in a task of its own for as long as the session
 lasts; at the end `flush`, cancel `run`, `close`. What the log has not taken by then is sent by the next process that
@@ -178,7 +178,7 @@ class Recorder:
 
     @property
     def is_degraded(self) -> bool:
-        """Whether the log or the spool failed when it was last used (R-253). What is kept is on disk all the same."""
+        """Whether the log or the spool failed when it was last used. What is kept is on disk all the same."""
         return self._failures > 0 or self._spool_failed
 
     @property

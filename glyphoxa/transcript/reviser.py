@@ -1,4 +1,4 @@
-"""Looks again at what was said, in the background: names that the ear got wrong are put right in the log (R-187).
+"""Looks again at what was said, in the background: names that the ear got wrong are put right in the log.
 
     UtteranceKept ──▶ sound (S2S only: ears have done it already) ──┐
                    └─▶ doubtful words? ──▶ a language model ────────┴──▶ the log, the page, the NPCs' talk, who learns
@@ -217,7 +217,7 @@ class Reviser:
             self._work.set()
 
     def _by_sound(self, utterance: Utterance, correct: Callable[[str], Corrected]) -> Utterance:
-        """What an ear would have made of it (R-184)."""
+        """What an ear would have made of it."""
         corrected = correct(utterance.text)
         if corrected.text == utterance.text:
             return utterance
@@ -370,7 +370,7 @@ class Reviser:
                 return
 
     def _answer(self, answering: asyncio.Task[dict[str, Any]]) -> dict[str, Any] | None:
-        """None when there is none: the text then stays as it was (R-195)."""
+        """None when there is none: the text then stays as it was."""
         try:
             answer = answering.result()
         except Unparseable as error:

@@ -1,4 +1,4 @@
-"""Whether long-term memory is there, and what is made good when it is back (R-253 to R-257, C-57).
+"""Whether long-term memory is there, and what is made good when it is back.
 
     ok ── somebody was refused, or waited too long ──▶ a look ──▶ ok: it was nothing
                                                          │
@@ -8,7 +8,7 @@
           └── the database answers ──▶ what is missing is made good ──▶ ok
 
 A memory that answers is never polled: whoever is disappointed says so, and only then is it looked at. While it does not
-answer nobody waits for it: `is_away` says so at once. Giving up after some attempts (R-255) would leave what waits on
+answer nobody waits for it: `is_away` says so at once. Giving up after some attempts would leave what waits on
 disk there for ever, and costs nothing to avoid: one attempt in 30 s.
 """
 

@@ -1,4 +1,4 @@
-"""What can happen to a campaign's world. The log of these is the source of truth; state follows from it (C-40).
+"""What can happen to a campaign's world. The log of these is the source of truth; state follows from it.
 
 A happening tells what was stated or decided, never what followed from it. One that speaks of a fact or an entity that
 is not there (any more) changes nothing: so the log can be replayed without some of its events.

@@ -32,7 +32,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class IdentitySnapshot:
-    """What an NPC knows of itself (R-134): its node, its relations with their other ends, and its secrets.
+    """What an NPC knows of itself: its node, its relations with their other ends, and its secrets.
 
     Attributes:
         secrets: Facts that are secret or hidden from others and known to it, whomever they are about.
@@ -81,7 +81,7 @@ Direction = Literal["out", "in", "both"]
 
 
 KNOWN_THROUGH: Final = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
-"""Relations along which an NPC hears of things (C-17)."""
+"""Relations along which an NPC hears of things."""
 
 
 class KnowledgeGraph(Protocol):
@@ -112,7 +112,7 @@ class KnowledgeGraph(Protocol):
         depth: int = 1,
         through: Collection[str] = KNOWN_THROUGH,
     ) -> Subgraph:
-        """What the NPC would logically know (R-132, R-133): its own node, all that is directly related to it, and
+        """What the NPC would logically know: its own node, all that is directly related to it, and
         beyond that what is connected by `through`, `depth` relations away at most.
         """
         ...
@@ -128,7 +128,7 @@ class KnowledgeGraph(Protocol):
         types: Collection[str] | None = None,
         limit: int = 200,
     ) -> list[Reached]:
-        """Everything within `depth` relations (of these types), by depth, then name; cycles do no harm (R-120)."""
+        """Everything within `depth` relations (of these types), by depth, then name; cycles do no harm."""
         ...
 
     async def path(
@@ -158,14 +158,14 @@ class KnowledgeGraph(Protocol):
 
 @runtime_checkable
 class GraphRag(Protocol):
-    """Talk near to a question inside a neighbourhood of the graph (R-121, R-135). Not every graph can: callers ask
-    with `isinstance` (R-140).
+    """Talk near to a question inside a neighbourhood of the graph. Not every graph can: callers ask
+    with `isinstance`.
     """
 
     async def query_with_context(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, depth: int = 2, limit: int = 10
     ) -> list[Passage]:
-        """By words (R-138): for when there is no embedding."""
+        """By words: for when there is no embedding."""
         ...
 
     async def query_with_embedding(
@@ -178,7 +178,7 @@ class GraphRag(Protocol):
         depth: int = 2,
         limit: int = 10,
     ) -> list[Passage]:
-        """By meaning (R-139)."""
+        """By meaning."""
         ...
 
 

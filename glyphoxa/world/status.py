@@ -1,7 +1,7 @@
 """What a fact is worth. It is worked out anew whenever something it depends on changes, in this order.
 
     stale      one of its supports is not held any more, or is itself stale
-    pending    not certain enough (0.70, C-12) or refused before, and not confirmed; or one of its supports is not
+    pending    not certain enough (0.70) or refused before, and not confirmed; or one of its supports is not
                accepted yet
     conflict   an accepted fact disagrees with it
     accepted   otherwise

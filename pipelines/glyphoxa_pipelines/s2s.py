@@ -1,6 +1,6 @@
 """A mouth whose model speaks by itself: memory, then a speech-to-speech session.
 
-Such a model is told of no names to expect: its own ear takes no list of them (R-167, R-197). What the players said
+Such a model is told of no names to expect: its own ear takes no list of them. What the players said
 comes from their ears all the same, and those are told; see `glyphoxa.speech.names.expectation`.
 """
 
@@ -110,7 +110,7 @@ class S2sMouth(GraphMouth[S2sParts]):
     renders_fillers = False
 
     def prime(self, prompt: Prompt) -> None:
-        """Nothing: the session keeps what it knows, and there is no speculative pre-fetch for it (R-231)."""
+        """Nothing: the session keeps what it knows, and there is no speculative pre-fetch for it."""
 
     def _note_heard(self, event: Finished) -> None:
         if self._line is not None:

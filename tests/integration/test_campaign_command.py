@@ -50,7 +50,6 @@ def changed(tmp_path: Path, was: str, now: str) -> Path:
 async def test_a_campaign_is_loaded_listed_and_shown(
     settings_file: Path, dsn: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """R-203, R-209, R-210"""
     assert await load(CAMPAIGN, settings_file) == 0
     told = capsys.readouterr().out
     assert "+ Grimjaw (npc)\n" in told and "The Bell of Saltmere (saltmere): 11 entities" in told
@@ -72,7 +71,6 @@ async def test_a_campaign_is_loaded_listed_and_shown(
 async def test_nothing_is_changed_before_the_dm_has_seen_it(
     settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """R-218"""
     await load(CAMPAIGN, settings_file)
     smaller = changed(tmp_path, "  - name: Tidewhisper\n    type: spell\n", "")
     capsys.readouterr()
@@ -99,7 +97,6 @@ async def test_the_same_file_again_has_nothing_to_change(
 async def test_a_decision_of_the_dm_is_pointed_out_where_the_file_meets_it(
     settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """R-126"""
     await load(CAMPAIGN, settings_file)
     assert await run("entity", "remove", "Vaelith", "--yes", "--config", settings_file) == 0
     capsys.readouterr()
@@ -111,7 +108,6 @@ async def test_a_decision_of_the_dm_is_pointed_out_where_the_file_meets_it(
 async def test_tables_are_added_to_a_campaign(
     settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """R-216"""
     await load(CAMPAIGN, settings_file)
     folder = tmp_path / "tables"
     folder.mkdir()
@@ -131,7 +127,6 @@ async def test_tables_are_added_to_a_campaign(
 async def test_a_table_makes_a_campaign_of_the_name_that_is_given(
     settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """R-216"""
     table = tmp_path / "people.csv"
     table.write_text("name;type\nOrla;npc\n")
     assert await load(table, settings_file) == 1
@@ -225,7 +220,6 @@ async def test_a_folder_is_no_campaign_file(tmp_path: Path, capsys: pytest.Captu
 async def test_without_long_term_memory_there_is_nothing_to_load_into(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """C-54"""
     (tmp_path / "s.yaml").write_text("memory: {postgres_dsn: none}\n")
     assert await run("campaign", "load", CAMPAIGN, "--config", tmp_path / "s.yaml") == 1
     assert "there is no long-term memory" in capsys.readouterr().err
@@ -234,7 +228,6 @@ async def test_without_long_term_memory_there_is_nothing_to_load_into(
 async def test_without_a_server_of_ones_own_the_embedded_one_is_started_and_stopped(
     reachable_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """C-54"""
     from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 
     monkeypatch.setenv("GLYPHOXA_DATA", str(reachable_dir))

@@ -53,7 +53,6 @@ async def value(store: Store) -> object:
 
 
 async def test_a_loaded_campaign_is_read_back_equal(store: Store) -> None:
-    """R-210, R-212, R-213"""
     campaign = read_campaign(SALTMERE).campaign
     await store.campaigns.load(campaign)
     assert await store.campaigns.get(campaign.id) == campaign
@@ -75,7 +74,6 @@ async def test_loading_the_same_campaign_again_writes_nothing(store: Store, dsn:
 
 
 async def test_what_a_file_keeps_from_somebody_reaches_those_it_names_and_nobody_else(store: Store) -> None:
-    """R-129, R-131"""
     campaign = a_campaign()
     crypt = Entity(EntityId("crypt"), "location", "The Crypt", (), {"depth": "deep"}, known_by=(SMITH,))
     king = Entity(EntityId("king"), "npc", "The Drowned King", hidden=True)
@@ -123,7 +121,6 @@ async def test_what_the_dm_decided_survives_a_reload(store: Store) -> None:
 
 
 async def test_what_was_shown_is_what_is_done_or_nothing(store: Store) -> None:
-    """R-218"""
     await store.campaigns.load(a_campaign())
     shown = await store.campaigns.changes(without_eldrinax())
     assert shown.removed == ("Eldrinax (npc)",)
@@ -186,7 +183,6 @@ async def test_a_campaign_from_before_there_were_events_is_told_anew(store: Stor
 
 
 async def test_tables_are_added_and_stay_when_the_file_is_loaded_again(store: Store) -> None:
-    """R-216"""
     await store.campaigns.load(a_campaign())
     tables = Tables((Entity(ORLA, "npc", "Orla"),), (Relationship(ORLA, ELDRINAX, "KNOWS"),))
     told = await store.campaigns.add_tables(CAMPAIGN, tables)

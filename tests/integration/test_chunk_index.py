@@ -65,7 +65,6 @@ async def an_entity(store: Store, id: str, name: str, *aliases: str) -> None:
 
 
 async def test_what_is_embedded_keeps_who_said_it_when_where_and_who_heard_it(store: Store) -> None:
-    """R-066, R-067, R-070 to R-077"""
     await store.log.append([said("My sister is a pirate.", at_ms=5_000)])
     assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
     [(chunk, distance)] = await store.chunks.search(CAMPAIGN, SMITH, await vector("kin"))
@@ -92,7 +91,6 @@ async def test_who_was_not_there_finds_nothing_and_the_dm_everything(store: Stor
 
 
 async def test_a_search_is_limited_to_a_session_a_speaker_an_entity_or_a_time(store: Store) -> None:
-    """R-083"""
     await an_entity(store, "e-eldrinax", "Eldrinax", "the old wizard")
     await store.log.append(
         [
@@ -116,7 +114,6 @@ async def test_a_search_is_limited_to_a_session_a_speaker_an_entity_or_a_time(st
 
 
 async def test_a_chunk_is_tagged_with_the_names_in_it_as_whole_words(store: Store) -> None:
-    """R-075"""
     await an_entity(store, "e-will", "Will")
     await an_entity(store, "e-eldrinax", "Eldrinax", "the old wizard")
     await store.log.append(
@@ -138,7 +135,6 @@ async def test_a_name_that_comes_later_is_found_in_what_was_said_before_by_a_tho
 
 
 async def test_a_long_utterance_is_found_by_each_of_its_parts_and_recalled_once(store: Store) -> None:
-    """R-078"""
     text = " ".join(["My sister sails.", *["Nothing of note was said here."] * 60, "Bring me the sword."])
     await store.log.append([said(text)])
     assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
@@ -170,7 +166,6 @@ async def test_talk_that_was_rolled_back_before_it_was_embedded_is_not_found(sto
 
 
 async def test_only_what_changed_is_embedded_anew(dsn: str, tmp_path: Path) -> None:
-    """R-421"""
     embedded: list[str] = []
 
     async def noting(texts: list[str]) -> NDArray[float32] | None:
@@ -198,7 +193,6 @@ async def test_at_most_so_many_as_are_asked_for_are_embedded_the_oldest_first(st
 async def test_what_the_model_cannot_bear_is_named_by_its_id_never_by_its_text_and_the_rest_is_embedded(
     dsn: str, tmp_path: Path
 ) -> None:
-    """R-426"""
     told: list[str] = []
 
     async def choosy(texts: list[str]) -> NDArray[float32] | None:
@@ -256,13 +250,12 @@ async def test_two_models_of_equal_dimensions_are_never_compared(store: Store) -
     assert await found(store, "kin", viewer=DM) == ["u2"]
     recalled = await store.past_talk.recall(CAMPAIGN, SMITH, "kin?")
     assert {r.utterance_id: r.similarity is not None for r in recalled} == {"u2": True, "u1": False}
-    # R-425: what is of another model is missing.
+    # What is of another model is missing.
     assert await store.chunks.fill_all_missing(CAMPAIGN) == Filled(embedded=1)
     assert sorted(await found(store, "kin")) == ["u1", "u2"]
 
 
 async def test_a_chunk_is_put_in_and_replaced_by_its_id(store: Store) -> None:
-    """R-080"""
     await store.log.append([said("My sister.", witnesses=frozenset({SMITH}))])
     chunk = Chunk(
         id="u1",

@@ -76,7 +76,7 @@ async def test_gemini_streams_a_reply_and_gets_the_persona_as_its_system_instruc
 
 
 async def test_a_tool_call_is_answered_from_memory_and_the_reply_looks_like_one() -> None:
-    """R-023, R-033: one tool is declared, called, and what it found is what the model speaks from."""
+    """One tool is declared, called, and what it found is what the model speaks from."""
     async with OpenAiServer([LOOK_UP, Reply("To the Wardens.")]) as server:
         llm = make_llm(ProviderNamed("openai", server.base_url), environ=KEYS)
         async with RunningGraph(llm, ToolRounds()) as graph:

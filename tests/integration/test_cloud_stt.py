@@ -32,7 +32,7 @@ def words_of(frame: TranscriptionFrame | InterimTranscriptionFrame) -> list[tupl
 
 
 async def test_nova_returns_partials_and_finals_with_the_confidence_of_each_word() -> None:
-    """R-163: the names of the campaign are on the wire."""
+    """The names of the campaign are on the wire."""
     script = (Heard(60, "interim", WHO[:2]), Heard(120, "final", WHO))
     async with DeepgramServer(script, key="secret-1234") as server:
         stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), keyterms=["Grimjaw", "Old Mill"], environ=KEYS)
@@ -105,7 +105,7 @@ async def test_flux_closes_a_pause_whose_words_come_after_it() -> None:
 
 @pytest.mark.parametrize(("name", "n_keyterms"), [("deepgram-nova", 1), ("deepgram-flux", 1)])
 async def test_new_names_reach_the_recogniser_on_the_open_connection(name: str, n_keyterms: int) -> None:
-    """C-26: no reconnect, so no word is lost."""
+    """No reconnect, so no word is lost."""
     kinds = {"deepgram-nova": "final", "deepgram-flux": "EndOfTurn"}
     async with DeepgramServer((Heard(100, kinds[name], WHO),)) as server:
         stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Grimjaw"], environ=KEYS)
@@ -129,7 +129,6 @@ async def test_names_changed_in_quick_succession_are_sent_one_after_the_other_an
 
 
 async def test_an_endpoint_that_refuses_new_names_is_reconnected_with_them() -> None:
-    """C-26."""
     async with DeepgramServer(on_configure="refused") as server:
         stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
         async with RunningGraph(stt) as graph:

@@ -96,7 +96,7 @@ async def test_a_turn_does_not_wait_for_words_it_has_when_their_positions_are_wr
 
 
 async def test_a_cascaded_mouth_looks_something_up_and_says_it_with_cloud_services() -> None:
-    """R-023: the look-up is part of the turn, and the turn is one reply."""
+    """The look-up is part of the turn, and the turn is one reply."""
     look_up = Reply(tool_calls=(ToolCall("memory_query_entities", '{"name": "Grimjaw"}'),))
     async with OpenAiServer([look_up, Reply("To the Wardens. Why?")], key="secret-1234") as server:
         provider = ProviderNamed("openai", server.base_url)

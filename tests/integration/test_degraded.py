@@ -107,7 +107,6 @@ def said(*lines: str) -> list[str]:
 async def test_a_database_that_is_away_at_the_start_gets_campaign_and_talk_when_it_comes(
     settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-251 to R-253, C-57"""
     network.cut()
     async with an_evening(settings, monkeypatch) as evening:
         assert evening.table.health.state == "degraded"
@@ -134,7 +133,7 @@ async def test_a_database_that_is_away_at_the_start_gets_campaign_and_talk_when_
 async def test_a_database_that_is_away_for_long_costs_no_word_and_is_told_of_once(
     settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-254 to R-257: many attempts, and a spool that grows."""
+    """Many attempts, and a spool that grows."""
     lines = [f"Grimjaw, this is line {n}." for n in range(25)]
     async with an_evening(settings, monkeypatch) as evening:
         await answered(evening, lines[0])
@@ -235,7 +234,6 @@ async def test_every_turn_of_every_session_is_in_the_log(
 async def test_without_long_term_memory_a_table_is_as_well_as_it_can_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C-54"""
     settings = settings_for(write_campaign(tmp_path), "none", tmp_path)
     async with an_evening(settings, monkeypatch) as evening:
         turn = await answered(evening, "Grimjaw, are you there?")

@@ -39,7 +39,7 @@ async def test_speech_becomes_a_turn() -> None:
 
 
 async def test_the_eager_turn_has_the_words_of_the_final_one() -> None:
-    """R-043: correction happens before anything looks at the words."""
+    """Correction happens before anything looks at the words."""
     async with listening(Scripted({100: "Tell me about glif oxa."}), pauses=Pauses()) as play:
         play.say(100)
         eager, ended = await play.until(EagerTurn), await play.until(TurnEnded)
@@ -49,7 +49,7 @@ async def test_the_eager_turn_has_the_words_of_the_final_one() -> None:
 
 
 async def test_what_the_recogniser_knows_of_each_word_arrives_with_the_turn() -> None:
-    """R-200: also for what is said after a breath, where it is heard again with what came before."""
+    """Also for what is said after a breath, where it is heard again with what came before."""
     told: list[tuple[str, Sequence[HeardWord]]] = []
 
     def correct(text: str, *, heard: Sequence[HeardWord]) -> Corrected:
@@ -73,7 +73,6 @@ async def test_what_the_recogniser_knows_of_each_word_arrives_with_the_turn() ->
 
 
 async def test_partial_transcripts_are_corrected_and_reach_recall_while_the_player_speaks() -> None:
-    """R-005, R-037, R-043."""
     async with listening(Scripted({100: "Tell me about glif oxa."})) as play:
         play.detect(speech=True)
         play.hear(100, ms=600)

@@ -32,7 +32,7 @@ async def ear_with(names: Names, scripted: Scripted) -> AsyncIterator[Listening]
 
 
 async def test_the_transcripts_of_one_turn_are_made_with_one_glossary() -> None:
-    """R-165: a name that appears in the middle of a turn makes its final transcript no other than its partials."""
+    """A name that appears in the middle of a turn makes its final transcript no other than its partials."""
     names, scripted = Names(), Scripted({100: "Who is Vaelith?"})
     async with ear_with(names, scripted) as play:
         play.detect(speech=True)

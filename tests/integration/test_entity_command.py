@@ -27,7 +27,6 @@ async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
 
 
 async def test_an_entity_is_registered_with_attributes(settings_file: Path, capsys: Capture) -> None:
-    """R-205"""
     attributes = '{"level": 9, "trait": ["old", "lame"]}'
     shown = await told(capsys, settings_file, "add", "Korvald the Grey", "npc", "--attributes", attributes)
     assert shown == "added Korvald the Grey (npc, id korvald-the-grey)\n"
@@ -37,7 +36,6 @@ async def test_an_entity_is_registered_with_attributes(settings_file: Path, caps
 
 
 async def test_an_unknown_option_is_an_attribute(settings_file: Path, capsys: Capture) -> None:
-    """R-206, C-21"""
     options = ["--personality", "paranoid wizard", "--level=9", "--speaking-style", "in riddles", "--hp", "-3"]
     await told(capsys, settings_file, "add", "Korvald", "npc", *options, "--attributes", '{"home": "tower"}')
     shown = await told(capsys, settings_file, "show", "Korvald")
@@ -46,7 +44,6 @@ async def test_an_unknown_option_is_an_attribute(settings_file: Path, capsys: Ca
 
 
 async def test_a_location_that_names_an_entity_offers_the_relation(settings_file: Path, capsys: Capture) -> None:
-    """C-22"""
     await told(capsys, settings_file, "add", "Korvald", "npc", "--location", "the anvil")
     shown = await told(capsys, settings_file, "show", "Korvald")
     assert re.search(r"Korvald location: the anvil +accepted", shown)
@@ -54,7 +51,6 @@ async def test_a_location_that_names_an_entity_offers_the_relation(settings_file
 
 
 async def test_entities_are_listed_all_or_by_type(settings_file: Path, capsys: Capture) -> None:
-    """R-207"""
     shown = await told(capsys, settings_file, "list")
     assert re.search(r"^npc +Grimjaw +the smith, master smith +grimjaw$", shown, re.MULTILINE)
     assert "The Anvil" in shown
@@ -66,7 +62,6 @@ async def test_entities_are_listed_all_or_by_type(settings_file: Path, capsys: C
 
 
 async def test_an_entity_is_removed_with_what_is_known_of_it(settings_file: Path, capsys: Capture) -> None:
-    """R-208"""
     capsys.readouterr()
     assert await entity(settings_file, "remove", "vaelith") == 1
     asked = capsys.readouterr()
@@ -110,7 +105,6 @@ async def test_a_name_and_a_type_are_changed(settings_file: Path, capsys: Captur
 async def test_that_there_is_such_a_thing_may_be_a_secret(
     settings_file: Path, tmp_path: Path, dsn: str, capsys: Capture
 ) -> None:
-    """R-129"""
     await two_evenings(tmp_path, dsn)
 
     async def grimjaw_knows() -> bool:

@@ -29,7 +29,6 @@ async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
 
 
 async def test_what_waits_is_listed_the_least_certain_first(settings_file: Path, capsys: Capture) -> None:
-    """R-130"""
     shown = await told(capsys, settings_file, "pending")
     rows = [line for line in shown.splitlines() if "pending" in line]
     assert re.search(rf"{DEBT.fact_id[:8]} +Elowen debt: 40 +pending +0.40 inferred +witnessed: Grimjaw", rows[0])
@@ -38,7 +37,6 @@ async def test_what_waits_is_listed_the_least_certain_first(settings_file: Path,
 
 
 async def test_a_dm_confirms_rejects_and_takes_back(settings_file: Path, capsys: Capture) -> None:
-    """R-226"""
     assert "Elowen debt: 40: accepted" in await told(capsys, settings_file, "confirm", DEBT.fact_id[:6])
     shown = await told(capsys, settings_file, "reject", DEBT.fact_id)
     assert shown == "no longer held: Elowen debt: 40 (rejected)\n"
@@ -101,7 +99,6 @@ async def test_what_is_no_longer_held_is_still_shown(settings_file: Path, capsys
 
 
 async def test_a_dm_edits_and_retcons(settings_file: Path, capsys: Capture) -> None:
-    """R-226"""
     shown = await told(capsys, settings_file, "edit", DEBT.fact_id, "--value", "60")
     assert "Elowen debt: 60: accepted, witnessed: Grimjaw" in shown
     assert "no longer held: Elowen debt: 40 (edited)" in shown
@@ -120,7 +117,6 @@ async def test_what_is_over_is_closed(settings_file: Path, capsys: Capture) -> N
 
 
 async def test_secrets_are_kept_hidden_and_revealed(settings_file: Path, capsys: Capture) -> None:
-    """R-129"""
     fact = SCARED.fact_id[:8]
 
     async def known_to(npc: str) -> bool:
@@ -138,7 +134,6 @@ async def test_secrets_are_kept_hidden_and_revealed(settings_file: Path, capsys:
 
 
 async def test_what_waits_is_known_to_no_npc(settings_file: Path, capsys: Capture) -> None:
-    """R-127"""
     shown = await told(capsys, settings_file, "list", "--as", "Grimjaw", "--limit", "500")
     assert "fears" in shown and "debt" not in shown and "baker" not in shown and "OWES" not in shown
     assert "debt" in await told(capsys, settings_file, "list", "--about", "Elowen")

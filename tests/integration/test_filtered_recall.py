@@ -61,7 +61,7 @@ async def recall_at_10(store: Store, many: ManyChunks, viewer: Viewer) -> float:
 async def test_what_is_nearest_in_a_scope_is_found_in_scopes_of_any_size(
     store: Store, many_chunks: ManyChunks, viewer: Viewer
 ) -> None:
-    """R-069, R-081, C-51"""
+    """An index scan filters what it has found, and in a small scope alone would leave too little."""
     assert await recall_at_10(store, many_chunks, viewer) >= 0.95
 
 
@@ -69,7 +69,6 @@ async def test_what_is_nearest_in_a_scope_is_found_in_scopes_of_any_size(
 async def test_the_index_too_finds_it_where_it_is_asked(
     store: Store, many_chunks: ManyChunks, viewer: Viewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-069, R-081, C-51"""
     monkeypatch.setattr("glyphoxa.adapters.postgres.chunks.index._MOST_EXACT", 1_000)
     monkeypatch.setattr("glyphoxa.adapters.postgres.chunks.index._EXACT_BY_SIZE", 0)
     assert await recall_at_10(store, many_chunks, viewer) >= 0.95
@@ -88,7 +87,7 @@ async def test_an_index_that_gives_up_too_early_is_not_the_last_word(
 
 
 async def test_the_settings_of_the_index_are_taken(store: Store) -> None:
-    """C-51: a wrong value only warns, and the search falls back to finding too little."""
+    """A wrong value only warns, and the search falls back to finding too little."""
     async with store.database.use(BIG) as connection:
         await connection.fetchval("SELECT '[1]'::vector")  # loads the extension, which then checks its settings
         assert await connection.fetchval("SHOW hnsw.iterative_scan") == "relaxed_order"

@@ -61,7 +61,6 @@ def told(facts: tuple[Fact, ...] | list[Fact]) -> list[tuple[str, object]]:
 
 
 async def test_who_may_not_know_of_an_entity_is_told_of_none(town: Store) -> None:
-    """R-131"""
     everything = {e.id for e in await town.graph.entities(TOWN, DM)}
     assert everything == {NODE, SMITH, INN, MARKET, SWORD, GUILD, TIDE}
     assert {e.id for e in await town.graph.entities(TOWN, MIRA)} == everything - {GUILD}
@@ -91,7 +90,6 @@ async def test_a_fact_is_known_only_where_both_ends_are(town: Store) -> None:
 
 
 async def test_what_waits_for_the_dm_is_told_to_nobody_else(town: Store) -> None:
-    """R-127"""
     for viewer, n in ((MIRA, 0), (DM, 1)):
         known = await town.graph.known(TOWN, viewer, NODE)
         assert known is not None
@@ -99,7 +97,6 @@ async def test_what_waits_for_the_dm_is_told_to_nobody_else(town: Store) -> None
 
 
 async def test_a_snapshot_holds_the_secrets_of_the_npc_whomever_they_are_about(town: Store) -> None:
-    """R-129, R-134"""
     snapshot = await town.graph.identity_snapshot(TOWN, MIRA, NODE)
     assert snapshot is not None
     assert told(snapshot.secrets) == [("secret", "waters the ale"), ("secret", "forged the false seal")]
@@ -108,7 +105,6 @@ async def test_a_snapshot_holds_the_secrets_of_the_npc_whomever_they_are_about(t
 
 
 async def test_a_relation_that_holds_both_ways_is_told_once_from_either_end(town: Store) -> None:
-    """R-106, R-107"""
     for mine, other in ((TIDE, INN), (INN, TIDE)):
         known = await town.graph.known(TOWN, DM, mine)
         assert known is not None
@@ -124,7 +120,7 @@ async def test_the_database_knows_the_relations_that_hold_both_ways(store: Store
 
 
 async def test_an_npc_knows_what_is_related_to_it_and_beyond_that_what_it_hears_of(town: Store) -> None:
-    """R-132, R-133, C-17: ownership is no way on which one hears of things."""
+    """Ownership is no way on which one hears of things."""
     near = await town.graph.visible_subgraph(TOWN, MIRA, NODE)
     assert [(r.entity.id, r.depth) for r in near.reached] == [(NODE, 0), (SMITH, 1), (INN, 1)]
     far = await town.graph.visible_subgraph(TOWN, MIRA, NODE, depth=2)
@@ -135,7 +131,6 @@ async def test_an_npc_knows_what_is_related_to_it_and_beyond_that_what_it_hears_
 
 
 async def test_a_walk_goes_the_ways_and_types_it_is_told_to(town: Store) -> None:
-    """R-120, C-18"""
 
     async def walk(**how: object) -> list[tuple[EntityId, int]]:
         return [(r.entity.id, r.depth) for r in await town.graph.traverse(TOWN, DM, NODE, **how)]  # type: ignore[arg-type]
@@ -151,7 +146,6 @@ async def test_a_walk_goes_the_ways_and_types_it_is_told_to(town: Store) -> None
 
 
 async def test_a_path_is_the_shortest_over_what_the_viewer_may_know(town: Store) -> None:
-    """R-161"""
     way = await town.graph.path(TOWN, MIRA, INN, SWORD)
     assert way is not None
     assert [(fact.claim.predicate, entity.id) for fact, entity in way] == [
@@ -224,7 +218,6 @@ async def test_who_asks_for_an_entity_that_was_merged_is_told_of_what_it_became(
 
 @pytest.mark.parametrize("view", ["ontology_nodes", "ontology_edges", "ontology_snapshots", "relationship_history"])
 async def test_ontology_tools_find_their_own_names(town: Store, view: str) -> None:
-    """C-16, C-39"""
     async with town.database.use(TOWN) as connection:
         rows = await connection.fetch(f"SELECT * FROM {view}")
     if view == "ontology_nodes":

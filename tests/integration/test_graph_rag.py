@@ -94,13 +94,11 @@ async def by_words(store: Store, viewer: Viewer, words: str, *, depth: int = 2, 
 
 
 async def test_a_store_can_be_asked_for_talk_around_an_entity(town: Store) -> None:
-    """R-140"""
     assert isinstance(town.graph_rag, GraphRag)
     assert not isinstance(town.graph, GraphRag)
 
 
 async def test_words_are_looked_for_in_what_speaks_of_the_neighbourhood_and_was_heard(town: Store) -> None:
-    """R-138"""
     assert await by_words(town, MIRA, "What of the spring?") == ["u1", "u2", "u7"]
     assert await by_words(town, GRIM, "What of the spring?") == ["u1", "u4"]
     assert await by_words(town, DM, "What of the spring?") == ["u1", "u2", "u4", "u7"]
@@ -112,7 +110,7 @@ async def test_words_are_looked_for_in_what_speaks_of_the_neighbourhood_and_was_
 
 
 async def test_meaning_is_compared_with_what_speaks_of_the_neighbourhood_and_was_heard(town: Store) -> None:
-    """R-139: the struck one, that of another model, and that of the vault are nearer, and are not there."""
+    """The struck one, that of another model, and that of the vault are nearer, and are not there."""
     question = towards(0.2, 0.3, 0, 0.9, 0.9, 0, 0.9)
     found = await town.graph_rag.query_with_embedding(TOWN, MIRA, question, around=INN)
     assert ids(found) == ["u2", "u1"]
@@ -138,7 +136,7 @@ async def test_an_embedding_of_other_dimensions_is_refused(town: Store) -> None:
 
 
 async def test_an_npc_that_may_look_long_finds_what_was_said_of_what_is_related(town: Store) -> None:
-    """R-136, R-140: nobody said that the cask is one of the inn's. Mira's model names the inn."""
+    """Nobody said that the cask is one of the inn's. Mira's model names the inn."""
     around = RecallAround.of(town.graph_rag, town.past_talk.vectors)
     assert RecallAround.of(town.graph, town.past_talk.vectors) is None
     for npc, expected in ((MIRA, [("Grimjaw said: In spring the cask leaks.", ["Cask"], 2)]), (GRIM, [])):

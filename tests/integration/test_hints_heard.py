@@ -45,7 +45,7 @@ def lines_with_names() -> Iterator[Line]:
 def test_names_that_come_out_wrong_by_themselves_come_out_right_when_they_are_expected(
     whisper: Whisper, hints: Hints, line: Line
 ) -> None:
-    """R-166, measured on the demo's recordings."""
+    """Measured on the demo's recordings."""
     sound = np.frombuffer(read_recording(DEMO / line.wav).pcm, dtype=np.int16)
     by_itself = whisper.transcribe(sound).text
     told = whisper.transcribe(sound, hints.glossary()).text

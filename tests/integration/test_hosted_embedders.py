@@ -98,7 +98,6 @@ def said(text: str, *, id: str = "u1") -> Utterance:
 
 @both
 async def test_talk_is_embedded_once_and_found_by_its_meaning(name: EmbeddingsName, dsn: str, tmp_path: Path) -> None:
-    """R-079, R-421"""
     async with provider(name) as (embedder, vectors), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
         talk = [("u1", "My sister is a pirate."), ("u2", "Rain again."), ("u3", "A sword is four crowns.")]
         await store.log.append([said(text, id=utterance) for utterance, text in talk])
@@ -311,7 +310,6 @@ async def test_an_answer_without_any_vector_is_the_provider_s_fault(name: Embedd
 async def test_a_vector_that_points_nowhere_is_not_stored_and_its_neighbours_are(
     name: EmbeddingsName, value: float, dsn: str, tmp_path: Path
 ) -> None:
-    """R-426"""
 
     def hollow(text: str, dimensions: int) -> Sequence[float]:
         return [value] * dimensions if "hollow" in text else by_topic(text, dimensions)
@@ -331,7 +329,6 @@ async def test_a_vector_that_points_nowhere_is_not_stored_and_its_neighbours_are
 async def test_a_text_that_the_provider_does_not_take_keeps_no_other_out(
     name: EmbeddingsName, dsn: str, tmp_path: Path
 ) -> None:
-    """R-426"""
     vectors = Vectors(by_topic, refuses=lambda text: "cursed" in text)
     told: list[str] = []
     async with provider(name, vectors) as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
@@ -498,7 +495,6 @@ async def test_with_none_nothing_is_embedded_and_a_verb_that_needs_it_says_so() 
 
 
 async def test_another_provider_means_that_all_talk_is_embedded_anew(dsn: str, tmp_path: Path) -> None:
-    """R-425"""
     async with provider("openai") as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
         await store.log.append([said("My sister.")])
         await store.chunks.fill_missing(CAMPAIGN)
@@ -523,7 +519,6 @@ async def test_many_who_ask_at_once_and_a_table_that_closes_meanwhile(name: Embe
 async def test_talk_is_brought_over_to_a_provider_by_command_and_looked_into(
     dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """R-424, R-425"""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     settings = await a_settings_file(tmp_path, dsn)
     await two_evenings(tmp_path, dsn)

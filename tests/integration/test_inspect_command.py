@@ -36,7 +36,6 @@ def rows(shown: str) -> list[list[str]]:
 
 
 async def test_utterances_of_each_session_are_counted(settings_file: Path, capsys: Capture) -> None:
-    """R-153"""
     assert rows(await told(capsys, settings_file, "sessions")) == [
         ["s1", "2096-10-02 07:07", "2096-10-02 07:09", "3"],
         ["s2", "2096-10-03 07:07", "2096-10-03 07:08", "2"],
@@ -56,7 +55,6 @@ async def test_without_a_session_the_last_one_is_meant(settings_file: Path, caps
 
 
 async def test_the_last_utterances_of_a_session_come_latest_first(settings_file: Path, capsys: Capture) -> None:
-    """R-154"""
     found = rows(await told(capsys, settings_file, "recent", "s1", "--limit", "2"))
     assert found == [
         ["3", "2096-10-02 07:09", "Tamsin", "Grimjaw is a baker, isn't he?"],
@@ -67,7 +65,6 @@ async def test_the_last_utterances_of_a_session_come_latest_first(settings_file:
 async def test_what_was_said_is_found_by_its_words_its_speaker_and_its_time(
     settings_file: Path, capsys: Capture
 ) -> None:
-    """R-056, R-057"""
     debt = ["2096-10-02 07:08", "s1", "2", "Tamsin", "I heard she owes forty silver."]
     night = ["2096-10-03 07:08", "s2", "2", "Tamsin", "What a night."]
 
@@ -119,14 +116,12 @@ async def test_a_database_that_is_new_is_made_without_a_word(tmp_path: Path, emp
 
 
 async def test_what_was_heard_stands_beside_what_is_kept(settings_file: Path, capsys: Capture) -> None:
-    """R-155"""
     kept = "Elowen never goes near the water, she fears it."
     found = rows(await told(capsys, settings_file, "corrections", "s1"))
     assert found == [["1", "Tamsin", kept.replace("Elowen", "a lone"), kept]]
 
 
 async def test_entities_are_told_by_type(settings_file: Path, capsys: Capture) -> None:
-    """R-158"""
     shown = await told(capsys, settings_file, "entities", "item")
     assert re.search(r"^item +Vaelith +the blue blade +magical: True; .*type: sword +public$", shown, re.MULTILINE)
     assert "Grimjaw" not in shown
@@ -134,7 +129,6 @@ async def test_entities_are_told_by_type(settings_file: Path, capsys: Capture) -
 
 
 async def test_an_npcs_relations_come_with_confidence_and_source(settings_file: Path, capsys: Capture) -> None:
-    """R-159"""
     shown = await told(capsys, settings_file, "npc", "elowen")
     assert re.search(r"Elowen OWES_MONEY_TO Grimjaw +pending +0.60 inferred +campaign file", shown)
     assert re.search(r"Elowen LOCATED_AT The Anvil +accepted +0.90 stated +s2, floor 1 +witnessed: Grimjaw", shown)
@@ -142,13 +136,11 @@ async def test_an_npcs_relations_come_with_confidence_and_source(settings_file: 
 
 
 async def test_what_waits_is_listed(settings_file: Path, capsys: Capture) -> None:
-    """R-160"""
     shown = await told(capsys, settings_file, "pending")
     assert [row[1] for row in rows(shown)] == ["Elowen debt: 40", "Elowen OWES_MONEY_TO Grimjaw"]
 
 
 async def test_reach_counts_the_fewest_relations(settings_file: Path, capsys: Capture) -> None:
-    """R-161"""
     found = rows(await told(capsys, settings_file, "reach", "the silent bell", "--depth", "3"))
     assert [(row[0], row[2]) for row in found] == [
         ("0", "The Silent Bell"),
@@ -172,7 +164,6 @@ async def test_what_an_npc_knows_and_how(settings_file: Path, capsys: Capture) -
 
 
 async def test_coverage_is_what_part_of_talk_is_embedded(settings_file: Path, dsn: str, capsys: Capture) -> None:
-    """R-156"""
     assert [row[1:] for row in rows(await told(capsys, settings_file, "coverage"))] == [
         ["3", "0", "0", "0 %"],
         ["2", "0", "0", "0 %"],
@@ -183,7 +174,6 @@ async def test_coverage_is_what_part_of_talk_is_embedded(settings_file: Path, ds
 
 
 async def test_what_is_nearest_in_meaning_is_found(settings_file: Path, dsn: str, capsys: Capture) -> None:
-    """R-157"""
     await _embed(dsn, settings_file.parent, await load_embedder(read_settings(settings_file)))
     found = rows(await told(capsys, settings_file, "nearest", "she is afraid of the ocean", "--limit", "2"))
     assert len(found) == 2

@@ -1,4 +1,4 @@
-"""One campaign never sees another, even where a query forgets to say which it means (C-19)."""
+"""One campaign never sees another, even where a query forgets to say which it means."""
 
 from __future__ import annotations
 

@@ -75,7 +75,6 @@ async def say(graph: RunningGraph, *voices: int) -> None:
 async def test_the_same_sound_is_heard_right_by_a_recogniser_that_was_told_the_name(
     name: str, keyterms: list[str], heard: str
 ) -> None:
-    """R-163, R-166."""
     async with DeepgramServer(voices=NAMES) as server:
         stt = make_stt(ProviderNamed(name, server.http_url), keyterms=keyterms, environ=KEYS)
         async with RunningGraph(stt) as graph:
@@ -85,7 +84,6 @@ async def test_the_same_sound_is_heard_right_by_a_recogniser_that_was_told_the_n
 
 @BOTH
 async def test_a_name_that_comes_up_while_it_listens_is_heard_right_from_then_on(name: str) -> None:
-    """R-165, C-26."""
     async with DeepgramServer(voices=NAMES) as server:
         stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Grimjaw"], environ=KEYS)
         async with RunningGraph(stt) as graph:
@@ -101,7 +99,7 @@ async def test_a_name_that_comes_up_while_it_listens_is_heard_right_from_then_on
 async def test_an_endpoint_that_takes_no_new_names_is_reconnected_at_a_pause_and_no_word_is_lost(
     on_configure: OnConfigure,
 ) -> None:
-    """C-26: regional endpoints."""
+    """Regional endpoints."""
     async with DeepgramServer(voices=COUNTING, on_configure=on_configure) as server:
         stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
         async with RunningGraph(stt) as graph:
@@ -216,7 +214,6 @@ async def test_the_connection_after_a_lost_one_has_the_names_of_now(name: str) -
 
 @BOTH
 async def test_a_list_that_is_too_long_for_the_provider_is_halved_and_the_session_goes_on(name: str) -> None:
-    """C-25."""
     names = [f"Npc{n}" for n in range(40)]
     async with DeepgramServer(voices=COUNTING, max_keyterms=30) as server:
         stt = make_stt(ProviderNamed(name, server.http_url), keyterms=names, environ=KEYS)
@@ -282,7 +279,7 @@ class TableNames:
 async def test_an_ear_expects_the_names_of_the_scene_that_the_table_moves_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """R-165, C-25: from the table's events to the wire."""
+    """From the table's events to the wire."""
     others = tuple(
         Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200)
     )
@@ -321,7 +318,6 @@ async def test_an_ear_expects_the_names_of_the_scene_that_the_table_moves_to(
 
 @BOTH
 async def test_an_ear_tells_its_recogniser_of_a_burst_of_changes_once(name: str) -> None:
-    """R-165."""
     names = TableNames(("Grimjaw",))
     async with DeepgramServer(voices=NAMES) as server:
         stt = make_stt(ProviderNamed(name, server.http_url), keyterms=names.keyterms, environ=KEYS)

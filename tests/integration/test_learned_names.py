@@ -64,7 +64,6 @@ def confirmed(entity: EntityId, at_ms: int = 1_000) -> Step:
 async def test_what_the_dm_confirmed_is_put_right_from_then_on_until_it_is_undone(
     learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
-    """R-201"""
     said = "So we asked Mellow Dracks."
     assert await corrected(learned, said) == said
     pair = await learning.confirm("Mellow Dracks", ELDRINAX, await the_names(learned))
@@ -242,7 +241,6 @@ async def test_the_history_says_who_did_what_when_and_why(
 
 
 async def test_one_campaign_learns_nothing_from_another(learned: PostgresLearnedNames, learning: NameLearning) -> None:
-    """C-19"""
     await learning.confirm("Finkeldrum", ELDRINAX, await the_names(learned))
     assert await corrected(learned, "Finkeldrum!") == "Eldrinax!"
     assert await corrected(learned, "Finkeldrum!", OTHER) == "Finkeldrum!"
@@ -264,7 +262,6 @@ async def test_a_name_that_left_and_came_back_is_still_known_by_its_wrong_forms(
 async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
     store: Store, learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
-    """R-165"""
     names = await the_names(learned)
     async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
         assert await anext(changes) == NamesChanged(None)
@@ -283,7 +280,6 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
 async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
     store: Store, learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
-    """R-165, R-201"""
     names = await the_names(learned)
     told: asyncio.Queue[Gazetteer] = asyncio.Queue()
     book = NameBook(names)

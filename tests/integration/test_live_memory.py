@@ -109,7 +109,6 @@ def told(what: str, visibility: Visibility = PUBLIC, *, confidence: float = 1.0)
 async def test_an_npc_has_in_mind_what_it_is_what_it_keeps_secret_and_nothing_of_others(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-014, R-129, R-134"""
     async with an_evening(settings, monkeypatch) as evening:
         grimjaw, eldrinax = await of_both(evening, "who are you?")
         assert "crown" not in grimjaw
@@ -130,7 +129,6 @@ async def test_an_npc_has_in_mind_what_it_is_what_it_keeps_secret_and_nothing_of
 async def test_what_one_witnessed_or_was_told_is_in_its_prompt_only_and_says_why(
     visibility: Visibility, why: str, settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-131"""
     async with an_evening(settings, monkeypatch) as evening:
         await happen(dsn, told("The mine of Ironhold is flooded.", visibility))
         turn = await asked(evening, "Grimjaw, tell me of Ironhold.")
@@ -163,7 +161,6 @@ async def test_what_the_dm_decides_holds_from_the_next_question(
 async def test_what_waits_for_the_dm_and_what_may_not_be_known_of_is_in_no_prompt(
     settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-127"""
     async with an_evening(settings, monkeypatch) as evening:
         await happen(dsn, told("The mine of Ironhold is flooded.", confidence=0.4))
         assert ["flooded" in prompt for prompt in await of_both(evening, "what of Ironhold?")] == [False, False]
@@ -174,7 +171,6 @@ async def test_what_waits_for_the_dm_and_what_may_not_be_known_of_is_in_no_promp
 async def test_an_npc_s_tools_find_what_it_may_know(
     settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-024 to R-031, R-131"""
     episode = episode_of(SessionId("one"))
 
     async def found(npc: NpcId, tool: str, **arguments: Any) -> str:

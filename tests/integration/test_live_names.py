@@ -76,7 +76,6 @@ async def stored(store: Store) -> list[Utterance]:
 async def test_what_the_dm_confirms_elsewhere_is_heard_right_from_the_next_utterance_until_it_is_undone(
     settings: Settings, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-201"""
     said, right = "Grimjaw, have you seen Quibbleworth?", "Grimjaw, have you seen Eldrinax?"
     async with an_evening(settings, monkeypatch) as evening:
         ear = await evening.ear()
@@ -93,7 +92,6 @@ async def test_what_the_dm_confirms_elsewhere_is_heard_right_from_the_next_utter
 async def test_a_turn_is_heard_to_its_end_with_the_names_that_it_began_with(
     settings: Settings, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-175"""
     said = "Have you seen Quibbleworth?"
     async with an_evening(settings, monkeypatch) as evening:
         ear = await evening.ear()
@@ -109,7 +107,6 @@ async def test_a_turn_is_heard_to_its_end_with_the_names_that_it_began_with(
 async def test_a_name_that_was_misheard_is_listened_for_from_then_on(
     tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-167"""
     campaign = write_campaign(tmp_path, more=[*CROWD, *({"name": f"Zorv{c}", "type": "item"} for c in ("aq", "eq"))])
     settings = settings_for(campaign, dsn, tmp_path)
     async with an_evening(settings, monkeypatch) as evening:
@@ -201,7 +198,6 @@ def right_name(body: Mapping[str, Any]) -> Reply:
 async def test_a_garble_that_the_ear_missed_is_put_right_behind_the_talk_recalled_and_learned(
     tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-187, R-188, R-201, R-202, C-08"""
     line, better = "I met the linux in the hills.", "I met Eldrinax in the hills."
     async with OpenAiServer(right_name) as server:
         look = {"name": "openai-compatible", "base_url": server.base_url}
@@ -227,7 +223,6 @@ async def test_a_garble_that_the_ear_missed_is_put_right_behind_the_talk_recalle
 async def test_what_a_provider_wrote_down_of_an_npc_s_voice_is_put_right_behind_the_talk(
     tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-184"""
     settings = settings_for(write_campaign(tmp_path, engine="s2s"), dsn, tmp_path)
     async with an_evening(settings, monkeypatch, reply="I forged it in iron hold.") as evening:
         (await evening.ear()).say("Grimjaw, where is it from?")
@@ -243,7 +238,6 @@ async def test_what_a_provider_wrote_down_of_an_npc_s_voice_is_put_right_behind_
 async def test_a_name_that_a_player_spells_out_is_heard_right_in_the_next_session(
     settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-201"""
     garble = "Is Aldrunix at home?"
     async with an_evening(settings.model_copy(update={"correction": WITHOUT_SOUND}), monkeypatch) as evening:
         ear = await evening.ear()
@@ -279,7 +273,6 @@ WITHOUT_SOUND = settings_for(Path("c"), "none", Path("d"), phonetic=False).corre
 async def test_the_stage_by_sound_is_as_the_settings_want_it(
     tmp_path: Path, correction: dict[str, Any], said: str, right: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-196"""
     settings = settings_for(write_campaign(tmp_path), "none", tmp_path, **correction)
     async with an_evening(settings, monkeypatch) as evening:
         assert (await evening.ear()).say(said) == right
@@ -330,7 +323,6 @@ async def test_without_its_database_a_table_plays_with_the_names_of_the_file(
 async def test_a_database_that_goes_away_and_comes_back_is_followed_again(
     reachable_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C-57"""
     server = EmbeddedPostgres(reachable_dir / "postgres", settings=TEST_SETTINGS)
     await asyncio.to_thread(server.start)
     settings = settings_for(write_campaign(tmp_path), server.dsn(), tmp_path)

@@ -85,7 +85,7 @@ def pieces(heard: Transcription) -> list[str]:
 def test_each_word_says_how_sure_the_model_is_and_a_garbled_name_is_the_least_sure(
     whisper: Whisper, engine: object
 ) -> None:
-    """R-188, R-200: without a glossary the model has never seen these names."""
+    """Without a glossary the model has never seen these names."""
     heard = whisper.transcribe(spoken(engine, "We should ask Eldrinax before we leave."))
     assert pieces(heard) == heard.text.split()
     confidences = {word: each.confidence or 0 for word, each in zip(pieces(heard), heard.words, strict=True)}

@@ -1,4 +1,4 @@
-"""What is said at the table is in the log once, whatever dies, is cut or is full meanwhile (R-246, C-56, C-57).
+"""What is said at the table is in the log once, whatever dies, is cut or is full meanwhile.
 
 Real processes, the real server, a real small disk.
 """

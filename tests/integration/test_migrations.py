@@ -40,7 +40,6 @@ async def applied(dsn: str, *, dimensions: int = 384, folder: Path | None = None
 
 
 async def test_an_empty_database_gets_the_whole_schema_and_a_second_start_changes_nothing(empty_dsn: str) -> None:
-    """R-144, R-145, R-147"""
     assert await applied(empty_dsn) == len(read_migrations(migrations_folder()))
     assert await applied(empty_dsn) == 0
 
@@ -51,7 +50,6 @@ async def test_processes_that_start_together_take_turns(empty_dsn: str) -> None:
 
 
 async def test_the_indexes_that_are_promised_are_there(dsn: str) -> None:
-    """R-062 to R-065, R-086, R-117 to R-119"""
     connection = await asyncpg.connect(dsn)
     rows = await connection.fetch("SELECT indexname FROM pg_indexes WHERE schemaname = 'public'")
     await connection.close()
@@ -59,7 +57,6 @@ async def test_the_indexes_that_are_promised_are_there(dsn: str) -> None:
 
 
 async def test_every_key_begins_with_the_campaign(dsn: str) -> None:
-    """C-19"""
     connection = await asyncpg.connect(dsn)
     rows = await connection.fetch(
         """SELECT c.conrelid::regclass::text AS table, a.attname AS first
@@ -98,7 +95,6 @@ async def test_a_migration_that_fails_leaves_nothing_of_itself(empty_dsn: str, t
 
 
 async def test_another_number_of_dimensions_is_refused_with_the_stored_one(empty_dsn: str) -> None:
-    """R-148"""
     await applied(empty_dsn, dimensions=768)
     with pytest.raises(InvalidInput, match="is 384, but this database was made for 768"):
         await applied(empty_dsn, dimensions=384)
@@ -181,7 +177,7 @@ INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count
 async def test_a_database_that_grew_step_by_step_is_the_same_as_a_new_one_and_has_kept_its_talk(
     empty_dsn: str, dsn: str, tmp_path: Path
 ) -> None:
-    """The schema is the sum of the migrations, whatever rows were there on the way (R-144)."""
+    """The schema is the sum of the migrations, whatever rows were there on the way."""
     n_all = len(read_migrations(migrations_folder()))
     for n in range(1, n_all + 1):
         folder = tmp_path / f"{n}"

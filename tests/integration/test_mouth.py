@@ -225,7 +225,7 @@ async def test_a_model_without_words_is_an_error(server: ModelServer) -> None:
 
 
 async def test_memory_goes_into_a_copy_of_the_prompt(server: ModelServer) -> None:
-    """R-012, R-040: assembled before the call, in front of the question; the shared prompt stays as it was."""
+    """Assembled before the call, in front of the question; the shared prompt stays as it was."""
     memory = Memory(facts=("The blade is cracked.",), omitted=("recall: late by 4 ms",))
     async with stage(server, context=memory) as play:
         asked = prompt("How is my blade?")

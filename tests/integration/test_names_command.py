@@ -29,7 +29,6 @@ async def names(settings_file: Path, *arguments: object) -> int:
 
 
 async def test_a_dm_confirms_sees_and_takes_back(settings_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """R-201"""
     assert await names(settings_file, "confirm", "Grim show", "grimjaw", "--why", "heard on Monday") == 0
     assert "Grim show means Grimjaw from now on" in capsys.readouterr().out
     assert await names(settings_file, "list") == 0
@@ -163,7 +162,6 @@ async def test_ordinary_words_that_were_said_are_only_taken_when_that_was_said(
 async def test_names_are_learned_while_another_process_uses_the_embedded_server(
     reachable_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """C-54"""
     from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 
     monkeypatch.setenv("GLYPHOXA_DATA", str(reachable_dir))

@@ -41,7 +41,7 @@ async def ids(store: Store, question: str, *, npc: Any = SMITH, **options: Any) 
 
 
 async def test_a_natural_question_finds_what_shares_a_word_with_it(store: Store) -> None:
-    """C-53"""
+    """Hardly any utterance has all the words of a question."""
     await store.log.append([told("My sister Ilvara sails with the pirates.", id="u1"), told("It rains.", id="u2")])
     assert await ids(store, "Do you remember what I told you about my sister?", limit=1) == ["u1"]
 
@@ -105,7 +105,6 @@ async def test_meaning_finds_what_words_cannot(by_meaning: Store) -> None:
 
 
 async def test_found_by_words_and_by_meaning_outranks_found_by_one(by_meaning: Store) -> None:
-    """C-55"""
     await by_meaning.log.append(
         [told("A sword for my cousin.", id="meaning"), told("The blade is done.", id="both"), told("Done.", id="words")]
     )
@@ -122,7 +121,7 @@ async def test_a_question_of_no_content_finds_nothing_and_breaks_nothing(store: 
 
 
 async def test_a_name_that_is_also_a_little_word_is_found(store: Store) -> None:
-    """C-52"""
+    """English stemming drops such a word; names are looked for as they are written."""
     await store.log.append([told("Will has the key.", id="u1"), told("It rains.", id="u2")])
     assert await ids(store, "And where is Will?", limit=1) == ["u1"]
 

@@ -79,7 +79,6 @@ def asked(
 
 
 async def test_an_exact_search_reads_what_the_npc_heard_and_nothing_else(store: Store) -> None:
-    """R-083"""
     assert await indexes(store, "exact", *asked(NARROW)) == {
         "idx_chunks_entity_ids",
         "chunks_pkey",
@@ -87,7 +86,6 @@ async def test_an_exact_search_reads_what_the_npc_heard_and_nothing_else(store: 
 
 
 async def test_an_exact_search_reads_what_speaks_of_an_entity_or_was_said_in_a_session(store: Store) -> None:
-    """R-083, R-086"""
     of_entity = await indexes(store, "exact", *asked(entity="e7"))
     assert of_entity == {"idx_chunks_entity_ids", "chunks_pkey"}
     of_session = await indexes(store, "exact", *asked(WIDE, session="s7"))
@@ -95,7 +93,6 @@ async def test_an_exact_search_reads_what_speaks_of_an_entity_or_was_said_in_a_s
 
 
 async def test_a_search_of_a_large_scope_uses_the_index_of_vectors(store: Store) -> None:
-    """R-069, R-087"""
     for scope in (asked(WIDE, most=100), asked(most=100), asked(NpcId("a-tenth"), most=100)):
         assert await indexes(store, "approximate", *scope) == {
             "idx_chunks_embedding",
@@ -104,7 +101,6 @@ async def test_a_search_of_a_large_scope_uses_the_index_of_vectors(store: Store)
 
 
 async def test_what_is_due_is_found_without_looking_through_all_talk(store: Store) -> None:
-    """R-421"""
     async with store.database.use(BIG) as connection:
         await connection.execute(store.chunks._sql["want"], BIG, [f"u{n}" for n in range(3_000)], False)
     used = await indexes(store, "due", BIG, -1, 3, 16, MODEL)
@@ -123,7 +119,6 @@ async def test_what_changed_in_the_talk_is_read_by_its_marks_and_its_vectors_by_
 
 
 async def test_times_narrow_a_search_that_is_exact(store: Store) -> None:
-    """R-083"""
     times = (datetime.fromtimestamp(1_700_000_000, UTC), datetime.fromtimestamp(1_700_060_000, UTC))
     found = await indexes(store, "exact", *asked(NARROW, times=times))
     assert "idx_chunks_entity_ids" in found

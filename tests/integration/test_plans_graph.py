@@ -156,7 +156,6 @@ async def plan_of_any_values(connection: Any, query: str, n_arguments: int) -> s
 
 @BOTH
 async def test_what_is_known_and_the_snapshot_of_an_npc(store: Store, kind: str) -> None:
-    """R-118, R-134"""
     for snapshot in (False, True):
         by = await indexes(store, kind, GRAPH["known"], AN_NPC, AN_ENTITY, snapshot)
         assert {"idx_rel_target", "idx_attribute_facts_entity", "entities_pkey"} <= by
@@ -166,7 +165,6 @@ async def test_what_is_known_and_the_snapshot_of_an_npc(store: Store, kind: str)
 
 @BOTH
 async def test_walks(store: Store, kind: str) -> None:
-    """R-120, R-133"""
     assert "entities_pkey" in await indexes(store, kind, GRAPH["traverse"], AN_NPC, AN_ENTITY, 3, "both", None, 200)
     subgraph = await indexes(store, kind, GRAPH["visible_subgraph"], AN_NPC, AN_ENTITY, 1, ["KNOWS"])
     assert "entities_pkey" in subgraph
@@ -193,7 +191,6 @@ async def test_facts_by_their_words_and_of_an_entity(store: Store, kind: str) ->
 @BOTH
 @pytest.mark.parametrize("viewer", [None, AN_NPC])
 async def test_talk_around_an_entity(store: Store, kind: str, viewer: str | None) -> None:
-    """R-135, R-138, R-139"""
     meaning = RAG["by_meaning"].replace("{{dimensions}}", "384")
     question = np.ones(384, dtype=np.float32)
     by = await indexes(store, kind, meaning, viewer, AN_ENTITY, 2, question, "m", 10)
@@ -203,5 +200,4 @@ async def test_talk_around_an_entity(store: Store, kind: str, viewer: str | None
 
 
 async def test_entities_of_a_type(store: Store) -> None:
-    """R-117"""
     assert "idx_entities_type" in await indexes(store, "of these values", GRAPH["entities"], AN_NPC, "item")

@@ -95,7 +95,6 @@ async def test_counts(store: Store) -> None:
 @pytest.mark.parametrize("viewer", [None, A_WITNESS])
 @pytest.mark.parametrize("one_is_enough", [True, False])
 async def test_words_and_names(store: Store, viewer: str | None, one_is_enough: bool) -> None:
-    """R-045, R-065, C-52"""
     asked = (viewer, f"{RARE_WORD} {RARE_NAME}", [RARE_NAME], one_is_enough)
     by = await indexes(store, SEARCH["search"], *asked, *ANYWHERE, 20)
     assert by == {"idx_session_entries_fts", "idx_session_entries_names", "session_entries_pkey"}
@@ -112,7 +111,6 @@ async def test_what_is_found_by_words_is_all_that_there_is(store: Store) -> None
 
 @pytest.mark.parametrize("viewer", [None, A_WITNESS])
 async def test_the_latest_of_a_session_of_a_speaker_and_of_a_time(store: Store, viewer: str | None) -> None:
-    """R-062 to R-064"""
     by = await indexes(store, SEARCH["latest_of_session"], viewer, A_SESSION, None, *EVER, 20)
     assert by <= {"idx_session_entries_session_timestamp", "idx_session_entries_session_id"} and by
     by = await indexes(store, SEARCH["latest_of_speaker"], viewer, A_SPEAKER, *EVER, 20)

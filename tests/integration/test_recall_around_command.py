@@ -37,7 +37,6 @@ async def recalled(capsys: Capture, settings_file: Path, question: str, npc: str
 
 
 async def test_what_was_said_of_who_is_there_is_found_by_the_place(settings_file: Path, capsys: Capture) -> None:
-    """R-138"""
     asked = ("Who keeps from the water?", "Grimjaw", "--lexical", "--around", "The Anvil", "--explain")
     code, shown = await recalled(capsys, settings_file, *asked)
     assert code == 0

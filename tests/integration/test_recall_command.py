@@ -68,7 +68,6 @@ async def test_an_npc_that_was_not_there_is_reminded_of_nothing(settings_file: P
 
 
 async def test_what_is_in_every_prompt_is_not_recalled_as_well(settings_file: Path, capsys: Capture) -> None:
-    """R-408, R-409"""
     shown = await recalled(capsys, settings_file, "Who owns Vaelith?", "Grimjaw", "--explain")
     assert "left out: 'Grimjaw owns Vaelith.': it stands in every prompt" in shown
     assert "Grimjaw owns Vaelith." in await recalled(capsys, settings_file, "Who owns Vaelith?", "Elowen")

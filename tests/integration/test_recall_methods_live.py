@@ -117,7 +117,7 @@ async def asked(
 async def test_a_model_behind_openai_s_protocol_picks_what_an_npc_is_reminded_of(
     talk: Store, method: RecallMethod, model: Any, found: list[str]
 ) -> None:
-    """R-372, R-375; what the NPC did not witness is never sent."""
+    """What the NPC did not witness is never sent."""
     async with OpenAiServer(model, key="secret-1234") as server:
         reminded = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
     assert [one.utterance_id for one in reminded.items] == [UtteranceId(each) for each in found]
@@ -146,7 +146,6 @@ async def test_a_provider_that_refuses_leaves_what_was_found_without_it(talk: St
 
 
 async def test_a_server_that_reranks_has_its_say_on_the_order(talk: Store) -> None:
-    """R-374, R-377"""
     async with RerankServer() as server:
         reminded = await asked(talk, reranked_by(server), RecallMethod.HYBRID_RERANK)
     [body] = server.asked
@@ -201,7 +200,6 @@ def test_who_works_behind_the_talk_takes_no_npc_s_place_in_the_local_model() -> 
 async def test_at_a_table_only_who_may_look_deep_asks_the_model(
     tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C-44"""
     monkeypatch.setenv("OPENAI_API_KEY", "secret-1234")
     path = write_campaign(tmp_path, others=["Eldrinax"])
     file = path.read_text("utf-8")
@@ -238,7 +236,7 @@ async def test_at_a_table_only_who_may_look_deep_asks_the_model(
             asked = body["messages"][-1]["content"]
             assert "Tamsin: Grimjaw, my sister is a pirate." in asked
             world, _, _ = asked.partition("Said before:")
-            assert world.startswith("World:\n") and "The Cold Forge" in world  # R-386
+            assert world.startswith("World:\n") and "The Cold Forge" in world
 
 
 # -- as the DM asks

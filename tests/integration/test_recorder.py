@@ -28,7 +28,6 @@ async def logged(store: Store) -> list[str]:
 
 
 async def test_what_is_kept_reaches_the_log_in_order(store: Store, tmp_path: Path) -> None:
-    """C-56"""
     async with a_recorder(tmp_path / "spool", store.log) as recorder:
         for said in lines(250):
             await recorder.keep(said)
@@ -40,7 +39,6 @@ async def test_what_is_kept_reaches_the_log_in_order(store: Store, tmp_path: Pat
 async def test_an_evening_without_a_database_is_played_and_arrives_once_when_it_is_back(
     store: Store, tmp_path: Path
 ) -> None:
-    """C-57, R-251 to R-253"""
     told: list[str] = []
     log = ClosableLog(store.log, is_open=False)
     async with a_recorder(tmp_path / "spool", log, listener=told.append) as recorder:
@@ -57,7 +55,7 @@ async def test_an_evening_without_a_database_is_played_and_arrives_once_when_it_
 
 
 async def test_what_a_process_could_not_send_the_next_one_sends(store: Store, tmp_path: Path) -> None:
-    """C-10"""
+    """What was kept in memory only would be lost with its process."""
     async with a_recorder(tmp_path / "spool", ClosableLog(store.log, is_open=False)) as recorder:
         for said in lines(5):
             await recorder.keep(said)
@@ -122,7 +120,6 @@ async def test_with_a_full_spool_and_no_database_the_caller_is_told(tmp_path: Pa
 
 
 async def test_without_long_term_memory_what_is_said_stays_on_disk(tmp_path: Path) -> None:
-    """C-54, R-150"""
     async with a_recorder(tmp_path / "spool", None) as recorder:
         for said in lines(3):
             await recorder.keep(said)
@@ -150,7 +147,7 @@ def test_after_each_failure_the_pause_doubles_up_to_half_a_minute() -> None:
 async def test_what_is_said_while_the_server_is_dead_arrives_once_and_the_server_is_revived(
     reachable_dir: Path,
 ) -> None:
-    """R-246, C-57: kill -9 of the real server in the middle of a session."""
+    """Kill -9 of the real server in the middle of a session."""
     server = EmbeddedPostgres(reachable_dir / "postgres")
     # Commits must be waited for, as in a real session; only the loss of power is left out.
     async with (
@@ -269,7 +266,6 @@ async def test_a_turn_that_no_database_can_hold_keeps_no_other_out(store: Store,
 
 
 async def test_without_a_log_the_spool_shrinks_by_itself(tmp_path: Path) -> None:
-    """C-54"""
     recorder = Recorder(Spool(tmp_path / "spool", segment_bytes=5_000), None)
     running = asyncio.create_task(recorder.run())
     for said in lines(100):

@@ -86,7 +86,6 @@ async def models(dsn: str) -> dict[str, int]:
 
 
 async def test_what_is_missing_is_embedded_and_what_is_there_is_let_be(dsn: str) -> None:
-    """R-424"""
     async with opened(dsn, OLD) as store:
         await store.log.append([said(1), said(2), said(3, campaign_id=OTHER)])
         await store.chunks.fill_missing(CAMPAIGN)
@@ -96,7 +95,6 @@ async def test_what_is_missing_is_embedded_and_what_is_there_is_let_be(dsn: str)
 
 
 async def test_another_model_embeds_everything_and_takes_the_place_of_the_old(dsn: str) -> None:
-    """R-148, R-425"""
     async with opened(dsn, OLD) as store:
         await store.log.append([said(1, "My sister is a pirate."), said(2), said(3, campaign_id=OTHER)])
         await store.chunks.fill_missing(CAMPAIGN)
@@ -264,7 +262,6 @@ async def test_one_campaign_is_filled_or_rebuilt_by_itself_but_not_by_another_mo
 
 
 async def test_a_full_rebuild_embeds_what_was_up_to_date(dsn: str) -> None:
-    """R-424"""
     async with opened(dsn, OLD) as store:
         await store.log.append([said(1), said(2)])
     await reindexed(dsn, OLD)
@@ -272,7 +269,6 @@ async def test_a_full_rebuild_embeds_what_was_up_to_date(dsn: str) -> None:
 
 
 async def test_what_the_model_cannot_bear_is_counted_once_and_does_not_hold_up_the_rest(dsn: str) -> None:
-    """R-426"""
 
     async def choosy(texts: list[str]) -> NDArray[float32] | None:
         if any("line 2" in text for text in texts):

@@ -63,7 +63,6 @@ async def n_rows(store: Store, table: str) -> int:
 
 
 async def test_a_revision_changes_the_text_and_never_the_raw_text_and_says_why(store: Store) -> None:
-    """C-08"""
     await store.log.append([WAS])
     assert await store.log.revise(NOW, was=WAS)
     assert await stored(store) == NOW
@@ -71,7 +70,6 @@ async def test_a_revision_changes_the_text_and_never_the_raw_text_and_says_why(s
 
 
 async def test_what_was_said_is_then_recalled_by_the_right_name_by_words_and_by_meaning(store: Store) -> None:
-    """R-202"""
     await store.log.append([WAS])
     await store.chunks.fill_missing(CAMPAIGN)
     assert await recalled(store, "tell me of Eldrinax") == []

@@ -105,7 +105,7 @@ async def play_with(
 
 
 async def test_a_reply_is_spoken_whole_and_its_stages_come_in_order() -> None:
-    """R-233: from outside it is a mouth like any other."""
+    """From outside it is a mouth like any other."""
     async with brisk([SpokenReply("Well met. It is ready.")], key="secret-1234") as server, play_with(server) as play:
         finished = await play.answer()
     assert finished.reply == finished.heard == "Well met. It is ready."
@@ -121,7 +121,6 @@ async def test_a_reply_is_spoken_whole_and_its_stages_come_in_order() -> None:
 
 
 async def test_hot_context_reaches_the_session_as_items_and_leaves_it_with_the_turn() -> None:
-    """R-229, R-230."""
     async with brisk([SpokenReply("Ready."), SpokenReply("Yes.")]) as server:
         async with play_with(server, facts=("The blade is called Vaelith.",)) as play:
             await play.answer()
@@ -185,7 +184,6 @@ async def test_a_reply_cancelled_before_it_was_heard_is_taken_back() -> None:
 
 @pytest.mark.parametrize(("tier", "n_tools"), [("FAST", 1), ("STANDARD", 4), ("DEEP", 4)])
 async def test_the_session_is_shown_the_tools_of_its_tier(tier: BudgetTier, n_tools: int) -> None:
-    """R-234, R-235."""
     async with brisk([SpokenReply("Aye.")]) as server, play_with(server, tools=tools_of(tier=tier)) as play:
         await play.answer()
         names = [tool["name"] for tool in server.conversations[0].session["tools"]]
@@ -194,7 +192,6 @@ async def test_the_session_is_shown_the_tools_of_its_tier(tier: BudgetTier, n_to
 
 
 async def test_a_tool_call_is_answered_by_the_same_handler_and_the_reply_goes_on() -> None:
-    """R-232, R-234."""
     look_up = SpokenReply(tool_calls=(ToolCall("memory_query_entities", '{"name": "Grimjaw"}'),))
     replies = [look_up, SpokenReply("To the Wardens."), SpokenReply("Aye.")]
     async with brisk(replies) as server, play_with(server, tools=tools_of(tier="FAST")) as play:

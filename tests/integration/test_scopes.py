@@ -1,5 +1,5 @@
-"""Nobody is told what they may not know: the queries of the graph against a slow reader of the same worlds (R-129 to
-R-133), over ten thousand random graphs. A hundred of them are one campaign; all campaigns use the same ids.
+"""Nobody is told what they may not know: the queries of the graph against a slow reader of the same worlds,
+over ten thousand random graphs. A hundred of them are one campaign; all campaigns use the same ids.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A session's summary reaches whom its scope lets know of it (C-15)."""
+"""A session's summary reaches whom its scope lets know of it."""
 
 from __future__ import annotations
 

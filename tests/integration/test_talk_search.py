@@ -1,4 +1,4 @@
-"""What was said, found by its words, its speaker, its session and its time (R-056, R-057)."""
+"""What was said, found by its words, its speaker, its session and its time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ async def speak(store: Store, language: str) -> None:
 
 
 async def test_one_word_is_enough_unless_all_are_asked_for(store: Store) -> None:
-    """C-53"""
     log: TalkSearch = store.talk_search
     await store.log.append([said(1, "The forge is cold."), said(2, "The sword is in the forge."), said(3, "A sword!")])
     assert sorted(ids(await log.search(CAMPAIGN, DM, "sword and forge"))) == ["u1", "u2", "u3"]
@@ -75,7 +74,6 @@ async def test_an_utterance_is_found_as_it_was_said_with_its_floor(store: Store)
 
 
 async def test_words_are_found_in_the_forms_of_the_campaign_s_language(store: Store) -> None:
-    """C-52"""
     await speak(store, "de-AT")
     await store.log.append([said(1, "Die Drachen haben die Häuser verbrannt."), said(2, "The dragons burned it.")])
     assert await search(store, "Drache") == ["u1"]
@@ -111,13 +109,11 @@ async def test_without_a_campaign_file_talk_is_taken_for_english(store: Store) -
 
 
 async def test_a_speaker_s_name_is_part_of_what_is_found(store: Store) -> None:
-    """C-53"""
     await store.log.append([said(1, "I was there.", speaker="Bran"), said(2, "So was I.")])
     assert await search(store, "what did Bran say") == ["u1"]
 
 
 async def test_somebody_may_be_called_like_a_word_that_means_nothing(store: Store) -> None:
-    """C-52"""
     await store.log.append([said(1, "Will has the key."), said(2, "The key is lost."), said(3, "A door.")])
     assert await search(store, "Will") == ["u1"]
     assert await search(store, "will") == ["u1"]  # nothing is left of it in English, so that it counts as it is
@@ -206,7 +202,6 @@ async def test_what_was_rolled_back_is_not_found_not_even_by_the_dm(store: Store
 
 @pytest.mark.parametrize("words", ["key", ""])
 async def test_session_speaker_and_time_each_narrow_a_search(store: Store, words: str) -> None:
-    """R-057"""
     await store.log.append(
         [
             said(1, "The key!", session="s1"),
@@ -227,7 +222,6 @@ async def test_session_speaker_and_time_each_narrow_a_search(store: Store, words
 
 
 async def test_without_words_the_latest_come_first(store: Store) -> None:
-    """R-154"""
     await store.log.append([said(n, f"line {n}") for n in (2, 1, 3)])
     found = await store.talk_search.search(CAMPAIGN, DM, "  ", limit=2)
     assert [(item.utterance.id, item.floor, item.score) for item in found] == [("u3", 3, 0), ("u2", 1, 0)]

@@ -16,7 +16,6 @@ from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, an_utter
 
 
 async def test_what_was_said_is_read_back_as_it_was(store: Store) -> None:
-    """R-044 to R-053"""
     said = replace(
         an_utterance("Grimjaw, is the blade of Vaelith mended?"),
         raw_text="Grim jaw, is the blade of fay lith mended?",
@@ -34,7 +33,6 @@ async def test_what_was_said_is_read_back_as_it_was(store: Store) -> None:
 
 
 async def test_an_utterance_that_is_sent_twice_is_stored_once_as_it_was_first(store: Store) -> None:
-    """R-046, C-09"""
     said = an_utterance("I was here first.")
     await store.log.append([said])
     await store.log.append([replace(said, text="No, I was."), an_utterance("And I second.", id="u2")])
@@ -46,7 +44,6 @@ async def test_an_utterance_that_is_sent_twice_is_stored_once_as_it_was_first(st
 
 
 async def test_recent_talk_is_this_session_s_last_and_oldest_first(store: Store) -> None:
-    """R-055"""
     ours = [replace(an_utterance(f"line {n}", id=f"u{n}"), at_ms=1_000 * n) for n in range(10)]
     other_session = replace(an_utterance("elsewhere", id="x"), session_id=SessionId("s2"), at_ms=9_500)
     other_campaign = replace(an_utterance("far away", id="y"), campaign_id=CampaignId("other"), at_ms=9_500)
@@ -57,7 +54,6 @@ async def test_recent_talk_is_this_session_s_last_and_oldest_first(store: Store)
 
 
 async def test_the_same_utterance_id_in_two_campaigns_is_two_utterances(store: Store) -> None:
-    """C-19"""
     await store.log.append([an_utterance("ours"), replace(an_utterance("theirs"), campaign_id=CampaignId("other"))])
     assert await store.log.count(CAMPAIGN) == 1
     assert await store.log.count(CampaignId("other")) == 1
@@ -86,7 +82,6 @@ async def floors(store: Store, session: str = "s1", campaign: CampaignId = CAMPA
 
 
 async def test_a_floor_is_the_number_of_an_utterance_in_its_session_in_the_order_of_arrival(store: Store) -> None:
-    """C-58"""
     late = replace(an_utterance("said first, heard last", id="c"), at_ms=1)
     elsewhere = replace(an_utterance("elsewhere", id="x"), session_id=SessionId("s2"))
     far_away = replace(an_utterance("far away", id="a"), campaign_id=CampaignId("other"))
@@ -152,7 +147,6 @@ async def test_nobody_is_reminded_of_talk_that_was_rolled_back_and_it_still_coun
 
 
 async def test_counts_are_of_a_campaign_or_of_one_of_its_sessions(store: Store) -> None:
-    """R-153"""
     await store.log.append([an_utterance("one"), replace(an_utterance("two", id="u2"), session_id=SessionId("s2"))])
     assert await store.log.count(CAMPAIGN) == 2
     assert await store.log.count(CAMPAIGN, SESSION) == 1
@@ -178,7 +172,6 @@ async def floors_of_nobody(store: Store) -> int:
 
 
 async def test_a_turn_is_logged_once_with_its_outcome_and_timeline(store: Store) -> None:
-    """R-054"""
     turn = TurnRecord(
         id=TurnId("t1"),
         session_id=SESSION,
@@ -207,7 +200,6 @@ async def test_a_turn_is_logged_once_with_its_outcome_and_timeline(store: Store)
 
 
 async def test_a_database_that_is_not_there_is_unavailable_and_nothing_else(tmp_path: Path) -> None:
-    """R-251, R-252"""
     async with open_store("postgresql://nobody@127.0.0.1:1/none", data_dir=tmp_path) as store:
         with pytest.raises(Unavailable, match="the database is away"):
             await store.log.append([an_utterance("into the void")])

@@ -174,7 +174,7 @@ async def test_a_scene_change_reaches_every_page(site: Site) -> None:
 
 
 async def test_pages_and_watchers_are_told_how_memory_is(site: Site) -> None:
-    """R-253: who comes later is told too, and the process counts as alive without it."""
+    """Who comes later is told too, and the process counts as alive without it."""
     lost = MemoryHealth("degraded", 7, "the database is away", 3)
     told = {"state": "degraded", "since_ms": 7, "waiting": 3}
     async with site.sits("tamsin") as tamsin:

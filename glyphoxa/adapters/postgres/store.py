@@ -1,4 +1,4 @@
-"""Long-term memory on one PostgreSQL database and one pool of connections (R-141, R-142)."""
+"""Long-term memory on one PostgreSQL database and one pool of connections."""
 
 from __future__ import annotations
 

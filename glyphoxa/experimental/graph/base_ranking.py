@@ -16,7 +16,7 @@ _FUSED_RANKS = 100
 
 
 def vector_scores(graph: MemoryGraph, question: GraphQuestion, settings: GraphRecallSettings) -> NDArray[float64]:
-    """Cosines, at least 0, shape (n,); with the pre-filter (R-387) 0 for all but the nearest."""
+    """Cosines, at least 0, shape (n,); with the pre-filter 0 for all but the nearest."""
     if question.cosines is not None:
         cosines = np.nan_to_num(np.asarray(question.cosines, float64))
     elif question.vector is not None:

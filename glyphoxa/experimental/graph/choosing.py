@@ -1,4 +1,4 @@
-"""A language model picks memories (R-372, R-375): what it is shown, and what is taken of its answer.
+"""A language model picks memories: what it is shown, and what is taken of its answer.
 
 Memories are data: they stand numbered in the last message, and whatever they say, only their numbers can come back.
 """
@@ -65,7 +65,7 @@ class NodeChooser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LlmNodeChooser:
-    """Asks a language model. Never in a turn of the voice path (C-44)."""
+    """Asks a language model. Never in a turn of the voice path."""
 
     llm: StructuredLlm
 

@@ -1,7 +1,7 @@
-"""Energy spreads from what a question touches along what it reminds of (R-391, R-398).
+"""Energy spreads from what a question touches along what it reminds of.
 
 Spreading activation (Collins & Loftus, 1975) in the form of the memory graph document, "Parallel Energy-Decay Spreading
-Activation" (C-42). One step:
+Activation". One step:
 
     E'(j) = sum over i of E(i) w(i, j) decay inflow(i) rest(i)       for all that hold energy
     E'(j) *= fade(j);  kept within -2 to 2;  none if under 0.01

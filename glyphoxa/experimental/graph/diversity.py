@@ -1,4 +1,4 @@
-"""Many sides instead of the five most similar (R-399): a diverse subset (R-397), and a cap for each type.
+"""Many sides instead of the five most similar: a diverse subset, and a cap for each type.
 
 Greedy MAP of a determinantal point process by incremental Cholesky (Chen, Zhang & Zhou, 2018): of a kernel
 L_ij = q_i cos(i, j) q_j, what is taken next is what adds most to the determinant of all that is taken. The cap is what

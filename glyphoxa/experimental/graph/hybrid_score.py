@@ -1,4 +1,4 @@
-"""One score of all signals (R-392), with a weight for each by the type of node. The numbers are the memory graph
+"""One score of all signals, with a weight for each by the type of node. The numbers are the memory graph
 document's.
 """
 

@@ -1,11 +1,11 @@
-"""How recall is done (R-372 to R-375): by a language model, by the pipeline, or by both.
+"""How recall is done: by a language model, by the pipeline, or by both.
 
     HYBRID         the pipeline alone
     HYBRID_RERANK  its hits, reordered by a reranker
     HYBRID_LLM     its hits, filtered by a language model
     LLM            a language model picks, and may ask for the neighbours of what it sees, for some rounds
 
-No method that asks a language model is allowed on the voice path (C-44). Where a model or a reranker fails, the
+No method that asks a language model is allowed on the voice path. Where a model or a reranker fails, the
 pipeline's hits stand, and what failed is told.
 """
 

@@ -42,7 +42,7 @@ class GraphQuestion:
         return graph.latest_turn if self.now is None else self.now
 
     def recallable(self, graph: MemoryGraph, *, exclude_rounds: int) -> NDArray[bool_]:
-        """Which nodes may be recalled, shape (n,): those that it allows and that are not of the last rounds (R-385)."""
+        """Which nodes may be recalled, shape (n,): those that it allows and that are not of the last rounds."""
         allowed = np.ones(len(graph), bool_) if self.among is None else self.among
         return allowed & ~(graph.turns > self.asked_in(graph) - exclude_rounds) if exclude_rounds else allowed
 

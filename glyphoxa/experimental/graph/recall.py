@@ -1,10 +1,10 @@
-"""Recall over the memory graph: its stages one after another, each behind its switch (R-387 to R-397).
+"""Recall over the memory graph: its stages one after another, each behind its switch.
 
     words, vectors ─▶ base ─▶ seeds ─▶ diffusion ─▶ hybrid score ─▶ topics ─▶ residual ─▶ diversity ─▶ cap ─▶ hits
                      (pre-filter)(anchors)  (two layers)
 
 With every stage off what comes out is the base ranking. Pure and deterministic: no model is asked, and where a node is
-stored changes nothing (R-376). Reranking and the methods that ask a language model are in
+stored changes nothing. Reranking and the methods that ask a language model are in
 `glyphoxa.experimental.graph.methods`.
 """
 

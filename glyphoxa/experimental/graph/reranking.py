@@ -1,4 +1,4 @@
-"""A second opinion on the best candidates (R-383, R-394): .4 * algorithm + .6 * reranker (memory graph document).
+"""A second opinion on the best candidates: .4 * algorithm + .6 * reranker (memory graph document).
 
 A reranker scores on any scale: both sides are spread from 0 to 1 over the candidates before they are added. One that
 fails, is late, or answers nonsense changes nothing, and that is told.

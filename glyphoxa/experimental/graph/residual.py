@@ -1,4 +1,4 @@
-"""What of a question its candidates do not speak of, to search for it again (R-396).
+"""What of a question its candidates do not speak of, to search for it again.
 
 The question's vector is put together of the candidates' as sparsely as pays; what is left over is the residual:
 

@@ -1,6 +1,6 @@
-"""Everything about recall over the memory graph that can be set (R-378 to R-386), and a switch for each stage.
+"""Everything about recall over the memory graph that can be set, and a switch for each stage.
 
-The numbers are those of the memory graph document. Every stage is off until it is measured to win (C-43):
+The numbers are those of the memory graph document. Every stage is off until it is measured to win:
 `GraphRecallSettings.documented()` is the whole pipeline as the document has it.
 """
 
@@ -53,24 +53,24 @@ _SHARES: Final = ("diffusion_decay", "teleport_probability", "refractory", "lexi
 class GraphRecallSettings:
     """
     Attributes:
-        vector_prefilter: Only the `vector_top_k` nearest have a vector score and are seeds (R-387); off: every
+        vector_prefilter: Only the `vector_top_k` nearest have a vector score and are seeds; off: every
             node has its cosine, and the best by `fusion` are seeds.
-        diffusion: Spreading activation (R-391).
-        semantic_edges, temporal_edges: The two layers of edges (R-390).
+        diffusion: Spreading activation.
+        semantic_edges, temporal_edges: The two layers of edges.
         forgetting: Energy fades with the turns since anything was heard of a node's entities.
-        hybrid_score: One score of all signals (R-392); off: the base ranking, to which energy is added.
+        hybrid_score: One score of all signals; off: the base ranking, to which energy is added.
         co_occurrence: Part of the hybrid score, and nothing without it: entities often met together with one that is
             asked about.
-        topics: NMF rebalancing (R-395).
-        residual: FISTA residual discovery (R-396).
-        diversity: DPP (R-397).
+        topics: Topics that candidates say too little of are lifted (NMF).
+        residual: What no candidate speaks of is searched for again (FISTA).
+        diversity: Candidates that resemble each other make room for others (DPP).
         per_type_cap: At most `cap_of_type` of each type.
-        vector_top_k: R-378.
-        diffusion_steps, diffusion_decay, diffusion_top_k, teleport_probability: R-379 to R-382. Top-K is per step.
+        vector_top_k: So many of the nearest pass the pre-filter.
+        diffusion_steps, diffusion_decay, diffusion_top_k, teleport_probability: Of diffusion. Top-K is per step.
         refractory: What one of the 15 most energetic nodes of a step passes on in those after it. As small as it is,
             little gets further than one edge unless more than 15 are reached; 1 lets all go on.
         half_lives_turns: By type, for forgetting and recency; `math.inf` never fades.
-        fusion: How words and vectors make the base ranking: convex, or by reciprocal rank (C-55).
+        fusion: How words and vectors make the base ranking: convex, or by reciprocal rank.
         lexical_share: Of words in the convex fusion.
         pool_factor: The stages after scoring work on this many times `max_results`.
         diversity_relevance: The power of the score that is a candidate's quality in the diverse set. At 1, the
@@ -79,9 +79,9 @@ class GraphRecallSettings:
         cap_of_type: See `per_type_cap`.
         max_results: At most.
         max_query_chars: Of what a reranker or a language model is asked; the end of a longer question is kept.
-        visible_recent_messages: That a language model which recalls is shown (R-384).
-        exclude_recent_rounds: What was said in so many last turns is not recalled (R-385).
-        include_world_info: A language model which recalls is shown the world's lasting notes (R-386).
+        visible_recent_messages: That a language model which recalls is shown.
+        exclude_recent_rounds: What was said in so many last turns is not recalled.
+        include_world_info: A language model which recalls is shown the world's lasting notes.
         llm_rounds: How often it may be asked for one question.
         llm_lines: Memories that it is shown in one round.
         llm_deadline_ms: For one answer.
@@ -140,7 +140,7 @@ class GraphRecallSettings:
 
     @classmethod
     def documented(cls) -> GraphRecallSettings:
-        """Every pure stage on, as the memory graph document has it; its makers took most of them out later (C-43)."""
+        """Every pure stage on, as the memory graph document has it; its makers took most of them out later."""
         return cls().with_stages(*STAGES)
 
     def with_stages(self, *stages: str) -> GraphRecallSettings:

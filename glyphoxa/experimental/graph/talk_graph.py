@@ -31,7 +31,7 @@ class TalkGraph:
     _names: dict[tuple[str, ...], int]
 
     def anchors(self, text: str) -> list[int]:
-        """Nodes of the names of at least two letters that stand in a text, each once, in their order (R-388)."""
+        """Nodes of the names of at least two letters that stand in a text, each once, in their order."""
         spoken = [word.folded for word in words(text)]
         longest = max(map(len, self._names), default=0)
         found = (

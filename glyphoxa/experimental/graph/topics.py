@@ -1,4 +1,4 @@
-"""Topics of a question that its candidates say too little of are found, and what speaks of them is lifted (R-395).
+"""Topics of a question that its candidates say too little of are found, and what speaks of them is lifted.
 
 Non-negative matrix factorisation by multiplicative updates (Lee & Seung, 2001); how many topics, how many updates and
 how much is lifted are the memory graph document's numbers. Vectors are signed and the factors are not: magnitudes are

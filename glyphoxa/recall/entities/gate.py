@@ -1,4 +1,4 @@
-"""The exact gate: what a question calls for by name, no more and no less (R-388).
+"""The exact gate: what a question calls for by name, no more and no less.
 
 Similarity always finds something, and so brings what nobody asked for. Here the rules are those of names. What a
 question calls for is

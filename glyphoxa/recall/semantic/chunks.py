@@ -14,7 +14,7 @@ from glyphoxa.domain.knowledge import Viewer
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of talk as it is found by its meaning (R-070 to R-077).
+    """A piece of talk as it is found by its meaning.
 
     Attributes:
         id: The utterance's own, or that with `#2` and so on behind it for the further pieces of a long one.
@@ -35,7 +35,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkFilter:
-    """What a search is limited to; what is None limits nothing (R-083).
+    """What a search is limited to; what is None limits nothing.
 
     Attributes:
         after_ms: Said at or after this time, milliseconds since the Unix epoch.
@@ -73,7 +73,7 @@ class ChunkIndex(Protocol):
     """Memory level 2: talk by its meaning. Only vectors of one model are in it, and compared."""
 
     async def upsert(self, campaign: CampaignId, chunk: Chunk, embedding: NDArray[float32]) -> None:
-        """Put in a chunk of an utterance, or replace it (R-080). Who may know of it follows from the utterance.
+        """Put in a chunk of an utterance, or replace it. Who may know of it follows from the utterance.
 
         Raises:
             NotFound: There is no such utterance.
@@ -91,14 +91,14 @@ class ChunkIndex(Protocol):
         top_k: int = 10,
         only: ChunkFilter = EVERYTHING,
     ) -> list[tuple[Chunk, float]]:
-        """The nearest chunks that the viewer witnessed, with their cosine distances, nearest first (R-081, R-082). All
+        """The nearest chunks that the viewer witnessed, with their cosine distances, nearest first. All
         is decided in SQL before LIMIT. Exact as long as few chunks are in question, approximate beyond.
         """
         ...
 
     async def fill_missing(self, campaign: CampaignId, *, limit: int | None = None) -> Filled:
-        """Embed what is new or says something else now, oldest first (R-421, R-424). What fails is logged and left
-        out (R-426).
+        """Embed what is new or says something else now, oldest first. What fails is logged and left
+        out.
 
         Args:
             limit: At most so many utterances.
@@ -109,7 +109,7 @@ class ChunkIndex(Protocol):
         ...
 
     async def full_rebuild(self, campaign: CampaignId) -> Filled:
-        """Embed everything anew (R-424). What is there serves until it is replaced, utterance by utterance.
+        """Embed everything anew. What is there serves until it is replaced, utterance by utterance.
 
         Raises:
             Unavailable: As for `fill_missing`; the rest is done by the next `fill_missing`.

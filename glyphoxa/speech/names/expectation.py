@@ -4,7 +4,7 @@ A recogniser takes a hundred names, a campaign has thousands. Those are chosen t
 heard wrong before, that were said lately, that no dictionary holds. Two forms of the same choice: key terms for a
 provider, a sentence for the prompt of the local Whisper.
 
-Speech-to-speech models take no such hint (R-167, R-197): their transcripts are corrected, and nothing is sent.
+Speech-to-speech models take no such hint: their transcripts are corrected, and nothing is sent.
 """
 
 from __future__ import annotations

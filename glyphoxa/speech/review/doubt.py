@@ -1,7 +1,7 @@
 """Which words of a transcript may be a misheard name, and so are worth a second look.
 
 Where a recogniser tells how sure it was of a word, those it was unsure of and that no earlier stage has put right
-(R-188, R-190). Where it tells nothing, everything that looks like a name and is none that is known (R-191): in no
+are doubtful. Where it tells nothing, everything that looks like a name and is none that is known: in no
 dictionary, or with a capital letter within a sentence. Nothing doubtful: nobody need be asked.
 """
 

@@ -1,4 +1,4 @@
-"""What of a language model's corrected transcript is taken over (R-194).
+"""What of a language model's corrected transcript is taken over.
 
 A model answers with a whole text and a list of what it says it replaced. Neither is trusted alone. The two
 texts are laid side by side, token by token, where a declared replacement counts as one step: from what it says was

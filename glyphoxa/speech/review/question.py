@@ -1,4 +1,4 @@
-"""What a language model is asked about the doubtful words of a transcript (R-186, R-192, R-193).
+"""What a language model is asked about the doubtful words of a transcript.
 
 The utterance is data: it stands between marks, in the last message, and whatever it says, only its marked words can
 change (see `glyphoxa.speech.review.edits`).

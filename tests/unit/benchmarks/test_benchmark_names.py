@@ -40,7 +40,7 @@ def test_confirmed_forms_raise_recall(files: dict[str, Path], capsys: pytest.Cap
 
 
 def test_on_our_own_set_names_are_found_and_speech_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    """The gate of C-07: false corrections per 1,000 words of clean speech."""
+    """The gate on false corrections per 1,000 words of clean speech."""
     shipped = run(capsys)
     assert shipped["false_per_1000_words"] == 0
     assert shipped["recall"] >= 88

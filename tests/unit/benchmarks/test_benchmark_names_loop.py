@@ -31,7 +31,6 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object
 def test_what_was_confirmed_after_one_session_is_right_in_the_next(
     files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """R-201"""
     figures = run(capsys, *files)
     assert (figures["sessions"], figures["mentions"], figures["seen_before"]) == (2, 6, [0, 50])
     assert figures["recall"] == [0, 75] and figures["recall_without"] == [0, 0]

@@ -36,7 +36,6 @@ def mistakes(path: Path) -> list[str]:
 
 
 def test_two_tables_make_entities_and_relationships(tmp_path: Path) -> None:
-    """R-216"""
     assert read(tables(tmp_path, entities=ENTITIES, relationships=RELATIONSHIPS)) == Tables(
         (
             Entity(ORLA, "npc", "Orla", ("the miller", "Orl"), {"occupation": "miller"}),
@@ -47,7 +46,6 @@ def test_two_tables_make_entities_and_relationships(tmp_path: Path) -> None:
 
 
 def test_a_table_alone_says_by_its_columns_which_it_is(tmp_path: Path) -> None:
-    """R-216"""
     tables(tmp_path, people=ENTITIES, bonds="Target,TYPE,Source\nGrimjaw,KNOWS,Mirelle\n")
     assert [e.name for e in read(tmp_path / "people.csv").entities] == ["Orla", "The Mill"]
     assert [r.source for r in read(tmp_path / "bonds.csv").relationships] == ["e-mirelle"]
@@ -89,7 +87,6 @@ def test_what_the_campaign_file_says_otherwise_is_pointed_out(tmp_path: Path) ->
 
 
 def test_who_may_know_it_is_a_column_and_no_attribute(tmp_path: Path) -> None:
-    """R-129"""
     path = tables(
         tmp_path,
         entities="name,type,known_by,hidden\nOrla,npc,Grimjaw,\nThe Mill,location,,yes\n",
@@ -160,7 +157,6 @@ def test_thousands_of_mistakes_are_not_all_told(tmp_path: Path) -> None:
 
 
 def test_a_type_of_ones_own_has_to_be_named(tmp_path: Path) -> None:
-    """R-092"""
     path = tables(tmp_path, entities="name,type\nGlow,spell\n")
     assert "unknown entity type 'spell'" in mistakes(path)[0]
     assert read_tables(path, into=a_campaign(), entity_types=["spell"]).tables.entities[0].type == "spell"

@@ -41,7 +41,6 @@ def findings(settings: Settings, **world: object) -> dict[str, Finding]:
 
 
 def test_without_a_file_everything_runs_here_and_needs_no_key() -> None:
-    """R-152"""
     settings = read_settings(None)
     assert settings.has_memory
     levels = {found.level for found in findings(settings).values()}
@@ -92,7 +91,6 @@ def test_values_that_are_wrong_together_are_reported(tmp_path: Path) -> None:
 
 
 def test_how_deep_recall_is_done_is_checked_by_name(tmp_path: Path) -> None:
-    """R-372 to R-375, C-43"""
     assert set(get_args(RecallMethodName)) == set(RecallMethod)
     assert get_args(RecallStageName) == STAGES
     text = "recall:\n  method: hybird\n  stages: [difusion, topics]\n"
@@ -125,7 +123,6 @@ def test_how_deep_recall_is_done_is_checked_by_name(tmp_path: Path) -> None:
     ],
 )
 def test_who_is_named_for_deep_recall_is_asked_unless_a_method_is_set(tmp_path: Path, text: str, method: str) -> None:
-    """R-372, R-374, C-44"""
     assert read(tmp_path, f"recall: {text}").recall.searches_by == method
 
 
@@ -144,7 +141,6 @@ def test_who_recalls_is_shown_and_its_key_is_looked_for_if_it_is_asked(tmp_path:
 
 
 def test_an_embeddings_model_has_its_usual_dimensions_unless_others_are_set(tmp_path: Path) -> None:
-    """R-079, R-151"""
     assert read(tmp_path, "").memory.embedding_dimensions == 384
     assert read(tmp_path, "providers: {embeddings: {name: openai}}").memory.embedding_dimensions == 1536
     text = "providers: {embeddings: {name: google}}\nmemory: {embedding_dimensions: 768}\n"
@@ -224,7 +220,6 @@ def test_the_data_directory_can_be_named_by_the_environment(monkeypatch: pytest.
 
 
 def test_the_three_meanings_of_the_dsn(tmp_path: Path) -> None:
-    """C-54"""
     assert read(tmp_path, "memory: {postgres_dsn: ''}").memory.postgres_dsn is None
     assert not read(tmp_path, "memory: {postgres_dsn: none}").has_memory
     assert read(tmp_path, "memory: {postgres_dsn: 'postgresql://db/x'}").has_memory

@@ -113,7 +113,7 @@ async def test_nobody_is_told_of_who_took_part_in_secret() -> None:
 
 
 async def test_without_long_term_memory_the_file_tells() -> None:
-    """C-54: each NPC what is for it."""
+    """Each NPC what is for it."""
     by_name = ByName(a_campaign(), None)
     await by_name.refresh()
     assert [one.text for one in by_name.told(SMITH, "What of Eldrinax?")] == ["Eldrinax is an old wizard."]

@@ -66,7 +66,7 @@ def test_the_question_does_not_stand_twice_in_its_own_prompt() -> None:
 
 
 def test_the_beginning_of_a_prompt_stays_the_same_from_turn_to_turn() -> None:
-    """Up to the question, the next prompt begins as the last one did (prompt caches, R-032 of the design)."""
+    """Up to the question, the next prompt begins as the last one did: a provider's prompt cache then holds it."""
     conversation = a_conversation()
     before = conversation.prompt("", "Tamsin").messages[:-1]
     for n in range(5):
@@ -144,7 +144,6 @@ def test_what_was_said_stands_apart_from_what_is_so_as_in_the_examples() -> None
 
 @pytest.mark.parametrize(("depth", "place"), [(0, -1), (1, -2), (9999, 1)])
 def test_what_it_is_reminded_of_stands_where_the_dm_wants_it(depth: int, place: int) -> None:
-    """R-411 to R-413"""
     conversation = a_conversation()
     conversation.hear(an_utterance("Good evening.", id="u1"))
     prompt = conversation.prompt("How is my blade?", "Tamsin")

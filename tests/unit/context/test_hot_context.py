@@ -112,7 +112,6 @@ async def at_the_forge(mind: Mind) -> AsyncIterator[Mind]:
 
 
 async def test_identity_scene_and_what_is_asked_about_are_there(mind: Mind) -> None:
-    """R-014 to R-021."""
     hot = await mind.assembly.gather(SMITH, "What do you know of Eldrinax?")
     assert "Grimjaw is a smith." in hot.identity
     assert "Mirelle knows Grimjaw." in hot.identity
@@ -155,7 +154,7 @@ async def test_a_reading_that_began_before_somebody_spoke_is_not_the_one_they_wa
 
 
 async def test_who_asks_for_an_owner_is_told_the_owner_and_nothing_else(mind: Mind) -> None:
-    """R-136: by name, not by likeness; the partial transcript brings it as well."""
+    """By name, not by likeness; the partial transcript brings it as well."""
     mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax"))
     question = "Who owns Eldrinax?"
     await mind.partial("Who owns Eldrinax")
@@ -187,7 +186,6 @@ async def test_an_owner_whom_an_npc_may_not_know_is_not_told_it(mind: Mind) -> N
 
 
 async def test_what_an_npc_knows_of_itself_is_not_recalled_as_well(mind: Mind) -> None:
-    """R-408, R-409."""
     hot = await mind.assembly.gather(SMITH, "Who knows Mirelle?")
     assert "Mirelle knows Grimjaw." in hot.identity
     assert hot.facts == ()
@@ -196,7 +194,7 @@ async def test_what_an_npc_knows_of_itself_is_not_recalled_as_well(mind: Mind) -
 
 
 async def test_what_is_in_the_talk_of_the_prompt_is_not_recalled_again(hasty_mind: Mind) -> None:
-    """R-385: neither the utterance nor the same words of another evening."""
+    """Neither the utterance nor the same words of another evening."""
     mind = hasty_mind
     asked = "Do you remember my brother Joren?"
     await mind.partial(asked)
@@ -419,7 +417,7 @@ async def test_whom_the_dm_removed_from_the_world_has_nothing_of_itself_in_mind(
 
 
 async def test_what_one_npc_was_told_of_somebody_is_shown_to_no_other(mind: Mind) -> None:
-    """R-131: not when it is looked up ahead either, and with the reason why it may be known."""
+    """Not when it is looked up ahead either, and with the reason why it may be known."""
     mind.graph.of_world.append(told_to(SMITH, "Eldrinax fears the sea."))
     question = "What do you know of Eldrinax?"
     await mind.partial(question)
@@ -461,7 +459,7 @@ async def test_a_fact_that_changes_is_known_anew_in_the_next_speech(mind: Mind) 
 
 
 async def test_at_a_table_whose_database_was_never_there_an_npc_knows_itself_from_the_file() -> None:
-    """C-57: as far as the file lets it know."""
+    """As far as the file lets it know."""
     mind = Mind()
     mind.graph.weather.away = True
     await mind.assembly.enter(a_campaign().scene(FORGE))
@@ -499,7 +497,6 @@ async def test_a_failing_database_leaves_the_npc_what_it_had_in_mind_last_time(m
 
 
 async def test_a_name_in_a_partial_is_looked_up_before_the_question_ends(mind: Mind) -> None:
-    """R-038, R-041."""
     await mind.partial("What do you know of Eldrinax")
     mind.graph.weather.away = True
     assert mind.assembly.gather_nowait(SMITH, "What do you know of Eldrinax").facts == ("Eldrinax is an old wizard.",)
@@ -535,7 +532,7 @@ async def test_what_was_hidden_from_an_npc_while_they_spoke_is_not_in_its_answer
 
 
 async def test_what_memory_answered_while_it_was_spoken_is_not_asked_again(mind: Mind) -> None:
-    """R-041: neither a wait nor a complaint."""
+    """Neither a wait nor a complaint."""
     asked = "Do you remember my brother Joren?"
     await mind.partial(asked)
     mind.log.weather.away = True
@@ -545,7 +542,7 @@ async def test_what_memory_answered_while_it_was_spoken_is_not_asked_again(mind:
 
 
 async def test_a_question_about_the_past_asks_memory_while_it_is_spoken(hasty_mind: Mind) -> None:
-    """R-039: the answer is there although memory is late when the question ends."""
+    """The answer is there although memory is late when the question ends."""
     mind = hasty_mind
     await mind.partial("Do you remember my brother and")
     mind.log.weather.late = True
@@ -623,7 +620,7 @@ async def test_what_another_npc_claimed_is_told_as_its_words_and_not_as_a_fact(m
 
 
 async def test_an_answer_that_is_made_anew_is_made_of_the_same_facts(mind: Mind) -> None:
-    """R-400: whatever was said in the meantime."""
+    """Whatever was said in the meantime."""
     asked = "Do you remember my brother Joren?"
     first = await mind.assembly.gather(SMITH, asked)
     await mind.log.append([an_utterance("Your brother Joren was seen at the mill.", id="later")])
@@ -646,7 +643,7 @@ async def test_a_new_speech_starts_with_an_empty_sheet(mind: Mind) -> None:
 
 
 async def test_the_table_plays_on_without_memory() -> None:
-    """C-54: `none`."""
+    """`none`."""
     campaign = a_campaign()
     prefetch = Prefetch(
         CAMPAIGN,
@@ -687,7 +684,7 @@ SPEECHES = st.lists(
 def test_whatever_is_looked_up_for_whom_nobody_has_in_mind_what_is_not_for_it(
     speeches: list[tuple[list[Visibility], Visibility, list[tuple[str, NpcId, int]]]],
 ) -> None:
-    """R-131: what may be known changes from speech to speech, and no look-up is seen by another NPC."""
+    """What may be known changes from speech to speech, and no look-up is seen by another NPC."""
     questions = ("What do you know of Eldrinax?", "Who fears token3 or has a rumour of Eldrinax?")
     claims = [
         *(Claim.attribute(ELDRINAX, "rumour", f"Eldrinax lost his token{n}.") for n in range(2)),

@@ -72,7 +72,7 @@ def test_an_answer_that_shares_no_word_with_the_question_is_told_with_what_it_st
 
 
 def test_what_only_happens_to_rank_first_is_not_told() -> None:
-    """Something always does. (R-006)"""
+    """Something always does."""
     for tokens in (SMALL, LARGE):
         assert worth_telling("Pass the salt, please.", [HERS, ANSWER, CHATTER], npc=SMITH, tokens=tokens) == []
 
@@ -106,7 +106,6 @@ def test_what_happened_last_time_is_told_without_a_word_in_common() -> None:
 
 
 def test_what_hardly_asks_brings_nothing_but_what_is_near() -> None:
-    """R-006"""
     salt = replace(said("The salt of the marsh is bitter.", similarity=0.3), score=1.0)
     best = replace(said("We buried him by the old mill.", similarity=0.1), score=0.9)
     for question, told in (("Pass me the salt, please.", [salt]), ("Is the salt of the marsh bitter?", [salt, best])):

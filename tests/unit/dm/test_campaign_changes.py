@@ -123,7 +123,6 @@ def test_the_first_load_brings_everything_with_where_it_comes_from(world: World)
 
 
 def test_a_secret_is_a_fact_of_who_knows_it_and_of_nobody_else(world: World) -> None:
-    """R-129"""
     fact = world.fact(Claim.attribute(GRIMJAW, "secret", "Grimjaw forged the king's false crown."))
     assert fact.visibility == secret_of([SMITH])
 
@@ -145,7 +144,6 @@ def test_what_only_some_may_know_is_so_in_the_world() -> None:
 
 
 def test_what_the_file_is_not_sure_of_waits_for_the_dm() -> None:
-    """R-124, R-130"""
     world = World()
     unsure = Relationship(GRIMJAW, ELDRINAX, "OWES", confidence=0.5, origin="inferred", dm_confirmed=False)
     world.load(related(unsure))
@@ -153,7 +151,6 @@ def test_what_the_file_is_not_sure_of_waits_for_the_dm() -> None:
 
 
 def test_a_location_that_names_an_entity_is_offered_as_a_relation() -> None:
-    """C-22"""
     world = World()
     campaign = with_entity(a_campaign(), GRIMJAW, attributes={"location": "The Forge"})
     told = world.load(campaign)
@@ -351,7 +348,6 @@ def test_what_was_also_said_in_play_outlives_the_file(world: World) -> None:
 
 
 def test_a_place_that_changes_in_the_file_does_not_undo_where_play_has_led() -> None:
-    """R-103"""
     world = World()
     world.load(related(Relationship(GRIMJAW, FORGE, "LOCATED_AT")))
     moved = Claim.relation(GRIMJAW, "LOCATED_AT", SQUARE)

@@ -29,7 +29,6 @@ async def facts_about(world: WorldTwin, entity: str) -> dict[str, object]:
 
 
 async def test_a_new_entity_comes_with_its_attributes(world: WorldTwin) -> None:
-    """R-205, R-206"""
     attributes = {"personality": "paranoid wizard", "level": 9, "trait": ["old", "lame"]}
     await desk(world).add("Tower  of Whispers", "location", aliases=["the tower"], attributes=attributes)
     tower = world.cast().entity("TOWER OF WHISPERS")
@@ -45,7 +44,6 @@ async def test_a_new_entity_comes_with_its_attributes(world: WorldTwin) -> None:
 
 
 async def test_a_location_that_names_an_entity_offers_the_relation(world: WorldTwin) -> None:
-    """C-22"""
     await desk(world).add("Korvald", "npc", attributes={"location": "The Forge"})
     facts = {
         fact.claim.predicate: fact for fact in await world.current(CAMPAIGN, DM, about=EntityId("korvald"), limit=9)
@@ -103,7 +101,6 @@ async def test_what_an_entity_was_called_it_is_still_found_by(world: WorldTwin) 
 
 
 async def test_with_an_entity_its_facts_go(world: WorldTwin) -> None:
-    """R-208"""
     await desk(world).add("Korvald", "npc", attributes={"personality": "gruff"})
     assert [fact.claim.predicate for fact in await desk(world).ends_with("korvald")] == ["personality"]
     [removed] = await desk(world).remove("KORVALD")
@@ -155,7 +152,6 @@ async def test_an_npc_that_is_played_is_never_the_one_that_is_gone(world: WorldT
 
 
 async def test_that_there_is_such_a_thing_may_be_a_secret(world: WorldTwin) -> None:
-    """R-129"""
     await desk(world).keep_secret("Eldrinax", ["Mirelle"])
     seen = world.state.entities[ELDRINAX].visibility
     assert seen.is_visible_to(INNKEEPER) and not seen.is_visible_to(SMITH)

@@ -54,7 +54,6 @@ def job(of: EntityId, value: str) -> Claim:
 
 
 async def test_what_is_uncertain_waits_until_the_dm_confirms_it(table: Table) -> None:
-    """R-127, R-226"""
     fact = table.hears(job(GRIMJAW, "smith"), 0.5)
     assert table.fact(fact).status == "pending"
     decision = await table.desk.confirm([fact])
@@ -63,7 +62,6 @@ async def test_what_is_uncertain_waits_until_the_dm_confirms_it(table: Table) ->
 
 
 async def test_the_least_certain_is_looked_at_first(table: Table) -> None:
-    """R-130"""
     facts = [table.hears(job(ELDRINAX, f"job {n}"), c) for n, c in enumerate((0.6, 0.2, 0.69, 0.7))]
     pending = await table.world.pending(CAMPAIGN, limit=10)
     assert [fact.id for fact in pending] == [facts[1], facts[0], facts[2]]
@@ -159,7 +157,6 @@ async def test_an_edit_that_makes_no_sense_changes_nothing(table: Table, change:
 
 
 async def test_a_retcon_says_it_never_was_so(table: Table) -> None:
-    """R-226"""
     fact = table.hears(job(GRIMJAW, "smith"))
     decision = await table.desk.retcon(fact)
     assert [each.ended_as for each in decision.ended] == ["retconned"]
@@ -176,7 +173,6 @@ async def test_what_is_no_longer_so_was_so(table: Table) -> None:
 
 
 async def test_a_secret_is_known_to_those_who_are_named_and_to_no_others(table: Table) -> None:
-    """R-129"""
     fact = table.hears(job(GRIMJAW, "forger"))
     [kept] = (await table.desk.keep_secret(fact, ["mirelle"])).facts
     assert kept.visibility.is_visible_to(INNKEEPER)
@@ -192,7 +188,6 @@ async def test_who_was_there_knows_a_secret_from_there(table: Table) -> None:
 
 
 async def test_what_is_hidden_nobody_knows_until_it_is_revealed(table: Table) -> None:
-    """R-129"""
     fact = table.hears(job(GRIMJAW, "forger"))
     [hidden] = (await table.desk.hide(fact)).facts
     assert not any(hidden.visibility.is_visible_to(npc) for npc in (SMITH, INNKEEPER))

@@ -113,7 +113,6 @@ DECISIONS: dict[str, Callable[[Table, FactId], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("decision", DECISIONS)
 async def test_whatever_the_dm_decided_is_taken_back_whole(table: Table, decision: str) -> None:
-    """R-226"""
     fact = table.hears(FIRST, 1, "a", confidence=0.5)
     await table.desk.keep_secret(fact, ["Mirelle"])
     before = table.world.state

@@ -170,7 +170,6 @@ def test_what_an_npc_did_not_witness_changes_nothing_of_what_it_is_reminded_of(
 
 
 async def test_a_language_model_filters_what_was_found_and_its_order_counts() -> None:
-    """R-375"""
     chooser = ChooserTwin(chooses=("bought", "sails"))
     found = await asked(deep_over(two_sessions(), chooser=chooser), "Ilvara?", method=RecallMethod.HYBRID_LLM)
     assert ids(found) == ["v1", "u1"]
@@ -187,7 +186,6 @@ async def test_what_is_filtered_or_reordered_is_more_than_what_is_told() -> None
 
 
 async def test_a_language_model_that_explores_comes_to_what_is_only_next_to_what_was_found() -> None:
-    """R-372"""
     chooser = ChooserTwin(chooses=("drowned",), opens=("met Ilvara",))
     found = await asked(deep_over(two_sessions(), chooser=chooser), "Ilvara?", method=RecallMethod.LLM, limit=3)
     assert ids(found) == ["u5"]
@@ -195,7 +193,6 @@ async def test_a_language_model_that_explores_comes_to_what_is_only_next_to_what
 
 
 async def test_a_reranker_has_the_last_word_on_the_order() -> None:
-    """R-374"""
     plain = ids(await asked(deep_over(two_sessions()), "Ilvara?"))
     found = await asked(deep_over(two_sessions()), "Ilvara?", method=RecallMethod.HYBRID_RERANK)
     assert sorted(ids(found)) == sorted(plain)
@@ -204,7 +201,7 @@ async def test_a_reranker_has_the_last_word_on_the_order() -> None:
 
 
 async def test_a_stage_that_is_on_says_what_it_added() -> None:
-    """R-391: from a name in the question to what stands beside it in time."""
+    """From a name in the question to what stands beside it in time."""
     found = await asked(deep_over(two_sessions(), "diffusion"), "Ilvara?")
     assert any("diffusion" in one.signals for one in found.items)
 
@@ -221,7 +218,6 @@ async def test_what_is_in_the_prompt_and_the_question_itself_are_shown_to_nobody
 
 
 async def test_the_last_of_what_was_said_is_told_to_the_model() -> None:
-    """R-384"""
     chooser = ChooserTwin()
     recent = [f"Tamsin: {n}" for n in range(9)]
     await asked(deep_over(two_sessions(), chooser=chooser), method=RecallMethod.HYBRID_LLM, recent=recent)
@@ -229,7 +225,6 @@ async def test_the_last_of_what_was_said_is_told_to_the_model() -> None:
 
 
 async def test_a_language_model_is_told_what_the_npc_knows_anyway() -> None:
-    """R-386"""
     chooser = ChooserTwin()
     await asked(deep_over(two_sessions(), chooser=chooser), method=RecallMethod.LLM, world="Magic is forbidden.")
     assert chooser.asked[0].world_info == "Magic is forbidden."
@@ -237,7 +232,6 @@ async def test_a_language_model_is_told_what_the_npc_knows_anyway() -> None:
 
 @pytest.mark.parametrize("method", [RecallMethod.LLM, RecallMethod.HYBRID_LLM])
 async def test_on_the_voice_path_no_language_model_is_asked_and_nothing_is_read(method: RecallMethod) -> None:
-    """C-44"""
     feed = two_sessions()
     with pytest.raises(InvalidInput, match="valid on the voice path: hybrid, hybrid_rerank"):
         await asked(deep_over(feed, chooser=ChooserTwin()), method=method, path=RecallPath.VOICE)

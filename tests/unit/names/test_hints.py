@@ -102,7 +102,6 @@ def test_talk_without_new_names_tells_nobody_anything() -> None:
 
 
 def test_a_name_that_the_graph_gains_is_expected_and_one_it_loses_is_not() -> None:
-    """R-165."""
     watched = Watched()
     watched.hints.on(SceneChanged(HOLD, 0))
     book, told = NameBook(Gazetteer.build(entries_of(CAMPAIGN))), watched.n_changes

@@ -78,7 +78,6 @@ async def test_many_changes_are_told_as_one_and_give_the_names_that_a_new_index_
 
 @pytest.mark.parametrize("changed", [ANYTHING, only("g")])
 async def test_a_form_that_is_no_longer_learned_is_taken_back(changed: NamesChanged) -> None:
-    """R-201"""
     stored = Stored(Entry("Grimjaw", EntityId("g"), "npc", (), ("Quibbleworth",)), FILE[1])
     follower, book, _ = followed(stored)
     await follower.take(ANYTHING)
@@ -116,7 +115,6 @@ async def test_of_two_with_one_name_it_stays_the_first_one_s_when_the_graph_know
 
 
 async def test_a_change_of_one_name_prepares_no_other() -> None:
-    """R-182"""
     stored = Stored(*FILE, *named(500))
     follower, book, _ = followed(stored)
     await follower.take(ANYTHING)
@@ -128,7 +126,6 @@ async def test_a_change_of_one_name_prepares_no_other() -> None:
 
 
 async def test_no_change_is_seen_before_it_is_whole() -> None:
-    """R-179"""
     stored = Stored(*FILE, *named(10))
     follower, book, told = followed(stored)
     taking = asyncio.create_task(follower.take(ANYTHING))

@@ -7,7 +7,6 @@ from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, lower_tier
 
 
 def test_fast_declares_exactly_one_tool_and_the_others_all() -> None:
-    """R-033, R-034, C-01."""
     every = {
         "memory.query_entities",
         "memory.search_sessions",
@@ -20,7 +19,6 @@ def test_fast_declares_exactly_one_tool_and_the_others_all() -> None:
 
 
 def test_each_tier_has_the_ceiling_of_the_table() -> None:
-    """R-032, C-02."""
     assert {tier: rule.ceiling_ms for tier, rule in DEFAULT_RULES.items()} == {
         "FAST": 500,
         "STANDARD": 1_500,

@@ -54,7 +54,7 @@ messages = st.lists(st.builds(Message, st.sampled_from(["user", "assistant"]), s
 
 @given(st.lists(messages, max_size=5))
 def test_the_session_always_knows_exactly_what_the_prompt_says(prompts: list[list[Message]]) -> None:
-    """R-229: whatever the prompt drops, keeps or inserts."""
+    """Whatever the prompt drops, keeps or inserts."""
     session = Session()
     for prompt in prompts:
         assert session.ask(*prompt) == [message.content for message in prompt]

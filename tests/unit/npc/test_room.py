@@ -281,7 +281,6 @@ async def test_what_the_recogniser_knew_of_each_word_is_there_when_an_utterance_
 async def test_what_a_player_was_saying_when_they_left_is_kept_with_all_that_is_known_of_it(
     table: TableOfTwins,
 ) -> None:
-    """C-08"""
     grimjaw = Correction(4, 10, "grimja", "Grimjaw", 1.0, "phonetic", "")
     words = (HeardWord(0, 3, 0.9), HeardWord(4, 10, 0.3), HeardWord(11, 16, 0.9))
     table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))

@@ -60,7 +60,6 @@ TIMELESS = Recalled("Tamsin: She likes plums.", "said", session_id=SessionId("s1
     ],
 )
 def test_a_tier_shows_the_model_its_tools_and_no_other(tier: BudgetTier, names: list[str]) -> None:
-    """R-033, R-034, C-01."""
     assert [spec.wire_name for spec in tools_of(tier=tier).declared] == names
 
 
@@ -72,7 +71,6 @@ async def test_a_tool_of_another_tier_cannot_be_called_even_by_a_model_that_gues
 
 
 async def test_whom_someone_belongs_to_is_answered_by_an_alias_and_a_relation() -> None:
-    """R-026."""
     answer = await tools_of().call("memory.query_entities", {"name": "The Smith", "relation": "member of"})
     assert answer["found"] == [
         {
@@ -86,7 +84,7 @@ async def test_whom_someone_belongs_to_is_answered_by_an_alias_and_a_relation() 
 
 
 async def test_an_npc_finds_nothing_of_what_it_may_not_know() -> None:
-    """R-131: neither an entity, nor a fact about one that it knows, nor by name in a list or a hint."""
+    """Neither an entity, nor a fact about one that it knows, nor by name in a list or a hint."""
     ask = {"name": "The Drowned Cult"}
     assert (await tools_of(ELOWEN).call("memory_query_entities", ask))["found"] != []
     hidden = await tools_of().call("memory_query_entities", ask)
@@ -100,7 +98,6 @@ async def test_an_npc_finds_nothing_of_what_it_may_not_know() -> None:
 
 
 async def test_a_fact_that_was_witnessed_or_told_is_found_by_its_knower_and_says_why() -> None:
-    """R-030, R-131"""
     ask = {"query": "When do the Reavers land, and have the Wardens ships?"}
     found = (await tools_of().call("memory_search_facts", ask))["found"]
     why = {one["fact"]: (one["why"], one["session"]) for one in found}  # type: ignore[attr-defined]
@@ -129,7 +126,7 @@ async def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
 
 
 async def test_past_talk_is_searched_in_the_name_of_the_npc_that_asks() -> None:
-    """R-024: an NPC that was not there finds nothing."""
+    """An NPC that was not there finds nothing."""
     talk = Talk((OCTOBER,))
     told = await tools_of(talk=talk).call("memory_search_sessions", {"query": "sister"})
     absent = await tools_of(ELOWEN, talk=talk).call("memory_search_sessions", {"query": "sister"})
@@ -139,7 +136,6 @@ async def test_past_talk_is_searched_in_the_name_of_the_npc_that_asks() -> None:
 
 
 async def test_facts_are_what_is_held_and_what_was_said_about_it() -> None:
-    """R-030, C-14."""
     answer = await tools_of(talk=Talk((OCTOBER,))).call("memory_search_facts", {"query": "Is Grimjaw a blacksmith?"})
     *facts, said = answer["found"]  # type: ignore[misc]
     occupation = {"fact": "Grimjaw, occupation: blacksmith.", "why": "public", "session": None, "when": None}
@@ -162,7 +158,6 @@ async def test_the_kind_of_fact_that_is_asked_for_comes_first() -> None:
 
 
 async def test_a_time_filter_keeps_only_what_is_known_to_lie_inside_it() -> None:
-    """R-030."""
     answer = await tools_of(talk=Talk((OCTOBER, NOVEMBER, TIMELESS))).call(
         "memory_search_facts", {"query": "sister of Grimjaw", "after": "2026-10-31", "before": "2026-12-01T00:00:00Z"}
     )
@@ -192,7 +187,6 @@ async def test_what_an_npc_said_itself_answers_only_who_looks_for_what_it_said(t
 
 
 async def test_without_summaries_the_tool_says_so_instead_of_inventing_one() -> None:
-    """R-028."""
     answer = await tools_of().call("memory_get_session_summary", {"session": "s1"})
     assert answer["found"] == []
     assert "no summaries" in str(answer["note"])
@@ -205,7 +199,6 @@ async def test_a_tool_that_fails_lets_the_turn_go_on(talk: Talk) -> None:
 
 
 async def test_a_tool_that_is_late_is_cut_at_the_ceiling() -> None:
-    """R-032."""
     rules = {"STANDARD": TierRule(ceiling_ms=0, tools=("memory.search_sessions",))}
     tools = MemoryTools(MemoryOf(SALTMERE, GRIMJAW, a_graph(), EndlessTalk()), tier="STANDARD", rules=rules)  # type: ignore[arg-type]
     answer = await tools.call("memory_search_sessions", {"query": "sister"})

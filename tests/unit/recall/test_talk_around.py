@@ -99,7 +99,6 @@ ASK = {"query": "Who was at the mine?", "around": "the Wardens of the Tide"}
 
 
 async def test_what_bears_on_the_question_comes_first_and_of_equals_what_is_nearer() -> None:
-    """R-136"""
     assert await found_by(RagTwin()) == ["far, and just that", "near", "far", "near, and of something else"]
 
 
@@ -114,7 +113,6 @@ async def test_what_is_not_about_the_question_at_all_is_left_out() -> None:
 
 
 async def test_without_a_vector_words_decide() -> None:
-    """R-138"""
     by_meaning, by_words = RagTwin(), RagTwin()
     assert await found_by(by_words, embeds=False) == await found_by(by_meaning)
     assert {by for by, _ in by_words.asked} == {"words"}
@@ -122,7 +120,7 @@ async def test_without_a_vector_words_decide() -> None:
 
 
 async def test_a_graph_that_cannot_be_asked_for_talk_is_noticed() -> None:
-    """R-140: neither is the argument shown to a model, nor does it do harm."""
+    """Neither is the argument shown to a model, nor does it do harm."""
     assert RecallAround.of(a_graph(), QuestionVectors(None)) is None
     without = tools(None)
     assert all("around" not in spec.parameters for spec in without.declared)

@@ -56,7 +56,6 @@ def undone(corrected: Corrected) -> str:
     ],
 )  # fmt: skip
 def test_misheard_names_are_put_right(heard: str, meant: str) -> None:
-    """R-168 to R-171, R-175 to R-177, C-06"""
     assert CORRECTOR.correct(heard).text == meant
 
 
@@ -77,7 +76,6 @@ def test_misheard_names_are_put_right(heard: str, meant: str) -> None:
     ],
 )
 def test_ordinary_speech_is_left_alone(text: str) -> None:
-    """C-07"""
     assert CORRECTOR.correct(text) == Corrected(text, ())
 
 
@@ -194,20 +192,18 @@ def test_odd_names_and_odd_texts_change_nothing(names: tuple[str, ...], text: st
 
 
 def test_the_documents_algorithm_rewrites_ordinary_speech() -> None:
-    """C-07: why it is not shipped."""
+    """Why it is not shipped."""
     plain = Corrector(CORRECTOR.gazetteer, algorithm="documents")
     heard = "so we walked out of the city and asked elder nacks about iron hold"
     assert "so we Tower of Whispers the city" in plain.correct(heard).text
 
 
 def test_the_documents_algorithm_finds_names_by_any_shared_code() -> None:
-    """R-172 to R-174, R-178"""
     plain = Corrector(corrector("Grimjaw", "Ironhold").gazetteer, algorithm="documents")
     assert plain.correct("Grimja went").text == "Grimjaw went"
 
 
 def test_caution_is_an_option() -> None:
-    """R-185"""
     strict = Corrector(CORRECTOR.gazetteer, caution=8.0)
     assert strict.correct("elder nacks").text == "elder nacks"
 

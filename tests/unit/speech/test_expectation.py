@@ -33,13 +33,11 @@ def test_before_anything_is_known_the_odd_names_come_first() -> None:
 
 
 def test_every_name_of_a_small_campaign_is_expected() -> None:
-    """R-164."""
     names = ("Grimjaw", "Ironhold", "Blade of Dawn", "The Wardens")
     assert set(expecting(*names).keyterms(0)) == set(names)
 
 
 def test_the_scene_comes_first_then_what_was_garbled_then_what_was_said() -> None:
-    """C-25."""
     expectation = expecting("Eldrinax", "Vaelith", "Skarn", "The Old Mill", "Thrandamar", max_terms=4)
     expectation.said(EntityId("skarn"), at_ms=0)
     expectation.garbled(EntityId("thrandamar"), times=4)
@@ -48,7 +46,6 @@ def test_the_scene_comes_first_then_what_was_garbled_then_what_was_said() -> Non
 
 
 def test_a_wrong_form_that_was_learned_counts_as_garbled_and_is_not_itself_expected() -> None:
-    """R-201."""
     names = ("Eldrinax", entry("Phandalin", learned=("Finland", "Mandolin")))
     assert expecting(*names).keyterms(0) == ("Phandalin", "Eldrinax")
 
@@ -104,7 +101,6 @@ def test_a_name_of_the_new_scene_comes_in_and_that_of_the_old_one_goes() -> None
 
 
 def test_a_name_that_the_campaign_no_longer_has_is_no_longer_expected() -> None:
-    """R-165."""
     expectation = expecting("Eldrinax", "Vaelith")
     expectation.keyterms(0)
     expectation.names_are(gazetteer("Vaelith", "Skarn"))
@@ -141,7 +137,6 @@ ENTRIES = st.builds(
 def test_names_that_came_and_went_one_by_one_are_expected_as_if_they_were_given_at_once(
     changes: list[Entry], is_in_a_crowd: bool
 ) -> None:
-    """R-165."""
     crowd = [Entry(f"Tha{n:03}lor Ven{n:03}", EntityId(f"n{n}")) for n in range(120 * is_in_a_crowd)]
     names = Gazetteer.build(crowd)
     grown, at_once = (Expectation(max_terms=1_000, max_tokens=10_000) for _ in range(2))

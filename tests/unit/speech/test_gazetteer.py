@@ -24,7 +24,6 @@ def test_a_possessive_and_a_plural_name_too() -> None:
 
 
 def test_the_longer_name_wins_over_the_one_within_it() -> None:
-    """R-175"""
     entries = (entry("Tower"), entry("Tower of Whispers"))
     assert named("the tower of whispers, a tower", *entries) == ["tower of whispers", "tower"]
 
@@ -68,7 +67,7 @@ def test_a_name_without_letters_is_left_out(name: str) -> None:
 
 
 def test_windows_are_wider_than_the_longest_name() -> None:
-    """C-06"""
+    """A name of one word may be heard as two or three."""
     assert Gazetteer.build([entry("Eldrinax")]).widest == 3
     assert Gazetteer.build([entry("Cult of the Sunken Eye")]).widest == 6
 

@@ -9,7 +9,7 @@ from glyphoxa.speech.names.keyterms import MAX_TERMS, MAX_TOKENS, estimated_toke
 
 @given(st.lists(st.text("abc'é -", max_size=40)))
 def test_a_packed_list_never_breaks_the_limits_of_the_recogniser(names: list[str]) -> None:
-    """R-163, C-25: over the limit, the recogniser refuses the whole request."""
+    """Over the limit, the recogniser refuses the whole request."""
     packed = pack(names)
     assert len(packed) <= MAX_TERMS
     assert sum(map(estimated_tokens, packed)) <= MAX_TOKENS
@@ -40,7 +40,6 @@ def test_nobody_looks_through_thousands_of_names_when_hardly_a_token_is_left() -
 
 
 def test_a_name_of_the_scene_is_worth_more_than_a_garbled_one_and_that_more_than_an_odd_one() -> None:
-    """C-25."""
     in_scene, garbled, odd, ordinary = (
         worth(odd=0, in_scene=True),
         worth(odd=0.6, garbled=4),

@@ -75,7 +75,6 @@ def test_an_entry_that_changes_keeps_its_place() -> None:
 
 
 def test_a_reader_keeps_the_names_it_took() -> None:
-    """R-179"""
     book = NameBook(Gazetteer.build([MAREK]))
     taken = book.current
     book.become(taken.with_entry(GRIMJAW).without(MAREK.entity_id))
@@ -84,14 +83,12 @@ def test_a_reader_keeps_the_names_it_took() -> None:
 
 
 def test_names_that_did_not_change_are_not_prepared_again() -> None:
-    """R-182"""
     before = Gazetteer.build([MAREK, GRIMJAW])
     after = before.with_entry(Entry("Eldrinax", EntityId("eldrinax"))).without(EntityId("grimjaw"))
     assert after.by_joined["marek"] is before.by_joined["marek"]
 
 
 def test_listeners_are_told_after_a_change_until_they_have_enough() -> None:
-    """R-165"""
     book = NameBook(Gazetteer.build([MAREK]))
     told: list[Gazetteer] = []
     stop = book.subscribe(told.append)
@@ -127,7 +124,6 @@ def test_a_listener_that_fails_keeps_nobody_else_from_the_new_names() -> None:
 
 
 def test_wrong_forms_are_learned_and_taken_back_with_their_entry() -> None:
-    """R-201"""
     names = Gazetteer.build([GRIMJAW]).with_entry(replace(GRIMJAW, learned=("Grim Joe",)))
     assert names.by_joined["grimjoe"].kind == "learned"
     assert "grimjoe" not in names.with_entry(GRIMJAW).by_joined

@@ -46,7 +46,7 @@ def invented(count: int) -> list[str]:
     ],
 )
 def test_a_name_is_found_whatever_its_first_sound_became(heard: str, name: str) -> None:
-    """R-172, but for codes that are merely alike."""
+    """Codes need not be equal: it is enough that they are alike."""
     names = gazetteer(
         "Vukradin", "Zhentarim", "Glabbagool", "Menzoberranzan", "Phandalin", "Velkynvelve", *invented(2000)
     )

@@ -12,19 +12,19 @@ def codes(word: str, language: str = "en", **options: int) -> tuple[str, ...]:
 
 
 def test_what_sounds_alike_as_a_whole_has_the_same_code() -> None:
-    """R-168, C-04, C-05: the real codes, in full."""
+    """The real codes, in full."""
     assert codes("eldernacks") == codes("eldrinax") == ("ALTRNKS",)
     assert codes("elder") == ("ALTR",)
     assert codes("nacks") == ("NKS",)
 
 
 def test_codes_cut_at_four_letters_mistake_an_elder_for_eldrinax() -> None:
-    """C-05: why codes are not cut; R-181: the length is an option."""
+    """Why codes are not cut; the length is an option."""
     assert codes("elder", code_length=4) == codes("eldrinax", code_length=4)
 
 
 def test_long_names_have_long_codes() -> None:
-    """R-181"""
+    """Codes of four letters would make many of them the same."""
     assert len(codes("kragmoorthalassarbelthazorvesperine")[0]) > 12
 
 

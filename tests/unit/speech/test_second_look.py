@@ -48,7 +48,6 @@ def reviewed(text: str, answer: str, *pairs: tuple[str, str], doubtful: tuple[st
 
 
 def test_words_the_recogniser_was_unsure_of_are_doubted_and_adjacent_ones_are_one_span() -> None:
-    """R-188, R-189"""
     text = "so we asked elder nacks, and then a bard"
     assert doubted(text, heard=heard(text, "elder", "nacks", "bard")) == ["elder nacks", "bard"]
     assert doubted(text, heard=heard(text)) == []
@@ -57,7 +56,6 @@ def test_words_the_recogniser_was_unsure_of_are_doubted_and_adjacent_ones_are_on
 
 
 def test_words_that_an_earlier_stage_has_put_right_are_not_doubted() -> None:
-    """R-190"""
     raw = "is elder nacks at the blue crab in now"
     corrections = (Correction(3, 14, "elder nacks", "Eldrinax", 1.0, "phonetic", ""),)
     unsure = heard(raw, "elder", "nacks", "blue", "crab")
@@ -71,7 +69,6 @@ def test_words_too_common_for_a_name_are_not_doubted_alone() -> None:
 
 
 def test_without_confidences_everything_that_looks_like_a_name_and_is_none_that_is_known_is_doubted() -> None:
-    """R-191"""
     assert doubted("We saw Grimjaw and then Glabagool in Finland, near the Tower of Wispers.") == [
         "Glabagool",
         "Finland",
@@ -97,7 +94,6 @@ def test_the_model_is_told_the_names_that_sound_like_the_doubtful_words_first_an
 
 
 def test_the_question_marks_the_doubtful_words_and_its_answer_can_hold_known_names_only() -> None:
-    """R-186, R-193"""
     text = "is the tower of wispers far, Eldra Nax?"
     asked = question_about(text, marked(text, "wispers", "Eldra Nax"), NAMES, before=["Bran: Where are we?\nQuiet."])
     assert "the tower of <<wispers>> far, <<Eldra Nax>>?" in asked.user
@@ -114,7 +110,6 @@ def test_the_question_marks_the_doubtful_words_and_its_answer_can_hold_known_nam
 
 
 def test_a_declared_replacement_of_doubtful_words_by_a_known_name_is_made() -> None:
-    """R-194"""
     text = "so,  we asked elder nacks's  friend…"
     done = reviewed(text, "so, we asked Eldrinax's friend", ("elder nacks", "Eldrinax"), doubtful=("elder nacks's",))
     assert done == "so,  we asked Eldrinax's  friend…"
@@ -154,7 +149,6 @@ def test_only_the_doubtful_word_of_a_longer_name_changes() -> None:
     ],
 )
 def test_everything_else_stays_as_it_was(answer: str, pairs: tuple[tuple[str, str], ...], why: str) -> None:
-    """R-194, R-195"""
     text = "we asked elder nacks about bread"
     assert reviewed(text, answer, *pairs, doubtful=("elder nacks",)) == text, why
 
@@ -233,7 +227,6 @@ def test_declarations_of_a_wrong_shape_or_that_contradict_each_other_are_left_ou
 
 
 def test_the_spans_of_all_stages_are_places_in_the_raw_text() -> None:
-    """R-195, C-08"""
     raw = "iron hold sent elder nacks to grim jaw"
     earlier = (Correction(0, 9, "iron hold", "Ironhold", 1.0, "phonetic", ""),
                Correction(30, 38, "grim jaw", "Grimjaw", 1.0, "phonetic", ""))  # fmt: skip
@@ -251,7 +244,6 @@ def test_the_spans_of_all_stages_are_places_in_the_raw_text() -> None:
 
 
 def test_what_was_not_made_of_the_raw_text_by_its_corrections_has_no_places_in_it() -> None:
-    """C-08"""
     raw, text = "iron hold sent elder nacks", "Ironhold sent elder nacks"
     declared = [Declared("elder nacks", "Eldrinax")]
     edits = verified(text, "Ironhold sent Eldrinax", declared, doubtful=marked(text, "elder nacks"), names=LIKELY)
@@ -283,7 +275,6 @@ DECLARED = st.lists(st.builds(Declared, ORIGINAL, st.one_of(st.sampled_from(NAME
 def test_whatever_a_model_answers_only_doubtful_and_declared_words_change_and_only_into_names(
     text: str, answer: str, declared: list[Declared], picks: set[int]
 ) -> None:
-    """R-194"""
     doubtful = [Span(word.start, word.end) for at, word in enumerate(words(text)) if at in picks]
     edits = verified(text, answer, declared, doubtful=doubtful, names=LIKELY)
     done = 0
@@ -305,7 +296,6 @@ def test_whatever_a_model_answers_only_doubtful_and_declared_words_change_and_on
 
 @given(text=SAID, answer=WRITTEN)
 def test_what_a_model_changed_without_a_word_comes_back_byte_for_byte(text: str, answer: str) -> None:
-    """R-194"""
     everything = [Span(0, len(text))]
     assert applied(text, verified(text, answer, [], doubtful=everything, names=LIKELY)) == text
 
@@ -316,7 +306,6 @@ def test_what_a_model_changed_without_a_word_comes_back_byte_for_byte(text: str,
     max_leaves=8,
 ))  # fmt: skip
 def test_an_answer_of_any_shape_is_read_without_a_fall(answer: object) -> None:
-    """R-195"""
     declared_in({"corrections": answer})
 
 
@@ -355,7 +344,7 @@ FILLING = st.sampled_from(["we", "asked", "😀", "—", "the", "of", "שלום"
 def test_whatever_all_stages_do_their_rows_make_the_text_of_the_raw_text(
     spoken: list[tuple[str, str]], left: list[bool], taken: list[bool]
 ) -> None:
-    """R-195, C-08. An ear leaves some of what it could put right; a model puts some of that right."""
+    """An ear leaves some of what it could put right; a model puts some of that right."""
     raw = " ".join(heard for heard, _ in spoken)
     corrections = [each for each, is_left in zip(EAR.correct(raw).corrections, left, strict=False) if not is_left]
     text = answer = applied(raw, corrections)

@@ -16,7 +16,6 @@ def contents(text: str, *, most_words: int = MOST_WORDS) -> list[str]:
 
 
 def test_an_utterance_is_one_piece_with_who_speaks() -> None:
-    """R-072, R-078"""
     [piece] = pieces_of(" My sister is a pirate. ", speaker="Tamsin")
     assert piece.content == "Tamsin: My sister is a pirate."
 
@@ -26,7 +25,6 @@ def test_what_says_nothing_has_no_piece() -> None:
 
 
 def test_a_long_utterance_is_cut_at_the_ends_of_sentences_and_begins_again_with_the_last_one() -> None:
-    """R-078"""
     assert contents("One two three. Four five! Six seven eight? Nine ten.", most_words=5) == [
         "One two three. Four five!",
         "Four five! Six seven eight?",
@@ -50,7 +48,6 @@ def test_talk_without_spaces_is_cut_too() -> None:
 
 
 def test_other_words_or_another_speaker_have_another_hash() -> None:
-    """R-421"""
     said = (("It rains.", "Tamsin"), ("It snows.", "Tamsin"), ("It rains.", "Orik"))
     hashes = {pieces_of(text, speaker=speaker)[0].content_hash for text, speaker in said}
     assert len(hashes) == 3

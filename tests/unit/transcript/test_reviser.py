@@ -65,7 +65,7 @@ class Model:
         self, system: str, user: str, schema: Any, *, temperature: float = 0.0, deadline_ms: int = 30_000
     ) -> dict[str, Any]:
         self.asked.append(user)
-        assert temperature == 0.1  # R-192
+        assert temperature == 0.1
         try:
             if self.is_slow:
                 await asyncio.sleep(8)
@@ -179,7 +179,6 @@ def logged() -> Iterator[list[str]]:
 
 
 async def test_a_doubtful_name_is_put_right_and_everybody_concerned_is_told() -> None:
-    """R-186, R-188, R-202, C-08"""
     async with a_desk() as desk:
         await desk.keep(said("the storm is over", id="u0"), ELDER_NACKS)
         stored = desk.log.utterances[ELDER_NACKS.id]
@@ -212,7 +211,6 @@ async def test_what_the_dm_strikes_or_corrects_is_shown_to_no_model_with_what_wa
 
 
 async def test_words_that_are_not_doubtful_are_shown_to_no_model() -> None:
-    """R-188"""
     async with a_desk() as desk:
         await desk.keep(said("did elder nacks come"), said("is it so", id="u2", unsure="is it so"))
         assert desk.model.asked == []
@@ -235,7 +233,6 @@ async def test_speech_too_short_to_measure_is_looked_at_again() -> None:
 
 
 async def test_an_utterance_whose_raw_text_and_corrections_do_not_make_its_text_stays_as_it_is() -> None:
-    """C-08"""
     lost = replace(ELDER_NACKS, id=UtteranceId("u0"), raw_text="iron hold: did elder nacks come")
     async with a_desk() as desk:
         await desk.keep(lost, ELDER_NACKS)
@@ -243,7 +240,6 @@ async def test_an_utterance_whose_raw_text_and_corrections_do_not_make_its_text_
 
 
 async def test_what_a_speech_to_speech_provider_wrote_down_goes_through_both_stages() -> None:
-    """R-184, R-191, R-198, R-199"""
     text = "So Eldernax went to iron hold."
     answer = {
         "corrections": [{"original": "Eldernax", "corrected": "Eldrinax", "reason": ""}],
@@ -260,7 +256,6 @@ async def test_what_a_speech_to_speech_provider_wrote_down_goes_through_both_sta
 
 
 async def test_without_a_model_the_stage_by_sound_still_does_its_work() -> None:
-    """R-196"""
     async with a_desk(has_model=False) as desk:
         await desk.keep(said("at iron hold, elder nacks", npc_id=INNKEEPER, words=()))
         assert desk.log.utterances[ELDER_NACKS.id].text == "at Ironhold, elder nacks"
@@ -287,7 +282,6 @@ async def test_without_long_term_memory_the_table_still_hears_of_it() -> None:
 async def test_an_answer_that_cannot_be_used_changes_nothing_and_the_next_utterance_is_asked_about(
     answer: Answer,
 ) -> None:
-    """R-194, R-195"""
     async with a_desk(Model([answer, PUT_RIGHT])) as desk:
         await desk.keep(ELDER_NACKS)
         assert desk.told == []
@@ -321,7 +315,6 @@ def test_while_the_log_is_away_a_correction_waits_and_is_not_asked_for_again() -
 
 
 def test_the_npcs_own_model_is_asked_only_when_the_table_has_been_quiet_for_a_while() -> None:
-    """R-187"""
 
     async def story() -> None:
         quiet = asyncio.Event()
@@ -341,7 +334,6 @@ def test_the_npcs_own_model_is_asked_only_when_the_table_has_been_quiet_for_a_wh
 
 
 def test_a_question_to_the_npcs_own_model_is_dropped_when_somebody_speaks_and_asked_again_later() -> None:
-    """R-187"""
 
     async def story() -> None:
         async with a_desk(Model(is_slow=True), gives_way=True) as desk:
@@ -428,7 +420,6 @@ async def test_a_correction_that_can_never_be_written_does_not_keep_the_next_one
 
 
 async def test_names_are_compared_beside_the_loop_that_carries_the_sound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-187"""
     compared_in: list[int] = []
     likeness = LikelyNames.likeness
 
@@ -445,7 +436,6 @@ async def test_names_are_compared_beside_the_loop_that_carries_the_sound(monkeyp
 
 
 def test_a_question_is_not_asked_when_somebody_speaks_while_it_is_prepared() -> None:
-    """R-187"""
 
     async def story() -> None:
         asked_while_speaking: list[int] = []

@@ -179,7 +179,6 @@ def test_a_write_that_is_cut_short_loses_nothing_that_was_kept(tmp_path: Path) -
 
 
 def test_without_a_log_full_segments_shrink_and_are_still_there_for_one(tmp_path: Path) -> None:
-    """C-54"""
     with Spool(tmp_path, segment_bytes=10_000) as spool:
         for n in range(200):
             spool.append(an_utterance("The forge is cold, and nobody has been here for days.", id=f"u{n}"))
@@ -286,7 +285,7 @@ with Spool(Path(sys.argv[1])) as spool:
 
 
 def test_everything_a_killed_process_was_told_is_kept_is_there(tmp_path: Path) -> None:
-    """R-246: kill -9 in the middle of writing."""
+    """Kill -9 in the middle of writing."""
     writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
     for _ in range(50):

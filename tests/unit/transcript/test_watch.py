@@ -72,7 +72,6 @@ def in_virtual_time(story: Callable[[Memory], Awaitable[None]]) -> None:
 
 
 def test_a_memory_that_answers_is_never_polled() -> None:
-    """R-257"""
 
     async def story(memory: Memory) -> None:
         for _ in range(100):
@@ -84,7 +83,7 @@ def test_a_memory_that_answers_is_never_polled() -> None:
 
 
 def test_a_memory_that_is_away_for_an_hour_is_tried_to_the_end_and_then_there() -> None:
-    """R-253 to R-256: 1 s, doubling to 30 s; nobody gives up, and who asks meanwhile does not wait."""
+    """1 s, doubling to 30 s; nobody gives up, and who asks meanwhile does not wait."""
 
     async def story(memory: Memory) -> None:
         memory.away(True)

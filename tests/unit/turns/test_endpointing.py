@@ -187,7 +187,6 @@ def test_partials_carry_what_was_put_right_and_what_is_known_of_each_word_in_its
 
 
 def test_spaces_around_a_transcript_are_not_part_of_what_was_said_and_shift_no_place() -> None:
-    """C-08"""
     first = Correction(1, 7, "grimja", "Grimjaw", 1.0, "phonetic", "")
     second = Correction(5, 11, "grimja", "Grimjaw", 1.0, "phonetic", "")
     ear = Endpointing(ALICE)

@@ -55,7 +55,7 @@ async def reindex(
     full: bool = False,
     tell: Tell = lambda _: None,
 ) -> Reindexed:
-    """Embed what is missing or stale (R-424); everything when the model is another than before (R-425).
+    """Embed what is missing or stale; everything when the model is another than before.
 
     Args:
         database: Opened with `any_model`.

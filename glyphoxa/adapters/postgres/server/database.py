@@ -310,7 +310,7 @@ _SERVER_SETTINGS = {
 }
 
 
-# The extension by itself filters what its index gives, and then has too little (C-51): it shall go on until there is
+# The extension by itself filters what its index gives, and then has too little: it shall go on until there is
 # enough. Not among the settings of a connection's start, since PgBouncer takes none that it does not know.
 _OF_VECTORS = """
 SET hnsw.iterative_scan = relaxed_order;

@@ -106,7 +106,7 @@ class ReachedEntity:
 
 
 class PostgresInspection:
-    """The DM's `Review`, and more to look at (R-153 to R-161). One query each, with a deadline of 10 s."""
+    """The DM's `Review`, and more to look at. One query each, with a deadline of 10 s."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -176,7 +176,7 @@ class PostgresInspection:
     # To look at
 
     async def entries_per_session(self, campaign: CampaignId) -> list[SessionTalk]:
-        """By session, the earliest first (R-153)."""
+        """By session, the earliest first."""
         return [
             SessionTalk(
                 SessionId(row["id"]),
@@ -189,15 +189,15 @@ class PostgresInspection:
         ]
 
     async def recent(self, campaign: CampaignId, session: SessionId, *, limit: int = 20) -> list[Entry]:
-        """R-154: the latest first."""
+        """The latest first."""
         return [_entry(row) for row in await self._fetch("recent", campaign, session, limit)]
 
     async def corrected(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[Entry]:
-        """R-155: what players said that is kept otherwise than it was heard, in order."""
+        """What players said that is kept otherwise than it was heard, in order."""
         return [_entry(row) for row in await self._fetch("corrected", campaign, session, limit)]
 
     async def coverage(self, campaign: CampaignId) -> list[Coverage]:
-        """By session, the earliest first (R-156)."""
+        """By session, the earliest first."""
         return [
             Coverage(SessionId(row["id"]), row["n_entries"], row["n_embedded"], row["n_chunks"])
             for row in await self._fetch("coverage", campaign)
@@ -210,7 +210,7 @@ class PostgresInspection:
     async def nearest(
         self, campaign: CampaignId, embedding: np.ndarray[Any, np.dtype[np.float32]], *, model: str, limit: int
     ) -> list[NearChunk]:
-        """R-157: by cosine, exactly.
+        """The chunks nearest to an embedding, by cosine, exactly.
 
         Args:
             embedding: Of unit length.
@@ -230,7 +230,7 @@ class PostgresInspection:
         ]
 
     async def entities(self, campaign: CampaignId, *, of_type: str | None = None) -> list[SeenEntity]:
-        """R-158: whoever may know of them."""
+        """Whoever may know of them."""
         return [
             SeenEntity(
                 Entity(EntityId(row["id"]), row["type"], row["name"], tuple(row["aliases"]), row["attributes"]),
@@ -240,11 +240,11 @@ class PostgresInspection:
         ]
 
     async def relations(self, campaign: CampaignId, entity: EntityId) -> list[Fact]:
-        """R-159: of every status."""
+        """Of every status."""
         return [fact_of_row(row) for row in await self._fetch("relations", campaign, entity)]
 
     async def reach(self, campaign: CampaignId, entity: EntityId, *, depth: int) -> list[ReachedEntity]:
-        """R-161: by depth, then name."""
+        """By depth, then name."""
         return [
             ReachedEntity(EntityId(row["id"]), row["type"], row["name"], row["depth"])
             for row in await self._fetch("reach", campaign, entity, depth)

@@ -1,6 +1,6 @@
 -- pending --
 -- of_status --
--- Facts that wait for the DM's word, for one, the least certain first (R-130, R-160). Reads all facts of the campaign,
+-- Facts that wait for the DM's word, for one, the least certain first. Reads all facts of the campaign,
 -- of which a DM is shown a page.
 SELECT *
   FROM facts
@@ -112,7 +112,7 @@ SELECT count(*)
    AND ((s.id = of.id AND e.floor > $3) OR (s.started_at, s.id) > (of.started_at, of.id));
 
 -- entries_per_session --
--- R-153. Served by idx_session_entries_session_id.
+-- How much was said in each session. Served by idx_session_entries_session_id.
 SELECT s.id, s.started_at, count(e.id) AS n_entries, count(*) FILTER (WHERE e.struck) AS n_struck,
        max(e.timestamp) AS last_at
   FROM sessions s
@@ -122,7 +122,7 @@ SELECT s.id, s.started_at, count(e.id) AS n_entries, count(*) FILTER (WHERE e.st
  ORDER BY s.started_at, s.id;
 
 -- recent --
--- R-154: the last entries of a session, the latest first. Served by idx_session_entries_floor.
+-- The last entries of a session, the latest first. Served by idx_session_entries_floor.
 SELECT utterance_id, session_id, floor, speaker_name, text, raw_text, timestamp, struck
   FROM session_entries
  WHERE campaign_id = $1 AND session_id = $2
@@ -130,7 +130,7 @@ SELECT utterance_id, session_id, floor, speaker_name, text, raw_text, timestamp,
  LIMIT $3;
 
 -- corrected --
--- R-155: where what is kept differs from what the recogniser heard. What an NPC meant to say and what was heard of it
+-- Where what is kept differs from what the recogniser heard. What an NPC meant to say and what was heard of it
 -- differ, too, but nobody corrected that. Served by idx_session_entries_floor.
 SELECT utterance_id, session_id, floor, speaker_name, text, raw_text, timestamp, struck
   FROM session_entries
@@ -139,7 +139,7 @@ SELECT utterance_id, session_id, floor, speaker_name, text, raw_text, timestamp,
  LIMIT $3;
 
 -- coverage --
--- R-156: how much of each session's talk is embedded, in how many chunks.
+-- How much of each session's talk is embedded, in how many chunks.
 -- Served by idx_session_entries_session_id and idx_chunks_utterance_id.
 WITH chunked AS (
     SELECT session_id, count(*) AS n_chunks, count(DISTINCT utterance_id) AS n_embedded
@@ -156,7 +156,7 @@ SELECT s.id, coalesce(n_entries, 0) AS n_entries, coalesce(n_embedded, 0) AS n_e
  ORDER BY s.started_at, s.id;
 
 -- nearest --
--- R-157: the chunks nearest to an embedding, by cosine. Exact: it reads all chunks of the campaign that the same model
+-- The chunks nearest to an embedding, by cosine. Exact: it reads all chunks of the campaign that the same model
 -- embedded, so that who looks for why something was not recalled is not misled by an approximation.
 SELECT c.session_id, c.utterance_id, c.content, c.knowers, c.struck, c.timestamp, 1 - (c.embedding <=> $2) AS cosine
   FROM chunks c
@@ -169,21 +169,21 @@ SELECT c.session_id, c.utterance_id, c.content, c.knowers, c.struck, c.timestamp
 SELECT model, count(*) AS n FROM chunks WHERE campaign_id = $1 GROUP BY model ORDER BY n DESC, model;
 
 -- entities --
--- R-158: by type (all when $2 is NULL), whoever may know of them. Served by idx_entities_type.
+-- By type (all when $2 is NULL), whoever may know of them. Served by idx_entities_type.
 SELECT id, type, name, aliases, attributes, scope, knowers, known_how, origin
   FROM entities
  WHERE campaign_id = $1 AND ($2::text IS NULL OR type = $2)
  ORDER BY type, name, id;
 
 -- relations --
--- R-159: what an entity is related to, of every status, with how sure we are of it and from where.
+-- What an entity is related to, of every status, with how sure we are of it and from where.
 -- Served by idx_rel_source and idx_rel_target.
 SELECT * FROM facts
  WHERE campaign_id = $1 AND object_id IS NOT NULL AND $2 IN (subject_id, object_id)
  ORDER BY predicate, subject_id, object_id;
 
 -- reach --
--- R-161: everything within $3 relations of the entity $2, along accepted ones in either direction. Each entity is
+-- Everything within $3 relations of the entity $2, along accepted ones in either direction. Each entity is
 -- looked at once a depth, so that circles end and hubs cost no more than their neighbours.
 -- Served by idx_rel_source and idx_rel_target.
 WITH RECURSIVE reached (id, depth) AS (
