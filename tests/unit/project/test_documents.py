@@ -61,3 +61,12 @@ def test_every_page_is_reached_from_the_readme() -> None:
                 reached.add(linked)
                 waiting.append(linked)
     assert [str(page.relative_to(ROOT)) for page in sorted({*ROOT.glob("docs/**/*.md")} - reached)] == []
+
+
+def test_the_changelog_keeps_the_form_of_keep_a_changelog() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    versions = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert versions[0] == "[Unreleased]"
+    assert [each for each in versions[1:] if not re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d{2}-\d{2}", each)] == []
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= kinds

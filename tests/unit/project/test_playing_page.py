@@ -1,0 +1,88 @@
+"""What the players' page says of who answers is what is decided at a table."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.bootstrap.names import TableNames
+from glyphoxa.config.settings import CorrectionSettings
+from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
+from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.turns.address import Addressed, Addressing, Said
+
+PAGE = (Path(__file__).parents[3] / "docs" / "playing.md").read_text("utf-8")
+ELOWEN, GRIMJAW, HANNA, TAMSIN = NpcId("elowen"), NpcId("grimjaw"), NpcId("hanna"), PlayerId("tamsin")
+NAMES = {GRIMJAW: "Grimjaw", HANNA: "Hanna", ELOWEN: "Elowen"}
+CAMPAIGN = Campaign(
+    id=CampaignId("saltmere"),
+    name="Saltmere",
+    language="en",
+    entities=(
+        Entity(EntityId("grimjaw"), "npc", "Grimjaw", ("the smith",)),
+        Entity(EntityId("hanna"), "npc", "Hanna"),
+        Entity(EntityId("elowen"), "npc", "Elowen"),
+        Entity(EntityId("anvil"), "location", "The Anvil"),
+    ),
+    relationships=(),
+    npcs=tuple(Npc(npc, EntityId(npc), name, "") for npc, name in NAMES.items()),
+    players=(Player(PlayerId("mira"), "Mira"), Player(TAMSIN, "Tamsin")),
+    scenes=(Scene(SceneId("smithy"), EntityId("anvil"), (GRIMJAW, HANNA)),),
+)
+CALLED: dict[str, tuple[NpcId | None, NpcId | Unaddressed]] = {
+    "Grimjaw, is my blade done?": (None, GRIMJAW),
+    "Is it sharp, too?": (GRIMJAW, GRIMJAW),
+    "What did the smith ask for it?": (None, GRIMJAW),
+    "Where does this road lead?": (None, Unaddressed.NO_NAME),
+    "Mira, do you trust him?": (GRIMJAW, Unaddressed.PLAYER),
+    "Elowen, are you there?": (GRIMJAW, Unaddressed.ABSENT),
+}
+"""With whom the speaker was talking, and who is meant."""
+PAST: dict[str, Unaddressed] = {
+    "whispered to a player": Unaddressed.PLAYER,
+    "marked as out of character": Unaddressed.OUT_OF_CHARACTER,
+    "plainly out of character, without a mark": Unaddressed.OUT_OF_CHARACTER,
+    "nothing but a sound": Unaddressed.FILLER,
+}
+
+
+@cache
+def names_at_the_table() -> TableNames:
+    return TableNames(CAMPAIGN, CorrectionSettings(), store=None, now_ms=lambda: 0)
+
+
+def decide(text: str, *, last: NpcId | None = None, here: tuple[NpcId, ...] = (GRIMJAW, HANNA)) -> Addressed:
+    addressing = Addressing()
+    if last is not None:
+        addressing.remember(TAMSIN, last, at_ms=0)
+    said = Said(TAMSIN, text, names_at_the_table().mentions(text))
+    return addressing.decide(said, present=here, names=NAMES, at_ms=29_000)
+
+
+def rows(title: str) -> list[tuple[str, str]]:
+    """Both cells of each row of a section's table."""
+    section = PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| (.+?) \| (.+?) \|$", section, re.MULTILINE)[1:]
+
+
+def test_who_answers_is_as_the_page_says() -> None:
+    shown = [re.match('"(.+?)"', said) for said, _ in rows("Talking to an NPC")]
+    assert {match[1] for match in shown if match} == set(CALLED)
+    for text, (last, meant) in CALLED.items():
+        decided = decide(text, last=last)
+        assert (decided.npc or decided.unaddressed) == meant, text
+    assert decide("Where does this road lead?", here=(HANNA,)).npc == HANNA
+
+
+@pytest.mark.parametrize("form", PAST)
+def test_what_no_npc_answers_is_as_the_page_says(form: str) -> None:
+    examples = dict(rows("Talking past the NPCs"))[form]
+    texts = [each.replace("...", "I don't trust him.") for each in re.findall(r'[`"]([^`"]+)[`"]', examples)]
+    assert len(texts) >= 2
+    for text in texts:
+        assert decide(text, last=GRIMJAW).unaddressed is PAST[form], text
+    assert decide("(to Grimjaw) Is it done?").npc == GRIMJAW
