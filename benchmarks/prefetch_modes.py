@@ -28,7 +28,6 @@ from glyphoxa.npc.budget import SEARCH_SESSIONS
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.speech.names.gazetteer import Gazetteer, entries_of
-from glyphoxa.speech.names.keywords import KeywordSpotter
 from glyphoxa.world.graph import Known
 
 SECOND_PASS_MS: Final = 800
@@ -120,7 +119,7 @@ class _Campaign:
         self._itself = campaign.npc(WITNESS).entity_id
         self._last_session = SessionId(turns[-1].session)
         self._texts = {turn.id: turn.text for turn in turns}
-        self._spotter = KeywordSpotter(Gazetteer.build(entries_of(campaign), language=campaign.language))
+        self._names = Gazetteer.build(entries_of(campaign), language=campaign.language)
         self._tools = MemoryTools(memory, tier="STANDARD")
 
     async def prewoven(self, question: Question) -> Injected:
@@ -132,7 +131,7 @@ class _Campaign:
         if vector is not None:
             for chunk, _ in await self._talk.store.chunks.search(self._id, WITNESS, vector, top_k=_CHUNKS):
                 lines.setdefault(chunk.utterance_id, chunk.content)
-        known = [await self._known(entity) for entity in (self._itself, *self._spotter.spot(question.text).entity_ids)]
+        known = [await self._known(entity) for entity in (self._itself, *self._names.entities_in(question.text))]
         took_ms = 1_000 * (perf_counter() - began)
         told = [sentence.text for one in known if one is not None for sentence in sentences_of(one)]
         added = [*list(lines.values())[n_known:], *told]

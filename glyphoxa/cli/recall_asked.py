@@ -24,7 +24,7 @@ from glyphoxa.experimental.deep import DeepRecall
 from glyphoxa.experimental.graph.methods import RecallMethod
 from glyphoxa.recall.by_name import FactsByName
 from glyphoxa.recall.recall import Reminded
-from glyphoxa.speech.names.keywords import speaks_of_the_past
+from glyphoxa.speech.language.past import speaks_of_the_past
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.turn import Recalled
 from glyphoxa.recall.lexical.terms import Terms
-from glyphoxa.speech.names.keywords import speaks_of_the_past
+from glyphoxa.speech.language.past import speaks_of_the_past
 from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
 

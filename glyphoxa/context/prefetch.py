@@ -22,7 +22,7 @@ from glyphoxa.context.relevance import without_call
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.turn import Recalled
-from glyphoxa.speech.names.keywords import speaks_of_the_past
+from glyphoxa.speech.language.past import speaks_of_the_past
 from glyphoxa.transcript.ports import PastTalk
 
 _FEW_WORDS: Final = 3

@@ -17,12 +17,11 @@ from glyphoxa.adapters.local.hibari_voice import PRESETS, HibariVoice, load_engi
 from glyphoxa.adapters.local.llama import (
     SPOKEN_MAX_TOKENS,
     SPOKEN_TEMPERATURE,
-    SPOKEN_TOP_P,
     LlamaServer,
     spoken_extras,
 )
 from glyphoxa.adapters.local.minilm import MiniLm
-from glyphoxa.adapters.local.whisper import Transcription, Whisper, without_loop
+from glyphoxa.adapters.local.whisper import Transcription, Whisper, first_round
 from glyphoxa.adapters.weights.store import Store
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 
@@ -168,8 +167,9 @@ def test_sound_of_another_form_is_refused(whisper: Whisper, odd: np.ndarray) -> 
 
 
 def test_a_loop_is_cut_after_its_first_round() -> None:
-    assert without_loop("Where is the market? Where is the market? Where is the market?") == "Where is the market"
-    assert without_loop("No, no, no, I said no.") == "No, no, no, I said no."
+    looped, plain = "Where is the market? Where is the market? Where is the market?", "No, no, no, I said no."
+    assert looped[slice(*first_round(looped))] == "Where is the market"
+    assert plain[slice(*first_round(plain))] == plain
 
 
 def test_other_threads_run_while_whisper_listens(whisper: Whisper, engine: object) -> None:
@@ -323,7 +323,7 @@ class Smiths:
             messages=self.messages(name, question),
             max_tokens=tokens,
             temperature=SPOKEN_TEMPERATURE,
-            top_p=SPOKEN_TOP_P,
+            top_p=0.9,
             stream=True,
             extra_body=extras,
         )

@@ -19,8 +19,6 @@ import numpy.typing as npt
 from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 
-SAMPLE_RATE_HZ = 24_000
-
 Floats = npt.NDArray[np.float32]
 
 _MOST_PHONEMES = 400

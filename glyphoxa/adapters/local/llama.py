@@ -39,7 +39,6 @@ gap ::= " " | ", " | "; "
 """GBNF for one to three plain sentences: what a voice can say. No quotes, lists, markup or stage directions."""
 
 SPOKEN_TEMPERATURE = 0.7
-SPOKEN_TOP_P = 0.9
 SPOKEN_REPEAT_PENALTY = 1.05
 SPOKEN_MAX_TOKENS = 60
 """The sampling that kept a 1.5B model in character and short (few-shot persona, facts beside the question)."""

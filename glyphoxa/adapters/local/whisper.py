@@ -154,7 +154,7 @@ class Whisper:
         # Without a second look a doubtful line that may be noise is not taken for speech.
         if heard.no_speech_prob > 0.6 and (suspicious or heard.avg_logprob < -1.0):
             return Transcription("", heard.avg_logprob, heard.no_speech_prob)
-        start, end = _first_round(heard.text)
+        start, end = first_round(heard.text)
         return replace(heard, text=heard.text[start:end], words=within(heard.words, start, end))
 
     def _decode(self, mel: Floats, glossary: str | None, frames: int, *, times: bool) -> Transcription:
@@ -202,13 +202,8 @@ class Whisper:
         return token
 
 
-def without_loop(text: str) -> str:
-    """Text that repeats a stretch of ten characters or more, cut after the first round."""
-    start, end = _first_round(text)
-    return text[start:end]
-
-
-def _first_round(text: str) -> tuple[int, int]:
+def first_round(text: str) -> tuple[int, int]:
+    """Where the first round of a text begins and ends that repeats a stretch of ten characters or more; else all."""
     loop = _LOOP.search(text)
     if loop is None:
         return 0, len(text)

@@ -227,6 +227,10 @@ class Gazetteer:
         """The names in a text, in order, without overlap; a longer name wins over a shorter one within it."""
         return self.mentions_in(words(text))
 
+    def entities_in(self, text: str) -> tuple[EntityId, ...]:
+        """Whom and what a text names, each once, in the order in which they are first named."""
+        return tuple(dict.fromkeys(mention.name.entity_id for mention in self.mentions(text)))
+
     def mentions_in(self, spoken: Sequence[Word]) -> tuple[Mention, ...]:
         found: list[Mention] = []
         at = 0

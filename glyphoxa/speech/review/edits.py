@@ -129,7 +129,6 @@ class _Token:
     key: str
     start: int
     end: int
-    is_word: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +148,16 @@ def _tokens(text: str) -> list[_Token]:
     for word in words(text):
         found += _marks(text, done, word.start)
         stem_end = word.start + len(word.text)
-        found.append(_Token(word.text.casefold(), word.start, stem_end, is_word=True))
+        found.append(_Token(word.text.casefold(), word.start, stem_end))
         if word.tail:
-            found.append(_Token(word.tail.casefold().replace("’", "'"), stem_end, word.end, is_word=True))
+            found.append(_Token(word.tail.casefold().replace("’", "'"), stem_end, word.end))
         done = word.end
     return [*found, *_marks(text, done, len(text))]
 
 
 def _marks(text: str, start: int, end: int) -> Iterator[_Token]:
     for mark in _PUNCTUATION.finditer(text, start, end):
-        yield _Token(mark.group(), mark.start(), mark.end(), is_word=False)
+        yield _Token(mark.group(), mark.start(), mark.end())
 
 
 def _steps(

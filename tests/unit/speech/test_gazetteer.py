@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +36,20 @@ def test_letters_inside_a_word_are_no_name() -> None:
 
 def test_names_do_not_reach_across_punctuation() -> None:
     assert named("he held iron, hold it", entry("Ironhold")) == []
+
+
+def test_named_entities_come_once_in_the_order_of_speech() -> None:
+    names = Gazetteer.build([entry("Eldrinax"), entry("Ironhold", aliases=("the old hold",))])
+    said = "ironhold! Did Eldrinax's men leave Iron Hold, the old hold"
+    assert names.entities_in(said) == ("Ironhold", "Eldrinax")
+
+
+def test_a_sentence_that_grows_keeps_the_entities_that_it_named() -> None:
+    names = Gazetteer.build([entry("Eldrinax"), entry("Ironhold")])
+    said = "do you remember what Eldrinax said in Ironhold"
+    found = [names.entities_in(said[:end]) for end in range(len(said) + 1) if said[end : end + 1] in ("", " ")]
+    assert all(after[: len(before)] == before for before, after in pairwise(found))
+    assert found[-1] == ("Eldrinax", "Ironhold")
 
 
 def test_an_alias_leads_to_its_entity() -> None:

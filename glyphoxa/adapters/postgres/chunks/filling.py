@@ -21,7 +21,6 @@ from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.recall.semantic.chunks import Filled
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.names.keywords import KeywordSpotter
 from glyphoxa.transcript.chunking import Piece, chunk_id, pieces_of
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ class ChunkFilling:
         self._model_setting = model_setting
         self._sql = load_queries("chunks/chunks")
         self._remembered = Remembered()
-        self._spotters: dict[CampaignId, tuple[str, KeywordSpotter]] = {}
+        self._names: dict[CampaignId, tuple[str, Gazetteer]] = {}
 
     async def drain(
         self,
@@ -104,10 +103,10 @@ class ChunkFilling:
                 rows = await connection.fetch(
                     self._sql["due"], campaign, last_place, most_failures, size, self._embedder.name
                 )
-                spotter = await self._spotter(connection, campaign) if rows else None
-            if spotter is None:
+                names = await self._names_of(connection, campaign) if rows else None
+            if names is None:
                 break
-            async for filled in self._fill(campaign, rows, spotter):
+            async for filled in self._fill(campaign, rows, names):
                 if filled is None:
                     return done
                 done += filled
@@ -129,14 +128,14 @@ class ChunkFilling:
                 rows = await connection.fetch(self._sql["talk"], campaign, last_id, _SURVEYED_PAGE, self._embedder.name)
                 if not rows:
                     return int(await connection.fetchval(self._sql["count_due"], campaign))
-                spotter = await self._spotter(connection, campaign)
+                names = await self._names_of(connection, campaign)
                 stale = [row["utterance_id"] for row in rows if not _is_as_it_was(row, _pieces(row))]
                 known = set(stale)
                 tags = [
                     (campaign, row["utterance_id"], entities)
                     for row in rows
                     if row["hashes"] and row["utterance_id"] not in known
-                    if (entities := _spoken_of(spotter, row["text"])) != row["entity_ids"]
+                    if (entities := list(names.entities_in(row["text"]))) != row["entity_ids"]
                 ]
                 if stale:
                     await connection.execute(self._sql["want"], campaign, stale, once_more)
@@ -152,7 +151,7 @@ class ChunkFilling:
             await connection.execute(self._sql["want_all"], campaign)
 
     async def _fill(
-        self, campaign: CampaignId, rows: Sequence[asyncpg.Record], spotter: KeywordSpotter
+        self, campaign: CampaignId, rows: Sequence[asyncpg.Record], names: Gazetteer
     ) -> AsyncIterator[Filled | None]:
         """What was stored, batch by batch. None, and no more, when the model cannot now."""
         as_before: list[Due] = []
@@ -161,7 +160,7 @@ class ChunkFilling:
             due = Due(row["utterance_id"], row["place"], (row["speaker_name"], row["text"]), _pieces(row))
             (as_before if _is_as_it_was(row, due.pieces) and not row["anew"] else to_embed).append(due)
         if as_before:
-            await self._store(campaign, [], [], as_before, spotter)
+            await self._store(campaign, [], [], as_before, names)
             yield Filled(skipped=len(as_before))
         size = self._embedder.batch
         for at in range(0, len(to_embed), size):
@@ -169,7 +168,7 @@ class ChunkFilling:
             if done is None:
                 yield None
                 return
-            await self._store(campaign, done, failed, [], spotter)
+            await self._store(campaign, done, failed, [], names)
             silent = sum(not due.pieces for due in done)
             yield Filled(len(done) - silent, len(failed), silent)
 
@@ -179,7 +178,7 @@ class ChunkFilling:
         with_vectors: Sequence[Due],
         failed: Sequence[Due],
         as_before: Sequence[Due],
-        spotter: KeywordSpotter,
+        names: Gazetteer,
     ) -> None:
         async with self._use(campaign) as connection, connection.transaction():
             await self.check(connection)
@@ -189,7 +188,7 @@ class ChunkFilling:
             same = [due for due in with_vectors if now.get(due.utterance_id, due.says) == due.says]
             if same:
                 await connection.execute(self._sql["drop"], campaign, [due.utterance_id for due in same])
-                await connection.executemany(self._sql["add"], self._chunks(campaign, same, spotter))
+                await connection.executemany(self._sql["add"], self._chunks(campaign, same, names))
             settled = [*same, *as_before]
             if as_before:
                 await connection.execute(self._sql["refresh"], campaign, [due.utterance_id for due in as_before])
@@ -211,7 +210,7 @@ class ChunkFilling:
         if row is not None and not row["free"]:
             raise Unavailable("another table of vectors is about to take the place of this one")
 
-    def _chunks(self, campaign: CampaignId, dues: Sequence[Due], spotter: KeywordSpotter) -> list[tuple[object, ...]]:
+    def _chunks(self, campaign: CampaignId, dues: Sequence[Due], names: Gazetteer) -> list[tuple[object, ...]]:
         return [
             (
                 campaign,
@@ -225,19 +224,19 @@ class ChunkFilling:
                 "",
             )
             for due in dues
-            for entities in (_spoken_of(spotter, due.says[1]),)
+            for entities in (list(names.entities_in(due.says[1])),)
             for nth, (piece, vector) in enumerate(zip(due.pieces, due.vectors, strict=True))
         ]
 
-    async def _spotter(self, connection: Connection | OwnConnection, campaign: CampaignId) -> KeywordSpotter:
+    async def _names_of(self, connection: Connection | OwnConnection, campaign: CampaignId) -> Gazetteer:
         digest = await connection.fetchval(self._sql["names_digest"], campaign)
-        cached = self._spotters.get(campaign)
+        cached = self._names.get(campaign)
         if cached is None or cached[0] != digest:
             rows = await connection.fetch(self._sql["names"], campaign)
             entries = [Entry(row["name"], EntityId(row["id"]), row["type"], tuple(row["aliases"])) for row in rows]
             language = await connection.fetchval(self._sql["language"], campaign) or "en"
             names = await asyncio.to_thread(Gazetteer.build, entries, language=language)
-            cached = self._spotters[campaign] = (digest, KeywordSpotter(names))
+            cached = self._names[campaign] = (digest, names)
         return cached[1]
 
 
@@ -250,7 +249,3 @@ def _pieces(row: asyncpg.Record) -> list[Piece]:
 
 def _is_as_it_was(row: asyncpg.Record, pieces: Sequence[Piece]) -> bool:
     return sorted(row["hashes"]) == sorted(piece.content_hash for piece in pieces)
-
-
-def _spoken_of(spotter: KeywordSpotter, text: str) -> list[str]:
-    return list(spotter.spot(text).entity_ids)

@@ -1,19 +1,15 @@
-"""What a half-spoken sentence is about: names it holds, and whether it asks about the past.
+"""Whether a sentence refers to the past (English and German).
 
-Whether it asks about the past is asked of every partial transcript, after correction, so that recall can start before
-the speaker has finished.
+Every partial transcript is asked, so that recall can start before the speaker has finished.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
-from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.language.phonetics import primary_language
 from glyphoxa.speech.language.words import words
-from glyphoxa.speech.names.gazetteer import Gazetteer
 
 _PAST: Mapping[str, tuple[str, ...]] = {
     "en": (
@@ -34,33 +30,6 @@ _PAST: Mapping[str, tuple[str, ...]] = {
         "was ist passiert", "wir uns getroffen",
     ),
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Spotted:
-    """What was found in a text.
-
-    Attributes:
-        entity_ids: The entities that are named, each once, in the order in which they are first named.
-        temporal: It refers to something that was before.
-    """
-
-    entity_ids: tuple[EntityId, ...]
-    temporal: bool
-
-
-class KeywordSpotter:
-    """Looks for whole words, never for letters inside one. Holds no state."""
-
-    def __init__(self, gazetteer: Gazetteer) -> None:
-        self._gazetteer = gazetteer
-
-    def spot(self, partial_text: str) -> Spotted:
-        mentions = self._gazetteer.mentions(partial_text)
-        return Spotted(
-            entity_ids=tuple(dict.fromkeys(mention.name.entity_id for mention in mentions)),
-            temporal=speaks_of_the_past(partial_text, language=self._gazetteer.language),
-        )
 
 
 def speaks_of_the_past(text: str, *, language: str) -> bool:
