@@ -45,8 +45,9 @@ from glyphoxa.bootstrap.hints import Hints
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.speech.names.campaign_entries import entries_of
 from glyphoxa.speech.names.expectation import Expectation
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 DEMO = Path(__file__).resolve().parents[1] / "demo"
 SIZES = (20, 40, 60, 100)

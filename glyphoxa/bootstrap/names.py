@@ -37,7 +37,8 @@ from glyphoxa.names.ports import LearnedNames
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.names.book import NameBook, NamesListener
 from glyphoxa.speech.names.calls import Call, find_calls
-from glyphoxa.speech.names.gazetteer import Gazetteer, Name, cast_of, entries_of
+from glyphoxa.speech.names.campaign_entries import cast_of, entries_of
+from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 from glyphoxa.turns.address import Mention
 
 _PUT_RIGHT_S = 30

@@ -21,7 +21,8 @@ from glyphoxa.names.followed import with_stored
 from glyphoxa.names.learned import NameLearning
 from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.learning.history import LearnedName
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
+from glyphoxa.speech.names.campaign_entries import cast_of, entries_of
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 _MOST_SHOWN = 50
 _MOST_REFUSED_SHOWN = 20

@@ -16,8 +16,9 @@ from glyphoxa.adapters.weights.store import Store
 from glyphoxa.bootstrap.hints import Hints
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.speech.names.campaign_entries import entries_of
 from glyphoxa.speech.names.expectation import Expectation
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 pytestmark = pytest.mark.models
 

@@ -24,7 +24,8 @@ from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.heard import EarEvent, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId, SceneId
 from glyphoxa.speech.correction.corrector import Corrected
-from glyphoxa.speech.names.gazetteer import Gazetteer, entries_of
+from glyphoxa.speech.names.campaign_entries import entries_of
+from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa_pipelines.engines import open_ear
 from glyphoxa_pipelines.host import Host
 from glyphoxa_pipelines.parts import Expects, Pauses, now_ms

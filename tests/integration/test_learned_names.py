@@ -24,7 +24,8 @@ from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.learning.history import AlreadyTaken, LearnedName, Step
 from glyphoxa.speech.learning.wrong_forms import Proof
 from glyphoxa.speech.names.book import NameBook
-from glyphoxa.speech.names.gazetteer import Gazetteer, entries_of
+from glyphoxa.speech.names.campaign_entries import entries_of
+from glyphoxa.speech.names.gazetteer import Gazetteer
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.postgres import TEST_SETTINGS

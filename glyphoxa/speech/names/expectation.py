@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from heapq import merge
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.language.vocabulary import Vocabulary
+from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 from glyphoxa.speech.names.keyterms import MAX_TERMS, MAX_TOKENS, estimated_tokens, oddness, pack, worth
 
 GLOSSARY_NAMES = 40
@@ -30,30 +31,6 @@ _ALSO_CALLED = 0.5
 """By so much is another name of somebody worth less than their own."""
 _ONE_BY_ONE = 100
 """More names that come and go are a new start."""
-
-
-class Name(Protocol):
-    """A way to name an entity. See `glyphoxa.speech.names.gazetteer.Name`."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def entity_id(self) -> EntityId: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def words(self) -> tuple[str, ...]: ...
-    @property
-    def rank(self) -> tuple[int, int, int]: ...
-
-
-class Names(Protocol):
-    """See `glyphoxa.speech.names.gazetteer.Gazetteer`. The rank decides between names of the same worth."""
-
-    @property
-    def names(self) -> Collection[Name]: ...
-    @property
-    def vocabulary(self) -> Vocabulary: ...
 
 
 class Expectation:
@@ -91,7 +68,7 @@ class Expectation:
         self._keyterms: tuple[str, ...] = ()
         self._listed: tuple[str, ...] = ()
 
-    def names_are(self, gazetteer: Names) -> None:
+    def names_are(self, gazetteer: Gazetteer) -> None:
         """The campaign's names from now on. Wrong forms that were learned are not asked for, but count as garbles."""
         before, now = self._names, dict(zip(map(id, gazetteer.names), gazetteer.names, strict=True))
         gone = [before[key] for key in before.keys() - now.keys()]

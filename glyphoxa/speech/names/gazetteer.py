@@ -8,27 +8,26 @@ rebuild. A gazetteer that grew name by name answers as one that was built from t
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from operator import attrgetter
 
-from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.language.phonetics import Coder, coder_for
 from glyphoxa.speech.language.sounds import Sounder, sounder_for
 from glyphoxa.speech.language.vocabulary import Vocabulary, vocabulary_of
 from glyphoxa.speech.language.words import Word, words
 from glyphoxa.speech.names.index import NameIndex
+from glyphoxa.speech.names.name_tables import by_rank, codes_of, holder, recoded, recounted, replaced, respelled
 from glyphoxa.speech.names.naming import Entry, Name, NameKind, Speech, names_of
 
-__all__ = ["Entry", "Gazetteer", "Mention", "Name", "NameKind", "cast_of", "entries_of"]
+__all__ = ["Entry", "Gazetteer", "Mention", "Name", "NameKind"]
 
 _WIDEST_WINDOW = 8
 _REMEMBERED = 8192
-_by_rank = attrgetter("rank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +87,15 @@ class Gazetteer:
         claims: dict[str, tuple[Name, ...]] = {}
         place = -1
         for place, entry in enumerate(entries):
-            seat = _Listed(entry, place, names_of(entry, place, speech))
-            listed[entry.entity_id] = (*listed.get(entry.entity_id, ()), seat)
-            for name in seat.names:
+            listing = _Listed(entry, place, names_of(entry, place, speech))
+            listed[entry.entity_id] = (*listed.get(entry.entity_id, ()), listing)
+            for name in listing.names:
                 claims[name.joined] = (*claims.get(name.joined, ()), name)
-        claims = {joined: tuple(sorted(wanted, key=_by_rank)) for joined, wanted in claims.items()}
-        names = tuple(sorted((_holder(wanted) for wanted in claims.values()), key=_by_rank))
+        claims = {joined: tuple(sorted(wanted, key=by_rank)) for joined, wanted in claims.items()}
+        names = tuple(sorted((holder(wanted) for wanted in claims.values()), key=by_rank))
         by_code: dict[str, tuple[Name, ...]] = {}
         for name in names:
-            for code in _codes(name):
+            for code in codes_of(name):
                 by_code[code] = (*by_code.get(code, ()), name)
         return cls(
             language=language,
@@ -137,12 +136,14 @@ class Gazetteer:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """What it was built from, in order."""
-        seats = sorted((seat for seats in self._listed.values() for seat in seats), key=attrgetter("place"))
-        return tuple(seat.entry for seat in seats)
+        listings = sorted(
+            (listing for listings in self._listed.values() for listing in listings), key=attrgetter("place")
+        )
+        return tuple(listing.entry for listing in listings)
 
     def entry(self, entity_id: EntityId) -> Entry | None:
-        seats = self._listed.get(entity_id)
-        return seats[0].entry if seats else None
+        listings = self._listed.get(entity_id)
+        return listings[0].entry if listings else None
 
     # -- another one
 
@@ -150,13 +151,13 @@ class Gazetteer:
         """With this entry in the place of those of the same entity, or behind all others if there are none."""
         before = self._listed.get(entry.entity_id, ())
         place = before[0].place if before else self._places
-        seat = _Listed(entry, place, names_of(entry, place, self._speech))
+        listing = _Listed(entry, place, names_of(entry, place, self._speech))
         if len(before) == 1 and before[0].entry == entry:
             return self
         listed = dict(self._listed)
-        listed[entry.entity_id] = (seat,)
+        listed[entry.entity_id] = (listing,)
         gone = [name for each in before for name in each.names]
-        return self._changed(listed, gone, seat.names, places=max(self._places, place + 1))
+        return self._changed(listed, gone, listing.names, places=max(self._places, place + 1))
 
     def without(self, entity_id: EntityId) -> Gazetteer:
         """Without the entries of an entity; the same gazetteer if there are none."""
@@ -185,23 +186,23 @@ class Gazetteer:
             wanted = claims.pop(joined, () if before is None else (before,))
             wanted = tuple(name for name in wanted if name.rank not in gone_ranks)
             if joined in wanting:
-                wanted = tuple(sorted((*wanted, wanting[joined]), key=_by_rank))
+                wanted = tuple(sorted((*wanted, wanting[joined]), key=by_rank))
             if len(wanted) > 1:
                 claims[joined] = wanted
             if before is not None:
                 removed.append(before)
             if wanted:
-                by_joined[joined] = _holder(wanted)
+                by_joined[joined] = holder(wanted)
                 added.append(by_joined[joined])
         return replace(
             self,
-            names=_replaced(self.names, removed, added),
+            names=replaced(self.names, removed, added),
             by_joined=by_joined,
-            by_code=_recoded(self.by_code, removed, added),
+            by_code=recoded(self.by_code, removed, added),
             _listed=listed,
             _claims=claims,
-            _spellings=_respelled(self._spellings, removed, added),
-            _lengths=_recounted(self._lengths, removed, added),
+            _spellings=respelled(self._spellings, removed, added),
+            _lengths=recounted(self._lengths, removed, added),
             _index=self._index.changed(without=removed, having=added),
             _places=places,
         )
@@ -221,7 +222,7 @@ class Gazetteer:
 
     def _is_public(self, name: Name) -> bool:
         wanted = self._claims.get(name.joined, (name,))
-        return any(seat.entry.is_public for each in wanted for seat in self._listed[each.entity_id])
+        return any(listing.entry.is_public for each in wanted for listing in self._listed[each.entity_id])
 
     def mentions(self, text: str) -> tuple[Mention, ...]:
         """The names in a text, in order, without overlap; a longer name wins over a shorter one within it."""
@@ -300,97 +301,7 @@ class Gazetteer:
         return None
 
 
-def entries_of(campaign: Campaign) -> list[Entry]:
-    """The names of a campaign: its NPCs first, then its players, then all other entities."""
-    entities = {entity.id: entity for entity in campaign.entities}
-    public = {entity.id for entity in campaign.entities if not entity.hidden and not entity.known_by}
-    listed: dict[EntityId, Entry] = {}
-    for npc in campaign.npcs:
-        entity = entities.get(npc.entity_id)
-        name, aliases = (entity.name, (npc.name, *entity.aliases)) if entity else (npc.name, ())
-        is_public = entity is None or entity.id in public
-        listed[npc.entity_id] = Entry(name, npc.entity_id, "npc", (*aliases, *npc.aliases), is_public=is_public)
-    for player in campaign.players:
-        player_entity = EntityId(player.id)
-        listed.setdefault(player_entity, Entry(player.name, player_entity, "player"))
-    for entity in campaign.entities:
-        listed.setdefault(
-            entity.id, Entry(entity.name, entity.id, entity.type, entity.aliases, (), entity.id in public)
-        )
-    return list(listed.values())
-
-
-def cast_of(campaign: Campaign) -> list[Entry]:
-    """What those who sit at the table are called even where nothing is stored of them: NPCs that play, and players."""
-    entities = {entity.id: entity for entity in campaign.entities}
-    listed: dict[EntityId, Entry] = {}
-    for npc in campaign.npcs:
-        known = entities[npc.entity_id].aliases if npc.entity_id in entities else ()
-        own = tuple(alias for alias in npc.aliases if alias not in known)
-        listed[npc.entity_id] = Entry(npc.name, npc.entity_id, "npc", own)
-    for player in campaign.players:
-        listed.setdefault(EntityId(player.id), Entry(player.name, EntityId(player.id), "player"))
-    return list(listed.values())
-
-
-def _holder(wanted: Sequence[Name]) -> Name:
-    """Whose a spelling is. Of several persons of one family, none is called by the family's name alone."""
-    first = wanted[0]
-    if first.kind == "short" and any(
-        other.kind == "short" and other.entity_id != first.entity_id for other in wanted[1:]
-    ):
-        return replace(first, is_shared=True)
-    return first
-
-
 def is_written_as_a_name(spoken: Sequence[Word], first: int, last: int) -> bool:
     """With a capital that says something: "I fear It" and "Will, come here", but not "Will you come?"."""
     is_followed = last + 1 < len(spoken) and spoken[last + 1].joins
     return spoken[first].is_capital and not (spoken[first].opens and is_followed)
-
-
-def _codes(name: Name) -> tuple[str, ...]:
-    return () if name.kind == "learned" else name.codes
-
-
-def _replaced(names: tuple[Name, ...], removed: Sequence[Name], added: Sequence[Name]) -> tuple[Name, ...]:
-    listed = list(names)
-    for name in removed:
-        del listed[bisect_left(listed, name.rank, key=_by_rank)]
-    for name in added:
-        insort(listed, name, key=_by_rank)
-    return tuple(listed)
-
-
-def _recoded(
-    by_code: Mapping[str, tuple[Name, ...]], removed: Sequence[Name], added: Sequence[Name]
-) -> dict[str, tuple[Name, ...]]:
-    listed = dict(by_code)
-    for name in removed:
-        for code in _codes(name):
-            rest = tuple(other for other in listed.pop(code) if other.rank != name.rank)
-            if rest:
-                listed[code] = rest
-    for name in added:
-        for code in _codes(name):
-            listed[code] = tuple(sorted((*listed.get(code, ()), name), key=_by_rank))
-    return listed
-
-
-def _respelled(spellings: tuple[str, ...], removed: Sequence[Name], added: Sequence[Name]) -> tuple[str, ...]:
-    gone, come = {name.joined for name in removed}, {name.joined for name in added}
-    if gone == come:
-        return spellings
-    listed = list(spellings)
-    for joined in gone - come:
-        del listed[bisect_left(listed, joined)]
-    for joined in come - gone:
-        insort(listed, joined)
-    return tuple(listed)
-
-
-def _recounted(lengths: Mapping[int, int], removed: Sequence[Name], added: Sequence[Name]) -> Counter[int]:
-    counted = Counter(lengths)
-    counted.subtract(len(name.words) for name in removed)
-    counted.update(len(name.words) for name in added)
-    return +counted

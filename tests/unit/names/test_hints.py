@@ -9,7 +9,8 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, 
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.speech.learning.history import LearnedName, Standing, State
 from glyphoxa.speech.names.book import NameBook
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.speech.names.campaign_entries import entries_of
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 CROWD = tuple(Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200))
 PLACES = (Entity(EntityId("mill"), "location", "The Old Mill"), Entity(EntityId("hold"), "location", "Karrath Hold"))
