@@ -25,6 +25,7 @@ from glyphoxa_pipelines.parts import now_ms
 from glyphoxa_processors.cloud import Provider, choose, key_of
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.realtime_voice import HeardFrame, RealtimeVoice, Session
+from glyphoxa_processors.reports import MouthReports
 from glyphoxa_processors.speaker import Speaker
 from glyphoxa_processors.spoken_text import NewClean, Splitter
 
@@ -88,17 +89,15 @@ async def build(parts: S2sParts) -> Mouth:
 
 
 def graph(parts: S2sParts, speaker: Speaker) -> list[FrameProcessor]:
+    reports = MouthReports(parts.npc.id, parts.listener, speaker.fail, on_trouble=speaker.fail, clock=parts.clock)
     voice = RealtimeVoice(
-        parts.npc.id,
         parts.session,
+        reports,
         tools=parts.tools,
         new_splitter=parts.new_splitter,
         new_clean=parts.new_clean,
-        listener=parts.listener,
-        on_failure=speaker.fail,
-        clock=parts.clock,
     )
-    return [HotContextInjector(parts.context, parts.listener, speaker.fail, clock=parts.clock), voice, speaker]
+    return [HotContextInjector(parts.context, reports), voice, speaker]
 
 
 class S2sMouth(GraphMouth[S2sParts]):

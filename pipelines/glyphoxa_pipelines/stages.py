@@ -6,6 +6,7 @@ from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa_pipelines.parts import MouthParts
 from glyphoxa_processors.hot_context import HotContextInjector
+from glyphoxa_processors.reports import MouthReports
 from glyphoxa_processors.speaker import Speaker
 from glyphoxa_processors.spoken_text import SpokenText
 
@@ -14,10 +15,7 @@ def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
     """What the NPC has in mind, put into the prompt. First in every mouth."""
     return HotContextInjector(
         parts.context,
-        parts.listener,
-        speaker.fail,
-        on_trouble=speaker.worry,
-        clock=parts.clock,
+        _reports(parts, speaker),
         tools=parts.tools,
         facts_at=parts.facts_at,
     )
@@ -26,11 +24,12 @@ def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
 def clauses(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
     """The model's tokens as clauses that may be said aloud."""
     return SpokenText(
-        parts.npc.id,
+        _reports(parts, speaker),
         new_splitter=parts.new_splitter,
         new_clean=parts.new_clean,
         at_a_loss=parts.at_a_loss,
-        listener=parts.listener,
-        on_failure=speaker.fail,
-        clock=parts.clock,
     )
+
+
+def _reports(parts: MouthParts, speaker: Speaker) -> MouthReports:
+    return MouthReports(parts.npc.id, parts.listener, speaker.fail, speaker.worry, parts.clock)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from pipecat.frames.frames import ErrorFrame, Frame, InterruptionFrame, LLMContextFrame
@@ -15,18 +14,16 @@ from glyphoxa.context.ports import HotContext, HotContextSource
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION, Placement, Prompt, with_hot_context
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Stage
-from glyphoxa.npc.mouth import Injected, Listener, Marked
+from glyphoxa.npc.mouth import Injected
 from glyphoxa_processors.frames import BeginFrame, PrimeFrame, ReplyBeginsFrame
-
-OnFailure = Callable[[TurnId, str], None]
+from glyphoxa_processors.reports import MouthReports
 
 
 class HotContextInjector(FrameProcessor):
     """Turns a `BeginFrame` into the model's context; the given prompt stays as it is.
 
     Stands first in a mouth, where every error of a service passes on its way up, and tells which turn it belongs
-    to: an error of the model ends the reply (`on_failure`), any other costs at most a piece of it
-    (`on_trouble`, if given).
+    to: an error of the model ends the reply, any other costs at most a piece of it.
 
     Args:
         tools: Function schemas to declare to the model (`pipecat` `ToolsSchema`), if any.
@@ -37,21 +34,15 @@ class HotContextInjector(FrameProcessor):
     def __init__(
         self,
         source: HotContextSource,
-        listener: Listener,
-        on_failure: OnFailure,
+        reports: MouthReports,
         *,
-        on_trouble: OnFailure | None = None,
-        clock: Callable[[], int],
         tools: Any = None,
         facts_at: Placement = BEHIND_THE_QUESTION,
         deadline_ms: int = 500,
     ) -> None:
         super().__init__()
         self._source = source
-        self._listener = listener
-        self._on_failure = on_failure
-        self._on_trouble = on_trouble or on_failure
-        self._clock = clock
+        self._reports = reports
         self._tools = tools
         self._facts_at = facts_at
         self._deadline_ms = deadline_ms
@@ -71,7 +62,7 @@ class HotContextInjector(FrameProcessor):
                 self._turn = None
             case ErrorFrame(error=error, processor=source) if self._turn is not None:
                 ends_reply = isinstance(source, LLMService)
-                (self._on_failure if ends_reply else self._on_trouble)(self._turn, error)
+                (self._reports.on_failure if ends_reply else self._reports.on_trouble)(self._turn, error)
             case _:
                 pass
         await self.push_frame(frame, direction)
@@ -79,8 +70,8 @@ class HotContextInjector(FrameProcessor):
     async def _answer(self, turn: TurnId, prompt: Prompt) -> None:
         hot = await self._gather(prompt)
         asked = with_hot_context(prompt, hot, self._facts_at)
-        self._listener(Marked(prompt.npc, turn, Stage.CONTEXT_READY, self._clock()))
-        self._listener(Injected(prompt.npc, turn, hot.recalled, hot.omitted, as_text(asked), hot.passed_over))
+        self._reports.mark(turn, Stage.CONTEXT_READY)
+        self._reports.listener(Injected(prompt.npc, turn, hot.recalled, hot.omitted, as_text(asked), hot.passed_over))
         await self.push_frame(ReplyBeginsFrame(turn, prompt.question))
         await self.push_frame(LLMContextFrame(context=as_context(asked, tools=self._tools)))
 

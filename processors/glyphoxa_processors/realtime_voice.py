@@ -17,9 +17,8 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, F
 from websockets.exceptions import WebSocketException
 
 from glyphoxa.context.prompt import Message
-from glyphoxa.domain.ids import NpcId, TurnId
+from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Stage
-from glyphoxa.npc.mouth import Listener, Marked
 from glyphoxa.npc.realtime_talk import ClientEvent, RealtimeTalk
 from glyphoxa.npc.tools import MemoryTools
 from glyphoxa_processors.frames import (
@@ -30,7 +29,7 @@ from glyphoxa_processors.frames import (
     ReplyBeginsFrame,
     ReplyEndFrame,
 )
-from glyphoxa_processors.hot_context import OnFailure
+from glyphoxa_processors.reports import MouthReports
 from glyphoxa_processors.spoken_text import Clean, NewClean, Splitter
 
 SESSION_RATE_HZ = 24_000
@@ -79,26 +78,20 @@ class RealtimeVoice(FrameProcessor):
 
     def __init__(
         self,
-        npc: NpcId,
         session: Session,
+        reports: MouthReports,
         *,
         tools: MemoryTools | None,
         new_splitter: Callable[[], Splitter],
         new_clean: NewClean,
-        listener: Listener,
-        on_failure: OnFailure,
-        clock: Callable[[], int],
     ) -> None:
-        super().__init__(name=f"realtime-{npc}")
-        self._npc = npc
+        super().__init__(name=f"realtime-{reports.npc}")
+        self._reports = reports
         self._session = session
         self._tools = tools
         self._new_splitter = new_splitter
         self._new_clean = new_clean
         self._asked = ""
-        self._listener = listener
-        self._on_failure = on_failure
-        self._clock = clock
         self._client = session.client()
         self._connection: AsyncRealtimeConnection | None = None
         self._talk = RealtimeTalk(_new_id)
@@ -163,7 +156,7 @@ class RealtimeVoice(FrameProcessor):
                     break
                 await asyncio.gather(*(self._look_up(connection, call) for call in calls))
         except (OpenAIError, WebSocketException, OSError, TimeoutError, _Failed) as error:
-            self._on_failure(turn, f"speech-to-speech: {_reason(error)}")
+            self._reports.on_failure(turn, f"speech-to-speech: {_reason(error)}")
             await self._disconnect()
         last = pieces.end()
         if pieces.text:
@@ -207,11 +200,11 @@ class RealtimeVoice(FrameProcessor):
                     pass
             if pieces.has_words and not has_words:
                 has_words = True
-                self._listener(Marked(self._npc, turn, Stage.FIRST_TOKEN, self._clock()))
+                self._reports.mark(turn, Stage.FIRST_TOKEN)
 
     def _mark_first_sentence(self, turn: TurnId, frame: Frame, pieces: Pieces) -> None:
         if isinstance(frame, PieceFrame) and pieces.n_begun == 1:
-            self._listener(Marked(self._npc, turn, Stage.FIRST_SENTENCE, self._clock()))
+            self._reports.mark(turn, Stage.FIRST_SENTENCE)
 
     async def _look_up(self, connection: AsyncRealtimeConnection, call: Any) -> None:
         try:

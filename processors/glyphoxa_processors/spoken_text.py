@@ -16,9 +16,9 @@ from pipecat.frames.frames import (
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
-from glyphoxa.domain.ids import NpcId, TurnId
+from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Stage
-from glyphoxa.npc.mouth import Listener, Marked, ReplyKnown
+from glyphoxa.npc.mouth import ReplyKnown
 from glyphoxa_processors.frames import (
     FillerFrame,
     PieceEndFrame,
@@ -26,7 +26,7 @@ from glyphoxa_processors.frames import (
     ReplyBeginsFrame,
     ReplyEndFrame,
 )
-from glyphoxa_processors.hot_context import OnFailure
+from glyphoxa_processors.reports import MouthReports
 
 
 class Splitter(Protocol):
@@ -57,23 +57,17 @@ class SpokenText(FrameProcessor):
 
     def __init__(
         self,
-        npc: NpcId,
+        reports: MouthReports,
         *,
         new_splitter: Callable[[], Splitter],
         new_clean: NewClean,
         at_a_loss: Sequence[str] = (),
-        listener: Listener,
-        on_failure: OnFailure,
-        clock: Callable[[], int],
     ) -> None:
         super().__init__()
-        self._npc = npc
+        self._reports = reports
         self._new_splitter = new_splitter
         self._new_clean = new_clean
         self._at_a_loss = cycle(at_a_loss)
-        self._listener = listener
-        self._on_failure = on_failure
-        self._clock = clock
         self._turn: TurnId | None = None
         self._begin_reply(None)
 
@@ -108,7 +102,7 @@ class SpokenText(FrameProcessor):
             return
         if not self._has_words and text.strip():
             self._has_words = True
-            self._listener(Marked(self._npc, self._turn, Stage.FIRST_TOKEN, self._clock()))
+            self._reports.mark(self._turn, Stage.FIRST_TOKEN)
         for piece in self._splitter.push(text):
             await self._say(piece)
 
@@ -119,12 +113,12 @@ class SpokenText(FrameProcessor):
             await self._say(piece)
         if not self._has_words:
             # A service that failed has said so already; the first reason given counts.
-            self._on_failure(self._turn, "the model returned no words")
+            self._reports.on_failure(self._turn, "the model returned no words")
         elif not self._said and (line := next(self._at_a_loss, "")):
             await self._say_allowed(self._turn, line)
         await self.push_frame(ReplyEndFrame(self._turn, withheld=self._has_words and not self._said))
         if self._said:
-            self._listener(ReplyKnown(self._npc, self._turn, " ".join(self._said)))
+            self._reports.listener(ReplyKnown(self._reports.npc, self._turn, " ".join(self._said)))
         self._turn = None
 
     async def _say(self, piece: str) -> None:
@@ -135,7 +129,7 @@ class SpokenText(FrameProcessor):
 
     async def _say_allowed(self, turn: TurnId, text: str) -> None:
         if not self._said:
-            self._listener(Marked(self._npc, turn, Stage.FIRST_SENTENCE, self._clock()))
+            self._reports.mark(turn, Stage.FIRST_SENTENCE)
         self._said.append(text)
         await self._speak(turn, text)
 
