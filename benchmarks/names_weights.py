@@ -41,7 +41,7 @@ from glyphoxa.speech.correction.evidence import WEIGHTS, Look, Standing, Window
 from glyphoxa.speech.correction.windows import SHORTEST, Reader
 from glyphoxa.speech.language.words import words
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
-from glyphoxa.speech.names.likeness import Likeness
+from glyphoxa.speech.names.likeness import Likeness, Spelling
 
 _WIDEST = 6
 _OVERLAPPING = 0.2
@@ -183,9 +183,9 @@ def fit(rows: Sequence[Labelled]) -> dict[str, float]:
 
 def _most_like(heard: str, gazetteer: Gazetteer) -> tuple[Likeness, Name, float] | None:
     codes = gazetteer.coder(heard) if gazetteer.coder else ()
-    sound = gazetteer.sounder(heard)
+    its = Spelling(heard, gazetteer.sounder(heard), codes)
     likenesses = [
-        (Likeness.of(heard, sound, codes, name.joined, name.sound, name.codes), name)
+        (Likeness.of(its, Spelling(name.joined, name.sound, name.codes)), name)
         for name in gazetteer.alike(heard, codes, limit=6)
         if name.joined != heard
     ]

@@ -97,17 +97,24 @@ class Window:
     """Some adjacent words, before any name is thought of.
 
     Attributes:
+        first: Index of the first word.
+        last: Index of the last word, inclusive.
         rarity: Of its most common word, as in `Vocabulary.rarity`.
         confidence: The recogniser's, a mean over the letters; None when it tells none.
     """
 
     standing: Standing
     look: Look
-    n_words: int
+    first: int
+    last: int
     starts_or_ends_with_stop_word: bool
     stop_words: int
     rarity: int
     confidence: float | None
+
+    @property
+    def n_words(self) -> int:
+        return self.last - self.first + 1
 
     @property
     def only_same_sound(self) -> bool:

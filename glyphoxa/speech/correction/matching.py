@@ -24,7 +24,7 @@ from glyphoxa.speech.correction.spelled import is_certain, spelled
 from glyphoxa.speech.correction.windows import SHORTEST, Reader, Transcript
 from glyphoxa.speech.language.words import Word
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
-from glyphoxa.speech.names.likeness import Likeness
+from glyphoxa.speech.names.likeness import Likeness, Spelling
 
 _LEAST_LENGTH_RATIO = 0.6
 _LEAST_OVERALL = 0.45
@@ -113,7 +113,7 @@ class Matcher:
                 its += log_odds_of(name, n_words=window.n_words, is_nearby=name.entity_id in nearby)
                 if its <= 0 or (best is not None and probability(its) <= best.score):
                     continue
-                if self._is_plausible(transcript, window, first, last, heard, name):
+                if self._is_plausible(transcript, window, heard, name):
                     reason = f"like {name.text!r}, learned" if name.kind == "learned" else window.look.value
                     weight = weight_of(its, name)
                     best = Match(first, last, name, suffix, probability(its), weight, reason=reason)
@@ -130,9 +130,8 @@ class Matcher:
             return False
         return any(code in by_code for code in coder(heard[:-1]))
 
-    def _is_plausible(
-        self, transcript: Transcript, window: Window, first: int, last: int, heard: str, name: Name
-    ) -> bool:
+    def _is_plausible(self, transcript: Transcript, window: Window, heard: str, name: Name) -> bool:
+        first, last = window.first, window.last
         if min(len(heard), len(name.joined)) < _LEAST_LENGTH_RATIO * max(len(heard), len(name.joined)):
             return False
         if first == last and _is_derived(heard, name.joined):
@@ -147,7 +146,7 @@ class Matcher:
             return False
         if len(spoken) > len(name.words) > 1 and not self._rest_alike(spoken, name):
             return False
-        least_sound = _least_sound(transcript, window, first, last)
+        least_sound = _least_sound(transcript, window)
         if least_sound and self._likeness(heard, name.joined).sound < least_sound:
             return False
         inside = transcript.traits[first : last + 1]
@@ -170,7 +169,7 @@ class Matcher:
 
     def _likeness(self, one: str, other: str) -> Likeness:
         sound = self._gazetteer.sounder
-        return Likeness.of(one, sound(one), (), other, sound(other), ())
+        return Likeness.of(Spelling(one, sound(one)), Spelling(other, sound(other)))
 
     def _differs_alike(self, window: Sequence[Word], name: Name, least: float) -> bool:
         """Where a name and a window share words ("Tower of"), the rest alone must be alike."""
@@ -198,8 +197,8 @@ def _search(gazetteer: Gazetteer, heard: str, *, only_same_sound: bool, least_sh
     )
     if not candidates:
         return ()
-    sound = gazetteer.sounder(heard)
-    likenesses = [(Likeness.of(heard, sound, codes, name.joined, name.sound, name.codes), name) for name in candidates]
+    its = Spelling(heard, gazetteer.sounder(heard), codes)
+    likenesses = [(Likeness.of(its, Spelling(name.joined, name.sound, name.codes)), name) for name in candidates]
     return tuple(
         _Like(name, log_odds_of_likeness(likeness, margin=_margin(likeness, name, likenesses)))
         for likeness, name in likenesses
@@ -224,17 +223,18 @@ def _margin(likeness: Likeness, name: Name, others: Sequence[tuple[Likeness, Nam
     )
 
 
-def _least_sound(transcript: Transcript, window: Window, first: int, last: int) -> float:
+def _least_sound(transcript: Transcript, window: Window) -> float:
     """How much like a name words must sound that may well be something of their own, if the recogniser did not doubt
     them: two short words written as a name ("Mad Meg"), which nobody may have listed, and phrases of the commonest
     words ("day insect").
     """
-    if first == last or window.is_doubted:
+    if window.n_words == 1 or window.is_doubted:
         return 0.0
-    spoken = transcript.spoken[first : last + 1]
+    inside = slice(window.first, window.last + 1)
+    spoken = transcript.spoken[inside]
     if len(spoken) == 2 and all(word.is_capital and len(word.folded) <= _SHORT_WORD for word in spoken):
         return _LEAST_SOUND_OF_SHORT_NAMES
-    if window.look is Look.ORDINARY and all(its.rarity <= _PLAIN_WORD for its in transcript.traits[first : last + 1]):
+    if window.look is Look.ORDINARY and all(its.rarity <= _PLAIN_WORD for its in transcript.traits[inside]):
         return _LEAST_SOUND_OF_A_PLAIN_PHRASE
     return 0.0
 

@@ -106,7 +106,8 @@ class Transcript:
         return Window(
             self._standing(first, last),
             look,
-            n_words=last - first + 1,
+            first,
+            last,
             starts_or_ends_with_stop_word=inside[0].is_stop or inside[-1].is_stop,
             stop_words=sum(word.is_stop for word in inside),
             rarity=min(word.rarity for word in inside),

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 edits_alike = Levenshtein.normalized_similarity
+
+
+class Spelling(NamedTuple):
+    """Letters, folded and without spaces, how they sound, sign by sign, and their phonetic codes, if they matter."""
+
+    letters: str
+    sound: str
+    codes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +36,12 @@ class Likeness:
     same_sound: bool
 
     @classmethod
-    def of(
-        cls, heard: str, sound: str, codes: Sequence[str], name: str, its_sound: str, its: Sequence[str]
-    ) -> Likeness:
+    def of(cls, heard: Spelling, name: Spelling) -> Likeness:
         return cls(
-            edits_alike(sound, its_sound),
-            edits_alike(heard, name),
-            JaroWinkler.similarity(heard, name),
-            any(code in its for code in codes),
+            edits_alike(heard.sound, name.sound),
+            edits_alike(heard.letters, name.letters),
+            JaroWinkler.similarity(heard.letters, name.letters),
+            any(code in name.codes for code in heard.codes),
         )
 
     @property

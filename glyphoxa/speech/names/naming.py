@@ -104,8 +104,23 @@ def names_of(entry: Entry, place: int, speech: Speech) -> tuple[Name, ...]:
     found: dict[str, Name] = {}
     for at, (kind, text) in enumerate(_ways_to_name(entry, speech.vocabulary)):
         joined = fold(text)
-        if joined and joined not in found:
-            found[joined] = _name(text, joined, entry, kind, speech, rank=(_RANKS[kind], place, at))
+        if not joined or joined in found:
+            continue
+        parts = tuple(part.full for part in words(text)) or (joined,)
+        found[joined] = Name(
+            text=text,
+            entity_id=entry.entity_id,
+            entity_type=entry.entity_type,
+            canonical=entry.name,
+            kind=kind,
+            joined=joined,
+            words=parts,
+            codes=speech.coder(joined) if speech.coder else (),
+            sound=speech.sounder(joined),
+            is_ordinary=_is_ordinary(parts, speech.vocabulary),
+            is_faint=len(joined) == 1 or all(part in speech.vocabulary.stop for part in parts),
+            rank=(_RANKS[kind], place, at),
+        )
     return tuple(found.values())
 
 
@@ -152,24 +167,6 @@ def _without_titles(parts: Sequence[Word], *, are_persons: bool) -> Sequence[Wor
     ):
         at += 1
     return parts[at:]
-
-
-def _name(text: str, joined: str, entry: Entry, kind: NameKind, speech: Speech, *, rank: Rank) -> Name:
-    parts = tuple(part.full for part in words(text)) or (joined,)
-    return Name(
-        text=text,
-        entity_id=entry.entity_id,
-        entity_type=entry.entity_type,
-        canonical=entry.name,
-        kind=kind,
-        joined=joined,
-        words=parts,
-        codes=speech.coder(joined) if speech.coder else (),
-        sound=speech.sounder(joined),
-        is_ordinary=_is_ordinary(parts, speech.vocabulary),
-        is_faint=len(joined) == 1 or all(part in speech.vocabulary.stop for part in parts),
-        rank=rank,
-    )
 
 
 def _is_ordinary(parts: Iterable[str], vocabulary: Vocabulary) -> bool:
