@@ -17,9 +17,9 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.weights.store import Store as Weights
-from glyphoxa.bootstrap.local_models import MINILM
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.providers.registry import EMBEDDINGS, find
 from glyphoxa.recall.semantic.embedder import Embedder
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 DIMENSIONS: Final = 384
 Kind = Literal["real", "invented"]
 _MOVED: Final = 0.75  # the noise's length: a cosine of 1 / sqrt(1 + 0.75²) = 0.8 to where it came from
+
+MINILM = find(EMBEDDINGS, "minilm").weights[0]
 
 
 class Embeddings:

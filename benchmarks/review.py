@@ -30,10 +30,11 @@ from glyphoxa.adapters.llm.local import LocalStructuredLlm
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.weights.store import Store
 from glyphoxa.bootstrap.correction import LOCAL_DEADLINE_MS, LOCAL_NAMES
-from glyphoxa.bootstrap.local_models import QWEN
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.llm.structured import StructuredLlm, Unparseable
+from glyphoxa.providers.registry import LLM, find
+from glyphoxa.providers.rows import ROWS
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.language.spans import applied
 from glyphoxa.speech.language.words import fold, words
@@ -129,7 +130,7 @@ async def look(case: Case, llm: StructuredLlm, likely: LikelyNames) -> Outcome:
 
 async def measure(options: argparse.Namespace, cases: Sequence[Case], gazetteer: Gazetteer) -> list[Outcome]:
     likely = LikelyNames(gazetteer)
-    path = await asyncio.to_thread(Store().path, QWEN[options.model])
+    path = await asyncio.to_thread(Store().path, find(LLM, options.model).weights[0])
     async with LlamaServer(model_path=path, slots=1, ctx_per_slot=CTX_PER_SLOT) as server:
         llm = LocalStructuredLlm(server, slot=0)
         try:
@@ -177,7 +178,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.review", description=__doc__.splitlines()[0])
-    parser.add_argument("--model", choices=sorted(QWEN), default="qwen-1.5b")
+    parser.add_argument(
+        "--model", choices=[row.name for row in ROWS if row.kind == "llm" and row.runs_here], default="qwen-1.5b"
+    )
     parser.add_argument("--names", type=Path, default=OWN / "N.tsv", metavar="N.tsv")
     parser.add_argument("--pairs", type=Path, default=OWN / "P.tsv", metavar="P.tsv")
     parser.add_argument("--clean", type=Path, default=OWN / "C.txt", metavar="C.txt")

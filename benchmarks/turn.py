@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from benchmarks.turn_figures import figures, summary
 from benchmarks.turn_play import TurnHeard, players
@@ -33,9 +33,10 @@ from benchmarks.turn_world import (
     write_campaign,
 )
 from glyphoxa.adapters.local import native_env
-from glyphoxa.config.settings import LlmName, Settings
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.observability import log
+from glyphoxa.providers.rows import ROWS
 
 STOPPED = 128 + signal.SIGINT
 _WARM_UP_TURNS = 1
@@ -145,7 +146,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--history-entries", type=_not_negative_count, default=10_000, help="past utterances in memory")
     parser.add_argument("--eager", action="store_true", help="prepare the answer while waiting 480 ms for more")
     parser.add_argument("--local", action="store_true", help="the shipped models instead of stand-ins for providers")
-    models = [name for name in get_args(LlmName) if name.startswith("qwen")]
+    models = [row.name for row in ROWS if row.kind == "llm" and row.runs_here]
     parser.add_argument("--llm", choices=models, default="qwen-1.5b", help="with --local")
     return parser
 

@@ -23,7 +23,6 @@ from glyphoxa.bootstrap.table import now_ms
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import (
     EmbeddingsSettings,
-    LlmName,
     LlmSettings,
     ProvidersSettings,
     Settings,
@@ -119,7 +118,7 @@ def cloud_settings(campaign: Path, data: Path, addresses: Addresses, *, end_of_t
     )
 
 
-def local_settings(campaign: Path, data: Path, llm: LlmName) -> Settings:
+def local_settings(campaign: Path, data: Path, llm: str) -> Settings:
     """As they are shipped."""
     return Settings(campaign=campaign, data_dir=data, providers=ProvidersSettings(llm=LlmSettings(name=llm)))
 

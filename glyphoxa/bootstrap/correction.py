@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import AsyncExitStack
 
 from glyphoxa.bootstrap.local_models import LocalModels
-from glyphoxa.bootstrap.structured_llm import SECOND_LOOK, open_structured_llm
+from glyphoxa.bootstrap.structured_llm import Slot, open_structured_llm
 from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import TableEvent, UtteranceRevised
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.npc.actor import GetReady, NpcActor, Revise
+from glyphoxa.providers.registry import NONE, SECOND_LOOK, runs_here
 from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa.transcript.ports import TranscriptLog
@@ -44,12 +45,12 @@ async def open_asking(
         InvalidInput: Its key is not set, or its package is not installed.
     """
     chosen = settings.llm
-    if chosen.name == "none":
+    if chosen.name == NONE:
         return None
     llama = local.llama
-    slot = 0 if llama is None else llama.slots - 1
-    llm = open_structured_llm(chosen, stack, kind=SECOND_LOOK, llama=llama, slot=slot, environ=environ)
-    if chosen.name == "local":
+    here = None if llama is None else Slot(llama, llama.slots - 1)
+    llm = open_structured_llm(chosen, stack, kind=SECOND_LOOK, here=here, environ=environ)
+    if runs_here(SECOND_LOOK, chosen.name):
         return Asking(
             llm,
             deadline_ms=LOCAL_DEADLINE_MS,

@@ -8,11 +8,9 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from glyphoxa.bootstrap.local_models import QWEN, load_llama
-from glyphoxa.bootstrap.structured_llm import RECALL, open_structured_llm, slot_of
-from glyphoxa.config.provider_keys import key_of
+from glyphoxa.bootstrap.local_models import load_llama
+from glyphoxa.bootstrap.structured_llm import Slot, open_structured_llm, slot_of
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.experimental.deep import DeepRecall
 from glyphoxa.experimental.deep_talk import DeepTalk
@@ -21,13 +19,15 @@ from glyphoxa.experimental.graph.methods import RecallMethod
 from glyphoxa.experimental.graph.reranking import Reranker
 from glyphoxa.experimental.graph.settings import GraphRecallSettings
 from glyphoxa.npc.budget import DEFAULT_RULES
+from glyphoxa.providers.building import build
+from glyphoxa.providers.registry import LLM, NONE, RECALL, RERANK, runs_here
 from glyphoxa.recall.recall import Recall
 from glyphoxa.transcript.ports import PastTalk
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer
+    from glyphoxa.adapters.rerank.http import HttpReranker
 
-RERANK: Final = "recall.rerank"
 _LOCAL_LINES: Final = 16
 _LOCAL_ROUNDS: Final = 2
 """A place in the local model holds 2,048 tokens, and it reads some 50 of them a second."""
@@ -57,11 +57,9 @@ def open_deep_recall(
     chooser = None
     if method.asks_a_model:
         chosen = settings.recall.llm
-        slot = 0 if llama is None else slot_of(RECALL, settings, slots=llama.slots)
-        chooser = LlmNodeChooser(
-            open_structured_llm(chosen, stack, kind=RECALL, llama=llama, slot=slot, environ=environ)
-        )
-        if chosen.name == "local":
+        here = None if llama is None else Slot(llama, slot_of(RECALL, settings, slots=llama.slots))
+        chooser = LlmNodeChooser(open_structured_llm(chosen, stack, kind=RECALL, here=here, environ=environ))
+        if runs_here(RECALL, chosen.name):
             of_graph = replace(of_graph, llm_lines=_LOCAL_LINES, llm_rounds=_LOCAL_ROUNDS)
     reranker = _open_reranker(settings, stack, environ) if method is RecallMethod.HYBRID_RERANK else None
     deep = DeepRecall(recall, settings=of_graph, chooser=chooser, reranker=reranker)
@@ -86,7 +84,8 @@ async def load_deep_recall(
         Corrupt: They are not what they must be.
     """
     llama = None
-    if method.asks_a_model and settings.recall.llm.name == "local" and settings.providers.llm.name in QWEN:
+    both_here = all(runs_here(each, settings.chosen(each).name) for each in (RECALL, LLM))
+    if method.asks_a_model and both_here:
         llama = await load_llama(settings, stack)
     return open_deep_recall(settings, recall, stack, method=method, llama=llama, environ=environ)
 
@@ -123,15 +122,8 @@ def open_deep_talk(
 
 def _open_reranker(settings: Settings, stack: AsyncExitStack, environ: Mapping[str, str]) -> Reranker | None:
     chosen = settings.recall.rerank
-    if chosen.name == "none" or chosen.base_url is None or chosen.model is None:
+    if chosen.name == NONE:
         return None
-    key = key_of(chosen, kind=RERANK, environ=environ)
-    try:
-        from glyphoxa.adapters.rerank.http import HttpReranker
-    except ModuleNotFoundError as error:
-        raise InvalidInput(
-            f"{RERANK} needs {error.name!r}, which is not installed: pip install 'glyphoxa[openai]'"
-        ) from error
-    reranker = HttpReranker(model=chosen.model, api_key=key, base_url=chosen.base_url)
+    reranker: HttpReranker = build(chosen, section=RERANK, environ=environ)
     stack.push_async_callback(reranker.close)
     return reranker

@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +15,12 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.weights.progress import progress_to
 from glyphoxa.adapters.weights.store import Store as Weights
-from glyphoxa.bootstrap.local_models import MINILM, LocalModels
-from glyphoxa.config.check import PROVIDERS
-from glyphoxa.config.provider_keys import key_of
+from glyphoxa.bootstrap.local_models import LocalModels, load_minilm
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.providers.building import build, maker_of
+from glyphoxa.providers.registry import EMBEDDINGS, NONE, find
+from glyphoxa.providers.rows import Provider
 from glyphoxa.recall.semantic.embedder import Embedder
 
 if TYPE_CHECKING:
@@ -31,13 +31,10 @@ if TYPE_CHECKING:
 WARM_UP_MS = 3_000
 """A table opens without a provider that takes longer, and remembers by words until it answers."""
 
-_WITHOUT_DIMENSIONS = ("text-embedding-ada-002",)
-"""OpenAI's model from before its vectors could be cut; it refuses to be asked."""
-
 
 def embedder_of(local: LocalModels) -> Embedder | None:
     """What a table's talk is embedded with by a model that runs here; None when none does."""
-    return None if local.minilm is None else _embedder(local.minilm)
+    return None if local.minilm is None else _embedder(find(EMBEDDINGS, "minilm").weights[0], local.minilm)
 
 
 async def open_embedder(
@@ -51,7 +48,7 @@ async def open_embedder(
     Raises:
         InvalidInput: Its key is not set, its package is not installed, or it does not take what the settings ask for.
     """
-    if settings.providers.embeddings.name in ("none", "minilm"):
+    if settings.providers.embeddings.name == NONE or _row(settings).runs_here:
         return embedder_of(local)
     embedder = await _far_away(settings, environ)
     stack.push_async_callback(embedder.aclose)
@@ -77,17 +74,10 @@ async def load_embedder(settings: Settings, *, environ: Mapping[str, str] = os.e
         Corrupt: They are not what they must be.
     """
     _require(settings)
-    if settings.providers.embeddings.name != "minilm":
+    if not _row(settings).runs_here:
         return await _far_away(settings, environ)
-    try:
-        from glyphoxa.adapters.local.minilm import MiniLm
-
-        path = await asyncio.to_thread(Weights(settings.models.dir).path, MINILM)
-        return _embedder(await asyncio.to_thread(MiniLm, path))
-    except ModuleNotFoundError as error:
-        raise InvalidInput(
-            f"embedding here needs {error.name!r}, which is not installed: pip install 'glyphoxa[local]'"
-        ) from error
+    async with AsyncExitStack() as stack:
+        return _embedder(_name_of(settings), await load_minilm(settings, stack))
 
 
 class LaterEmbedders:
@@ -130,66 +120,51 @@ async def fetch_embedder(settings: Settings) -> Embedder:
         Unavailable: They cannot be fetched.
     """
     _require(settings)
-    if settings.providers.embeddings.name == "minilm":
+    weights = _row(settings).weights
+    if weights:
         with progress_to() as progress:
-            await asyncio.to_thread(Weights(settings.models.dir).ensure, [MINILM], progress)
+            await asyncio.to_thread(Weights(settings.models.dir).ensure, weights, progress)
     return await load_embedder(settings)
 
 
 def _require(settings: Settings) -> None:
-    if settings.providers.embeddings.name == "none":
+    if settings.providers.embeddings.name == NONE:
         raise InvalidInput("providers.embeddings is none: there is nothing to embed a text with; minilm runs here")
 
 
+def _row(settings: Settings) -> Provider:
+    return find(EMBEDDINGS, settings.providers.embeddings.name)
+
+
 def _name_of(settings: Settings) -> str:
-    """By which the vectors of different models are told from each other."""
-    chosen = settings.providers.embeddings
-    return MINILM if chosen.name == "minilm" else f"{chosen.name}/{chosen.model_name}"
+    """By which the vectors of different models are told from each other; "" where nothing is embedded."""
+    if settings.providers.embeddings.name == NONE:
+        return ""
+    row = _row(settings)
+    return row.weights[0] if row.runs_here else f"{row.name}/{settings.providers.embeddings.model_name}"
 
 
-def _embedder(minilm: MiniLm) -> Embedder:
+def _embedder(name: str, minilm: MiniLm) -> Embedder:
     from glyphoxa.adapters.local.minilm import DIMENSIONS
 
     async def embed(texts: list[str]) -> NDArray[float32]:
         return await asyncio.to_thread(minilm.embed, texts)
 
-    return Embedder(MINILM, DIMENSIONS, embed)
+    return Embedder(name, DIMENSIONS, embed)
 
 
 async def _far_away(settings: Settings, environ: Mapping[str, str]) -> Embedder:
-    chosen = settings.providers.embeddings
-    key = key_of(chosen, kind="embeddings", environ=environ)
-    module = "google" if chosen.name == "google" else "openai"
-    try:
-        # A second of work, and the loop may be carrying sound.
-        await asyncio.to_thread(import_module, f"glyphoxa.adapters.embeddings.{module}")
-    except ModuleNotFoundError as error:
-        raise InvalidInput(
-            f"providers.embeddings {chosen.name!r} needs {error.name!r}, which is not installed: "
-            f"pip install 'glyphoxa[{PROVIDERS['embeddings', chosen.name].extra}]'"
-        ) from error
-    model, dimensions = chosen.model_name, settings.memory.embedding_dimensions
-    client: GoogleEmbeddings | OpenAiEmbeddings
-    if chosen.name == "google":
-        from glyphoxa.adapters.embeddings.google import MOST_TEXTS, GoogleEmbeddings
-
-        client = GoogleEmbeddings(model=model, dimensions=dimensions, api_key=key, base_url=chosen.base_url)
-    else:
-        from glyphoxa.adapters.embeddings.openai import MOST_TEXTS, OpenAiEmbeddings
-
-        client = OpenAiEmbeddings(
-            model=model,
-            dimensions=dimensions,
-            api_key=key,
-            base_url=chosen.base_url,
-            # Few other servers know how; what they give is checked all the same.
-            asks_for_dimensions=chosen.name == "openai" and model not in _WITHOUT_DIMENSIONS,
-        )
+    chosen, dimensions = settings.providers.embeddings, settings.memory.embedding_dimensions
+    # Its import is a second of work, and the loop may be carrying sound.
+    await asyncio.to_thread(maker_of, _row(settings), section=EMBEDDINGS)
+    client: GoogleEmbeddings | OpenAiEmbeddings = build(
+        chosen, section=EMBEDDINGS, environ=environ, dimensions=dimensions
+    )
     return Embedder(
         _name_of(settings),
         dimensions,
         client.embed,
         embed_otherwise=client.embed_questions,
-        batch=MOST_TEXTS,
+        batch=client.most_texts,
         aclose=client.close,
     )

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from glyphoxa.adapters.weights.progress import progress_to
 from glyphoxa.adapters.weights.store import Store
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.providers.building import maker_of, not_installed
+from glyphoxa.providers.registry import EMBEDDINGS, LLM, STT, TTS, find, runs_here
 
 if TYPE_CHECKING:
     from hibari import Hibari
@@ -20,13 +21,8 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.local.minilm import MiniLm
     from glyphoxa.adapters.local.whisper import Whisper
 
-WHISPER = "whisper-tiny.en"
-MINILM = "minilm-l6-v2-int8"
-QWEN = {
-    "qwen-1.5b": "qwen2.5-coder-1.5b-instruct-q4_k_m",
-    "qwen-0.5b": "qwen2.5-coder-0.5b-instruct-q4_k_m",
-}
-"""Artefacts of the weights manifest, by the name a settings file uses."""
+_SECTIONS: Final = (LLM, STT, TTS, EMBEDDINGS)
+"""Of the settings: those whose models may run here, in the order in which they are loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +37,13 @@ class LocalModels:
 
 def needed(settings: Settings) -> list[str]:
     """The artefacts of the weights manifest that these settings need."""
-    providers = settings.providers
-    names = []
-    if providers.stt.name == "whisper":
-        names.append(WHISPER)
-    if settings.has_memory and providers.embeddings.name == "minilm":
-        names.append(MINILM)
-    if providers.llm.name in QWEN:
-        names.append(QWEN[providers.llm.name])
-    return names
+    return [weights for section in _here(settings) for weights in find(section, settings.chosen(section).name).weights]
+
+
+def _here(settings: Settings) -> list[str]:
+    """Sections whose models run here."""
+    chosen = [each for each in _SECTIONS if each != EMBEDDINGS or settings.has_memory]
+    return [each for each in chosen if runs_here(each, settings.chosen(each).name)]
 
 
 async def load(
@@ -71,15 +65,11 @@ async def load(
     with progress_to() as progress:
         await asyncio.to_thread(store.ensure, names, progress)
     tell("loading models")
-    try:
-        return await _load(settings, store, stack, slots=slots)
-    except ModuleNotFoundError as error:
-        raise InvalidInput(
-            f"running models here needs {error.name!r}, which is not installed: pip install 'glyphoxa[local]'"
-        ) from error
+    made = {section: await _made(section, settings, stack, slots=slots) for section in _here(settings)}
+    return LocalModels(whisper=made.get(STT), llama=made.get(LLM), hibari=made.get(TTS), minilm=made.get(EMBEDDINGS))
 
 
-async def load_llama(settings: Settings, stack: AsyncExitStack, *, slots: int = 1) -> LlamaServer:
+async def load_llama(settings: Settings, stack: AsyncExitStack) -> LlamaServer:
     """The language model that the settings name, one that runs here, from weights that are here: nothing is fetched.
     Closed by `stack`.
 
@@ -88,38 +78,21 @@ async def load_llama(settings: Settings, stack: AsyncExitStack, *, slots: int = 
         NotFound: Its weights are not here.
         Corrupt: They are not what they must be.
     """
-    path = await asyncio.to_thread(Store(settings.models.dir).path, QWEN[settings.providers.llm.name])
+    llama: LlamaServer = await _made(LLM, settings, stack)
+    return llama
+
+
+async def load_minilm(settings: Settings, stack: AsyncExitStack) -> MiniLm:
+    """The embeddings model that runs here. As `load_llama`."""
+    minilm: MiniLm = await _made(EMBEDDINGS, settings, stack)
+    return minilm
+
+
+async def _made(section: str, settings: Settings, stack: AsyncExitStack, *, slots: int = 1) -> Any:
+    row = find(section, settings.chosen(section).name)
+    store = Store(settings.models.dir)
+    path = await asyncio.to_thread(store.path, *row.weights) if row.weights else None
     try:
-        from glyphoxa.adapters.local.llama import LlamaServer
-
-        return await stack.enter_async_context(LlamaServer(model_path=path, slots=slots))
+        return await maker_of(row, section=section)(path, stack, slots)
     except ModuleNotFoundError as error:
-        raise InvalidInput(
-            f"running a language model here needs {error.name!r}, which is not installed: pip install 'glyphoxa[local]'"
-        ) from error
-
-
-async def _load(settings: Settings, store: Store, stack: AsyncExitStack, *, slots: int) -> LocalModels:
-    providers = settings.providers
-    whisper = minilm = hibari = llama = None
-    if providers.llm.name in QWEN:
-        from glyphoxa.adapters.local.llama import LlamaServer
-
-        llama = LlamaServer(model_path=store.path(QWEN[providers.llm.name]), slots=slots)
-        await stack.enter_async_context(llama)
-    if providers.stt.name == "whisper":
-        from glyphoxa.adapters.local.whisper import Whisper
-
-        whisper = await asyncio.to_thread(Whisper, await asyncio.to_thread(store.path, WHISPER))
-        await asyncio.to_thread(whisper.warm_up)
-    if providers.tts.name == "hibari":
-        from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
-
-        hibari = await asyncio.to_thread(load_engine)
-        await asyncio.to_thread(HibariVoice(hibari).warm_up)
-    if MINILM in needed(settings):
-        from glyphoxa.adapters.local.minilm import MiniLm
-
-        minilm = await asyncio.to_thread(MiniLm, store.path(MINILM))
-        await asyncio.to_thread(minilm.embed, ["warm up"])
-    return LocalModels(whisper=whisper, llama=llama, hibari=hibari, minilm=minilm)
+        raise not_installed(row, section, error) from error

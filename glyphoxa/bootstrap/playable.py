@@ -13,6 +13,8 @@ from glyphoxa.config.engine_files import missing_files
 from glyphoxa.config.located_yaml import InvalidFile, Problem, YamlPath
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import did_you_mean
+from glyphoxa.providers.building import unknown_language
+from glyphoxa.providers.registry import NONE, STT
 
 
 def read_playable(path: Path, settings: Settings) -> CampaignFile:
@@ -38,13 +40,15 @@ def _not_playable(file: CampaignFile, settings: Settings) -> Iterator[Problem]:
     ):
         if not there:
             yield file.source.problem((part,), f"nothing can be played: list at least {what} under `{part}:`")
+    if wrong := unknown_language(STT, settings.providers.stt.name, campaign.language):
+        yield file.source.problem(("campaign", "language"), wrong)
     engines = mouth_names(settings)
     for n, npc in enumerate(campaign.npcs):
         at: YamlPath = ("npcs", n)
         if npc.engine not in engines:
             text = f"{npc.name!r}: no engine {npc.engine!r}, {did_you_mean(npc.engine, engines)}"
             yield file.source.problem((*at, "engine"), f"{text} (of your own: `engines:` in the settings)")
-        elif npc.engine == "s2s" and settings.providers.s2s.name == "none":
+        elif npc.engine == "s2s" and settings.providers.s2s.name == NONE:
             text = f"{npc.name!r} has engine s2s, but the settings name none: set providers.s2s.name to openai-realtime"
             yield file.source.problem((*at, "engine"), text)
         elif npc.engine in settings.engines:

@@ -5,21 +5,30 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-from glyphoxa.config.check import Choice
-from glyphoxa.config.provider_keys import key_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.llm.structured import StructuredLlm
+from glyphoxa.providers.building import build, maker_of
+from glyphoxa.providers.registry import RECALL, SECOND_LOOK, Choice, find, runs_here
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer
 
-SECOND_LOOK: Final = "correction.llm"
-RECALL: Final = "recall.llm"
-_DEFAULT_MODELS: Final = {"openai": "gpt-4.1-mini", "google": "gemini-3.6-flash", "openai-compatible": "default"}
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place in the prompt cache of the model that runs here."""
+
+    llama: LlamaServer
+    number: int
+
+
+class _Closing(StructuredLlm, Protocol):
+    async def close(self) -> None: ...
 
 
 def local_slots(settings: Settings, campaign: Campaign) -> int:
@@ -44,63 +53,32 @@ def open_structured_llm(
     stack: AsyncExitStack,
     *,
     kind: str,
-    llama: LlamaServer | None,
-    slot: int = 0,
+    here: Slot | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> StructuredLlm:
     """Closed by `stack`.
 
     Args:
         kind: Where it is set, `SECOND_LOOK` or `RECALL`.
-        llama: The model that "local" means.
-        slot: Its place there.
+        here: What "local" means; None if no model runs here.
 
     Raises:
         InvalidInput: Its key is not set, its package is not installed, or no model runs here.
     """
-    try:
-        return _open(chosen, stack, kind=kind, llama=llama, slot=slot, environ=environ)
-    except ModuleNotFoundError as error:
-        extra = "google" if chosen.name == "google" else "openai"
-        raise InvalidInput(
-            f"{kind} {chosen.name!r} needs {error.name!r}, which is not installed: pip install 'glyphoxa[{extra}]'"
-        ) from error
-
-
-def _open(
-    chosen: Choice,
-    stack: AsyncExitStack,
-    *,
-    kind: str,
-    llama: LlamaServer | None,
-    slot: int,
-    environ: Mapping[str, str],
-) -> StructuredLlm:
-    model = chosen.model or _DEFAULT_MODELS.get(chosen.name, "")
-    if chosen.name == "local":
-        from glyphoxa.adapters.llm.local import LocalStructuredLlm
-
-        if llama is None:
-            raise InvalidInput(f"{kind} local needs a providers.llm that runs here, such as qwen-1.5b")
-        here = LocalStructuredLlm(llama, slot=slot)
-        stack.push_async_callback(here.close)
-        return here
-    key = key_of(chosen, kind=kind, environ=environ)
-    if chosen.name == "google":
-        from glyphoxa.adapters.llm.google import GoogleStructuredLlm
-
-        google = GoogleStructuredLlm(model=model, api_key=key, base_url=chosen.base_url)
-        stack.push_async_callback(google.close)
-        return google
-    from glyphoxa.adapters.llm.openai import OpenAiStructuredLlm
-
-    openai = OpenAiStructuredLlm(model=model, api_key=key, base_url=chosen.base_url)
-    stack.push_async_callback(openai.close)
-    return openai
+    row = find(kind, chosen.name)
+    llm: _Closing
+    if not row.runs_here:
+        llm = build(chosen, section=kind, environ=environ)
+    elif here is None:
+        raise InvalidInput(f"{kind} {row.name} needs a providers.llm that runs here, such as qwen-1.5b")
+    else:
+        llm = maker_of(row, section=kind)(here.llama, slot=here.number)
+    stack.push_async_callback(llm.close)
+    return llm
 
 
 def _local_kinds(settings: Settings) -> list[str]:
     """Who works behind the talk with the local model."""
-    recalls = settings.has_memory and settings.recall.asks_a_model and settings.recall.llm.name == "local"
-    looks = settings.correction.llm.name == "local"
+    recalls = settings.has_memory and settings.recall.asks_a_model and runs_here(RECALL, settings.recall.llm.name)
+    looks = runs_here(SECOND_LOOK, settings.correction.llm.name)
     return [kind for kind, is_local in ((RECALL, recalls), (SECOND_LOOK, looks)) if is_local]

@@ -8,12 +8,13 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 from urllib.parse import urlsplit
 
 from glyphoxa.config.engine_files import missing_files
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
+from glyphoxa.providers.registry import EMBEDDINGS, KINDS, NONE, RECALL, RERANK, Choice, find, runs_here
 
 Level = Literal["ok", "warning", "error"]
 
@@ -25,68 +26,6 @@ class Finding:
     level: Level
     subject: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """What a provider needs.
-
-    Attributes:
-        modules: Importable names that must be there.
-        extra: The extra of this package that brings them.
-        key_env: Environment variable with its key; empty when it needs none.
-        weights: Names of the local model weights it runs on (see `glyphoxa models list`).
-    """
-
-    modules: tuple[str, ...]
-    extra: str
-    key_env: str = ""
-    weights: tuple[str, ...] = ()
-
-
-PROVIDERS: Mapping[tuple[str, str], Provider] = {
-    ("stt", "whisper"): Provider(("ctranslate2", "tokenizers"), "local", weights=("whisper-tiny.en",)),
-    ("stt", "deepgram-nova"): Provider(("pipecat", "deepgram"), "deepgram", "DEEPGRAM_API_KEY"),
-    ("stt", "deepgram-flux"): Provider(("pipecat", "deepgram"), "deepgram", "DEEPGRAM_API_KEY"),
-    ("llm", "qwen-1.5b"): Provider(("xllamacpp",), "local", weights=("qwen2.5-coder-1.5b-instruct-q4_k_m",)),
-    ("llm", "qwen-0.5b"): Provider(("xllamacpp",), "local", weights=("qwen2.5-coder-0.5b-instruct-q4_k_m",)),
-    ("llm", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
-    ("llm", "openai-compatible"): Provider(("openai",), "openai"),
-    ("llm", "ollama"): Provider(("openai",), "openai"),
-    ("llm", "google"): Provider(("google.genai",), "google", "GOOGLE_API_KEY"),
-    ("tts", "hibari"): Provider(("hibari",), "local"),
-    ("tts", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
-    ("tts", "deepgram"): Provider(("pipecat", "deepgram"), "deepgram", "DEEPGRAM_API_KEY"),
-    ("tts", "cartesia"): Provider(("pipecat", "websockets"), "voice", "CARTESIA_API_KEY"),
-    ("tts", "elevenlabs"): Provider(("pipecat", "websockets"), "voice", "ELEVENLABS_API_KEY"),
-    ("embeddings", "minilm"): Provider(("onnxruntime", "tokenizers"), "local", weights=("minilm-l6-v2-int8",)),
-    ("embeddings", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
-    ("embeddings", "openai-compatible"): Provider(("openai",), "openai"),
-    ("embeddings", "google"): Provider(("google.genai",), "google", "GOOGLE_API_KEY"),
-    ("correction.llm", "local"): Provider(("xllamacpp", "openai"), "local"),
-    ("correction.llm", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
-    ("correction.llm", "openai-compatible"): Provider(("openai",), "openai"),
-    ("correction.llm", "google"): Provider(("google.genai",), "google", "GOOGLE_API_KEY"),
-    ("recall.llm", "local"): Provider(("xllamacpp", "openai"), "local"),
-    ("recall.llm", "openai"): Provider(("openai",), "openai", "OPENAI_API_KEY"),
-    ("recall.llm", "openai-compatible"): Provider(("openai",), "openai"),
-    ("recall.llm", "google"): Provider(("google.genai",), "google", "GOOGLE_API_KEY"),
-    ("recall.rerank", "cohere-compatible"): Provider(("openai",), "openai"),
-    ("s2s", "openai-realtime"): Provider(("pipecat", "openai"), "openai", "OPENAI_API_KEY"),
-}
-
-
-class Choice(Protocol):
-    """What all provider sections of the settings have in common."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def model(self) -> str | None: ...
-    @property
-    def base_url(self) -> str | None: ...
-    @property
-    def api_key_env(self) -> str | None: ...
 
 
 def check(
@@ -103,24 +42,16 @@ def check(
         has_weights: Whether the named model weights are on this machine.
     """
     found = [_campaign(settings), _memory(settings, has_module or module_is_there)]
-    chosen: dict[str, Choice] = {
-        "stt": settings.providers.stt,
-        "llm": settings.providers.llm,
-        "tts": settings.providers.tts,
-        "embeddings": settings.providers.embeddings,
-        "s2s": settings.providers.s2s,
-        "correction.llm": settings.correction.llm,
-    }
-    if settings.recall.asks_a_model:
-        chosen["recall.llm"] = settings.recall.llm
-    if settings.recall.searches_by == "hybrid_rerank":
-        chosen["recall.rerank"] = settings.recall.rerank
-    for kind, choice in chosen.items():
-        if choice.name == "none":
-            text = "none: past talk is found by its words alone" if kind == "embeddings" else "none"
-            found.append(Finding("ok", kind, text))
+    for section in KINDS:
+        choice, subject = settings.chosen(section), section.removeprefix("providers.")
+        if not _is_asked(section, settings):
+            continue
+        if choice.name == NONE:
+            text = "none: past talk is found by its words alone" if section == EMBEDDINGS else "none"
+            found.append(Finding("ok", subject, text))
         else:
-            found.append(_provider(kind, choice, has_weights, environ, has_module or module_is_there))
+            finding = _provider(section, choice, has_weights, environ, has_module or module_is_there)
+            found.append(replace(finding, subject=subject))
     found.append(_recall(settings))
     found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
     found = [_with_model(each, settings) if each.subject == "embeddings" else each for each in found]
@@ -162,42 +93,48 @@ def _recall(settings: Settings) -> Finding:
     )
 
 
+def _is_asked(section: str, settings: Settings) -> bool:
+    """Whether what is chosen there has a part in these settings."""
+    asked = {RECALL: settings.recall.asks_a_model, RERANK: settings.recall.searches_by == "hybrid_rerank"}
+    return asked.get(section, True)
+
+
 def _provider(
-    kind: str,
+    section: str,
     choice: Choice,
     has_weights: Callable[[str], bool],
     environ: Mapping[str, str],
     has_module: Callable[[str], bool],
 ) -> Finding:
-    needs = PROVIDERS[(kind, choice.name)]
+    needs = find(section, choice.name)
     what = choice.name + (f", model {choice.model}" if choice.model else "")
     where = f" at {urlsplit(choice.base_url).netloc.rpartition('@')[2]}" if choice.base_url else ""
     missing = [module for module in needs.modules if not has_module(module)]
     if missing:
         return Finding(
-            "error", kind, f"{what}: {', '.join(missing)} is not installed: pip install 'glyphoxa[{needs.extra}]'"
+            "error", section, f"{what}: {', '.join(missing)} is not installed: pip install 'glyphoxa[{needs.extra}]'"
         )
     key_env = choice.api_key_env or needs.key_env
     if key_env and not environ.get(key_env, "").strip():
-        return Finding("error", kind, f"{what}{where}: environment variable {key_env} is not set")
+        return Finding("error", section, f"{what}{where}: environment variable {key_env} is not set")
     absent = [name for name in needs.weights if not has_weights(name)]
     if absent:
-        return Finding("error", kind, f"{what}: weights are missing: run `glyphoxa models fetch {' '.join(absent)}`")
-    place = where or (", on this machine" if needs.weights or needs.extra == "local" else "")
-    return Finding("ok", kind, f"{what}{place}{f', key from {key_env}' if key_env else ''}")
+        return Finding("error", section, f"{what}: weights are missing: run `glyphoxa models fetch {' '.join(absent)}`")
+    place = where or (", on this machine" if needs.runs_here else "")
+    return Finding("ok", section, f"{what}{place}{f', key from {key_env}' if key_env else ''}")
 
 
 def _with_model(found: Finding, settings: Settings) -> Finding:
     """Another embeddings model than the database's means that all talk is embedded anew: here one sees which it is."""
     chosen = settings.providers.embeddings
-    if found.level != "ok" or chosen.name == "none":
+    if found.level != "ok" or chosen.name == NONE:
         return found
     model = f"model {chosen.model_name}, " if chosen.model is None and chosen.model_name else ""
     return replace(found, text=f"{found.text}; {model}{settings.memory.embedding_dimensions} dimensions")
 
 
 def _with_patience(found: Finding, settings: Settings) -> Finding:
-    if found.level != "ok" or settings.recall.llm.name != "local":
+    if found.level != "ok" or not runs_here(RECALL, settings.recall.llm.name):
         return found
     text = "too slow for an NPC's tools, which then find what hybrid finds; fit for glyphoxa recall"
     return replace(found, level="warning", text=f"{found.text}: {text}")

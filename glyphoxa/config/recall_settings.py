@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator
 
 from glyphoxa.config.located_yaml import LocatedYaml, Problem
-from glyphoxa.config.sections import KeyVariable, Section, empty_section
+from glyphoxa.config.sections import NameOf, ProviderSettings, Section, empty_section
+from glyphoxa.providers.registry import LLM, NONE, RECALL, runs_here
 
-RecallLlmName = Literal["local", "openai", "openai-compatible", "google"]
-RerankName = Literal["none", "cohere-compatible"]
 RecallMethodName = Literal["hybrid", "hybrid_llm", "llm", "hybrid_rerank"]
 RecallStageName = Literal[
     "vector_prefilter",
@@ -24,7 +23,7 @@ RecallStageName = Literal[
 ]
 
 
-class RecallLlmSettings(Section):
+class RecallLlmSettings(ProviderSettings):
     """Who picks memories, where a search asks a language model.
 
     `local` is the NPCs' own model, in a place of its own in its prompt cache. Two cores take 7 to 12 s to read what it
@@ -32,21 +31,15 @@ class RecallLlmSettings(Section):
     a `base_url`.
     """
 
-    name: RecallLlmName = "local"
-    model: str | None = None
-    base_url: str | None = None
-    api_key_env: KeyVariable = None
+    name: Annotated[str, NameOf("structured")] = "local"
 
 
-class RerankSettings(Section):
+class RerankSettings(ProviderSettings):
     """Who gives a second opinion on the order, where a search asks for one: `cohere-compatible` is a server that
     answers `POST /rerank` as Cohere does. It needs a `base_url` and a `model`.
     """
 
-    name: RerankName = "none"
-    model: str | None = None
-    base_url: str | None = None
-    api_key_env: KeyVariable = None
+    name: Annotated[str, NameOf("reranker", or_none=True)] = "none"
 
 
 class DeepRecallSettings(Section):
@@ -56,10 +49,9 @@ class DeepRecallSettings(Section):
     Attributes:
         method: `hybrid`: words, meaning and the structure of talk. `hybrid_llm`: a language model filters what that
             finds. `llm`: a language model picks, and may ask for what is next to what it sees. `hybrid_rerank`: what
-            hybrid finds, in the order of a reranker. None: see `searches_by`.
-        stages: Of the memory graph, which are on. None is by default: none has been measured to win.
-        llm: See `RecallLlmSettings`.
-        rerank: See `RerankSettings`.
+            hybrid finds, in the order of a reranker. Left out: `llm` if `recall.llm` names another than `local`, else
+            `hybrid_rerank` if `recall.rerank` names one, else `hybrid`.
+        stages: Stages of the memory graph that are on. By default none is: none has been measured to win.
     """
 
     method: RecallMethodName | None = None
@@ -74,9 +66,9 @@ class DeepRecallSettings(Section):
         """
         if self.method is not None:
             return self.method
-        if self.llm.name != "local":
+        if not runs_here(RECALL, self.llm.name):
             return "llm"
-        return "hybrid" if self.rerank.name == "none" else "hybrid_rerank"
+        return "hybrid" if self.rerank.name == NONE else "hybrid_rerank"
 
     @property
     def asks_a_model(self) -> bool:
@@ -94,19 +86,17 @@ def recall_contradictions(source: LocatedYaml, recall: DeepRecallSettings, *, th
     Args:
         thinks_with: The name in providers.llm, whose model `local` is.
     """
-    chosen, rerank = recall.llm, recall.rerank
-    if rerank.name == "cohere-compatible" and not (rerank.base_url and rerank.model):
-        missing = "model" if rerank.base_url else "base_url"
-        return [source.problem(("recall", "rerank", "name"), f"cohere-compatible needs recall.rerank.{missing}")]
-    if recall.method == "hybrid_rerank" and rerank.name == "none":
+    if recall.method == "hybrid_rerank" and recall.rerank.name == NONE:
         text = "recall.method hybrid_rerank asks recall.rerank, which is none; valid: cohere-compatible"
         return [source.problem(("recall", "method"), text)]
-    if chosen.name == "openai-compatible" and not chosen.base_url:
-        return [source.problem(("recall", "llm", "name"), "openai-compatible needs recall.llm.base_url")]
-    if recall.asks_a_model and chosen.name == "local" and not thinks_with.startswith("qwen"):
-        text = (
-            f"recall.method {recall.method} asks recall.llm: local is the model of providers.llm, "
-            f"which is {thinks_with}: not one that runs here"
-        )
-        return [source.problem(("recall", "method"), text)]
+    is_local = runs_here(RECALL, recall.llm.name)
+    if recall.asks_a_model and is_local and (text := not_here(thinks_with)):
+        return [source.problem(("recall", "method"), f"recall.method {recall.method} asks recall.llm: {text}")]
     return []
+
+
+def not_here(thinks_with: str) -> str:
+    """Why `local` cannot be the model of this name in providers.llm; "" if it can."""
+    if runs_here(LLM, thinks_with):
+        return ""
+    return f"local is the model of providers.llm, which is {thinks_with}: not one that runs here"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import CoreSchema, core_schema
 
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.providers.registry import NONE, names
+from glyphoxa.providers.rows import Kind
 
 
 class Section(BaseModel):
@@ -21,6 +24,16 @@ def empty_section(value: object) -> object:
     return {} if value is None else value
 
 
+class NameOf:
+    """A text that is the name of a provider of that kind; `none` too, where one may be missing."""
+
+    def __init__(self, kind: Kind, *, or_none: bool = False) -> None:
+        self.names = (*((NONE,) if or_none else ()), *names(kind))
+
+    def __get_pydantic_core_schema__(self, *_: Any) -> CoreSchema:
+        return core_schema.literal_schema(list(self.names))
+
+
 def _variable(value: object) -> object:
     """Raises without the value: people paste their key here."""
     if value is None or (isinstance(value, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", value)):
@@ -29,6 +42,21 @@ def _variable(value: object) -> object:
 
 
 KeyVariable = Annotated[str | None, BeforeValidator(_variable)]
+
+
+class ProviderSettings(Section):
+    """
+    Attributes:
+        name: Which provider.
+        model: Left out: the provider's usual one.
+        base_url: Another address than the provider's own: a proxy, a regional one, a server of your own.
+        api_key_env: The environment variable with the key; left out, the provider's usual one.
+    """
+
+    name: str
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: KeyVariable = None
 
 
 def _unset(value: object) -> object:

@@ -7,34 +7,24 @@ holds them.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import platformdirs
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from glyphoxa.config.engine_files import from_folder, wrong_engine
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
-from glyphoxa.config.recall_settings import DeepRecallSettings, recall_contradictions
-from glyphoxa.config.sections import DsnText, KeyVariable, Section, empty_section
+from glyphoxa.config.recall_settings import DeepRecallSettings, not_here, recall_contradictions
+from glyphoxa.config.sections import DsnText, NameOf, ProviderSettings, Section, empty_section
 from glyphoxa.context.prompt import Role
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.utterance import UNSURE
+from glyphoxa.providers.registry import EMBEDDINGS, KINDS, NONE, SECOND_LOOK, Choice, find, missing_settings
 from glyphoxa.turns.floor import GAP_MS
 
-SttName = Literal["whisper", "deepgram-nova", "deepgram-flux"]
-LlmName = Literal["qwen-1.5b", "qwen-0.5b", "openai", "openai-compatible", "ollama", "google"]
-TtsName = Literal["hibari", "openai", "deepgram", "cartesia", "elevenlabs"]
-EmbeddingsName = Literal["minilm", "openai", "openai-compatible", "google", "none"]
-SecondLookName = Literal["none", "local", "openai", "openai-compatible", "google"]
-S2sName = Literal["none", "openai-realtime"]
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
-
-EMBEDDING_MODELS = {"openai": "text-embedding-3-small", "google": "gemini-embedding-2"}
-EMBEDDING_DIMENSIONS = {"openai": 1536, "google": 1536}
-"""By the name of a provider: what is meant when the settings do not say. Of Gemini's 3,072 dimensions the
-database's index takes no more than 2,000, and the provider recommends 1,536.
-"""
 
 _SYSTEM_DATA = Path("/var/lib/glyphoxa")
 
@@ -54,66 +44,55 @@ class MemorySettings(Section):
     auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
 
 
-class SttSettings(Section):
-    """Speech to text. `whisper` runs here. `model`, `base_url` and `api_key_env` are the provider's when left out."""
+class SttSettings(ProviderSettings):
+    """Speech to text. `whisper` runs here."""
 
-    name: SttName = "whisper"
-    model: str | None = None
-    base_url: str | None = None
-    api_key_env: KeyVariable = None
+    name: Annotated[str, NameOf("stt")] = "whisper"
 
 
-class LlmSettings(Section):
+class LlmSettings(ProviderSettings):
     """What NPCs think with. `qwen-*` run here; `openai-compatible` needs a `base_url`.
 
     Attributes:
-        temperature: 0 is the most predictable; None is the model's own recipe.
+        temperature: 0 is the most predictable; left out, the model's own recipe.
         max_tokens: Of one reply.
     """
 
-    name: LlmName = "qwen-1.5b"
-    model: str | None = None
-    base_url: str | None = None
-    api_key_env: KeyVariable = None
+    name: Annotated[str, NameOf("llm")] = "qwen-1.5b"
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
     max_tokens: Annotated[int, Field(ge=1, le=4096)] = 120
 
 
-class TtsSettings(Section):
-    """Text to speech. `hibari` runs here, with a preset for each NPC. `voice` is for NPCs without one of their own."""
+class TtsSettings(ProviderSettings):
+    """Text to speech. `hibari` runs here, with a preset for each NPC.
 
-    name: TtsName = "hibari"
-    model: str | None = None
+    Attributes:
+        voice: A provider's id of a voice, for NPCs without one of their own.
+    """
+
+    name: Annotated[str, NameOf("tts")] = "hibari"
     voice: str | None = None
-    base_url: str | None = None
-    api_key_env: KeyVariable = None
 
 
-class EmbeddingsSettings(Section):
+class EmbeddingsSettings(ProviderSettings):
     """How past talk is found by meaning. `minilm` runs here; with `none` words alone decide.
 
     `openai-compatible` is any server that speaks OpenAI's protocol, such as Ollama. It needs a `base_url`, a `model`,
     and memory.embedding_dimensions.
     """
 
-    name: EmbeddingsName = "minilm"
-    model: str | None = None
-    base_url: str | None = None
-    api_key_env: KeyVariable = None
+    name: Annotated[str, NameOf("embeddings", or_none=True)] = "minilm"
 
     @property
     def model_name(self) -> str:
         """The one that is meant; "" if none is named, and the provider has no usual one."""
-        return self.model or EMBEDDING_MODELS.get(self.name, "")
+        return self.model or ("" if self.name == NONE else find(EMBEDDINGS, self.name).model)
 
 
-class S2sSettings(Section):
+class S2sSettings(ProviderSettings):
     """The engine of NPCs that have `engine: s2s` in the campaign file."""
 
-    name: S2sName = "none"
-    model: str | None = None
-    base_url: str | None = None
-    api_key_env: KeyVariable = None
+    name: Annotated[str, NameOf("s2s", or_none=True)] = "none"
 
 
 class ProvidersSettings(Section):
@@ -124,16 +103,13 @@ class ProvidersSettings(Section):
     s2s: Annotated[S2sSettings, BeforeValidator(empty_section)] = S2sSettings()
 
 
-class SecondLookSettings(Section):
+class SecondLookSettings(ProviderSettings):
     """A language model that looks again at words the recogniser was unsure of, behind the talk. Off by default.
 
     `local` is the NPCs' own model: it is asked while the table is quiet. `openai-compatible` needs a `base_url`.
     """
 
-    name: SecondLookName = "none"
-    model: str | None = None
-    base_url: str | None = None
-    api_key_env: KeyVariable = None
+    name: Annotated[str, NameOf("structured", or_none=True)] = "none"
 
 
 class CorrectionSettings(Section):
@@ -189,8 +165,9 @@ class ContextSettings(Section):
         facts_tokens: Of what an NPC is reminded of, tokens of 4 characters each. Small models attend to little; a large
             one makes use of 1,500.
         max_facts: Sentences of it; left out, one for each 30 tokens.
-        facts_depth, facts_role: It stands in a message of its own, of this role, with so many messages of talk behind
-            it; left out, in the message of the question, behind it. An NPC with engine s2s has it there always.
+        facts_depth: It stands in a message of its own, with so many messages of talk behind it. Left out: in the
+            message of the question, behind it. An NPC with engine s2s has it there always.
+        facts_role: Of that message.
         history_tokens: Of recent talk.
     """
 
@@ -204,20 +181,32 @@ class ContextSettings(Section):
 
 
 class ModelsSettings(Section):
-    """`dir`: where model weights are; left out, the user's cache directory."""
+    """
+    Attributes:
+        dir: Where model weights are; left out, the user's cache directory.
+    """
 
     dir: Path | None = None
 
 
 class ServerSettings(Section):
-    """The page of `glyphoxa serve`. The default host is reachable from this machine only."""
+    """The page of `glyphoxa serve`.
+
+    Attributes:
+        host: The address to serve on; the default is reachable from this machine only.
+        port: 0 takes any free one.
+    """
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 7860
 
 
 class LoggingSettings(Section):
-    """`content`: whether logs may hold what people say. Off unless somebody at the table asks for it."""
+    """
+    Attributes:
+        level: What is less important is not logged.
+        content: Whether logs may hold what people say. Off unless somebody at the table asks for it.
+    """
 
     level: LogLevel = "INFO"
     content: bool = False
@@ -228,7 +217,8 @@ class Settings(Section):
 
     Attributes:
         campaign: The campaign file. Relative paths of a settings file count from that file.
-        data_dir: Database and spool; see `data_directory`.
+        data_dir: Database and spool. Left out: the directory that GLYPHOXA_DATA names, else the user's data directory;
+            root's is /var/lib/glyphoxa.
         engines: Pipelines of the user's own, as `./file.py:function`, by the name that an NPC's `engine` gives.
     """
 
@@ -246,6 +236,18 @@ class Settings(Section):
     models: Annotated[ModelsSettings, BeforeValidator(empty_section)] = ModelsSettings()
     server: Annotated[ServerSettings, BeforeValidator(empty_section)] = ServerSettings()
     logging: Annotated[LoggingSettings, BeforeValidator(empty_section)] = LoggingSettings()
+
+    def chosen(self, section: str) -> Choice:
+        """The provider that a section names.
+
+        Args:
+            section: As in `glyphoxa.providers.registry.KINDS`.
+        """
+        found: Any = self
+        for name in section.split("."):
+            found = getattr(found, name)
+        choice: Choice = found
+        return choice
 
     @property
     def file(self) -> Path | None:
@@ -287,7 +289,8 @@ def read_settings(path: Path | None) -> Settings:
     problems = _contradictions(source, settings)
     if problems:
         raise InvalidFile(path, problems)
-    dimensions = EMBEDDING_DIMENSIONS.get(settings.providers.embeddings.name)
+    embeddings = settings.providers.embeddings.name
+    dimensions = None if embeddings == NONE else find(EMBEDDINGS, embeddings).dimensions
     if dimensions is not None and "embedding_dimensions" not in settings.memory.model_fields_set:
         memory = settings.memory.model_copy(update={"embedding_dimensions": dimensions})
         settings = settings.model_copy(update={"memory": memory})
@@ -309,7 +312,7 @@ def _from(base: Path, path: Path | None) -> Path | None:
 def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
     """Values that are fine alone and wrong together."""
     problems: list[Problem] = []
-    turns, llm = settings.turns, settings.providers.llm
+    turns = settings.turns
     if turns.end_of_turn_ms < turns.pause_ms:
         text = f"turns.end_of_turn_ms ({turns.end_of_turn_ms}) must not be less than turns.pause_ms ({turns.pause_ms})"
         problems.append(source.problem(("turns", "end_of_turn_ms"), text))
@@ -319,27 +322,32 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
             f"turns.end_of_turn_ms ({turns.end_of_turn_ms})"
         )
         problems.append(source.problem(("turns", "unfinished_ms"), text))
-    for needed in ("base_url", "model") if llm.name == "openai-compatible" else ():
-        if not getattr(llm, needed):
-            text = f"openai-compatible needs providers.llm.{needed}"
-            problems.append(source.problem(("providers", "llm", "name"), text))
-    look = settings.correction.llm
-    if look.name == "openai-compatible" and not look.base_url:
-        problems.append(
-            source.problem(("correction", "llm", "name"), "openai-compatible needs correction.llm.base_url")
-        )
     problems += [
         source.problem(("engines", name), wrong)
         for name, value in settings.engines.items()
         if (wrong := wrong_engine(name, value))
     ]
     problems += _placement_contradictions(source, settings.context)
-    problems += _embeddings_contradictions(source, settings)
-    problems += recall_contradictions(source, settings.recall, thinks_with=llm.name)
-    if look.name == "local" and not llm.name.startswith("qwen"):
-        text = f"local is the model of providers.llm, which is {llm.name}: not one that runs here"
-        problems.append(source.problem(("correction", "llm", "name"), text))
+    problems += recall_contradictions(source, settings.recall, thinks_with=settings.providers.llm.name)
+    for section in KINDS:
+        place = (*section.split("."), "name")
+        problems += [source.problem(place, text) for text in _missing(section, settings)]
     return problems
+
+
+def _missing(section: str, settings: Settings) -> Iterator[str]:
+    """What a provider that is named cannot do without."""
+    choice = settings.chosen(section)
+    for setting in missing_settings(section, choice):
+        yield f"{choice.name} needs {setting}"
+    if choice.name == NONE:
+        return
+    row = find(section, choice.name)
+    has_dimensions = row.dimensions is not None or "embedding_dimensions" in settings.memory.model_fields_set
+    if row.kind == "embeddings" and not has_dimensions:
+        yield f"{choice.name} needs memory.embedding_dimensions"
+    if section == SECOND_LOOK and row.runs_here and (text := not_here(settings.providers.llm.name)):
+        yield text
 
 
 def _placement_contradictions(source: LocatedYaml, context: ContextSettings) -> list[Problem]:
@@ -354,16 +362,3 @@ def _placement_contradictions(source: LocatedYaml, context: ContextSettings) -> 
     else:
         return []
     return [source.problem(("context", "facts_role"), text)]
-
-
-def _embeddings_contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
-    chosen = settings.providers.embeddings
-    if chosen.name != "openai-compatible":
-        return []
-    needs = {
-        "providers.embeddings.base_url": chosen.base_url,
-        "providers.embeddings.model (vectors of different models are told apart by it)": chosen.model,
-        "memory.embedding_dimensions": "embedding_dimensions" in settings.memory.model_fields_set,
-    }
-    place = ("providers", "embeddings", "name")
-    return [source.problem(place, f"openai-compatible needs {name}") for name, given in needs.items() if not given]

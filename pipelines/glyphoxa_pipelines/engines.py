@@ -68,7 +68,7 @@ def ear_parts(order: EarSpec) -> EarParts:
             pause_ms=turns.pause_ms,
             end_of_turn_ms=turns.end_of_turn_ms,
             unfinished_ms=turns.unfinished_ms,
-            confirm_within_ms=None if order.settings.providers.stt.name == "whisper" else turns.end_of_turn_ms,
+            confirm_within_ms=turns.end_of_turn_ms if order.local.whisper is None else None,
         ),
         clock=order.now_ms,
     )

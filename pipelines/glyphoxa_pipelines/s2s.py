@@ -19,10 +19,12 @@ from glyphoxa.domain.campaign import Npc
 from glyphoxa.npc.mouth import Finished, Listener, Mouth
 from glyphoxa.npc.table import AudioSink
 from glyphoxa.npc.tools import MemoryTools
+from glyphoxa.providers import building
+from glyphoxa.providers.building import Connection
+from glyphoxa.providers.registry import S2S, Choice
 from glyphoxa_pipelines.host import Host
 from glyphoxa_pipelines.mouth import GraphMouth
 from glyphoxa_pipelines.parts import now_ms
-from glyphoxa_processors.cloud import Provider, choose, key_of
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.realtime_voice import HeardFrame, RealtimeVoice, Session
 from glyphoxa_processors.reports import MouthReports
@@ -68,19 +70,18 @@ class OpenAiSession:
 
 
 def make_session(
-    provider: Provider, *, voice: str | None = None, environ: Mapping[str, str] = os.environ
+    provider: Choice, *, voice: str | None = None, environ: Mapping[str, str] = os.environ
 ) -> OpenAiSession:
-    """Names: `openai-realtime`.
-
-    Raises:
-        InvalidInput: The name is unknown, or the key is not set.
     """
+    Raises:
+        InvalidInput: As `glyphoxa.providers.building.build`.
+    """
+    made: OpenAiSession = building.build(provider, section=S2S, environ=environ, voice=voice)
+    return made
 
-    def openai() -> OpenAiSession:
-        key = key_of(provider, kind="s2s", default_env="OPENAI_API_KEY", environ=environ)
-        return OpenAiSession(provider.model or "gpt-realtime", voice or "cedar", provider.base_url, key)
 
-    return choose(provider, {"openai-realtime": openai}, kind="s2s")
+def openai_session(connection: Connection, *, voice: str | None) -> OpenAiSession:
+    return OpenAiSession(connection.model, voice or "cedar", connection.base_url, connection.key)
 
 
 async def build(parts: S2sParts) -> Mouth:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from glyphoxa.adapters.local.control_tokens import ELSEWHERE, ControlTokens
-from glyphoxa.domain.errors import InvalidInput
-from glyphoxa_processors.cloud import Provider, choose, key_of, optional_key_of
+from glyphoxa.providers.building import Connection, build
+from glyphoxa.providers.registry import LLM, Choice
 
 if TYPE_CHECKING:
     from pipecat.services.google.llm import GoogleLLMService
@@ -31,89 +32,74 @@ TOOL_TIMEOUT_S = 5.0
 
 
 def make_llm(
-    provider: Provider,
+    provider: Choice,
     *,
     temperature: float | None = None,
     max_tokens: int = MAX_REPLY_TOKENS,
     environ: Mapping[str, str] = os.environ,
 ) -> LLMService[Any]:
-    """A model for one mouth. Names: `openai`, `openai-compatible`, `ollama`, `google`.
+    """A model for one mouth.
 
     Args:
         temperature: None is the provider's own.
 
     Raises:
-        InvalidInput: The name is unknown, its extra is not installed, the key is not set, or an
-            `openai-compatible` provider has no address or no model.
+        InvalidInput: As `build`.
     """
-
-    def openai() -> LLMService[Any]:
-        key = key_of(provider, kind="llm", default_env="OPENAI_API_KEY", environ=environ)
-        return _openai(provider.model or "gpt-4.1-mini", key, provider.base_url, temperature, max_tokens)
-
-    def compatible() -> LLMService[Any]:
-        if not provider.base_url:
-            raise InvalidInput("llm provider 'openai-compatible' needs an address: set llm.base_url")
-        if not provider.model:
-            raise InvalidInput("llm provider 'openai-compatible' needs a model: set llm.model")
-        key = optional_key_of(provider, kind="llm", environ=environ)
-        return _openai(provider.model, key, provider.base_url, temperature, max_tokens, as_words=_WORDS.in_message)
-
-    def ollama() -> LLMService[Any]:
-        key = optional_key_of(provider, kind="llm", environ=environ)
-        base_url = provider.base_url or "http://localhost:11434/v1"
-        model = provider.model or "llama3.2"
-        return _openai(model, key, base_url, temperature, max_tokens, as_words=_WORDS.in_message)
-
-    def google() -> LLMService[Any]:
-        key = key_of(provider, kind="llm", default_env="GOOGLE_API_KEY", environ=environ)
-        return _google(provider.model or "gemini-3.6-flash", key, provider.base_url, temperature, max_tokens)
-
-    makers = {"openai": openai, "openai-compatible": compatible, "ollama": ollama, "google": google}
-    return choose(provider, makers, kind="llm")
+    made: LLMService[Any] = build(
+        provider, section=LLM, environ=environ, temperature=temperature, max_tokens=max_tokens
+    )
+    return made
 
 
-def _openai(
-    model: str,
-    key: str,
-    base_url: str | None,
-    temperature: float | None,
-    max_tokens: int,
-    *,
-    as_words: AsWords | None = None,
+def openai(connection: Connection, *, temperature: float | None, max_tokens: int) -> OpenAILLMService:
+    return _spoken(connection, temperature, max_tokens)
+
+
+def compatible(connection: Connection, *, temperature: float | None, max_tokens: int) -> OpenAILLMService:
+    return _spoken(connection, temperature, max_tokens, as_words=_WORDS.in_message)
+
+
+def ollama(connection: Connection, *, temperature: float | None, max_tokens: int) -> OpenAILLMService:
+    here = replace(connection, base_url=connection.base_url or "http://localhost:11434/v1")
+    return _spoken(here, temperature, max_tokens, as_words=_WORDS.in_message)
+
+
+def _spoken(
+    connection: Connection, temperature: float | None, max_tokens: int, *, as_words: AsWords | None = None
 ) -> OpenAILLMService:
     from pipecat.services.openai.llm import OpenAILLMService
 
     from glyphoxa_processors.llm import SpokenLLM
 
     # OpenAI's newer models refuse the old name of the limit; others' servers may not know the new one.
-    limit = "max_completion_tokens" if base_url is None else "max_tokens"
+    limit = "max_completion_tokens" if connection.base_url is None else "max_tokens"
     return SpokenLLM(
-        api_key=key,
-        base_url=base_url,
+        api_key=connection.key,
+        base_url=connection.base_url,
         as_words=as_words,
         first_token_ms=STALLED_AFTER_MS,
         stall_ms=STALLED_AFTER_MS,
         retry_on_timeout=False,
         function_call_timeout_secs=TOOL_TIMEOUT_S,
         settings=OpenAILLMService.Settings(
-            model=model, system_instruction=None, temperature=temperature, extra={limit: max_tokens}
+            model=connection.model, system_instruction=None, temperature=temperature, extra={limit: max_tokens}
         ),
     )
 
 
-def _google(model: str, key: str, base_url: str | None, temperature: float | None, max_tokens: int) -> GoogleLLMService:
+def google(connection: Connection, *, temperature: float | None, max_tokens: int) -> GoogleLLMService:
     from google.genai.types import HttpOptions
     from pipecat.services.google.llm import GoogleLLMService
 
     return GoogleLLMService(
-        api_key=key,
-        http_options=HttpOptions(base_url=base_url) if base_url else None,
+        api_key=connection.key,
+        http_options=HttpOptions(base_url=connection.base_url) if connection.base_url else None,
         stream_idle_timeout_secs=STALLED_AFTER_MS / 1_000,
         retry_on_timeout=False,
         function_call_timeout_secs=TOOL_TIMEOUT_S,
         settings=GoogleLLMService.Settings(
-            model=model,
+            model=connection.model,
             system_instruction=None,
             max_tokens=max_tokens,
             temperature=temperature,

@@ -9,56 +9,58 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa_processors.cloud import Provider, choose, key_of
+from glyphoxa.providers.building import Connection, build
+from glyphoxa.providers.registry import STT, Choice
 
 if TYPE_CHECKING:
     from pipecat.frames.frames import Frame
     from pipecat.services.stt_service import STTService
 
-KEY_VARIABLE = "DEEPGRAM_API_KEY"
-
 
 def make_stt(
-    provider: Provider,
+    provider: Choice,
     *,
     keyterms: Sequence[str] = (),
     sample_rate: int = 16_000,
     language: str = "en",
     environ: Mapping[str, str] = os.environ,
 ) -> STTService:
-    """A recogniser for one ear. Names: `deepgram-nova`, `deepgram-flux`.
+    """A recogniser for one ear.
 
     `keyterms` must already be packed to what the provider takes (`glyphoxa.speech.names.keyterms`). They change later
     with `keyterms_frame`.
 
     Raises:
-        InvalidInput: The name is unknown, its extra is not installed, the key is not set, or the language is not known.
+        InvalidInput: As `build`; or the language is not known.
     """
-    key = partial(key_of, provider, kind="stt", default_env=KEY_VARIABLE, environ=environ)
+    made: STTService = build(
+        provider, section=STT, environ=environ, keyterms=keyterms, sample_rate=sample_rate, language=language
+    )
+    return made
 
-    def nova() -> STTService:
-        from pipecat.transcriptions.language import Language
 
-        from glyphoxa_processors.deepgram_stt import make_nova
+def nova(connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str) -> STTService:
+    if unknown := unknown_to_nova(language):
+        raise InvalidInput(f"{STT} 'deepgram-nova' {unknown}")
+    from glyphoxa_processors.deepgram_stt import make_nova
 
-        try:
-            spoken = Language(language)
-        except ValueError:
-            raise InvalidInput(
-                f"stt provider 'deepgram-nova' knows no language {language!r} (campaign.language)"
-            ) from None
-        return make_nova(provider, key=key(), keyterms=keyterms, sample_rate=sample_rate, language=spoken)
+    return make_nova(connection, keyterms=keyterms, sample_rate=sample_rate, language=language)
 
-    def flux() -> STTService:
-        from glyphoxa_processors.deepgram_stt import make_flux
 
-        return make_flux(provider, key=key(), keyterms=keyterms, sample_rate=sample_rate)
+def unknown_to_nova(language: str) -> str:
+    """Why it cannot hear the language of this tag; "" if it can."""
+    from pipecat.transcriptions.language import Language
 
-    return choose(provider, {"deepgram-nova": nova, "deepgram-flux": flux}, kind="stt")
+    return "" if language in set(Language) else f"knows no language {language!r} (campaign.language)"
+
+
+def flux(connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str) -> STTService:
+    from glyphoxa_processors.deepgram_stt import make_flux
+
+    return make_flux(connection, keyterms=keyterms, sample_rate=sample_rate)
 
 
 def keyterms_frame(keyterms: Sequence[str], *, stt: STTService) -> Frame:

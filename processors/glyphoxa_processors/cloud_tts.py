@@ -4,93 +4,86 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
-from glyphoxa_processors.cloud import Provider, choose, key_of
+from glyphoxa.providers.building import Connection, build
+from glyphoxa.providers.registry import TTS, Choice
 
 if TYPE_CHECKING:
     from pipecat.services.tts_service import TTSService
 
-_DEFAULT_VOICES = {
-    "openai": "onyx",
-    "deepgram": "aura-2-draco-en",
-    "elevenlabs": "JBFqnCBsd6RMkjVDRZzb",
-    "cartesia": "a0e99841-438c-4a64-b679-ae501e7d6091",
-}
-
 
 def make_tts(
-    provider: Provider,
+    provider: Choice,
     *,
     voice: str | None = None,
     sample_rate: int = OUTPUT_RATE_HZ,
     environ: Mapping[str, str] = os.environ,
 ) -> TTSService:
-    """A voice for one mouth. Names: `openai`, `deepgram`, `elevenlabs`, `cartesia`.
+    """A voice for one mouth.
 
     Args:
         voice: The provider's id of it; None for the provider's default of ours.
 
     Raises:
-        InvalidInput: The name is unknown, its extra is not installed, or the key is not set.
+        InvalidInput: As `build`.
     """
-    key = partial(key_of, provider, kind="tts", environ=environ)
-    spoken_by = voice or _DEFAULT_VOICES.get(provider.name, "")
+    made: TTSService = build(provider, section=TTS, environ=environ, voice=voice, sample_rate=sample_rate)
+    return made
 
-    def openai() -> TTSService:
-        from glyphoxa_processors.openai_tts import SpokenOpenAiTts
 
-        return SpokenOpenAiTts(
-            api_key=key(default_env="OPENAI_API_KEY"),
-            base_url=provider.base_url,
-            sample_rate=sample_rate,
-            settings=SpokenOpenAiTts.Settings(
-                model=provider.model or "gpt-4o-mini-tts",
-                voice=spoken_by,
-                language=None,
-                instructions=None,
-                speed=None,
-            ),
-        )
+def openai(connection: Connection, *, voice: str | None, sample_rate: int) -> TTSService:
+    from glyphoxa_processors.openai_tts import SpokenOpenAiTts
 
-    def deepgram() -> TTSService:
-        from pipecat.services.deepgram.tts import DeepgramTTSService
+    return SpokenOpenAiTts(
+        api_key=connection.key,
+        base_url=connection.base_url,
+        sample_rate=sample_rate,
+        settings=SpokenOpenAiTts.Settings(
+            model=connection.model, voice=voice or "onyx", language=None, instructions=None, speed=None
+        ),
+    )
 
-        from glyphoxa_processors.deepgram_tts import AuraTts
 
-        return AuraTts(
-            api_key=key(default_env="DEEPGRAM_API_KEY"),
-            base_url=_socket_url(provider.base_url or "wss://api.deepgram.com"),
-            sample_rate=sample_rate,
-            encoding="linear16",
-            mip_opt_out=True,
-            settings=DeepgramTTSService.Settings(model=spoken_by, voice=spoken_by, language=None, speed=None),
-        )
+def deepgram(connection: Connection, *, voice: str | None, sample_rate: int) -> TTSService:
+    from pipecat.services.deepgram.tts import DeepgramTTSService
 
-    def elevenlabs() -> TTSService:
-        from pipecat.services.elevenlabs.tts import ElevenLabsTTSService
+    from glyphoxa_processors.deepgram_tts import AuraTts
 
-        return ElevenLabsTTSService(
-            api_key=key(default_env="ELEVENLABS_API_KEY"),
-            url=_socket_url(provider.base_url or "wss://api.elevenlabs.io"),
-            sample_rate=sample_rate,
-            settings=ElevenLabsTTSService.Settings(model=provider.model or "eleven_flash_v2_5", voice=spoken_by),
-        )
+    spoken_by = voice or "aura-2-draco-en"  # which is its model as well
+    return AuraTts(
+        api_key=connection.key,
+        base_url=_socket_url(connection.base_url or "wss://api.deepgram.com"),
+        sample_rate=sample_rate,
+        encoding="linear16",
+        mip_opt_out=True,
+        settings=DeepgramTTSService.Settings(model=spoken_by, voice=spoken_by, language=None, speed=None),
+    )
 
-    def cartesia() -> TTSService:
-        from pipecat.services.cartesia.tts import CartesiaTTSService
 
-        return CartesiaTTSService(
-            api_key=key(default_env="CARTESIA_API_KEY"),
-            url=_socket_url(provider.base_url or "wss://api.cartesia.ai/tts/websocket"),
-            sample_rate=sample_rate,
-            settings=CartesiaTTSService.Settings(model=provider.model or "sonic-3", voice=spoken_by),
-        )
+def elevenlabs(connection: Connection, *, voice: str | None, sample_rate: int) -> TTSService:
+    from pipecat.services.elevenlabs.tts import ElevenLabsTTSService
 
-    makers = {"openai": openai, "deepgram": deepgram, "elevenlabs": elevenlabs, "cartesia": cartesia}
-    return choose(provider, makers, kind="tts")
+    return ElevenLabsTTSService(
+        api_key=connection.key,
+        url=_socket_url(connection.base_url or "wss://api.elevenlabs.io"),
+        sample_rate=sample_rate,
+        settings=ElevenLabsTTSService.Settings(model=connection.model, voice=voice or "JBFqnCBsd6RMkjVDRZzb"),
+    )
+
+
+def cartesia(connection: Connection, *, voice: str | None, sample_rate: int) -> TTSService:
+    from pipecat.services.cartesia.tts import CartesiaTTSService
+
+    return CartesiaTTSService(
+        api_key=connection.key,
+        url=_socket_url(connection.base_url or "wss://api.cartesia.ai/tts/websocket"),
+        sample_rate=sample_rate,
+        settings=CartesiaTTSService.Settings(
+            model=connection.model, voice=voice or "a0e99841-438c-4a64-b679-ae501e7d6091"
+        ),
+    )
 
 
 def _socket_url(base_url: str) -> str:

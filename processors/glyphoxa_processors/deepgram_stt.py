@@ -15,22 +15,22 @@ from glyphoxa_processors.deepgram_flux import FluxStt
 from glyphoxa_processors.deepgram_nova import NovaStt
 
 if TYPE_CHECKING:
-    from glyphoxa_processors.cloud import Provider
+    from glyphoxa.providers.building import Connection
 
 
 def make_nova(
-    provider: Provider, *, key: str, keyterms: Sequence[str], sample_rate: int, language: str
+    connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str
 ) -> DeepgramSTTService:
     return NovaStt(
-        api_key=key,
-        base_url=provider.base_url or "",
+        api_key=connection.key,
+        base_url=connection.base_url or "",
         encoding="linear16",
         channels=1,
         multichannel=False,
         sample_rate=sample_rate,
         mip_opt_out=True,
         settings=DeepgramSTTService.Settings(
-            model=provider.model or "nova-3-general",
+            model=connection.model,
             language=Language(language),
             detect_entities=False,
             diarize=False,
@@ -53,17 +53,17 @@ def make_nova(
     )
 
 
-def make_flux(provider: Provider, *, key: str, keyterms: Sequence[str], sample_rate: int) -> DeepgramFluxSTTService:
+def make_flux(connection: Connection, *, keyterms: Sequence[str], sample_rate: int) -> DeepgramFluxSTTService:
     return FluxStt(
-        api_key=key,
-        url=_flux_url(provider.base_url or "wss://api.deepgram.com"),
+        api_key=connection.key,
+        url=_flux_url(connection.base_url or "wss://api.deepgram.com"),
         sample_rate=sample_rate,
         mip_opt_out=True,
         # Barge-in is the room's to decide.
         should_interrupt=False,
         enable_eager_end_of_turn=False,
         settings=DeepgramFluxSTTService.Settings(
-            model=provider.model or "flux-general-en",
+            model=connection.model,
             language=None,
             eager_eot_threshold=None,
             eot_threshold=1.0,

@@ -174,8 +174,8 @@ async def test_gemini_refusing_a_key_is_an_error() -> None:
     [
         (ProviderNamed("openai", api_key_env=None), "OPENAI_API_KEY is not set"),
         (ProviderNamed("google", api_key_env="MY_KEY"), "MY_KEY is not set"),
-        (ProviderNamed("openai-compatible", model="m", api_key_env=None), "set llm.base_url"),
-        (ProviderNamed("openai-compatible", "http://x/v1", api_key_env=None), "set llm.model"),
+        (ProviderNamed("openai-compatible", model="m", api_key_env=None), "needs providers.llm.base_url"),
+        (ProviderNamed("openai-compatible", "http://x/v1", api_key_env=None), "needs providers.llm.model"),
         (ProviderNamed("opnai"), "did you mean 'openai'"),
     ],
 )

@@ -26,7 +26,6 @@ from glyphoxa.bootstrap.embedder import LaterEmbedders, load_embedder, open_embe
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import TableMemory, open_store_for
 from glyphoxa.config.settings import (
-    EmbeddingsName,
     EmbeddingsSettings,
     MemorySettings,
     ProvidersSettings,
@@ -60,7 +59,7 @@ def by_topic(text: str, dimensions: int) -> Sequence[float]:
     return [0.0, 0.0, *invented(text, dimensions - 2)]
 
 
-def chosen(name: EmbeddingsName, server: Server | None, **changes: Any) -> Settings:
+def chosen(name: str, server: Server | None, **changes: Any) -> Settings:
     """Settings that name a provider at a server's address."""
     address = None if server is None else server.base_url if isinstance(server, OpenAiServer) else server.http_url
     embeddings = EmbeddingsSettings(**{"name": name, "base_url": address, **changes})
@@ -71,7 +70,7 @@ def chosen(name: EmbeddingsName, server: Server | None, **changes: Any) -> Setti
 
 @asynccontextmanager
 async def provider(
-    name: EmbeddingsName, vectors: Vectors | None = None, *, key: str | None = KEY, **changes: Any
+    name: str, vectors: Vectors | None = None, *, key: str | None = KEY, **changes: Any
 ) -> AsyncIterator[tuple[Embedder, Vectors]]:
     """An embedder and what its provider answers with."""
     async with AsyncExitStack() as stack:
@@ -97,7 +96,7 @@ def said(text: str, *, id: str = "u1") -> Utterance:
 
 
 @both
-async def test_talk_is_embedded_once_and_found_by_its_meaning(name: EmbeddingsName, dsn: str, tmp_path: Path) -> None:
+async def test_talk_is_embedded_once_and_found_by_its_meaning(name: str, dsn: str, tmp_path: Path) -> None:
     async with provider(name) as (embedder, vectors), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
         talk = [("u1", "My sister is a pirate."), ("u2", "Rain again."), ("u3", "A sword is four crowns.")]
         await store.log.append([said(text, id=utterance) for utterance, text in talk])
@@ -117,7 +116,7 @@ async def test_talk_is_embedded_once_and_found_by_its_meaning(name: EmbeddingsNa
 
 
 @both
-async def test_what_is_said_again_and_again_is_embedded_once(name: EmbeddingsName, dsn: str, tmp_path: Path) -> None:
+async def test_what_is_said_again_and_again_is_embedded_once(name: str, dsn: str, tmp_path: Path) -> None:
     async with provider(name) as (embedder, vectors), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
         await store.log.append([said("Aye.", id=f"u{n}") for n in range(8)] + [said("Nay.", id="u9")])
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=9)
@@ -126,7 +125,7 @@ async def test_what_is_said_again_and_again_is_embedded_once(name: EmbeddingsNam
 
 
 @both
-async def test_vectors_are_of_unit_length_and_in_the_order_of_the_texts(name: EmbeddingsName) -> None:
+async def test_vectors_are_of_unit_length_and_in_the_order_of_the_texts(name: str) -> None:
     async with provider(name) as (embedder, _):
         rows = await embedder.embed(["rain", "sister", "something else"])
         assert rows is not None
@@ -138,7 +137,7 @@ async def test_vectors_are_of_unit_length_and_in_the_order_of_the_texts(name: Em
 
 @both
 @pytest.mark.parametrize("n", [1, 100, 101, 300])
-async def test_no_request_holds_more_than_the_provider_takes(name: EmbeddingsName, n: int) -> None:
+async def test_no_request_holds_more_than_the_provider_takes(name: str, n: int) -> None:
     async with provider(name, Vectors()) as (embedder, vectors):
         texts = [f"line {n}" for n in range(n)]
         rows = await embedder.embed(texts)
@@ -206,7 +205,7 @@ async def test_any_server_of_openai_s_protocol_will_do_and_needs_no_key(model: s
 
 
 @both
-async def test_whatever_text_there_is_can_be_sent(name: EmbeddingsName) -> None:
+async def test_whatever_text_there_is_can_be_sent(name: str) -> None:
     async with provider(name) as (embedder, vectors):
         rows = await embedder.embed(["", "half a \ud83c character", "x" * 100_000, "🗡" * 5_000, "\0"])
         assert rows is not None
@@ -218,9 +217,7 @@ async def test_whatever_text_there_is_can_be_sent(name: EmbeddingsName) -> None:
 
 
 @both
-async def test_a_provider_that_is_busy_once_is_asked_again(
-    name: EmbeddingsName, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_provider_that_is_busy_once_is_asked_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("glyphoxa.adapters.embeddings.google._FIRST_PAUSE_S", 0.0)
     monkeypatch.setattr("glyphoxa.adapters.embeddings.google._JITTER_S", 0.0)
     for status in (429, 503):
@@ -234,7 +231,7 @@ async def test_a_provider_that_is_busy_once_is_asked_again(
 
 
 @both
-async def test_a_provider_that_is_down_costs_no_talk(name: EmbeddingsName, dsn: str, tmp_path: Path) -> None:
+async def test_a_provider_that_is_down_costs_no_talk(name: str, dsn: str, tmp_path: Path) -> None:
     at_nothing = chosen(name, None, base_url="http://127.0.0.1:1/v1")
     embedder = await load_embedder(at_nothing, environ=ENVIRON)
     async with open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
@@ -262,7 +259,7 @@ async def test_a_provider_that_is_slow_is_unavailable_after_its_deadline(kind: t
 
 @both
 async def test_a_question_does_not_wait_for_a_slow_provider_and_has_its_vector_the_next_time(
-    name: EmbeddingsName,
+    name: str,
 ) -> None:
     async with provider(name, Vectors(by_topic, delay_ms=50)) as (embedder, vectors):
         questions = QuestionVectors(embedder, longest_ms=DEADLINE_MS)
@@ -276,7 +273,7 @@ async def test_a_question_does_not_wait_for_a_slow_provider_and_has_its_vector_t
 
 @both
 async def test_vectors_of_other_dimensions_reach_nobody_and_are_no_fault_of_the_talk(
-    name: EmbeddingsName, dsn: str, tmp_path: Path
+    name: str, dsn: str, tmp_path: Path
 ) -> None:
     vectors = Vectors(lambda text, _: invented(text, 768))
     async with provider(name, vectors) as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
@@ -292,14 +289,14 @@ async def test_vectors_of_other_dimensions_reach_nobody_and_are_no_fault_of_the_
 
 
 @both
-async def test_too_few_vectors_belong_to_nobody(name: EmbeddingsName) -> None:
+async def test_too_few_vectors_belong_to_nobody(name: str) -> None:
     async with provider(name, Vectors(by_topic, n_missing=1)) as (embedder, _):
         with pytest.raises(Unavailable, match="gave 2 vectors for 3 texts"):
             await embedder.embed(["one", "two", "three"])
 
 
 @both
-async def test_an_answer_without_any_vector_is_the_provider_s_fault(name: EmbeddingsName) -> None:
+async def test_an_answer_without_any_vector_is_the_provider_s_fault(name: str) -> None:
     async with provider(name, Vectors(by_topic, n_missing=1)) as (embedder, _):
         with pytest.raises(Unavailable, match=r"holds no vectors|gave 0 vectors for 1 texts"):
             await embedder.embed(["one"])
@@ -308,7 +305,7 @@ async def test_an_answer_without_any_vector_is_the_provider_s_fault(name: Embedd
 @both
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0])
 async def test_a_vector_that_points_nowhere_is_not_stored_and_its_neighbours_are(
-    name: EmbeddingsName, value: float, dsn: str, tmp_path: Path
+    name: str, value: float, dsn: str, tmp_path: Path
 ) -> None:
 
     def hollow(text: str, dimensions: int) -> Sequence[float]:
@@ -326,9 +323,7 @@ async def test_a_vector_that_points_nowhere_is_not_stored_and_its_neighbours_are
 
 
 @both
-async def test_a_text_that_the_provider_does_not_take_keeps_no_other_out(
-    name: EmbeddingsName, dsn: str, tmp_path: Path
-) -> None:
+async def test_a_text_that_the_provider_does_not_take_keeps_no_other_out(name: str, dsn: str, tmp_path: Path) -> None:
     vectors = Vectors(by_topic, refuses=lambda text: "cursed" in text)
     told: list[str] = []
     async with provider(name, vectors) as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
@@ -345,7 +340,7 @@ async def test_a_text_that_the_provider_does_not_take_keeps_no_other_out(
 
 @both
 async def test_a_setting_that_the_provider_does_not_take_is_no_fault_of_all_the_talk(
-    name: EmbeddingsName, dsn: str, tmp_path: Path
+    name: str, dsn: str, tmp_path: Path
 ) -> None:
     vectors = Vectors(by_topic, refuses=lambda _: True)
     async with provider(name, vectors) as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
@@ -358,7 +353,7 @@ async def test_a_setting_that_the_provider_does_not_take_is_no_fault_of_all_the_
 
 
 @both
-async def test_a_key_that_is_refused_is_said_and_never_shown(name: EmbeddingsName, dsn: str, tmp_path: Path) -> None:
+async def test_a_key_that_is_refused_is_said_and_never_shown(name: str, dsn: str, tmp_path: Path) -> None:
     async with (
         provider(name, key="another") as (embedder, _),
         open_store(dsn, data_dir=tmp_path, embedder=embedder) as store,
@@ -371,7 +366,7 @@ async def test_a_key_that_is_refused_is_said_and_never_shown(name: EmbeddingsNam
 
 @both
 async def test_a_table_tells_once_that_its_provider_is_away_and_asks_seldom_until_it_is_back(
-    name: EmbeddingsName, dsn: str, tmp_path: Path
+    name: str, dsn: str, tmp_path: Path
 ) -> None:
     vectors, now_ms, told = Vectors(by_topic), 0, list[str]()
     async with (
@@ -399,7 +394,7 @@ async def test_a_table_tells_once_that_its_provider_is_away_and_asks_seldom_unti
 
 
 @both
-async def test_without_its_key_a_provider_is_not_opened(name: EmbeddingsName) -> None:
+async def test_without_its_key_a_provider_is_not_opened(name: str) -> None:
     variable = "GOOGLE_API_KEY" if name == "google" else "OPENAI_API_KEY"
     async with AsyncExitStack() as stack:
         with pytest.raises(InvalidInput, match=f"providers.embeddings '{name}' needs a key: .* {variable} is not set"):
@@ -409,7 +404,7 @@ async def test_without_its_key_a_provider_is_not_opened(name: EmbeddingsName) ->
 
 
 @both
-async def test_a_table_s_embedder_is_warm_when_the_first_question_comes(name: EmbeddingsName) -> None:
+async def test_a_table_s_embedder_is_warm_when_the_first_question_comes(name: str) -> None:
     async with AsyncExitStack() as stack:
         kind = GeminiServer if name == "google" else OpenAiServer
         server = await stack.enter_async_context(kind(vectors=Vectors(by_topic), key=KEY))
@@ -420,7 +415,7 @@ async def test_a_table_s_embedder_is_warm_when_the_first_question_comes(name: Em
 
 
 @both
-async def test_a_table_opens_without_its_provider_and_not_with_one_that_cannot_fit(name: EmbeddingsName) -> None:
+async def test_a_table_opens_without_its_provider_and_not_with_one_that_cannot_fit(name: str) -> None:
     async with AsyncExitStack() as stack:
         away = chosen(name, None, base_url="http://127.0.0.1:1/v1")
         assert await open_embedder(away, LocalModels(), stack, environ=ENVIRON) is not None
@@ -504,7 +499,7 @@ async def test_another_provider_means_that_all_talk_is_embedded_anew(dsn: str, t
 
 
 @both
-async def test_many_who_ask_at_once_and_a_table_that_closes_meanwhile(name: EmbeddingsName) -> None:
+async def test_many_who_ask_at_once_and_a_table_that_closes_meanwhile(name: str) -> None:
     async with provider(name, Vectors(by_topic, delay_ms=30)) as (embedder, vectors):
         questions = QuestionVectors(embedder, longest_ms=DEADLINE_MS)
         found = await asyncio.gather(*(questions.embed_in_time("Who?", deadline_ms=DEADLINE_MS) for _ in range(8)))

@@ -8,7 +8,6 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap.embedder import load_embedder
-from glyphoxa.bootstrap.local_models import MINILM
 from glyphoxa.config.settings import read_settings
 from glyphoxa.recall.semantic.embedder import Embedder
 from tests.support.command_line import SALTMERE, a_settings_file, run, two_evenings
@@ -186,7 +185,7 @@ async def test_without_the_model_or_its_vectors_nothing_is_near(
 ) -> None:
     capsys.readouterr()
     assert await run("inspect", "nearest", "the sea", "--config", settings_file) == 1
-    assert f"nothing in campaign 'saltmere' was embedded by {MINILM} yet" in capsys.readouterr().err
+    assert "nothing in campaign 'saltmere' was embedded by minilm-l6-v2-int8 yet" in capsys.readouterr().err
     await _embed(dsn, tmp_path, Embedder("twin", 384, _one_for_all))
     assert await run("inspect", "nearest", "the sea", "--config", settings_file) == 1
     assert "yet; what there is was embedded by twin" in capsys.readouterr().err
@@ -196,7 +195,7 @@ async def test_without_the_model_or_its_vectors_nothing_is_near(
     elsewhere.write_text(f"memory:\n  postgres_dsn: {dsn}\nmodels:\n  dir: {tmp_path / 'models'}\n")
     assert await run("inspect", "nearest", "the sea", "--config", elsewhere) == 1
     said = capsys.readouterr().err
-    assert f"model weights are missing; fetch them with `glyphoxa models fetch {MINILM}`" in said
+    assert "model weights are missing; fetch them with `glyphoxa models fetch minilm-l6-v2-int8`" in said
     assert said.count("\n") == 1
 
 

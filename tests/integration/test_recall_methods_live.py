@@ -20,12 +20,13 @@ from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.weights.store import Store as Weights
 from glyphoxa.bootstrap.deep_recall import open_deep_recall
-from glyphoxa.bootstrap.structured_llm import RECALL, SECOND_LOOK, local_slots, slot_of
+from glyphoxa.bootstrap.structured_llm import local_slots, slot_of
 from glyphoxa.config.recall_settings import DeepRecallSettings, RecallLlmSettings, RerankSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.experimental.graph.methods import RecallMethod
+from glyphoxa.providers.registry import RECALL, SECOND_LOOK
 from glyphoxa.recall.recall import Reminded
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run, two_evenings

@@ -14,6 +14,7 @@ from glyphoxa.adapters.llm.google import GoogleStructuredLlm
 from glyphoxa.adapters.llm.openai import OpenAiStructuredLlm
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.llm.structured import StructuredLlm, Unparseable, parsed
+from glyphoxa.providers.building import Connection
 
 SCHEMA = {
     "title": "facts",
@@ -35,10 +36,10 @@ async def asked_of(
         llm: OpenAiStructuredLlm | GoogleStructuredLlm
         if name == "openai":
             server = await stack.enter_async_context(OpenAiServer([Reply(reply)], **changes))
-            llm = OpenAiStructuredLlm(model="m", api_key="secret-1234", base_url=server.base_url)
+            llm = OpenAiStructuredLlm(Connection("m", server.base_url, "secret-1234"))
         else:
             server = await stack.enter_async_context(GeminiServer([Reply(reply)], **changes))
-            llm = GoogleStructuredLlm(model="m", api_key="secret-1234", base_url=server.http_url)
+            llm = GoogleStructuredLlm(Connection("m", server.http_url, "secret-1234"))
         stack.push_async_callback(llm.close)
         yield llm, server
 
@@ -95,8 +96,8 @@ async def test_a_refusal_is_unavailable_and_says_nothing_of_the_key(name: str, c
 @pytest.mark.parametrize(
     "llm_at",
     [
-        lambda address: OpenAiStructuredLlm(model="m", api_key="k", base_url=f"{address}/v1"),
-        lambda address: GoogleStructuredLlm(model="m", api_key="k", base_url=address),
+        lambda address: OpenAiStructuredLlm(Connection("m", f"{address}/v1", "k")),
+        lambda address: GoogleStructuredLlm(Connection("m", address, "k")),
     ],
 )
 async def test_a_server_that_is_not_there_is_unavailable(

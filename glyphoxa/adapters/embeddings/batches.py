@@ -19,7 +19,7 @@ Ask = Callable[[list[str]], Awaitable[Sequence[Sequence[float]]]]
 
 
 async def embed_in_batches(
-    texts: Sequence[str], ask: Ask, *, model: str, dimensions: int, most_texts: int, prefix: str = ""
+    texts: Sequence[str], ask: Ask, *, model: str, dimensions: int, most_texts: int
 ) -> NDArray[float32]:
     """float32, shape (len(texts), dimensions), rows of unit length; a row that the provider could not give is not
     finite or zero.
@@ -28,7 +28,6 @@ async def embed_in_batches(
         ask: One request.
         model: For messages.
         most_texts: Of one request.
-        prefix: Put before each text.
 
     Raises:
         Unavailable: The provider gave another number of vectors than there are texts.
@@ -36,7 +35,7 @@ async def embed_in_batches(
     """
     rows = np.empty((len(texts), dimensions), float32)
     at = 0
-    for batch in _batches([_sendable(prefix + text) for text in texts], most_texts):
+    for batch in _batches([_sendable(text) for text in texts], most_texts):
         vectors = await ask(batch)
         if len(vectors) != len(batch):
             raise Unavailable(f"{model} gave {len(vectors)} vectors for {len(batch)} texts")

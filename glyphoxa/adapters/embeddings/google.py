@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from glyphoxa.adapters.embeddings.batches import embed_in_batches
 from glyphoxa.adapters.embeddings.prefixes import prefixes_of
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.providers.building import Connection
 
 DEADLINE_MS = 10_000
 MOST_TEXTS = 100
@@ -29,25 +30,21 @@ _IDLE_S = 300
 class GoogleEmbeddings:
     """See `Embedder`. Made inside a running event loop; `close` it. Arguments and errors as of `OpenAiEmbeddings`."""
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        dimensions: int,
-        api_key: str,
-        base_url: str | None = None,
-        deadline_ms: int = DEADLINE_MS,
-    ) -> None:
-        self._model = model
+    def __init__(self, connection: Connection, *, dimensions: int, deadline_ms: int = DEADLINE_MS) -> None:
+        self._model = connection.model
         self._dimensions = dimensions
         self._deadline_ms = deadline_ms
-        self._prefixes = prefixes_of(model)
+        self._prefixes = prefixes_of(connection.model)
         self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(keepalive_timeout=_IDLE_S), trust_env=True)
         tries = types.HttpRetryOptions(attempts=_TRIES, initial_delay=_FIRST_PAUSE_S, jitter=_JITTER_S)
         self._client = genai.Client(
-            api_key=api_key,
-            http_options=types.HttpOptions(base_url=base_url, retry_options=tries, aiohttp_client=self._session),
+            api_key=connection.key,
+            http_options=types.HttpOptions(
+                base_url=connection.base_url, retry_options=tries, aiohttp_client=self._session
+            ),
         )
+
+    most_texts = MOST_TEXTS
 
     async def embed(self, texts: Sequence[str]) -> NDArray[float32]:
         return await self._embed(texts, task="RETRIEVAL_DOCUMENT", prefix=self._prefixes.found)
@@ -67,7 +64,11 @@ class GoogleEmbeddings:
             return await self._ask(batch, config)
 
         return await embed_in_batches(
-            texts, ask, model=self._model, dimensions=self._dimensions, most_texts=MOST_TEXTS, prefix=prefix
+            [prefix + text for text in texts],
+            ask,
+            model=self._model,
+            dimensions=self._dimensions,
+            most_texts=MOST_TEXTS,
         )
 
     async def _ask(self, texts: list[str], config: types.EmbedContentConfig) -> list[list[float]]:

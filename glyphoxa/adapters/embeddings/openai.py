@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from glyphoxa.adapters.embeddings.batches import embed_in_batches
 from glyphoxa.adapters.embeddings.prefixes import prefixes_of
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.providers.building import Connection
 
 DEADLINE_MS = 10_000
 MOST_TEXTS = 128
@@ -25,37 +26,52 @@ _IDLE_S = 300
 would wait for a new one (two or three times the way there and back)."""
 
 
+_WITHOUT_DIMENSIONS = ("text-embedding-ada-002",)
+"""OpenAI's model from before its vectors could be cut; it refuses to be asked."""
+
+
+def openai_itself(connection: Connection, *, dimensions: int) -> OpenAiEmbeddings:
+    """Of OpenAI, or a proxy in front of it."""
+    asks = connection.model not in _WITHOUT_DIMENSIONS
+    return OpenAiEmbeddings(connection, dimensions=dimensions, asks_for_dimensions=asks)
+
+
+def compatible(connection: Connection, *, dimensions: int) -> OpenAiEmbeddings:
+    """Of another server. Few know how to cut their vectors; what they give is checked all the same."""
+    return OpenAiEmbeddings(connection, dimensions=dimensions, asks_for_dimensions=False)
+
+
 class OpenAiEmbeddings:
     """See `Embedder`. Made inside a running event loop; `close` it.
 
     Args:
-        model: As the provider names it.
         dimensions: What its vectors must have.
-        base_url: None is OpenAI itself.
         asks_for_dimensions: Have the model cut its vectors to `dimensions`. Not every model does that.
         deadline_ms: For a request, with the tries after a refusal.
     """
 
     def __init__(
         self,
+        connection: Connection,
         *,
-        model: str,
         dimensions: int,
-        api_key: str,
-        base_url: str | None = None,
         asks_for_dimensions: bool = True,
         deadline_ms: int = DEADLINE_MS,
     ) -> None:
-        self._model = model
+        self._model = connection.model
         self._dimensions = dimensions
-        self._prefixes = prefixes_of(model)
+        self._prefixes = prefixes_of(connection.model)
         self._deadline_ms = deadline_ms
         self._asked: dict[str, Any] = {"dimensions": dimensions} if asks_for_dimensions else {}
         kind: Any = openai.DefaultAsyncHttpxClient
         # httpx, or what has taken its place: whichever this SDK is made of
         http = importlib.import_module(kind.__base__.__module__.partition(".")[0])
         client = kind(limits=http.Limits(keepalive_expiry=_IDLE_S))
-        self._client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=_RETRIES, http_client=client)
+        self._client = openai.AsyncOpenAI(
+            api_key=connection.key, base_url=connection.base_url, max_retries=_RETRIES, http_client=client
+        )
+
+    most_texts = MOST_TEXTS
 
     async def embed(self, texts: Sequence[str]) -> NDArray[float32]:
         """As `Embedder.embed`.
@@ -76,12 +92,11 @@ class OpenAiEmbeddings:
 
     async def _embed(self, texts: Sequence[str], prefix: str) -> NDArray[float32]:
         return await embed_in_batches(
-            texts,
+            [prefix + text for text in texts],
             self._ask,
             model=self._model,
             dimensions=self._dimensions,
             most_texts=MOST_TEXTS,
-            prefix=prefix,
         )
 
     async def _ask(self, texts: list[str]) -> list[list[float]]:

@@ -12,6 +12,7 @@ from httpx import HTTPError
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.llm.structured import JsonSchema, Unparseable, parsed
+from glyphoxa.providers.building import Connection
 
 
 class GoogleStructuredLlm:
@@ -21,12 +22,12 @@ class GoogleStructuredLlm:
         max_tokens: A longer answer is cut off and therefore unparseable.
     """
 
-    def __init__(self, *, model: str, api_key: str, base_url: str | None = None, max_tokens: int = 2_000) -> None:
-        self._model = model
+    def __init__(self, connection: Connection, *, max_tokens: int = 2_000) -> None:
+        self._model = connection.model
         self._max_tokens = max_tokens
         # Whoever asks knows whether it is worth asking again.
-        options = types.HttpOptions(base_url=base_url, retry_options=types.HttpRetryOptions(attempts=1))
-        self._client = genai.Client(api_key=api_key, http_options=options)
+        options = types.HttpOptions(base_url=connection.base_url, retry_options=types.HttpRetryOptions(attempts=1))
+        self._client = genai.Client(api_key=connection.key, http_options=options)
 
     async def complete(
         self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000

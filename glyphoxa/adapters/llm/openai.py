@@ -9,20 +9,21 @@ from openai import APIError, AsyncOpenAI
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.llm.structured import JsonSchema, Unparseable, parsed
+from glyphoxa.providers.building import Connection
 
 
 class OpenAiStructuredLlm:
     """See `StructuredLlm`.
 
     Args:
-        base_url: None is OpenAI itself.
         max_tokens: A longer answer is cut off and therefore unparseable.
     """
 
-    def __init__(self, *, model: str, api_key: str, base_url: str | None = None, max_tokens: int = 2_000) -> None:
-        self._model = model
-        self._limit: dict[str, Any] = {"max_completion_tokens" if base_url is None else "max_tokens": max_tokens}
-        self._client = AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=1)
+    def __init__(self, connection: Connection, *, max_tokens: int = 2_000) -> None:
+        self._model = connection.model
+        limit = "max_completion_tokens" if connection.base_url is None else "max_tokens"
+        self._limit: dict[str, Any] = {limit: max_tokens}
+        self._client = AsyncOpenAI(api_key=connection.key, base_url=connection.base_url, max_retries=1)
 
     async def complete(
         self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from openai import APIError, AsyncOpenAI, AuthenticationError, PermissionDeniedError
 
 from glyphoxa.domain.errors import Unavailable
+from glyphoxa.providers.building import Connection
 
 
 class HttpReranker:
@@ -14,13 +15,12 @@ class HttpReranker:
     says how long it may take.
 
     Args:
-        model: As the server names it.
-        base_url: Above `/rerank`: "https://api.cohere.com/v2", "http://127.0.0.1:8080/v1".
+        connection: Its address is the one above `/rerank`: "https://api.cohere.com/v2", "http://127.0.0.1:8080/v1".
     """
 
-    def __init__(self, *, model: str, api_key: str, base_url: str) -> None:
-        self._model = model
-        self._client = AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=1)
+    def __init__(self, connection: Connection) -> None:
+        self._model = connection.model
+        self._client = AsyncOpenAI(api_key=connection.key, base_url=connection.base_url, max_retries=1)
 
     async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
         """See `Reranker.rerank`.

@@ -7,10 +7,10 @@ from typing import get_args
 
 import pytest
 
-from glyphoxa.config.check import PROVIDERS, Finding, check, port_is_free
+from glyphoxa.config.check import Finding, check, port_is_free
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.config.recall_settings import RecallLlmSettings, RecallMethodName, RecallStageName, RerankSettings
-from glyphoxa.config.settings import ProvidersSettings, SecondLookSettings, Settings, read_settings
+from glyphoxa.config.recall_settings import RecallMethodName, RecallStageName
+from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.experimental.graph.methods import RecallMethod
 from glyphoxa.experimental.graph.settings import STAGES
@@ -256,24 +256,6 @@ def test_a_taken_port_is_noticed() -> None:
         port = taken.getsockname()[1]
         assert not port_is_free("127.0.0.1", port)
     assert findings(Settings(), is_port_free=lambda _host, _port: False)["server"].level == "error"
-
-
-def test_every_provider_that_can_be_chosen_is_known_to_the_check() -> None:
-    choosable = {
-        (kind, name)
-        for kind, field in ProvidersSettings.model_fields.items()
-        for name in field.annotation.model_fields["name"].annotation.__args__  # type: ignore[union-attr]
-    }
-    sections = {
-        "correction.llm": SecondLookSettings,
-        "recall.llm": RecallLlmSettings,
-        "recall.rerank": RerankSettings,
-    }
-    for kind, section in sections.items():
-        names = section.model_fields["name"].annotation.__args__  # type: ignore[union-attr]
-        choosable |= {(kind, name) for name in names}
-    none = {(kind, "none") for kind in ("embeddings", "s2s", "correction.llm", "recall.rerank")}
-    assert choosable - none == set(PROVIDERS)
 
 
 def test_the_silence_between_two_npcs_has_one_value() -> None:
