@@ -12,8 +12,9 @@ from rich.text import Text
 from glyphoxa.adapters.postgres.world.campaign_times import KeptTimes
 from glyphoxa.cli.desk import Desk, run_at_desk, session_of
 from glyphoxa.cli.facts_shown import A_DAY
-from glyphoxa.cli.opened import add_campaign_options
+from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.dm.wording import moment
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput
@@ -42,26 +43,7 @@ class _Story:
 _Act = Callable[[_Story, argparse.Namespace], Awaitable[int]]
 
 
-def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    calendar = verbs.add_parser("calendar", help="which day it is in the story, and on which each session was played")
-    actions = calendar.add_subparsers(title="actions", metavar="ACTION", required=True)
-
-    def action(name: str, act: _Act, text: str) -> argparse.ArgumentParser:
-        parser = actions.add_parser(name, help=text, description=text)
-        add_campaign_options(parser)
-        parser.set_defaults(run=lambda options: run_at_desk(options, _with_story(act)))
-        return parser
-
-    action("show", _show, "where the story stands, and the days of each session")
-    today = action("today", _today, "it is this day of the story now: for the session that is played, or for the next")
-    today.add_argument("day", nargs="+", metavar="DAY", help=A_DAY)
-    past = action("session", _session, "on which days of the story a session was played, to put it right")
-    past.add_argument("session", type=SessionId, metavar="SESSION")
-    past.add_argument("first", metavar="FIRST", help=A_DAY)
-    past.add_argument("last", nargs="?", metavar="LAST", help="left out: it was one day")
-
-
-def _with_story(act: _Act) -> Callable[[Desk, argparse.Namespace], Awaitable[int]]:
+def _with_story(options: argparse.Namespace, act: _Act) -> int:
     async def at_desk(desk: Desk, options: argparse.Namespace) -> int:
         kept = await desk.times.kept(desk.campaign)
         if kept.calendar is None:
@@ -71,9 +53,13 @@ def _with_story(act: _Act) -> Callable[[Desk, argparse.Namespace], Awaitable[int
             )
         return await act(_Story(desk, kept.calendar, kept), options)
 
-    return at_desk
+    return run_at_desk(options, at_desk)
 
 
+VERB = Verb(_with_story, common=CAMPAIGN)
+
+
+@VERB.action("where the story stands, and the days of each session")
 async def _show(story: _Story, options: argparse.Namespace) -> int:
     kept = story.kept
     now = day_now(kept.file_day, kept.told)
@@ -109,6 +95,10 @@ def _as_written(day: str, calendar: StoryCalendar) -> str:
     return day
 
 
+@VERB.action(
+    "it is this day of the story now: for the session that is played, or for the next",
+    argument("day", nargs="+", metavar="DAY", help=A_DAY),
+)
 async def _today(story: _Story, options: argparse.Namespace) -> int:
     day = story.day(" ".join(options.day))
     session = await _played_now(story)
@@ -129,6 +119,12 @@ async def _played_now(story: _Story) -> str:
     return session if last_ms > since_ms else BETWEEN
 
 
+@VERB.action(
+    "on which days of the story a session was played, to put it right",
+    argument("session", type=SessionId, metavar="SESSION"),
+    argument("first", metavar="FIRST", help=A_DAY),
+    argument("last", nargs="?", metavar="LAST", help="left out: it was one day"),
+)
 async def _session(story: _Story, options: argparse.Namespace) -> int:
     session = await session_of(story.desk, options.session)
     days = [story.day(text) for text in (options.first, options.last) if text is not None]

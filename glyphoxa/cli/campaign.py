@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.text import Text
@@ -13,10 +12,11 @@ from rich.text import Text
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.campaigns import Described
 from glyphoxa.bootstrap.playable import read_playable
-from glyphoxa.cli.campaign_prompt import show_prompt
-from glyphoxa.cli.desk import goes_on
-from glyphoxa.cli.opened import add_config_option, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.campaign_prompt import prompt
+from glyphoxa.cli.desk import YES, goes_on
+from glyphoxa.cli.opened import CONFIG, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.settings import Settings, read_settings
@@ -30,58 +30,33 @@ from glyphoxa.world.state import WorldState
 _MOST_TOLD = 40
 """Lines of a kind; a campaign that is new can have thousands."""
 _MOST_RELATED = 8
-_FILE_HELP = "a campaign file (YAML), a table (CSV), or a folder with entities.csv and relationships.csv"
 
 
-def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    campaign = verbs.add_parser("campaign", help="check, load, show and fork campaigns")
-    actions = campaign.add_subparsers(title="actions", metavar="ACTION", required=True)
+_FILE = argument(
+    "file", type=Path, help="a campaign file (YAML), a table (CSV), or a folder with entities.csv and relationships.csv"
+)
+_ENTITY_TYPE = argument(
+    "--entity-type", action="append", default=[], metavar="TYPE", help="an entity type of your own that tables use"
+)
 
-    def action(
-        name: str, act: Callable[[argparse.Namespace], Coroutine[None, None, int]], text: str
-    ) -> argparse.ArgumentParser:
-        parser = actions.add_parser(name, help=text, description=text)
-        parser.set_defaults(run=lambda options: asyncio.run(act(options)))
-        return parser
-
-    checking = action("check", _check, "read a campaign file or tables and say what is wrong with them")
-    _add_file(checking)
-    checking.add_argument(
-        "--campaign",
-        type=CampaignId,
-        metavar="ID",
-        help="the stored campaign into which tables lead; read, not changed",
-    )
-    add_config_option(checking)
-    loading = action("load", _load, "bring what changed in a file into the stored campaign")
-    _add_file(loading)
-    loading.add_argument("--campaign", type=CampaignId, metavar="ID", help="to which tables are added; made if need be")
-    loading.add_argument("--yes", action="store_true", help="do not ask")
-    add_config_option(loading)
-    prompting = action("prompt", show_prompt, "how every prompt of an NPC begins: persona, frame, examples")
-    prompting.add_argument("file", type=Path, help="a campaign file (YAML)")
-    prompting.add_argument("--npc", required=True, metavar="NAME", help="its name, an alias or its id")
-    add_config_option(action("list", _list, "the stored campaigns"))
-    showing = action("show", _show, "the entities of a campaign and what they are related to")
-    showing.add_argument("id", nargs="?", type=CampaignId, help="default: the one of the settings, else the only one")
-    add_config_option(showing)
-    forking = action("fork", _fork, "a new campaign with the same past; from then on each goes its own way")
-    forking.add_argument("id", type=CampaignId)
-    forking.add_argument("new", type=CampaignId)
-    forking.add_argument("--name", help="of the new campaign (default: its id)")
-    add_config_option(forking)
-
-
-def _add_file(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help=_FILE_HELP)
-    parser.add_argument(
-        "--entity-type", action="append", default=[], metavar="TYPE", help="an entity type of your own that tables use"
-    )
+VERB = Verb(in_a_loop)
 
 
 # Bringing in
 
 
+@VERB.action(
+    "read a campaign file or tables and say what is wrong with them",
+    _FILE,
+    _ENTITY_TYPE,
+    argument(
+        "--campaign",
+        type=CampaignId,
+        metavar="ID",
+        help="the stored campaign into which tables lead; read, not changed",
+    ),
+    CONFIG,
+)
 async def _check(options: argparse.Namespace) -> int:
     settings = read_settings(options.config)
     if is_tables(options.file):
@@ -137,6 +112,14 @@ def _check_is_for_tables(options: argparse.Namespace, campaign: CampaignId) -> N
         )
 
 
+@VERB.action(
+    "bring what changed in a file into the stored campaign",
+    _FILE,
+    _ENTITY_TYPE,
+    argument("--campaign", type=CampaignId, metavar="ID", help="to which tables are added; made if need be"),
+    YES,
+    CONFIG,
+)
 async def _load(options: argparse.Namespace) -> int:
     if is_tables(options.file):
         return await _load_tables(options)
@@ -224,6 +207,14 @@ def _say_what_it_holds(campaign: Campaign) -> None:
 # Looking
 
 
+VERB.action(
+    "how every prompt of an NPC begins: persona, frame, examples",
+    argument("file", type=Path, help="a campaign file (YAML)"),
+    argument("--npc", required=True, metavar="NAME", help="its name, an alias or its id"),
+)(prompt)
+
+
+@VERB.action("the stored campaigns", CONFIG)
 async def _list(options: argparse.Namespace) -> int:
     async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
         names = await store.campaigns.names()
@@ -237,6 +228,11 @@ async def _list(options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action(
+    "the entities of a campaign and what they are related to",
+    argument("id", nargs="?", type=CampaignId, help="default: the one of the settings, else the only one"),
+    CONFIG,
+)
 async def _show(options: argparse.Namespace) -> int:
     settings = settings_with_memory(options.config, to_hold="campaigns")
     async with opened_store(settings) as store:
@@ -273,6 +269,13 @@ def _related(entity: EntityId, world: WorldState) -> str:
     return ", ".join(related)
 
 
+@VERB.action(
+    "a new campaign with the same past; from then on each goes its own way",
+    argument("id", type=CampaignId),
+    argument("new", type=CampaignId),
+    argument("--name", metavar="NAME", help="of the new campaign (default: its id)"),
+    CONFIG,
+)
 async def _fork(options: argparse.Namespace) -> int:
     _check_new_id(options.new)
     async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:

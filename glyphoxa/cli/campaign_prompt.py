@@ -16,7 +16,7 @@ from glyphoxa.domain.errors import NotFound, did_you_mean
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 
 
-async def show_prompt(options: argparse.Namespace) -> int:
+async def prompt(options: argparse.Namespace) -> int:
     campaign = read_campaign(options.file).campaign
     npc = npc_called(options.npc, campaign)
     identities = Identities(campaign, None, tokens=Budgets().identity_tokens, accept_at=AUTO_ACCEPT)

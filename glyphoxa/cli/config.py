@@ -10,21 +10,21 @@ from rich.text import Text
 
 from glyphoxa.adapters.weights.store import Store
 from glyphoxa.cli.tables import show
+from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.check import check
 from glyphoxa.config.settings import read_settings
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 
 
-def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    config = verbs.add_parser("config", help="look at the settings")
-    actions = config.add_subparsers(title="actions", metavar="ACTION", required=True)
-    checking = actions.add_parser("check", help="say what will be used, and what is missing")
-    checking.add_argument("file", nargs="?", type=Path, help="settings file (YAML); without it, the defaults")
-    checking.set_defaults(run=run_check)
+VERB = Verb(at_once)
 
 
-def run_check(options: argparse.Namespace) -> int:
+@VERB.action(
+    "say what will be used, and what is missing",
+    argument("file", nargs="?", type=Path, help="settings file (YAML); without it, the defaults"),
+)
+def _check(options: argparse.Namespace) -> int:
     """Exits with 1 when something is missing that the settings need."""
     settings = read_settings(options.file)
     states = {status.name: status.state for status in Store(settings.models.dir).status()}
@@ -37,3 +37,11 @@ def run_check(options: argparse.Namespace) -> int:
     else:
         show(table)
     return 1 if any(finding.level == "error" for finding in findings) else 0
+
+
+@VERB.action("every setting with its type, default and meaning, as a page in Markdown")
+def _reference(_options: argparse.Namespace) -> int:
+    from glyphoxa.config.reference import reference
+
+    print(reference(), end="")
+    return 0

@@ -8,12 +8,14 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Final
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.turn_review import PostgresTurns
 from glyphoxa.adapters.postgres.world.campaign_times import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.cli.opened import opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.verb import argument
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.entities import EntityDesk
@@ -55,11 +57,12 @@ class Desk:
     days: CampaignTimes
 
 
+YES: Final = argument("--yes", help="do not ask")
 Act = Callable[[Desk, argparse.Namespace], Awaitable[int]]
 
 
 def run_at_desk(options: argparse.Namespace, act: Act) -> int:
-    """Open memory as `add_campaign_options` says, and act on its campaign."""
+    """Open memory as the options of `CAMPAIGN` say, and act on its campaign."""
     return asyncio.run(_at_desk(options, act))
 
 

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from glyphoxa.cli import facts_shown as shown
-from glyphoxa.cli.desk import Act, Desk, goes_on, run_at_desk
+from glyphoxa.cli.desk import YES, Desk, goes_on, run_at_desk
 from glyphoxa.cli.facts import json_or_text
-from glyphoxa.cli.opened import add_campaign_options
+from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.verb import Verb, any_option, argument
 from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.entities import MOST_FACTS
 from glyphoxa.dm.wording import happening_in_words, visibility_in_words
@@ -24,60 +25,25 @@ from glyphoxa.world.events import EntitiesMerged, WorldEvent
 _MOST_TOLD = 5
 
 
-def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    entity = verbs.add_parser("entity", help="the people, places and things of a campaign")
-    actions = entity.add_subparsers(title="actions", metavar="ACTION", required=True)
+_NAME = argument("entity", metavar="NAME", help="an entity's name, alias or id")
+_KEPT = argument("entity", metavar="KEPT", help="an entity's name, alias or id")
+_ALIAS = argument("alias", metavar="ALIAS")
 
-    def action(name: str, act: Act, text: str, *, on: str = "") -> argparse.ArgumentParser:
-        parser = actions.add_parser(name, help=text, description=text)
-        if on:
-            parser.add_argument("entity", metavar=on, help="an entity's name, alias or id")
-        add_campaign_options(parser)
-        parser.set_defaults(run=lambda options: run_at_desk(options, act))
-        return parser
-
-    adding = actions.add_parser(
-        "add",
-        help="register an entity, with attributes of any name: --personality gruff",
-        epilog="An option of any other name is an attribute: --personality 'paranoid wizard' --level 9",
-        parents=[_options_of_add()],
-        allow_abbrev=False,
-    )
-    adding.set_defaults(run=lambda options: run_at_desk(options, _add), takes_attributes=True)
-    listing = action("list", _list, "all entities, or those of a type")
-    listing.add_argument("type", nargs="?", metavar="TYPE")
-    action("show", _show, "an entity with all that is known of it", on="NAME")
-    removing = action("remove", _remove, "an entity and all that is known of it", on="NAME")
-    removing.add_argument("--yes", action="store_true", help="do not ask")
-    changing = action("change", _change, "another name or type; the old name is kept as an alias", on="NAME")
-    changing.add_argument("--name", dest="new_name", metavar="NEW")
-    changing.add_argument("--type", dest="new_type", metavar="TYPE")
-    merging = action("merge", _merge, "GONE was KEPT all along", on="KEPT")
-    merging.add_argument("gone", metavar="GONE")
-    action("split", _split, "undo the merge by which NAME was gone", on="NAME")
-    for verb, act, text in (
-        ("alias", _alias, "NAME is also called ALIAS"),
-        ("unalias", _unalias, "NAME is not called ALIAS"),
-    ):
-        action(verb, act, text, on="NAME").add_argument("alias", metavar="ALIAS")
-    secret = action("secret", _secret, "only these NPCs know that there is such a thing", on="NAME")
-    secret.add_argument("--known-by", nargs="+", required=True, metavar="NPC")
-    action("hide", _hide, "nobody knows of it until you reveal it", on="NAME")
-    action("reveal", _reveal, "everybody may know of it", on="NAME")
+VERB = Verb(run_at_desk, common=CAMPAIGN)
 
 
-def _options_of_add() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("name", metavar="NAME")
-    parser.add_argument("type", metavar="TYPE", help="npc, player, location, item, faction, event, quest, concept ...")
-    parser.add_argument("--attributes", default="{}", metavar="JSON", help='an object, such as {"level": 9}')
-    parser.add_argument("--alias", action="append", default=[], metavar="ALIAS", help="may be given several times")
-    parser.add_argument("--id", metavar="ID", help="else made of the name")
-    parser.add_argument("--new-type", action="store_true", help="TYPE is a new one of this campaign's own")
-    add_campaign_options(parser)
-    return parser
-
-
+@VERB.action(
+    "register an entity, with attributes of any name: --personality gruff",
+    argument("name", metavar="NAME"),
+    argument("type", metavar="TYPE", help="npc, player, location, item, faction, event, quest, concept ..."),
+    argument("--attributes", default="{}", metavar="JSON", help='an object, such as {"level": 9}'),
+    argument("--alias", action="append", default=[], metavar="ALIAS", help="may be given several times"),
+    argument("--id", metavar="ID", help="else made of the name"),
+    argument("--new-type", help="TYPE is a new one of this campaign's own"),
+    any_option,
+    epilog="An option of any other name is an attribute: --personality 'paranoid wizard' --level 9",
+    allow_abbrev=False,
+)
 async def _add(desk: Desk, options: argparse.Namespace) -> int:
     attributes = {**json_object(options.attributes), **attributes_of(options.free)}
     events = await desk.entities.add(
@@ -129,6 +95,7 @@ def attributes_of(free: Sequence[str]) -> dict[str, object]:
     return found
 
 
+@VERB.action("all entities, or those of a type", argument("type", nargs="?", metavar="TYPE"))
 async def _list(desk: Desk, options: argparse.Namespace) -> int:
     seen = [each for each in desk.seen if options.type in (None, each.entity.type)]
     if not seen:
@@ -145,6 +112,7 @@ async def _list(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action("an entity with all that is known of it", _NAME)
 async def _show(desk: Desk, options: argparse.Namespace) -> int:
     entity = desk.cast.entity(options.entity)
     [seen] = [each for each in desk.seen if each.entity.id == entity.id]
@@ -153,10 +121,11 @@ async def _show(desk: Desk, options: argparse.Namespace) -> int:
         print(f"  also called: {', '.join(entity.aliases)}")
     print(f"  known to: {visibility_in_words(seen.visibility, desk.cast)}")
     facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=MOST_FACTS)
-    shown.listing(desk, facts, limit=MOST_FACTS, nothing="nothing is known of it")
+    shown.listing(facts, desk.cast, limit=MOST_FACTS, nothing="nothing is known of it")
     return 0
 
 
+@VERB.action("an entity and all that is known of it", _NAME, YES)
 async def _remove(desk: Desk, options: argparse.Namespace) -> int:
     entity = desk.cast.entity(options.entity)
     facts = await desk.entities.ends_with(entity.id)
@@ -169,6 +138,12 @@ async def _remove(desk: Desk, options: argparse.Namespace) -> int:
     return _said(desk, await desk.entities.remove(entity.id))
 
 
+@VERB.action(
+    "another name or type; the old name is kept as an alias",
+    _NAME,
+    argument("--name", dest="new_name", metavar="NEW"),
+    argument("--type", dest="new_type", metavar="TYPE"),
+)
 async def _change(desk: Desk, options: argparse.Namespace) -> int:
     entity = desk.cast.entity(options.entity)
     changed, *more = await desk.entities.change(entity.id, name=options.new_name, type=options.new_type)
@@ -176,10 +151,12 @@ async def _change(desk: Desk, options: argparse.Namespace) -> int:
     return _said(desk, more, cast=desk.cast.with_names({entity.id: options.new_name or entity.name}))
 
 
+@VERB.action("GONE was KEPT all along", _KEPT, argument("gone", metavar="GONE"))
 async def _merge(desk: Desk, options: argparse.Namespace) -> int:
     return _said(desk, await desk.entities.merge(options.entity, options.gone))
 
 
+@VERB.action("undo the merge by which NAME was gone", _NAME)
 async def _split(desk: Desk, options: argparse.Namespace) -> int:
     merge = await desk.entities.split(options.entity)
     gone = merge.happening.gone if isinstance(merge.happening, EntitiesMerged) else EntityId("")
@@ -188,22 +165,31 @@ async def _split(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action("NAME is also called ALIAS", _NAME, _ALIAS)
 async def _alias(desk: Desk, options: argparse.Namespace) -> int:
     return _said(desk, await desk.entities.add_alias(options.entity, options.alias))
 
 
+@VERB.action("NAME is not called ALIAS", _NAME, _ALIAS)
 async def _unalias(desk: Desk, options: argparse.Namespace) -> int:
     return _said(desk, await desk.entities.remove_alias(options.entity, options.alias))
 
 
+@VERB.action(
+    "only these NPCs know that there is such a thing",
+    _NAME,
+    argument("--known-by", nargs="+", required=True, metavar="NPC"),
+)
 async def _secret(desk: Desk, options: argparse.Namespace) -> int:
     return _said(desk, await desk.entities.keep_secret(options.entity, options.known_by))
 
 
+@VERB.action("nobody knows of it until you reveal it", _NAME)
 async def _hide(desk: Desk, options: argparse.Namespace) -> int:
     return _said(desk, await desk.entities.hide(options.entity))
 
 
+@VERB.action("everybody may know of it", _NAME)
 async def _reveal(desk: Desk, options: argparse.Namespace) -> int:
     return _said(desk, await desk.entities.reveal(options.entity))
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from glyphoxa.cli.desk import Desk
 from glyphoxa.cli.lines import plain
 from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.verb import Argument, argument
 from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.wording import (
     certainty_in_words,
@@ -29,8 +30,9 @@ _DIGITS = 8
 _MOST_ROWS = 1_000_000
 
 
-def add_limit(parser: argparse.ArgumentParser, default: int) -> None:
-    parser.add_argument("--limit", type=_count, default=default, metavar="N", help=f"default {default}")
+def limit(default: int) -> Argument:
+    """How much to show."""
+    return argument("--limit", type=_count, default=default, metavar="N", help=f"default {default}")
 
 
 def _count(text: str) -> int:
@@ -64,25 +66,23 @@ def in_one_line(desk: Desk, fact: Fact) -> str:
 
 
 def listing(
-    desk: Desk,
     facts: Sequence[Fact],
+    cast: Cast,
     *,
     limit: int,
     nothing: str = "",
     also: tuple[str, Callable[[Fact], str]] | None = None,
-    cast: Cast | None = None,
 ) -> None:
     """A row a fact.
 
     Args:
+        cast: Whose names are used.
         limit: As many were asked for: if there are so many, there may be more.
         also: Another column: its heading, and what it says of a fact.
-        cast: Whose names are used; else those of now.
     """
     if not facts:
         print(nothing)
         return
-    names = cast or desk.cast
     # On a narrow terminal every column that says nothing costs the facts their room.
     with_status = any(fact.status != "accepted" for fact in facts)
     status = ["status"] if with_status else []
@@ -90,10 +90,10 @@ def listing(
     for fact in facts:
         table.add_row(
             short(fact.id),
-            Text(claim_in_words(fact.claim, names)),
+            Text(claim_in_words(fact.claim, cast)),
             *([fact.status] if with_status else []),
             "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
-            Text(visibility_in_words(fact.visibility, names)),
+            Text(visibility_in_words(fact.visibility, cast)),
             Text(learned_from(fact)),
             *([Text(also[1](fact))] if also else []),
         )

@@ -11,11 +11,11 @@ from rich.text import Text
 from glyphoxa.adapters.postgres.world.inspection import Entry
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli import facts_shown as shown
-from glyphoxa.cli.desk import Act, Desk, run_at_desk, session_of
-from glyphoxa.cli.opened import add_campaign_options
-from glyphoxa.cli.said import add_options as add_options_of_said
-from glyphoxa.cli.said import said
+from glyphoxa.cli.desk import Desk, run_at_desk, session_of
+from glyphoxa.cli.opened import CAMPAIGN
+from glyphoxa.cli.said import OPTIONS_OF_SAID, said
 from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.dm.wording import certainty_in_words, moment, visibility_in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import NpcId, SessionId
@@ -27,40 +27,14 @@ _NEAREST = 10
 _DEEPEST = 10
 
 
-def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    inspect = verbs.add_parser("inspect", help="look into memory: what was said, what is known, what is embedded")
-    actions = inspect.add_subparsers(title="actions", metavar="ACTION", required=True)
+_SESSION = argument("session", nargs="?", type=SessionId, metavar="SESSION", help="left out: the last one")
+_NAME = argument("name", metavar="NAME")
+_MOST = shown.limit(_MOST_SHOWN)
 
-    def action(name: str, act: Act, text: str) -> argparse.ArgumentParser:
-        parser = actions.add_parser(name, help=text, description=text)
-        add_campaign_options(parser)
-        parser.set_defaults(run=lambda options: run_at_desk(options, act))
-        return parser
-
-    action("sessions", _sessions, "how much was said in each session")
-    recent = action("recent", _recent, "the last that was said in a session, the latest first")
-    add_options_of_said(action("said", said, "what was said: by words, speaker, session and time"))
-    corrected = action("corrections", _corrections, "what was heard and what was made of it, where they differ")
-    for parser, limit in ((recent, _RECENT), (corrected, _MOST_SHOWN)):
-        parser.add_argument("session", nargs="?", type=SessionId, metavar="SESSION", help="left out: the last one")
-        shown.add_limit(parser, limit)
-    action("coverage", _coverage, "how much of each session's talk is within reach of recall by meaning")
-    nearest = action("nearest", _nearest, "what was said that is nearest in meaning to a text")
-    nearest.add_argument("text", metavar="TEXT")
-    shown.add_limit(nearest, _NEAREST)
-    entities = action("entities", _entities, "entities by type, with their attributes")
-    entities.add_argument("type", nargs="?", metavar="TYPE")
-    npc = action("npc", _npc, "what an NPC, or another entity, is related to, how surely, and from where that is known")
-    npc.add_argument("name", metavar="NAME")
-    shown.add_limit(action("pending", _pending, "facts that wait for the DM's word"), _MOST_SHOWN)
-    reach = action("reach", _reach, "everything within so many relations of an entity")
-    reach.add_argument("name", metavar="NAME")
-    reach.add_argument("--depth", type=int, default=3, metavar="N", help="relations between them at most; default 3")
-    knows = action("knows", _knows, "everything that an NPC knows")
-    knows.add_argument("npc", metavar="NPC")
-    shown.add_limit(knows, _MOST_SHOWN)
+VERB = Verb(run_at_desk, common=CAMPAIGN)
 
 
+@VERB.action("how much was said in each session")
 async def _sessions(desk: Desk, _options: argparse.Namespace) -> int:
     table = a_table("session", "began", "last said", "utterances", "rolled back")
     sessions = await desk.inspection.entries_per_session(desk.campaign)
@@ -79,6 +53,7 @@ async def _sessions(desk: Desk, _options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action("the last that was said in a session, the latest first", _SESSION, shown.limit(_RECENT))
 async def _recent(desk: Desk, options: argparse.Namespace) -> int:
     session = await session_of(desk, options.session)
     entries = await desk.inspection.recent(desk.campaign, session, limit=options.limit)
@@ -91,6 +66,10 @@ async def _recent(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+VERB.action("what was said: by words, speaker, session and time", *OPTIONS_OF_SAID)(said)
+
+
+@VERB.action("what was heard and what was made of it, where they differ", _SESSION, _MOST)
 async def _corrections(desk: Desk, options: argparse.Namespace) -> int:
     session = await session_of(desk, options.session)
     entries: Sequence[Entry] = await desk.inspection.corrected(desk.campaign, session, limit=options.limit)
@@ -104,6 +83,7 @@ async def _corrections(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action("how much of each session's talk is within reach of recall by meaning")
 async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
     table = a_table("session", "utterances", "embedded", "chunks", "coverage")
     sessions = await desk.inspection.coverage(desk.campaign)
@@ -117,6 +97,9 @@ async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action(
+    "what was said that is nearest in meaning to a text", argument("text", metavar="TEXT"), shown.limit(_NEAREST)
+)
 async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
     if not options.text.strip():
         raise InvalidInput("say a text to be near to")
@@ -144,6 +127,7 @@ async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action("entities by type, with their attributes", argument("type", nargs="?", metavar="TYPE"))
 async def _entities(desk: Desk, options: argparse.Namespace) -> int:
     found = await desk.inspection.entities(desk.campaign, of_type=options.type)
     if not found and options.type is not None:
@@ -163,6 +147,7 @@ async def _entities(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action("what an NPC, or another entity, is related to, how surely, and from where that is known", _NAME)
 async def _npc(desk: Desk, options: argparse.Namespace) -> int:
     entity = desk.cast.entity(options.name)
     table = a_table("id", "relation", "status", "certainty", "from", "known to")
@@ -182,12 +167,18 @@ async def _npc(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action("facts that wait for the DM's word", _MOST)
 async def _pending(desk: Desk, options: argparse.Namespace) -> int:
     facts = await desk.inspection.pending(desk.campaign, limit=options.limit)
-    shown.listing(desk, facts, limit=options.limit, nothing="nothing waits for your word")
+    shown.listing(facts, desk.cast, limit=options.limit, nothing="nothing waits for your word")
     return 0
 
 
+@VERB.action(
+    "everything within so many relations of an entity",
+    _NAME,
+    argument("--depth", type=int, default=3, metavar="N", help="relations between them at most; default 3"),
+)
 async def _reach(desk: Desk, options: argparse.Namespace) -> int:
     if not 0 <= options.depth <= _DEEPEST:
         raise InvalidInput(f"--depth is from 0 to {_DEEPEST}, not {options.depth}")
@@ -199,6 +190,7 @@ async def _reach(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action("everything that an NPC knows", argument("npc", metavar="NPC"), _MOST)
 async def _knows(desk: Desk, options: argparse.Namespace) -> int:
     npc = desk.cast.npc(options.npc)
     facts = await desk.inspection.current(desk.campaign, npc, limit=options.limit)

@@ -75,7 +75,7 @@ def parser(verb: str | None = None) -> argparse.ArgumentParser:
     verbs = root.add_subparsers(title="verbs", metavar="VERB", required=True)
     for name, (module, text) in _VERBS.items():
         if verb in (name, None):
-            importlib.import_module(f"glyphoxa.cli.{module}").add_parser(verbs)
+            importlib.import_module(f"glyphoxa.cli.{module}").VERB.add_to(verbs, name, text)
         else:
             verbs.add_parser(name, help=text)
     return root
@@ -110,7 +110,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     # No option that stands before the verb has a value.
     root = parser(next((each for each in arguments if not each.startswith("-")), ""))
     options, free = root.parse_known_args(arguments)
-    if free and not getattr(options, "takes_attributes", False):
+    if free and not getattr(options, "takes_any_option", False):
         root.error(f"unrecognized arguments: {' '.join(free)}")
     options.free = free
     return options

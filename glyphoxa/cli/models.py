@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TextIO
 
 from rich.filesize import decimal
 from rich.table import Table
@@ -12,31 +12,10 @@ from rich.table import Table
 from glyphoxa.adapters.weights.progress import progress_to
 from glyphoxa.adapters.weights.store import Store
 from glyphoxa.cli.tables import show
-
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[Any]
+from glyphoxa.cli.verb import Argument, Verb, argument, at_once
 
 DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-instruct-q4_k_m")
 """What a table without any key needs; the voices come with their package."""
-
-
-def add_parser(verbs: Subparsers) -> None:
-    models = verbs.add_parser("models", help="the weights of the local models: list, fetch, verify")
-    actions = models.add_subparsers(title="actions", metavar="ACTION", required=True)
-
-    listing = actions.add_parser("list", help="what there is, what is here, under which licence")
-    listing.set_defaults(run=lambda _args: list_models(Store(), sys.stdout))
-
-    fetching = actions.add_parser("fetch", help="bring in what is missing; goes on where it was interrupted")
-    _add_names(fetching, "by default what the local stack needs")
-    fetching.add_argument(
-        "--from", dest="copy_from", type=Path, metavar="PATH", help="a file or directory to try first"
-    )
-    fetching.set_defaults(run=lambda args: fetch(Store(), _names(args), sys.stderr, copy_from=args.copy_from))
-
-    verifying = actions.add_parser("verify", help="read every byte and compare; a file that differs is removed")
-    _add_names(verifying, "by default all that are here")
-    verifying.set_defaults(run=lambda args: verify(Store(), _names(args), sys.stdout))
 
 
 def list_models(store: Store, out: TextIO) -> int:
@@ -79,9 +58,34 @@ def verify(store: Store, names: Sequence[str] | None, out: TextIO) -> int:
     return 0
 
 
-def _add_names(parser: argparse.ArgumentParser, otherwise: str) -> None:
-    parser.add_argument("names", nargs="*", metavar="ARTEFACT", help=f"names as `models list` shows them; {otherwise}")
-    parser.add_argument("--all", action="store_true", help="every artefact of the manifest")
+VERB = Verb(at_once)
+_ALL = argument("--all", help="every artefact of the manifest")
+
+
+def _named(otherwise: str) -> Argument:
+    return argument("names", nargs="*", metavar="ARTEFACT", help=f"names as `models list` shows them; {otherwise}")
+
+
+@VERB.action("what there is, what is here, under which licence")
+def _list(options: argparse.Namespace) -> int:
+    return list_models(Store(), sys.stdout)
+
+
+@VERB.action(
+    "bring in what is missing; goes on where it was interrupted",
+    _named("by default what the local stack needs"),
+    _ALL,
+    argument("--from", dest="copy_from", type=Path, metavar="PATH", help="a file or directory to try first"),
+)
+def _fetch(options: argparse.Namespace) -> int:
+    return fetch(Store(), _names(options), sys.stderr, copy_from=options.copy_from)
+
+
+@VERB.action(
+    "read every byte and compare; a file that differs is removed", _named("by default all that are here"), _ALL
+)
+def _verify(options: argparse.Namespace) -> int:
+    return verify(Store(), _names(options), sys.stdout)
 
 
 def _names(args: argparse.Namespace) -> list[str] | None:

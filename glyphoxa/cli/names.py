@@ -13,8 +13,9 @@ from pathlib import Path
 from rich.text import Text
 
 from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
-from glyphoxa.cli.opened import add_campaign_options, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.names.followed import with_stored
@@ -57,41 +58,7 @@ class _Desk:
         return found[0]
 
 
-def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    names = verbs.add_parser("names", help="wrong forms of names: see, confirm, reject and undo what was learned")
-    actions = names.add_subparsers(title="actions", metavar="ACTION", required=True)
-
-    def action(
-        name: str, act: Callable[[_Desk, argparse.Namespace], Awaitable[int]], text: str
-    ) -> argparse.ArgumentParser:
-        parser = actions.add_parser(name, help=text)
-        add_campaign_options(parser)
-        parser.set_defaults(run=lambda options: asyncio.run(_at_desk(options, act)))
-        return parser
-
-    action("list", _list, "all names, with the wrong forms that are put right")
-    action("suggestions", _suggestions, "wrong forms that wait for your word")
-    for verb, act, text in (
-        ("confirm", _confirm, "HEARD always means NAME from now on"),
-        ("reject", _reject, "HEARD does not mean NAME; it is not suggested again"),
-    ):
-        deciding = action(verb, act, text)
-        deciding.add_argument("heard", metavar="HEARD", help="the words as the transcript shows them")
-        deciding.add_argument("name", metavar="NAME", help="a name or alias of the campaign")
-        deciding.add_argument("--why", default="", metavar="TEXT", help="a note for the history")
-        if verb == "confirm":
-            deciding.add_argument("--yes", action="store_true", help="even if ordinary talk holds these words")
-    undoing = action("undo", _undo, "take back your last decision; again for the one before")
-    undoing.add_argument("heard", nargs="?", metavar="HEARD", help="the last decision on these words")
-    showing = action("history", _history, "what happened, latest first")
-    showing.add_argument("heard", nargs="?", metavar="HEARD", help="only to these words")
-    importing = action("import", _import, "confirm a list: HEARD, tab, NAME a line")
-    importing.add_argument("file", type=Path, metavar="FILE.tsv")
-    importing.add_argument("--yes", action="store_true", help="even if ordinary talk holds these words")
-    action("export", _export, "print what is put right, as `import` reads it")
-
-
-async def _at_desk(options: argparse.Namespace, act: Callable[[_Desk, argparse.Namespace], Awaitable[int]]) -> int:
+async def _at_open_desk(options: argparse.Namespace, act: Callable[[_Desk, argparse.Namespace], Awaitable[int]]) -> int:
     settings = settings_with_memory(options.config, to_hold="names")
     async with opened_store(settings) as store:
         campaign = await stored_campaign(store, options.campaign, settings)
@@ -101,6 +68,20 @@ async def _at_desk(options: argparse.Namespace, act: Callable[[_Desk, argparse.N
         return await act(_Desk(campaign, loaded.language, entries, kept), options)
 
 
+_HEARD = argument("heard", metavar="HEARD", help="the words as the transcript shows them")
+_NAME = argument("name", metavar="NAME", help="a name or alias of the campaign")
+_WHY = argument("--why", default="", metavar="TEXT", help="a note for the history")
+_SURE = argument("--yes", help="even if ordinary talk holds these words")
+
+
+def _at_desk(options: argparse.Namespace, act: Callable[[_Desk, argparse.Namespace], Awaitable[int]]) -> int:
+    return asyncio.run(_at_open_desk(options, act))
+
+
+VERB = Verb(_at_desk, common=CAMPAIGN)
+
+
+@VERB.action("all names, with the wrong forms that are put right")
 async def _list(desk: _Desk, _options: argparse.Namespace) -> int:
     pairs: dict[EntityId, list[LearnedName]] = {}
     for pair in await desk.kept.standings(desk.campaign):
@@ -114,6 +95,7 @@ async def _list(desk: _Desk, _options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action("wrong forms that wait for your word")
 async def _suggestions(desk: _Desk, _options: argparse.Namespace) -> int:
     pairs = [pair for pair in await desk.kept.standings(desk.campaign) if pair.standing.state == "suggested"]
     if not pairs:
@@ -135,6 +117,7 @@ async def _suggestions(desk: _Desk, _options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action("HEARD always means NAME from now on", _HEARD, _NAME, _WHY, _SURE)
 async def _confirm(desk: _Desk, options: argparse.Namespace) -> int:
     entry = desk.entity(options.name)
     warned = await desk.learning.before_confirming(options.heard, entry.entity_id, desk.names)
@@ -147,6 +130,7 @@ async def _confirm(desk: _Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action("HEARD does not mean NAME; it is not suggested again", _HEARD, _NAME, _WHY)
 async def _reject(desk: _Desk, options: argparse.Namespace) -> int:
     entry = desk.entity(options.name)
     pair = await desk.learning.reject(options.heard, entry.entity_id, why=options.why)
@@ -154,6 +138,10 @@ async def _reject(desk: _Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action(
+    "take back your last decision; again for the one before",
+    argument("heard", nargs="?", metavar="HEARD", help="the last decision on these words"),
+)
 async def _undo(desk: _Desk, options: argparse.Namespace) -> int:
     taken_back = await desk.learning.undo(options.heard)
     name = taken_back.name or taken_back.step.entity_id
@@ -161,6 +149,10 @@ async def _undo(desk: _Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action(
+    "what happened, latest first",
+    argument("heard", nargs="?", metavar="HEARD", help="only to these words"),
+)
 async def _history(desk: _Desk, options: argparse.Namespace) -> int:
     table = a_table("when", "what", "heard", "name", "by", "why", "utterance")
     for happened in await desk.kept.history(desk.campaign, heard=options.heard, limit=_MOST_SHOWN):
@@ -178,6 +170,7 @@ async def _history(desk: _Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action("confirm a list: HEARD, tab, NAME a line", argument("file", type=Path, metavar="FILE.tsv"), _SURE)
 async def _import(desk: _Desk, options: argparse.Namespace) -> int:
     taken = 0
     refused: list[str] = []
@@ -225,6 +218,7 @@ def _pairs(file: Path, desk: _Desk) -> list[tuple[int, str, Entry]]:
     return pairs
 
 
+@VERB.action("print what is put right, as `import` reads it")
 async def _export(desk: _Desk, _options: argparse.Namespace) -> int:
     for pair in await desk.kept.standings(desk.campaign):
         if pair.standing.state == "active" and pair.name is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.cli.verb import argument
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
@@ -16,19 +17,14 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.semantic.embedder import Embedder
 
-
-def add_config_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="settings file (YAML): where the database is, and which campaign"
-    )
-
-
-def add_campaign_options(parser: argparse.ArgumentParser) -> None:
-    """`--campaign` and `--config`, for `stored_campaign` and `settings_with_memory`."""
-    parser.add_argument(
-        "--campaign", type=CampaignId, metavar="ID", help="else that of the settings, or the only one stored"
-    )
-    add_config_option(parser)
+CONFIG: Final = argument(
+    "--config", type=Path, metavar="FILE", help="settings file (YAML): where the database is, and which campaign"
+)
+CAMPAIGN: Final = (
+    argument("--campaign", type=CampaignId, metavar="ID", help="else that of the settings, or the only one stored"),
+    CONFIG,
+)
+"""For `stored_campaign` and `settings_with_memory`."""
 
 
 def settings_with_memory(config: Path | None, *, to_hold: str) -> Settings:

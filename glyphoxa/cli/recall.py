@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -12,12 +11,13 @@ from typing import Final
 from glyphoxa.bootstrap.deep_recall import load_deep_recall
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli.desk import Desk, desk_at
-from glyphoxa.cli.facts_shown import add_limit
+from glyphoxa.cli.facts_shown import limit
 from glyphoxa.cli.lines import Line, show_lines
-from glyphoxa.cli.opened import add_campaign_options, opened_store, settings_with_memory
+from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory
 from glyphoxa.cli.recall_around import answer_around
 from glyphoxa.cli.recall_asked import AskedAbout, Asking
 from glyphoxa.cli.recall_shown import listing
+from glyphoxa.cli.verb import Verb, argument, in_a_loop, one_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import NpcId
@@ -35,36 +35,32 @@ _PATIENT: Final = RecallSettings(
 """Nobody waits for an answer at a table."""
 
 
-def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    verb = verbs.add_parser(
-        "recall",
-        help="what an NPC would be reminded of by a question, and why",
-        description="What an NPC would be reminded of by a question: facts that it asks for by name, and what was said "
-        "before. An NPC is reminded of what it knows and what it heard, and of nothing else.",
-    )
-    verb.add_argument("question", nargs="+", metavar="QUESTION")
-    verb.add_argument("--npc", required=True, metavar="NPC", help="who is asked")
-    how = verb.add_mutually_exclusive_group()
-    how.add_argument("--lexical", action="store_true", help="by words alone, as while somebody still speaks")
-    how.add_argument(
-        "--method",
-        choices=[method.value for method in RecallMethod],
-        help="search talk as the tools of an NPC of tier DEEP can, with the stages of recall.stages",
-    )
-    verb.add_argument(
+VERB = Verb(in_a_loop)
+
+
+@VERB.itself(
+    argument("question", nargs="+", metavar="QUESTION"),
+    argument("--npc", required=True, metavar="NPC", help="who is asked"),
+    one_of(
+        argument("--lexical", help="by words alone, as while somebody still speaks"),
+        argument(
+            "--method",
+            choices=[method.value for method in RecallMethod],
+            help="search talk as the tools of an NPC of tier DEEP can, with the stages of recall.stages",
+        ),
+    ),
+    argument(
         "--around",
         metavar="NAME",
         help="only talk of this person, place or group and of who is related to it, as an NPC of tier DEEP finds it "
         "when it looks for it; not with --method",
-    )
-    verb.add_argument(
-        "--explain", action="store_true", help="say of each why it is found, and why this NPC may know it"
-    )
-    add_limit(verb, _MOST_SHOWN)
-    add_campaign_options(verb)
-    verb.set_defaults(run=lambda options: asyncio.run(_run(options)))
-
-
+    ),
+    argument("--explain", help="say of each why it is found, and why this NPC may know it"),
+    limit(_MOST_SHOWN),
+    *CAMPAIGN,
+    text="What an NPC would be reminded of by a question: facts that it asks for by name, and what was said before. "
+    "An NPC is reminded of what it knows and what it heard, and of nothing else.",
+)
 async def _run(options: argparse.Namespace) -> int:
     question = " ".join(" ".join(options.question).split())
     if not question:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from contextlib import aclosing
 
 from rich.console import Console
@@ -11,24 +10,21 @@ from rich.console import Console
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap.embedder import fetch_embedder
-from glyphoxa.cli.opened import add_config_option, settings_with_memory
+from glyphoxa.cli.opened import CONFIG, settings_with_memory
+from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.domain.ids import CampaignId
 
-
-def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    verb = verbs.add_parser(
-        "reindex",
-        help="embed the talk that is missing; all of it after another embeddings model was set",
-        description="Embeds what talk is missing from recall by meaning, and all of it when the embeddings model or "
-        "its dimensions are others than the database's. What is there serves until the new is complete. It may be "
-        "stopped at any time, and goes on where it was.",
-    )
-    verb.add_argument("--campaign", type=CampaignId, metavar="ID", help="only the talk of this one")
-    verb.add_argument("--full", action="store_true", help="embed everything anew, even what is up to date")
-    add_config_option(verb)
-    verb.set_defaults(run=lambda options: asyncio.run(_run(options)))
+VERB = Verb(in_a_loop)
 
 
+@VERB.itself(
+    argument("--campaign", type=CampaignId, metavar="ID", help="only the talk of this one"),
+    argument("--full", help="embed everything anew, even what is up to date"),
+    CONFIG,
+    text="Embeds what talk is missing from recall by meaning, and all of it when the embeddings model or its "
+    "dimensions are others than the database's. What is there serves until the new is complete. It may be stopped at "
+    "any time, and goes on where it was.",
+)
 async def _run(options: argparse.Namespace) -> int:
     settings = settings_with_memory(options.config, to_hold="talk")
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)

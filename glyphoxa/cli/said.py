@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import Final
 
 from rich.text import Text
 
 from glyphoxa.cli.desk import Desk, session_of
-from glyphoxa.cli.facts_shown import add_limit
+from glyphoxa.cli.facts_shown import limit
 from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.verb import argument
 from glyphoxa.dm.timeline import beginning_of
 from glyphoxa.dm.wording import moment
 from glyphoxa.domain.errors import InvalidInput
@@ -18,15 +20,16 @@ from glyphoxa.domain.knowledge import DM
 _MOST_SHOWN = 20
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", metavar="WORDS", help="any of them; left out: whatever was said last")
-    parser.add_argument("--all-words", action="store_true", help="all of the words, not any")
-    parser.add_argument("--session", type=SessionId, metavar="SESSION", help="only of this one")
-    parser.add_argument("--speaker", metavar="NAME", help="only what this player or NPC said")
-    parser.add_argument("--as", dest="viewer", metavar="NPC", help="only what this NPC heard")
-    parser.add_argument("--after", metavar="TIME", help='since then: "2026-11-22" or "2026-11-22 19:30" (UTC)')
-    parser.add_argument("--before", metavar="TIME", help="before then, likewise")
-    add_limit(parser, _MOST_SHOWN)
+OPTIONS_OF_SAID: Final = (
+    argument("words", nargs="*", metavar="WORDS", help="any of them; left out: whatever was said last"),
+    argument("--all-words", help="all of the words, not any"),
+    argument("--session", type=SessionId, metavar="SESSION", help="only of this one"),
+    argument("--speaker", metavar="NAME", help="only what this player or NPC said"),
+    argument("--as", dest="viewer", metavar="NPC", help="only what this NPC heard"),
+    argument("--after", metavar="TIME", help='since then: "2026-11-22" or "2026-11-22 19:30" (UTC)'),
+    argument("--before", metavar="TIME", help="before then, likewise"),
+    limit(_MOST_SHOWN),
+)
 
 
 async def said(desk: Desk, options: argparse.Namespace) -> int:

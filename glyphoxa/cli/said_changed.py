@@ -7,11 +7,12 @@ import argparse
 from rich.text import Text
 
 from glyphoxa.cli import facts_told as told
-from glyphoxa.cli.desk import Act, Desk, goes_on, run_at_desk, session_of
-from glyphoxa.cli.facts_shown import add_limit
+from glyphoxa.cli.desk import YES, Desk, goes_on, run_at_desk, session_of
+from glyphoxa.cli.facts_shown import limit
 from glyphoxa.cli.lines import plain
-from glyphoxa.cli.opened import add_campaign_options
+from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.dm.ports import Said
 from glyphoxa.dm.said import SaidDesk, short
 from glyphoxa.dm.wording import moment
@@ -22,34 +23,18 @@ from glyphoxa.world.events import WorldEvent
 _MOST_SHOWN = 20
 
 
-def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    text = "what was said last; strike or correct one utterance"
-    verb = verbs.add_parser("said", help=text, description=text)
-    add_campaign_options(verb)
-    verb.set_defaults(
-        run=lambda options: run_at_desk(options, _list), words=[], session=None, limit=_MOST_SHOWN, yes=False
-    )
-    actions = verb.add_subparsers(title="actions", metavar="ACTION")
+_ID = argument("utterance", metavar="ID", help="its id, an ending of it, or words that only it has")
 
-    def action(name: str, act: Act, text: str) -> argparse.ArgumentParser:
-        # What is not given behind the action is as it was given, or not, in front of it.
-        parser = actions.add_parser(name, help=text, description=text, argument_default=argparse.SUPPRESS)
-        add_campaign_options(parser)
-        parser.set_defaults(run=lambda options: run_at_desk(options, act))
-        return parser
-
-    listing = action("list", _list, "what was said last, or with these words, each with its id; so without an action")
-    listing.add_argument("words", nargs="*", metavar="WORDS", help="any of them")
-    listing.add_argument("--session", type=SessionId, metavar="SESSION", help="only of this one")
-    add_limit(listing, _MOST_SHOWN)
-    striking = action("strike", _strike, "it was never said: nobody is reminded of it, nothing rests on it")
-    correcting = action("correct", _correct, "something else was said: that is what everybody heard")
-    for parser in (striking, correcting):
-        parser.add_argument("utterance", metavar="ID", help="its id, an ending of it, or words that only it has")
-        parser.add_argument("--yes", action="store_true", help="do not ask")
-    correcting.add_argument("text", metavar="WORDS", help="what was said instead")
+VERB = Verb(run_at_desk, common=CAMPAIGN)
 
 
+@VERB.itself(words=[], session=None, limit=_MOST_SHOWN, yes=False)
+@VERB.action(
+    "what was said last, or with these words, each with its id; so without an action",
+    argument("words", nargs="*", metavar="WORDS", help="any of them"),
+    argument("--session", type=SessionId, metavar="SESSION", help="only of this one"),
+    limit(_MOST_SHOWN),
+)
 async def _list(desk: Desk, options: argparse.Namespace) -> int:
     session = None if options.session is None else await session_of(desk, options.session)
     words = " ".join(options.words)
@@ -67,6 +52,7 @@ async def _list(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action("it was never said: nobody is reminded of it, nothing rests on it", _ID, YES)
 async def _strike(desk: Desk, options: argparse.Namespace) -> int:
     said = await SaidDesk(desk.campaign, desk.inspection, desk.talk).find(options.utterance)
     print(f"struck: {_in_words(said)}")
@@ -75,6 +61,12 @@ async def _strike(desk: Desk, options: argparse.Namespace) -> int:
     return _done("struck", await desk.timeline.strike(said))
 
 
+@VERB.action(
+    "something else was said: that is what everybody heard",
+    _ID,
+    YES,
+    argument("text", metavar="WORDS", help="what was said instead"),
+)
 async def _correct(desk: Desk, options: argparse.Namespace) -> int:
     said = await SaidDesk(desk.campaign, desk.inspection, desk.talk).find(options.utterance)
     print(f"heard: {_in_words(said)}")

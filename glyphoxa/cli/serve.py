@@ -9,6 +9,7 @@ import importlib.util
 import socket
 import sys
 import time
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +18,10 @@ from glyphoxa.bootstrap.closing import STEP_MS, within
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.cli import session_choice
 from glyphoxa.cli.ending import Ending
+from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.npc.table import Table
 from glyphoxa.observability import log
 
@@ -31,23 +33,23 @@ PAGES_MS = 8_000
 """Until every page has been told that the table closes, and has left its seat."""
 
 
-def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = verbs.add_parser("serve", help="open a table on a local page: talk to the NPCs in a browser")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="settings (YAML); left out: local models")
-    parser.add_argument("--campaign", type=Path, metavar="FILE", help="campaign file; wins over the settings")
-    parser.add_argument("--host", metavar="ADDRESS", help="where to serve; default 127.0.0.1: this machine only")
-    parser.add_argument("--port", type=int, metavar="N", help="default 7860; 0 takes any free one")
-    session_choice.add_arguments(parser)
-    parser.add_argument(
+VERB = Verb(at_once)
+
+
+@VERB.itself(
+    argument("--config", type=Path, metavar="FILE", help="settings (YAML); left out: local models"),
+    argument("--campaign", type=Path, metavar="FILE", help="campaign file; wins over the settings"),
+    argument("--host", metavar="ADDRESS", help="where to serve; default 127.0.0.1: this machine only"),
+    argument("--port", type=int, metavar="N", help="default 7860; 0 takes any free one"),
+    session_choice.WHICH,
+    argument(
         "--allow-host",
         action="append",
         default=[],
         metavar="NAME",
         help="a DNS name under which the page may be opened, besides localhost and addresses",
-    )
-    parser.set_defaults(run=run)
-
-
+    ),
+)
 def run(options: argparse.Namespace) -> int:
     with Ending() as ending:
         settings = read_settings(options.config)
@@ -55,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
             settings = settings.model_copy(update={"campaign": options.campaign.absolute()})
         log.set_up(level=settings.logging.level, with_content=settings.logging.content)
         _need_web()
-        from glyphoxa.web.serving import bind, url_of
+        from glyphoxa.web.serving import bind
 
         host = options.host or settings.server.host
         with bind(host, settings.server.port if options.port is None else options.port) as listener:
@@ -67,17 +69,14 @@ def run(options: argparse.Namespace) -> int:
                     campaign,
                     settings.data_directory,
                     now_ms=time.time_ns() // 1_000_000,
-                    ask=_ask if sys.stdin.isatty() and sys.stdout.isatty() else None,
-                    say=_say,
+                    terminal=session_choice.Terminal(
+                        _say, _ask if sys.stdin.isatty() and sys.stdout.isatty() else None
+                    ),
                 )
             serving = _serve(
-                settings,
+                _Wished(settings, campaign, session, options.allow_host),
                 listener,
-                url_of(listener),
-                campaign=campaign,
-                session=session,
-                allowed_hosts=options.allow_host,
-                ending=ending,
+                ending,
             )
             try:
                 asyncio.run(serving)
@@ -87,54 +86,60 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _serve(
-    settings: Settings,
-    listener: socket.socket,
-    url: str,
-    *,
-    campaign: Campaign | None,
-    session: str | None,
-    allowed_hosts: list[str],
-    ending: Ending,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Wished:
+    """What is to be played, and who may look."""
+
+    settings: Settings
+    campaign: Campaign | None
+    session: str | None
+    allowed_hosts: list[str]
+
+
+async def _serve(wished: _Wished, listener: socket.socket, ending: Ending) -> None:
     from glyphoxa.bootstrap.table import open_table
     from glyphoxa.web.app import create_app
-    from glyphoxa.web.serving import Server, said_of_strangers
+    from glyphoxa.web.serving import Server, said_of_strangers, url_of
 
     task = asyncio.current_task()
     if task is None:
         raise RuntimeError("a server runs in a task")
     ending.act = task.cancel
     ending.attach()
+    watch = _Stopwatch()
     try:
-        table = await open_table(settings, campaign=campaign, session_name=session, tell=_say)
+        table = await open_table(wished.settings, campaign=wished.campaign, session_name=wished.session, tell=watch.say)
     except asyncio.CancelledError:
         ending.closed(ending.code)  # what still loads in a thread is not waited for
         raise
     ending.last_words = table.write_last_words
     peers: Peers | None = None
+    has_ended_well = False
     try:
         peers = _peers(table)
         await peers.start()
-        server = Server(create_app(table, connect=peers.connect, allowed_hosts=allowed_hosts))
+        server = Server(create_app(table, connect=peers.connect, allowed_hosts=wished.allowed_hosts))
         stopping = asyncio.Event()
         ending.act = stopping.set
         serving = asyncio.create_task(server.listen(listener))
         listener.listen()  # whoever reads the next line and comes at once waits a moment, and is not refused
         for line in said_of_strangers(listener):
             _say(line)
-        _say(f"{table.campaign.name} is open at {url}   (Ctrl-C closes the table)")
+        _say(f"{table.campaign.name} is open at {url_of(listener)}   (Ctrl-C closes the table)")
         await asyncio.wait((serving, asyncio.create_task(stopping.wait())), return_when=asyncio.FIRST_COMPLETED)
+        if not stopping.is_set():
+            raise _ended_by_itself(serving)
         _say("closing the table ... (Ctrl-C again ends it at once)")
         server.stop()
         await within(PAGES_MS, "the page", serving)
+        has_ended_well = True
     finally:
         ending.act = _nothing
         ending.begin()
         if peers is not None:
             await within(STEP_MS, "the browsers' sound", peers.close())
         await table.close()
-        ending.closed(0)
+        ending.closed(0 if has_ended_well else ending.code)
 
 
 def _ask(line: str) -> str:
@@ -144,6 +149,22 @@ def _ask(line: str) -> str:
 def _say(line: str) -> None:
     with contextlib.suppress(OSError):  # a table is played, whether or not somebody reads what it says
         print(f"{line[:1].upper()}{line[1:]}", flush=True)
+
+
+class _Stopwatch:
+    """Opening takes from a second to minutes: each line says how long it has taken so far."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def say(self, line: str) -> None:
+        _say(f"{line}   (after {time.monotonic() - self._began:.1f} s)")
+
+
+def _ended_by_itself(serving: asyncio.Task[None]) -> Unavailable:
+    error = serving.exception()
+    why = f": {error or type(error).__name__}" if error is not None else ""
+    return Unavailable(f"the page's server ended by itself{why}; the table is closed")
 
 
 def _nothing() -> None: ...

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from typing import Final
 from zoneinfo import ZoneInfo
 
+from glyphoxa.cli.verb import argument, one_of
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import SessionId
@@ -20,11 +23,22 @@ Ask = Callable[[str], str]
 """Shows a line on a terminal and returns the answer. Raises EOFError when there is none."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--session", metavar="NAME", help="name of the session; default: the date and time")
-    which.add_argument("--continue", dest="goes_on", action="store_true", help="go on with the last session")
-    which.add_argument("--new", action="store_true", help="begin a new session, and ask nothing")
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """Attributes:
+    say: Shows a line.
+    ask: None where nobody can answer: then a session goes on only if that was wished.
+    """
+
+    say: Callable[[str], None]
+    ask: Ask | None
+
+
+WHICH: Final = one_of(
+    argument("--session", metavar="NAME", help="name of the session; default: the date and time"),
+    argument("--continue", dest="goes_on", help="go on with the last session"),
+    argument("--new", help="begin a new session, and ask nothing"),
+)
 
 
 def choose(
@@ -33,14 +47,12 @@ def choose(
     data: Path,
     *,
     now_ms: int,
-    ask: Ask | None,
-    say: Callable[[str], None],
+    terminal: Terminal,
 ) -> SessionId | None:
     """The session to open; None for a new one.
 
     Args:
         data: The data directory.
-        ask: None where nobody can answer: then a session goes on only if that was wished.
 
     Raises:
         NotFound: The last session is wished, and there is none.
@@ -57,10 +69,10 @@ def choose(
     if last is None or (last.closed_ms is not None and now_ms - last.closed_ms > RECENT_MS):
         return None
     how = _how_it_ended(last, _zone(campaign), now_ms=now_ms)
-    if ask is None:
-        say(f"{how}. This is a new one; `--session {last.session}` goes on with it.")
+    if terminal.ask is None:
+        terminal.say(f"{how}. This is a new one; `--session {last.session}` goes on with it.")
         return None
-    return last.session if _wants(ask, f"{how}.", by_default=last.closed_ms is None) else None
+    return last.session if _wants(terminal.ask, f"{how}.", by_default=last.closed_ms is None) else None
 
 
 def _wants(ask: Ask, how: str, *, by_default: bool) -> bool:

@@ -9,10 +9,11 @@ from rich.text import Text
 
 from glyphoxa.cli import turn_shown
 from glyphoxa.cli.desk import Desk, run_at_desk, session_of
-from glyphoxa.cli.facts_shown import add_limit
+from glyphoxa.cli.facts_shown import limit
 from glyphoxa.cli.lines import printable, show_lines
-from glyphoxa.cli.opened import add_campaign_options
+from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.turns import LAST, short
 from glyphoxa.domain.errors import InvalidInput
@@ -22,27 +23,22 @@ from glyphoxa.domain.turn import Outcome, TurnRecord
 _MOST_SHOWN: Final = 20
 
 
-def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    verb = verbs.add_parser(
-        "turns",
-        help="why an NPC said what it said: the latest turns, or all of one",
-        description="The latest turns, or all that was recorded of one: what was heard and how names were put right, "
-        "to whom it was said, what the NPC was reminded of and why, what was left out, what it said, how long all of "
-        "it took, and what has become of it since.",
-    )
-    verb.add_argument(
+VERB = Verb(run_at_desk)
+
+
+@VERB.itself(
+    argument(
         "turn", nargs="?", metavar="TURN", help=f"its id or an ending of it; {LAST}: the latest of those that fit"
-    )
-    verb.add_argument("--session", type=SessionId, metavar="SESSION", help="only of this one")
-    verb.add_argument("--npc", metavar="NPC", help="only what this NPC was to answer")
-    verb.add_argument(
-        "--prompt", action="store_true", help="of one turn: everything its model was given, word for word"
-    )
-    add_limit(verb, _MOST_SHOWN)
-    add_campaign_options(verb)
-    verb.set_defaults(run=lambda options: run_at_desk(options, _turns))
-
-
+    ),
+    argument("--session", type=SessionId, metavar="SESSION", help="only of this one"),
+    argument("--npc", metavar="NPC", help="only what this NPC was to answer"),
+    argument("--prompt", help="of one turn: everything its model was given, word for word"),
+    limit(_MOST_SHOWN),
+    *CAMPAIGN,
+    text="The latest turns, or all that was recorded of one: what was heard and how names were put right, to whom it "
+    "was said, what the NPC was reminded of and why, what was left out, what it said, how long all of it took, and "
+    "what has become of it since.",
+)
 async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     if options.prompt and options.turn is None:
         raise InvalidInput(f"--prompt is of one turn: say which, such as: glyphoxa turns {LAST} --prompt")
@@ -50,7 +46,7 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     npc = None if options.npc is None else desk.cast.npc(options.npc)
     if options.turn is None:
         latest = await desk.turns.latest(session=session, npc=npc, limit=options.limit)
-        _list(latest, desk.cast, limit=options.limit, is_narrowed=session is not None or npc is not None)
+        _list(latest, desk.cast, most=options.limit, is_narrowed=session is not None or npc is not None)
         return 0
     turn = await desk.turns.find(options.turn, session=session, npc=npc)
     if options.prompt:
@@ -60,7 +56,7 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
-def _list(turns: list[TurnRecord], cast: Cast, *, limit: int, is_narrowed: bool) -> None:
+def _list(turns: list[TurnRecord], cast: Cast, *, most: int, is_narrowed: bool) -> None:
     if not turns:
         print("no turn like that was recorded" if is_narrowed else "no turn was recorded yet")
         return
@@ -75,8 +71,8 @@ def _list(turns: list[TurnRecord], cast: Cast, *, limit: int, is_narrowed: bool)
             f"{len(turn.recalled)} of {n_recalled}" if n_recalled else "",
         )
     show(table)
-    if len(turns) == limit:
-        print(f"the last {limit}; --limit shows more")
+    if len(turns) == most:
+        print(f"the last {most}; --limit shows more")
 
 
 def _said(turn: TurnRecord, cast: Cast) -> str:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from rich.text import Text
 
-from glyphoxa.cli.opened import add_config_option
+from glyphoxa.cli.opened import CONFIG
 from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput
 
@@ -18,16 +19,15 @@ TEXT = "Good evening, traveller. Sit down by the fire, and tell me what brings y
 _LONGEST_TEXT = 1_000
 
 
-def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    text = "the voices for `voice:` in a campaign file; with a name, how it sounds"
-    parser = verbs.add_parser("voices", help=text, description=text)
-    parser.add_argument("name", nargs="?", help="a preset; of a cloud provider, the id that it has for a voice")
-    parser.add_argument("--text", default=TEXT, help="what it says")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write a WAV file instead of playing it")
-    add_config_option(parser)
-    parser.set_defaults(run=run)
+VERB = Verb(at_once)
 
 
+@VERB.itself(
+    argument("name", nargs="?", help="a preset; of a cloud provider, the id that it has for a voice"),
+    argument("--text", default=TEXT, help="what it says"),
+    argument("--out", type=Path, metavar="FILE", help="write a WAV file instead of playing it"),
+    CONFIG,
+)
 def run(options: argparse.Namespace) -> int:
     settings = read_settings(options.config)
     if options.name is None:

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -111,6 +112,22 @@ def test_the_first_signal_closes_the_table_in_order(tmp_path: Path, number: sign
         code, errors = ended(process)
     assert (code, "Traceback" in errors, "could not" in errors) == (0, False, False)
     assert on_disk(settings)[0] == SAID
+
+
+@pytest.mark.parametrize(("what", "why"), [("page fails", ": no sound comes through this wall; "), ("page ends", "; ")])
+def test_a_table_whose_page_ends_by_itself_is_closed_and_ends_as_failed(tmp_path: Path, what: str, why: str) -> None:
+    with a_table(what, settings_file(tmp_path)) as process:
+        said, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 1
+    assert errors == f"glyphoxa: the page's server ended by itself{why}the table is closed\n"
+    assert "is open at" in said
+
+
+def test_each_step_of_opening_says_how_long_it_has_taken_so_far(tmp_path: Path) -> None:
+    with a_table("", settings_file(tmp_path)) as process:
+        lines = [read_until(process, text) for text in ("Loading models", "The table is ready")]
+    seconds = [float(re.search(r"   \(after (\d+\.\d) s\)$", line.rstrip())[1]) for line in lines]  # type: ignore[index]
+    assert 0 <= seconds[0] <= seconds[1]
 
 
 @pytest.mark.parametrize("what", ["peers", "ear", "mouth", "loop"])

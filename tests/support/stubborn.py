@@ -6,6 +6,7 @@ Run as `python -m tests.support.stubborn WHAT ...`, with the arguments of `serve
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 import time
 from contextlib import suppress
@@ -19,6 +20,7 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.mouth import Mouth, SentenceStarted
 from glyphoxa.npc.table import Ear, Table
 from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.web.serving import Server
 from tests.support.live_table import AnsweringMouth, ToldEar
 
 
@@ -75,8 +77,18 @@ class StubbornMouth(AnsweringMouth):
             time.sleep(1_000_000)  # noqa: ASYNC251 - what no event loop survives
 
 
+async def _listen_in_vain(self: Server, listener: socket.socket) -> None:
+    raise OSError("no sound comes through this wall")
+
+
+async def _listen_for_a_moment(self: Server, listener: socket.socket) -> None: ...
+
+
 async def _keep_never(self: Recorder, utterance: Utterance) -> None:
     await never()
+
+
+_PAGES = {"page fails": _listen_in_vain, "page ends": _listen_for_a_moment}
 
 
 def serve_stubbornly(what: str, arguments: list[str]) -> int:
@@ -99,6 +111,8 @@ def serve_stubbornly(what: str, arguments: list[str]) -> int:
     serve._peers = peers  # type: ignore[assignment]
     if what == "scribe":
         Recorder.keep = _keep_never  # type: ignore[method-assign]
+    if what in _PAGES:
+        Server.listen = _PAGES[what]  # type: ignore[method-assign]
     return main(["serve", *arguments])
 
 

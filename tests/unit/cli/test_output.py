@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.cli.main import _VERBS, parser
+from glyphoxa.cli.main import _VERBS
 from tests.support.patience import DEADLINE_S
 
 _HEAVY = ("asyncio", "asyncpg", "loguru", "numpy", "pydantic", "rich", "yaml")
@@ -94,10 +94,3 @@ except SystemExit:
     assert done.stdout.splitlines()[-1] == "imported: []"
     assert all(verb in done.stdout for verb in _VERBS)
     assert "GLYPHOXA_DATA" in done.stdout
-
-
-def test_a_verb_says_of_itself_what_the_help_of_all_says_of_it() -> None:
-    [verbs] = [action for action in parser()._actions if action.dest == "==SUPPRESS=="]
-    assert {choice.dest: choice.help for choice in verbs._choices_actions} == {  # type: ignore[attr-defined]
-        verb: text for verb, (_, text) in _VERBS.items()
-    }

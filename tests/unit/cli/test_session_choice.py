@@ -23,7 +23,7 @@ LAST = LastSession(SessionId("evening-7"), BEGAN_MS, SceneId("market"))
 
 def options(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    session_choice.add_arguments(parser)
+    session_choice.WHICH(parser)
     return parser.parse_args(arguments)
 
 
@@ -47,7 +47,9 @@ def chosen(
     said: list[str] = []
     campaign = replace(a_campaign(), time_zone="UTC")
     ask: Callable[[str], str] | None = terminal.ask if terminal is not None else None
-    session = session_choice.choose(options(*arguments), campaign, data, now_ms=now_ms, ask=ask, say=said.append)
+    session = session_choice.choose(
+        options(*arguments), campaign, data, now_ms=now_ms, terminal=session_choice.Terminal(said.append, ask)
+    )
     return session, said
 
 

@@ -1,0 +1,95 @@
+"""How verbs are declared, and that all of them are."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+import pytest
+
+from glyphoxa.cli.main import _VERBS, main, parser
+from glyphoxa.cli.verb import Verb, any_option, argument, at_once, in_a_loop, one_of
+
+
+def command_line(verb: Verb, *arguments: str) -> argparse.Namespace:  # type: ignore[type-arg]
+    root = argparse.ArgumentParser()
+    verb.add_to(root.add_subparsers(), "world", "look at the world")
+    return root.parse_known_args(["world", *arguments])[0]
+
+
+def a_verb() -> Verb:  # type: ignore[type-arg]
+    verb = Verb(at_once, common=(argument("--config", metavar="FILE"),))
+
+    @verb.itself(deep=False)
+    @verb.action("what there is", argument("--deep", help="all of it"), argument("words", nargs="*"))
+    def _list(options: argparse.Namespace) -> int:
+        return 10 if options.deep else 1
+
+    @verb.action("make one", argument("name"), one_of(argument("--old"), argument("--new")), any_option)
+    def _add(options: argparse.Namespace) -> int:
+        return 2
+
+    return verb
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [((), 1), (("list",), 1), (("list", "--deep"), 10), (("add", "bell"), 2)]
+)
+def test_an_act_is_called_by_its_name_or_as_what_the_verb_does_itself(arguments: tuple[str, ...], code: int) -> None:
+    options = command_line(a_verb(), *arguments)
+    assert options.run(options) == code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "config"),
+    [
+        (("--config", "a"), "a"),
+        (("--config", "a", "list"), "a"),
+        (("list", "--config", "b"), "b"),
+        (("--config", "a", "list", "--config", "b"), "b"),
+        ((), None),
+    ],
+)
+def test_what_is_given_in_front_of_an_action_holds_for_it(arguments: tuple[str, ...], config: str | None) -> None:
+    assert command_line(a_verb(), *arguments).config == config
+
+
+def test_of_two_options_at_most_one_may_be_given(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command_line(a_verb(), "add", "bell", "--old", "--new")
+    assert "--new: not allowed with argument --old" in capsys.readouterr().err
+
+
+def test_an_act_says_whether_it_takes_options_of_any_name() -> None:
+    assert command_line(a_verb(), "add", "bell", "--level", "9").takes_any_option
+    assert "takes_any_option" not in command_line(a_verb(), "list")
+
+
+def test_an_option_without_more_than_its_help_is_a_switch() -> None:
+    assert command_line(a_verb(), "add", "bell", "--old").old is True
+
+
+def test_a_coroutine_is_run_to_its_end() -> None:
+    async def act(options: argparse.Namespace) -> int:
+        return int(options.code)
+
+    assert in_a_loop(argparse.Namespace(code=3), act) == 3
+
+
+@pytest.mark.parametrize("name", _VERBS)
+def test_every_verb_is_declared_and_all_its_acts_say_what_they_do(name: str) -> None:
+    module, text = _VERBS[name]
+    assert isinstance(importlib.import_module(f"glyphoxa.cli.{module}").VERB, Verb)
+    [verbs] = [action for action in parser(name)._actions if isinstance(action, argparse._SubParsersAction)]
+    of_verb = verbs.choices[name]
+    acts = [action for action in of_verb._actions if isinstance(action, argparse._SubParsersAction)]
+    for each in (of_verb, *(act for among in acts for act in among.choices.values())):
+        assert each.get_default("run") or acts
+        assert each.description or each is of_verb
+    assert text == {choice.dest: choice.help for choice in verbs._choices_actions}[name]
+
+
+def test_an_option_that_no_verb_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["facts", "pending", "--level", "9"])
+    assert "unrecognized arguments: --level 9" in capsys.readouterr().err
