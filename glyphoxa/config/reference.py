@@ -1,0 +1,143 @@
+"""All settings as a page, made of the models that read them: `docs/settings.md`.
+
+What a setting means stands under `Attributes:` in the docstring of its section.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from types import NoneType
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from glyphoxa.config.sections import NameOf
+from glyphoxa.config.settings import Settings
+from glyphoxa.providers.rows import ROWS, Provider
+
+_INTRO: Final = """\
+# Settings
+
+Made by `glyphoxa config reference`.
+
+All settings stand in one YAML file, which every verb takes as `--config FILE`. Each has a default; without a file all
+have. `glyphoxa config check FILE` says what will be used and what is missing. A heading below is a block of the file:
+`turns.pause_ms` is written as
+
+```yaml
+turns:
+  pause_ms: 250
+```
+"""
+_PROVIDERS: Final = """\
+## Providers
+
+The names that `name` takes, by kind (`structured` is for `correction.llm` and `recall.llm`), each with its usual model.
+Its key is in this environment variable, unless `api_key_env` names another. What it needs besides comes with
+`pip install 'glyphoxa[EXTRA]'`.
+"""
+_UNITS: Final = {"_ms": "ms", "_tokens": "tokens", "_facts": "sentences", "_depth": "messages"}
+"""By how the name of a setting ends."""
+_TYPES: Final = {bool: "true or false", int: "whole number", float: "number", str: "text", Path: "path"}
+_ENTRY: Final = re.compile(r"    (\w+(?:, \w+)*): (.*)")
+
+
+def reference() -> str:
+    """In Markdown."""
+    return "\n".join((_INTRO, *_section("", Settings), *_providers()))
+
+
+def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
+    """A section, with those in it behind it."""
+    meanings = meanings_of(model)
+    inner = {key: found for key, field in model.model_fields.items() if (found := _model(field.annotation))}
+    plain = {key: field for key, field in model.model_fields.items() if key not in inner}
+    if name and plain:
+        yield "\n\n".join(filter(None, (f"## {name}", _intro(model)))) + "\n"
+    if plain:
+        yield "| setting | type | default | unit | meaning |\n|---|---|---|---|---|"
+        for key, field in plain.items():
+            kind = type_in_words(field.annotation, field.metadata)
+            unit = next((unit for end, unit in _UNITS.items() if key.endswith(end)), "")
+            default = _default(field.get_default(call_default_factory=True))
+            yield f"| `{key}` | {kind} | {default} | {unit} | {meanings[key]} |"
+        yield ""
+    for key, section in inner.items():
+        yield from _section(f"{name}.{key}" if name else key, section)
+
+
+def meanings_of(model: type[BaseModel]) -> dict[str, str]:
+    """What each setting of a section means, by its name; a section that is like another has the other's as well."""
+    found: dict[str, str] = {}
+    for each in reversed(model.__mro__):
+        names: list[str] = []
+        for line in inspect.cleandoc(each.__doc__ or "").partition("Attributes:")[2].splitlines():
+            if entry := _ENTRY.fullmatch(line):
+                names = entry[1].split(", ")
+                found.update(dict.fromkeys(names, entry[2]))
+            elif line.strip():
+                found.update({name: f"{found[name]} {line.strip()}" for name in names})
+    return found
+
+
+def _intro(model: type[BaseModel]) -> str:
+    return inspect.cleandoc(model.__doc__ or "").partition("Attributes:")[0].strip()
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    return annotation if inspect.isclass(annotation) and issubclass(annotation, BaseModel) else None
+
+
+def type_in_words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
+    """What may stand there."""
+    names = next((each.names for each in metadata if isinstance(each, NameOf)), None)
+    if names is not None:
+        return _one_of(names)
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        inner = [inner for each in parts[1:] for inner in (*getattr(each, "metadata", ()), each)]
+        return type_in_words(parts[0], inner)
+    if origin is typing.Literal:
+        return _one_of(parts)
+    if origin is tuple:
+        return f"list of {type_in_words(parts[0])}"
+    if origin is dict:
+        return "names, each with a text"
+    if NoneType in parts:
+        [kind] = [part for part in parts if part is not NoneType]
+        return type_in_words(kind, metadata)
+    low, high = (next((getattr(m, end) for m in metadata if hasattr(m, end)), None) for end in ("ge", "le"))
+    return _TYPES[annotation] + (f", {low:g} to {high:g}" if low is not None and high is not None else "")
+
+
+def _one_of(names: typing.Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _default(value: object) -> str:
+    match value:
+        case None:
+            return "left out"
+        case ():
+            return "`[]`"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case _:
+            return f"`{value}`"
+
+
+def _providers() -> Iterator[str]:
+    yield _PROVIDERS
+    yield "| kind | name | model | key | extra | to be set |\n|---|---|---|---|---|---|"
+    yield from map(_provider, ROWS)
+    yield ""
+
+
+def _provider(row: Provider) -> str:
+    model = ", ".join(row.weights) or row.model
+    key = f"`{row.key_env}`" if row.key_env else ""
+    return f"| {row.kind} | `{row.name}` | {model} | {key} | {row.extra} | {_one_of(row.needs)} |"

@@ -1,0 +1,58 @@
+"""docs/settings.md is what the settings are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from glyphoxa.cli.main import main
+from glyphoxa.config.reference import meanings_of, reference
+from glyphoxa.config.settings import Settings
+from glyphoxa.providers.rows import ROWS
+
+DOCS = Path(__file__).parents[3] / "docs" / "settings.md"
+
+
+def settings(model: type[BaseModel] = Settings, above: str = "") -> Iterator[tuple[str, str, str]]:
+    """Each with the section that it stands in, and what it means."""
+    meanings = meanings_of(model)
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from settings(inner, f"{above}.{name}".removeprefix("."))
+        else:
+            yield above, name, meanings.get(name, "")
+
+
+def section_of(text: str, name: str) -> str:
+    """What stands below the heading of a section; without a name, above all of them."""
+    below = text.split(f"\n## {name}\n")[1] if name else text
+    return below.split("\n## ")[0]
+
+
+def test_the_page_is_made_of_the_settings() -> None:
+    assert DOCS.read_text("utf-8") == reference(), "glyphoxa config reference > docs/settings.md makes it"
+
+
+@pytest.mark.parametrize(("section", "name", "meaning"), [*settings()], ids=lambda part: part[:24])
+def test_every_setting_has_a_meaning_and_a_row(section: str, name: str, meaning: str) -> None:
+    assert len(meaning) > 3
+    [row] = [line for line in section_of(reference(), section).splitlines() if line.startswith(f"| `{name}` |")]
+    _, kind, default, _, told = (cell.strip(" |") for cell in row.split(" | "))
+    assert kind and default and told == meaning
+
+
+def test_a_row_says_type_default_and_unit() -> None:
+    turns, providers = section_of(reference(), "turns"), section_of(reference(), "Providers")
+    pause = "| `pause_ms` | whole number, 50 to 2000 | `200` | ms | Silence after which an answer is prepared. |"
+    assert pause in turns.splitlines()
+    assert "`whisper`, `deepgram-nova`, `deepgram-flux` | `whisper` |" in section_of(reference(), "providers.stt")
+    assert all(f"| {row.kind} | `{row.name}` |" in providers for row in ROWS)
+
+
+def test_the_command_line_prints_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "reference"]) == 0
+    assert capsys.readouterr().out == reference()
