@@ -112,7 +112,9 @@ class HotContextAssembly:
 
     def standing(self, npc: NpcId) -> tuple[str, ...]:
         """What stands in every prompt of an NPC, as it was read last: what it knows of itself, and where it is."""
-        return tuple(line for line in (*self._identities.last(npc).lines, self._scene_line(npc)) if line)
+        return tuple(
+            line for line in (*self._identities.last(npc).lines, self._place(npc), self._scene_line(npc)) if line
+        )
 
     def known(self, npc: NpcId) -> Known | None:
         """What an NPC knows of itself, as it was read last; None: nothing."""
@@ -180,6 +182,7 @@ class HotContextAssembly:
             recalled=(*facts, *remembered, *kept),
             omitted=omitted,
             identity=identity.lines,
+            place=self._place(npc),
             scene=self._scene_line(npc),
             kept=tuple(one.text for one in kept),
             keeps=self._keeps,
@@ -218,6 +221,11 @@ class HotContextAssembly:
         if self._scene is None or npc not in self._scene.npcs:
             return ""
         return self._scenes.line(self._scene, npc, players=self._players())
+
+    def _place(self, npc: NpcId) -> str:
+        if self._scene is None or npc not in self._scene.npcs:
+            return ""
+        return self._scenes.looks(self._scene, npc)
 
     def _begin_identity(self, npc: NpcId) -> None:
         """It is being asked: what it knows of itself is read while they speak, once a speech."""

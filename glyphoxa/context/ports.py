@@ -20,7 +20,8 @@ class HotContext:
         recalled: Both with their provenance.
         omitted: "scene: late by 12 ms", "recall: database away": parts left out, each with its reason.
         identity: What it knows of itself: its description, its relationships. The same from turn to turn.
-        scene: Where it is, when, and with whom; empty when unknown.
+        place: What it looks like where it is; the same until the table moves.
+        scene: Where it is, when, and with whom, in few words; empty when unknown.
         kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words in front of them.
         passed_over: What it was reminded of as well and is not told, each with the reason.
     """
@@ -30,6 +31,7 @@ class HotContext:
     recalled: tuple[Recalled, ...] = ()
     omitted: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
+    place: str = ""
     scene: str = ""
     passed_over: tuple[PassedOver, ...] = ()
     kept: tuple[str, ...] = ()

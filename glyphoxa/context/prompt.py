@@ -62,13 +62,13 @@ class Prompt:
 def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION) -> Prompt:
     """A copy of the prompt with the hot context in it. The given prompt stays as it is.
 
-    Who the NPC is joins the system message, which does not change during a scene; where it is stands right before
-    the question, and what it is reminded of where `facts_at` says. What it keeps to itself stands last, apart from what
-    it may tell.
+    Who the NPC is and what its place looks like join the system message, which does not change during a scene. Where it
+    is stands right before the question, and what it is reminded of where `facts_at` says. What it keeps to itself
+    stands last, apart from what it may tell.
     """
     first, *between, last = prompt.messages
-    if hot.identity:
-        first = replace(first, content=f"{first.content}\n{' '.join(hot.identity)}")
+    if standing := " ".join((*hot.identity, *filter(None, (hot.place,)))):
+        first = replace(first, content=f"{first.content}\n{standing}")
     in_mind = _in_mind(" ".join(hot.facts), " ".join(hot.remembered))
     scene = f"Scene: {hot.scene}\n" if hot.scene else ""
     asked = last.content if facts_at.depth is not None else _joined(last.content, *in_mind)

@@ -118,10 +118,11 @@ def test_hot_context_joins_a_copy_near_the_end() -> None:
     hot = HotContext(
         facts=("The blade is half done.", "It is called Emberlyth."),
         identity=("Mirelle knows Grimjaw.",),
+        place="The coals glow.",
         scene="forge.",
     )
     asked = with_hot_context(prompt, hot)
-    assert asked.messages[0].content == f"You are Grimjaw, a smith.\n{FRAME}\nMirelle knows Grimjaw."
+    assert asked.messages[0].content == f"You are Grimjaw, a smith.\n{FRAME}\nMirelle knows Grimjaw. The coals glow."
     assert asked.messages[-1].content == (
         "Scene: forge.\nTamsin says: How is my blade?\nFacts: The blade is half done. It is called Emberlyth."
     )
