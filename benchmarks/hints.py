@@ -40,13 +40,13 @@ from demo.script import read_evening
 from glyphoxa.adapters.audio.wav import read_recording
 from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
-from glyphoxa.adapters.weights.store import Store
+from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.bootstrap.hints import Hints
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.speech.names.biasing import ContextualBiasing
 from glyphoxa.speech.names.campaign_entries import entries_of
-from glyphoxa.speech.names.expectation import Expectation
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 DEMO = Path(__file__).resolve().parents[1] / "demo"
@@ -177,7 +177,7 @@ def ranking(n_names: int = 10_000) -> dict[str, float]:
         times[what].append((perf_counter() - began) * 1_000)
 
     for _ in range(5):
-        expectation = Expectation()
+        expectation = ContextualBiasing()
         timed("first", lambda: expectation.names_are(before))  # noqa: B023 - called at once
         expectation.scene_is(entry.entity_id for entry in entries[:30])
         for n, entry in enumerate(entries[::25]):
@@ -204,7 +204,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measured(n_lines: int) -> dict[str, Any]:
     figures: dict[str, Any] = {"ranking": ranking()}
     said = [each for each in read_sentences() if each.split == "tune" and each.voice.startswith("hibari-")]
-    weights = Store().path("whisper-tiny.en")
+    weights = WeightStore().path("whisper-tiny.en")
     engine, whisper = load_engine(), Whisper(weights)
     tokenizer = Tokenizer.from_file(str(weights / "tokenizer.json"))
     lines = list(spoken(engine, chosen([each for each in said if len(each.mentions) == 1], n_lines)))

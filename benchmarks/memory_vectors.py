@@ -16,7 +16,7 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.weights.store import Store as Weights
+from glyphoxa.adapters.weights.store import WeightStore as Weights
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.providers.registry import EMBEDDINGS, find

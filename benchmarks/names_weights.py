@@ -41,7 +41,7 @@ from glyphoxa.speech.correction.evidence import WEIGHTS, Look, Standing, Window
 from glyphoxa.speech.correction.windows import SHORTEST, Reader
 from glyphoxa.speech.language.words import words
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
-from glyphoxa.speech.names.likeness import Likeness, Spelling
+from glyphoxa.speech.names.similarity import Similarity, Spelling
 
 _WIDEST = 6
 _OVERLAPPING = 0.2
@@ -134,7 +134,7 @@ def labelled(
             yield Labelled(features(window, *like), meant == like[1].canonical, weight)
 
 
-def features(window: Window, likeness: Likeness, name: Name, margin: float) -> dict[str, float]:
+def features(window: Window, likeness: Similarity, name: Name, margin: float) -> dict[str, float]:
     """What `glyphoxa.speech.correction.evidence` multiplies with its weights."""
     is_ordinary, confidence = window.look is Look.ORDINARY, window.confidence
     found = {
@@ -181,11 +181,11 @@ def fit(rows: Sequence[Labelled]) -> dict[str, float]:
     return dict(zip(_FEATURES, weights.tolist(), strict=True))
 
 
-def _most_like(heard: str, gazetteer: Gazetteer) -> tuple[Likeness, Name, float] | None:
+def _most_like(heard: str, gazetteer: Gazetteer) -> tuple[Similarity, Name, float] | None:
     codes = gazetteer.coder(heard) if gazetteer.coder else ()
     its = Spelling(heard, gazetteer.sounder(heard), codes)
     likenesses = [
-        (Likeness.of(its, Spelling(name.joined, name.sound, name.codes)), name)
+        (Similarity.of(its, Spelling(name.joined, name.sound, name.codes)), name)
         for name in gazetteer.alike(heard, codes, limit=6)
         if name.joined != heard
     ]

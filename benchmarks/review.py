@@ -28,7 +28,7 @@ from benchmarks.names import OWN, read_lines, read_table
 from benchmarks.turn import positive
 from glyphoxa.adapters.llm.local import LocalStructuredLlm
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.adapters.weights.store import Store
+from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.bootstrap.correction import LOCAL_DEADLINE_MS, LOCAL_NAMES
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import EntityId
@@ -130,7 +130,7 @@ async def look(case: Case, llm: StructuredLlm, likely: LikelyNames) -> Outcome:
 
 async def measure(options: argparse.Namespace, cases: Sequence[Case], gazetteer: Gazetteer) -> list[Outcome]:
     likely = LikelyNames(gazetteer)
-    path = await asyncio.to_thread(Store().path, find(LLM, options.model).weights[0])
+    path = await asyncio.to_thread(WeightStore().path, find(LLM, options.model).weights[0])
     async with LlamaServer(model_path=path, slots=1, ctx_per_slot=CTX_PER_SLOT) as server:
         llm = LocalStructuredLlm(server, slot=0)
         try:

@@ -30,7 +30,7 @@ from benchmarks.servers.local import LocalServer, tone, until
 from benchmarks.servers.openai import SPEECH_RATE_HZ, OpenAiServer, Pace, Reply
 from benchmarks.turn_recordings import CHUNK_BYTES, CHUNK_MS, Recorded, read_recorded
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.speech.language.sentences import Splitter
+from glyphoxa.speech.language.sentences import SentenceSplitter
 
 REPLY = "That much I know. Ask the others, friend."
 MS_PER_CHARACTER = 25
@@ -67,7 +67,7 @@ class Delays:
 
 def tokens_of_first_clause(reply: str) -> int:
     """How many words of the stream it takes until the first clause can be said."""
-    splitter = Splitter()
+    splitter = SentenceSplitter()
     for n, word in enumerate(reply.split(" ")):
         if splitter.push(word if n == 0 else f" {word}"):
             return n + 1

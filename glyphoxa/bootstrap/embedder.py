@@ -14,7 +14,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.weights.progress import progress_to
-from glyphoxa.adapters.weights.store import Store as Weights
+from glyphoxa.adapters.weights.store import WeightStore as Weights
 from glyphoxa.bootstrap.local_models import LocalModels, load_minilm
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable

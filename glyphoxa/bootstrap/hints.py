@@ -1,4 +1,4 @@
-"""What the recognisers of a running table are told to listen for: an `Expectation` that is kept with the events.
+"""What the recognisers of a running table are told to listen for: an `ContextualBiasing` that is kept with the events.
 
 Watches the table like anybody else: the names of a new scene, of what is said by whomever and of what had to be put
 right change what is expected, and the ears are told when names come or go. The same knowledge says what is near, and so
@@ -14,7 +14,7 @@ from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, Utte
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.speech.learning.history import LearnedName
-from glyphoxa.speech.names.expectation import Expectation
+from glyphoxa.speech.names.biasing import ContextualBiasing
 from glyphoxa.speech.names.gazetteer import Gazetteer
 
 LATELY_MS = 300_000
@@ -30,7 +30,7 @@ class Hints:
         self._campaign = campaign
         self._names = names
         self._now_ms = now_ms
-        self._expectation = Expectation()
+        self._expectation = ContextualBiasing()
         self._listeners: list[Callable[[], None]] = []
         self._scene: Scene | None = None
         self._here: frozenset[EntityId] = frozenset()
@@ -39,11 +39,11 @@ class Hints:
         self._told = self.keyterms()
 
     def keyterms(self) -> tuple[str, ...]:
-        """For a provider that boosts names; see `Expectation.keyterms`."""
+        """For a provider that boosts names; see `ContextualBiasing.keyterms`."""
         return self._expectation.keyterms(self._now_ms())
 
     def glossary(self) -> str:
-        """For a recogniser that takes a prompt; see `Expectation.glossary`."""
+        """For a recogniser that takes a prompt; see `ContextualBiasing.glossary`."""
         return self._expectation.glossary(self._now_ms())
 
     def nearby(self) -> frozenset[EntityId]:
@@ -71,7 +71,7 @@ class Hints:
                 pass
 
     def names_are(self, names: Gazetteer) -> None:
-        """The knowledge graph has changed. A listener for `glyphoxa.speech.names.book.NameBook`."""
+        """The knowledge graph has changed. A listener for `glyphoxa.speech.names.observable.ObservableGazetteer`."""
         self._names = names
         self._expectation.names_are(names)
         if self._scene is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from glyphoxa.adapters.weights.progress import progress_to
-from glyphoxa.adapters.weights.store import Store
+from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.config.settings import Settings
 from glyphoxa.providers.building import maker_of, not_installed
 from glyphoxa.providers.registry import EMBEDDINGS, LLM, STT, TTS, find, runs_here
@@ -60,7 +60,7 @@ async def load(
         Unavailable: A model is missing and cannot be fetched.
         Corrupt: A model's bytes are not what they must be.
     """
-    store = Store(settings.models.dir)
+    store = WeightStore(settings.models.dir)
     names = needed(settings)
     with progress_to() as progress:
         await asyncio.to_thread(store.ensure, names, progress)
@@ -90,7 +90,7 @@ async def load_minilm(settings: Settings, stack: AsyncExitStack) -> MiniLm:
 
 async def _made(section: str, settings: Settings, stack: AsyncExitStack, *, slots: int = 1) -> Any:
     row = find(section, settings.chosen(section).name)
-    store = Store(settings.models.dir)
+    store = WeightStore(settings.models.dir)
     path = await asyncio.to_thread(store.path, *row.weights) if row.weights else None
     try:
         return await maker_of(row, section=section)(path, stack, slots)

@@ -1,6 +1,6 @@
 """The names of a table that is being played: one book of them, and everything that hears or addresses by it.
 
-    the graph ──▶ NamesFollowed ──▶ NameBook ──▶ corrector, hints, whoever subscribes
+    the graph ──▶ NamesFollowed ──▶ ObservableGazetteer ──▶ corrector, hints, whoever subscribes
         ▲                                                 │
         └──────────────── Learner ◀── talk ◀──────────────┘
 
@@ -35,10 +35,10 @@ from glyphoxa.names.followed import NamesChanged, NamesFollowed
 from glyphoxa.names.learned import LearningFromTalk, NameLearning
 from glyphoxa.names.ports import LearnedNames
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
-from glyphoxa.speech.names.book import NameBook, NamesListener
-from glyphoxa.speech.names.calls import Call, find_calls
 from glyphoxa.speech.names.campaign_entries import cast_of, entries_of
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
+from glyphoxa.speech.names.observable import NamesListener, ObservableGazetteer
+from glyphoxa.speech.names.people import PersonMention, mentions_of_people
 from glyphoxa.turns.address import Mention
 
 _PUT_RIGHT_S = 30
@@ -82,7 +82,7 @@ class TableNames:
         self._campaign = campaign
         self._settings = settings
         self._npcs = {npc.entity_id: npc for npc in campaign.npcs}
-        self._book = NameBook(Gazetteer.build(entries_of(campaign), language=campaign.language))
+        self._book = ObservableGazetteer(Gazetteer.build(entries_of(campaign), language=campaign.language))
         self._made = self._made_for(self._book.current)
         self._turns: dict[PlayerId, _Turn] = {}
         self.hints = Hints(campaign, self._book.current, now_ms=now_ms)
@@ -113,9 +113,12 @@ class TableNames:
 
     def mentions(self, text: str) -> list[Mention]:
         """The NPCs that play, and the players, in what was said; and who is called that nobody plays."""
-        return [self._mention(call) for call in find_calls(text, self._made.names, can_be_called=self._can_be_called)]
+        return [
+            self._mention(call)
+            for call in mentions_of_people(text, self._made.names, can_be_called=self._can_be_called)
+        ]
 
-    def _mention(self, call: Call) -> Mention:
+    def _mention(self, call: PersonMention) -> Mention:
         npc = self._npcs.get(call.entity_id) if call.entity_id is not None else None
         return Mention(
             npc.id if npc is not None else None,
@@ -127,7 +130,7 @@ class TableNames:
             is_played=npc is not None or self._is_player(call),
         )
 
-    def _is_player(self, call: Call) -> bool:
+    def _is_player(self, call: PersonMention) -> bool:
         entry = self._made.names.entry(call.entity_id) if call.entity_id is not None else None
         return entry is not None and entry.entity_type == "player"
 

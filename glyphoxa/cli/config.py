@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from glyphoxa.adapters.weights.store import Store
+from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.cli.tables import show
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.check import check
@@ -27,7 +27,7 @@ VERB = Verb(at_once)
 def _check(options: argparse.Namespace) -> int:
     """Exits with 1 when something is missing that the settings need."""
     settings = read_settings(options.file)
-    states = {status.name: status.state for status in Store(settings.models.dir).status()}
+    states = {status.name: status.state for status in WeightStore(settings.models.dir).status()}
     findings = check(settings, has_weights=lambda name: states.get(name) in ("ready", "unverified"))
     table = Table(show_header=False, box=None, pad_edge=False)
     for finding in findings:

@@ -10,7 +10,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from glyphoxa.adapters.weights.progress import progress_to
-from glyphoxa.adapters.weights.store import Store
+from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.cli.tables import show
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
 
@@ -18,7 +18,7 @@ DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-ins
 """What a table without any key needs; the voices come with their package."""
 
 
-def list_models(store: Store, out: TextIO) -> int:
+def list_models(store: WeightStore, out: TextIO) -> int:
     """A table of the artefacts. Nothing is read or fetched."""
     table = Table(box=None, pad_edge=False)
     for heading in ("artefact", "state", "size", "licence", "what"):
@@ -32,11 +32,11 @@ def list_models(store: Store, out: TextIO) -> int:
     return 0
 
 
-def fetch(store: Store, names: Sequence[str] | None, out: TextIO, *, copy_from: Path | None = None) -> int:
+def fetch(store: WeightStore, names: Sequence[str] | None, out: TextIO, *, copy_from: Path | None = None) -> int:
     """Bring the artefacts in (`None`: what the local stack needs), showing progress.
 
     Raises:
-        NotFound, Corrupt, Unavailable: As `Store.ensure`.
+        NotFound, Corrupt, Unavailable: As `WeightStore.ensure`.
     """
     with progress_to(out) as progress:
         paths = store.ensure(DEFAULT_NAMES if names is None else names, progress, copy_from=copy_from)
@@ -45,7 +45,7 @@ def fetch(store: Store, names: Sequence[str] | None, out: TextIO, *, copy_from: 
     return 0
 
 
-def verify(store: Store, names: Sequence[str] | None, out: TextIO) -> int:
+def verify(store: WeightStore, names: Sequence[str] | None, out: TextIO) -> int:
     """Hash the artefacts (`None`: all that are here) and say of each file that it is right.
 
     Raises:
@@ -68,7 +68,7 @@ def _named(otherwise: str) -> Argument:
 
 @VERB.action("what there is, what is here, under which licence")
 def _list(options: argparse.Namespace) -> int:
-    return list_models(Store(), sys.stdout)
+    return list_models(WeightStore(), sys.stdout)
 
 
 @VERB.action(
@@ -78,17 +78,17 @@ def _list(options: argparse.Namespace) -> int:
     argument("--from", dest="copy_from", type=Path, metavar="PATH", help="a file or directory to try first"),
 )
 def _fetch(options: argparse.Namespace) -> int:
-    return fetch(Store(), _names(options), sys.stderr, copy_from=options.copy_from)
+    return fetch(WeightStore(), _names(options), sys.stderr, copy_from=options.copy_from)
 
 
 @VERB.action(
     "read every byte and compare; a file that differs is removed", _named("by default all that are here"), _ALL
 )
 def _verify(options: argparse.Namespace) -> int:
-    return verify(Store(), _names(options), sys.stdout)
+    return verify(WeightStore(), _names(options), sys.stdout)
 
 
 def _names(args: argparse.Namespace) -> list[str] | None:
     if args.all:
-        return Store().names()
+        return WeightStore().names()
     return list(args.names) or None

@@ -12,8 +12,8 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.names.ports import LearnedNames
 from glyphoxa.speech.language.words import fold
-from glyphoxa.speech.names.book import NameBook
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.observable import ObservableGazetteer
 
 _ONE_BY_ONE = 20
 """More changes at once are a new index, which is made beside the table's own thread."""
@@ -46,7 +46,7 @@ class NamesFollowed:
         self,
         campaign: CampaignId,
         store: LearnedNames,
-        book: NameBook,
+        book: ObservableGazetteer,
         of_file: Sequence[Entry],
         *,
         cast: Sequence[Entry] = (),
@@ -137,7 +137,7 @@ class NamesFollowed:
 
     def _tell(self, names: Gazetteer) -> None:
         try:
-            self._book.become(names)
+            self._book.replace(names)
         except ExceptionGroup as group:
             for error in group.exceptions:
                 logger.opt(exception=error).error("something at the table goes on with the names it had")

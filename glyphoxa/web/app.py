@@ -18,11 +18,11 @@ from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Table
 from glyphoxa.web.events import Json, memory_json, scene_json
 from glyphoxa.web.guard import Guard
-from glyphoxa.web.hub import Hub, Outbox, Shut
+from glyphoxa.web.hub import Hub, PageOutbox, Shut
 from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, error_code, first_problem, in_words
 from glyphoxa.web.peer import ConnectPeer, Offer
 from glyphoxa.web.ration import SeatRations
-from glyphoxa.web.seats import Claim, Deadlines, Place, Seats, SeatTaken
+from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, SeatTaken, TakenSeat
 
 STATIC = Path(__file__).parent / "static"
 MAX_OFFER_BYTES = 64 * 1024
@@ -159,7 +159,7 @@ class _Web:
     async def socket(self, socket: WebSocket) -> None:
         await socket.accept()
         player = PlayerId(socket.query_params.get("player", ""))
-        outbox = Outbox()
+        outbox = PageOutbox()
         try:
             if wait_ms := self._rations_of(player).sittings.take(at_ms=_now_ms()):
                 raise Rationed("this seat is asked for", wait_ms=wait_ms)
@@ -180,7 +180,7 @@ class _Web:
             # A server that stops cancels us here; the seat must be left all the same.
             await asyncio.shield(self._seats.stand(place, outbox=outbox))
 
-    async def _sit(self, socket: WebSocket, player: PlayerId, outbox: Outbox) -> Place:
+    async def _sit(self, socket: WebSocket, player: PlayerId, outbox: PageOutbox) -> TakenSeat:
         """As `Seats.sit`, with beats meanwhile: an ear may take longer to open than a page waits in silence."""
         sitting = asyncio.create_task(self._seats.sit(player, _claim(socket), outbox=outbox))
         try:
@@ -189,12 +189,12 @@ class _Web:
         except BaseException:
             sitting.cancel()
             for place in await asyncio.gather(sitting, return_exceptions=True):
-                if isinstance(place, Place):
+                if isinstance(place, TakenSeat):
                     await self._seats.stand(place, outbox=outbox)
             raise
         return sitting.result()
 
-    def _welcome(self, place: Place) -> Json:
+    def _welcome(self, place: TakenSeat) -> Json:
         return {
             "type": "welcome",
             "player": {"id": place.player.id, "name": place.player.name},
@@ -215,10 +215,10 @@ class _Web:
         self._hub.tell({"type": "seats", "players": self._players()})
 
 
-def _claim(socket: WebSocket) -> Claim:
+def _claim(socket: WebSocket) -> SeatClaim:
     asked = socket.query_params
     attempt = asked.get("attempt", "")
-    return Claim(asked.get("ticket", ""), int(attempt) if attempt.isdecimal() and len(attempt) < 10 else 0)
+    return SeatClaim(asked.get("ticket", ""), int(attempt) if attempt.isdecimal() and len(attempt) < 10 else 0)
 
 
 async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:

@@ -31,7 +31,7 @@ class Shut(Enum):
         self.reason = reason
 
 
-class Outbox:
+class PageOutbox:
     """What one page is still to be sent. Bounded: a page that stops reading costs nobody else anything."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Hub:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._outboxes: set[Outbox] = set()
+        self._outboxes: set[PageOutbox] = set()
         self._history = History()
         for utterance in table.earlier:
             self._history.take(self._told(UtteranceKept(utterance)))
@@ -88,7 +88,7 @@ class Hub:
             outbox.put(text)
 
     @contextmanager
-    def joined(self, outbox: Outbox) -> Iterator[None]:
+    def joined(self, outbox: PageOutbox) -> Iterator[None]:
         """Everything that happens inside goes to `outbox`, which is shut in the end."""
         self._outboxes.add(outbox)
         try:

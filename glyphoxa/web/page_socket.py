@@ -19,9 +19,9 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavai
 from glyphoxa.domain.ids import LineId, SceneId, is_line
 from glyphoxa.npc.table import Table
 from glyphoxa.web.events import Json
-from glyphoxa.web.hub import Outbox, Shut
+from glyphoxa.web.hub import PageOutbox, Shut
 from glyphoxa.web.ration import SeatRations
-from glyphoxa.web.seats import NotNow, Place, SeatTaken, Superseded
+from glyphoxa.web.seats import NotNow, SeatTaken, Superseded, TakenSeat
 
 MAX_TEXT_LENGTH = 600
 MOVE_WITHIN_MS = 10_000
@@ -69,7 +69,14 @@ class PageSocket:
     """See the module."""
 
     def __init__(
-        self, socket: WebSocket, table: Table, place: Place, outbox: Outbox, *, rations: SeatRations, pulse: Pulse
+        self,
+        socket: WebSocket,
+        table: Table,
+        place: TakenSeat,
+        outbox: PageOutbox,
+        *,
+        rations: SeatRations,
+        pulse: Pulse,
     ) -> None:
         self._socket = socket
         self._table = table

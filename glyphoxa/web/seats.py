@@ -25,7 +25,7 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Seat, Table
-from glyphoxa.web.hub import Outbox, Shut
+from glyphoxa.web.hub import PageOutbox, Shut
 from glyphoxa.web.peer import ConnectPeer, Offer, Peer
 
 SHORTEST_TICKET = 16
@@ -49,7 +49,7 @@ class Superseded(InvalidInput):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class SeatClaim:
     """What a browser shows for a seat.
 
     Attributes:
@@ -77,7 +77,7 @@ class Deadlines:
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class TakenSeat:
     """A taken seat and what holds it.
 
     Attributes:
@@ -88,7 +88,7 @@ class Place:
     seat: Seat
     ticket: str
     attempt: int = 0
-    outbox: Outbox | None = None
+    outbox: PageOutbox | None = None
     peer: Peer | None = None
     n_offers: int = 0
 
@@ -118,7 +118,7 @@ class Seats:
         self._connect = connect
         self._on_change = on_change
         self._within = deadlines or Deadlines()
-        self._places: dict[PlayerId, Place] = {}
+        self._places: dict[PlayerId, TakenSeat] = {}
         self._ways = {player.id: _Way() for player in table.campaign.players}
         self._leaving: set[asyncio.Task[None]] = set()
         self._hanging: dict[asyncio.Task[None], float] = {}
@@ -143,7 +143,7 @@ class Seats:
         slow = [seconds for since_s in self._hanging.values() if (seconds := self._slow(since_s))]
         return [f"a browser's sound has not hung up for {seconds:.0f} s" for seconds in slow]
 
-    async def sit(self, player_id: PlayerId, claim: Claim, *, outbox: Outbox) -> Place:
+    async def sit(self, player_id: PlayerId, claim: SeatClaim, *, outbox: PageOutbox) -> TakenSeat:
         """Take a seat with a websocket; with the ticket of a taken seat, take over from the socket before.
 
         Raises:
@@ -162,13 +162,13 @@ class Seats:
             place.outbox = outbox
         return place
 
-    async def stand(self, place: Place, *, outbox: Outbox) -> None:
+    async def stand(self, place: TakenSeat, *, outbox: PageOutbox) -> None:
         """The websocket is gone. A seat that was taken over by a newer one stays taken."""
         async with self._at(place.player.id):
             if place.outbox is outbox:
                 await self._free(place)
 
-    async def connect_peer(self, player_id: PlayerId, offer: Offer, *, ticket: str = "") -> tuple[Place, str]:
+    async def connect_peer(self, player_id: PlayerId, offer: Offer, *, ticket: str = "") -> tuple[TakenSeat, str]:
         """Connect a browser's audio. A peer of the same seat that was there before is hung up.
 
         Returns: The place and the answer's SDP.
@@ -180,7 +180,7 @@ class Seats:
             Unavailable: It was not answered in time, or is not wanted any more.
         """
         async with self._at(player_id):
-            place = await self._claim(player_id, Claim(ticket))
+            place = await self._claim(player_id, SeatClaim(ticket))
             place.n_offers += 1
             number = place.n_offers
             self._drop_peer(place)
@@ -218,7 +218,7 @@ class Seats:
             finally:
                 way.since_s = None
 
-    async def _claim(self, player_id: PlayerId, claim: Claim) -> Place:
+    async def _claim(self, player_id: PlayerId, claim: SeatClaim) -> TakenSeat:
         player = self._table.campaign.player(player_id)
         place = self._places.get(player_id)
         if place is not None:
@@ -237,15 +237,15 @@ class Seats:
             logger.error("nobody can sit down as {}: {}", player.name, error)
             raise NotNow(f"the seat of {player.name} cannot be opened; the DM's log says why") from error
         ticket = claim.ticket if len(claim.ticket) >= SHORTEST_TICKET else secrets.token_urlsafe(16)
-        place = self._places[player_id] = Place(player, seat, ticket)
+        place = self._places[player_id] = TakenSeat(player, seat, ticket)
         self._on_change()
         return place
 
-    async def _leave(self, place: Place) -> None:
+    async def _leave(self, place: TakenSeat) -> None:
         async with self._at(place.player.id):
             await self._free(place)
 
-    async def _free(self, place: Place) -> None:
+    async def _free(self, place: TakenSeat) -> None:
         if self._places.get(place.player.id) is not place:
             return
         self._drop_peer(place)
@@ -262,7 +262,7 @@ class Seats:
 
     # -- peers
 
-    def _drop_peer(self, place: Place) -> None:
+    def _drop_peer(self, place: TakenSeat) -> None:
         peer, place.peer = place.peer, None
         if peer is not None:
             self._hang_up(peer)
@@ -284,10 +284,10 @@ class Seats:
         if not closing.cancelled() and (error := closing.exception()) is not None:
             logger.opt(exception=error).error("a browser's sound did not hang up properly")
 
-    def _peer_closed(self, place: Place, number: int) -> None:
+    def _peer_closed(self, place: TakenSeat, number: int) -> None:
         self._do(self._end_of(place, number))
 
-    async def _end_of(self, place: Place, number: int) -> None:
+    async def _end_of(self, place: TakenSeat, number: int) -> None:
         """An offer came to nothing, or its peer is gone. A newer one is not touched."""
         async with self._at(place.player.id):
             if place.n_offers != number:

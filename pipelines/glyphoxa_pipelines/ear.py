@@ -22,7 +22,7 @@ from pipecat.processors.frame_processor import FrameProcessor
 from glyphoxa.npc.table import INPUT_RATE_HZ, Ear
 from glyphoxa.turns.endpointing import Endpointing
 from glyphoxa.turns.speech_end import SpeechEnd
-from glyphoxa_pipelines.host import Line
+from glyphoxa_pipelines.host import RunningGraph
 from glyphoxa_pipelines.parts import EarParts
 from glyphoxa_pipelines.settled import Settled
 from glyphoxa_processors.corrector import PhoneticCorrector
@@ -131,7 +131,7 @@ async def build(parts: EarParts) -> Ear:
 class PipelineEar:
     def __init__(self, parts: EarParts) -> None:
         self._parts = parts
-        self._line: Line | None = None
+        self._line: RunningGraph | None = None
         self._rest = b""
         self._told: Sequence[str] = ()
         self._names = Settled(self._tell_names, after_ms=parts.expects.settle_ms if parts.expects else 0)

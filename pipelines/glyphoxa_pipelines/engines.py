@@ -20,9 +20,9 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.judgement.in_character import InCharacter
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.table import Ear
-from glyphoxa.speech.language.sentences import Splitter
+from glyphoxa.speech.language.sentences import SentenceSplitter
 from glyphoxa_pipelines import cascaded, ear, s2s
-from glyphoxa_pipelines.host import Host
+from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import EarParts, Expects, MouthParts, Pauses
 from glyphoxa_pipelines.s2s import S2sParts
 from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts, local_services
@@ -31,9 +31,9 @@ from glyphoxa_processors.spoken_text import Clean
 from glyphoxa_processors.tools import declare
 
 
-def open_host() -> Host:
+def open_host() -> PipelineHost:
     """The entry point `host`."""
-    return Host()
+    return PipelineHost()
 
 
 async def open_ear(order: EarSpec) -> Ear:
@@ -83,7 +83,7 @@ def mouth_parts(order: MouthSpec) -> MouthParts:
         llm=_llm(order),
         tts=_tts(order),
         context=order.context,
-        new_splitter=Splitter,
+        new_splitter=SentenceSplitter,
         new_clean=partial(_clean, order),
         sink=order.sink,
         listener=order.listener,
@@ -110,7 +110,7 @@ def s2s_parts(order: MouthSpec) -> S2sParts:
         npc=order.npc,
         session=s2s.make_session(provider, voice=order.npc.voice.provider_voice),
         context=order.context,
-        new_splitter=Splitter,
+        new_splitter=SentenceSplitter,
         new_clean=partial(_clean, order),
         sink=order.sink,
         listener=order.listener,
@@ -125,9 +125,9 @@ def _clean(order: MouthSpec, asked: str) -> Clean:
     return InCharacter(npc.name, others=order.others, aliases=npc.aliases, asked=asked).clean
 
 
-def _host(order: EarSpec | MouthSpec) -> Host:
-    if not isinstance(order.host, Host):
-        raise TypeError(f"these pipelines run on {Host.__qualname__}, not on {type(order.host).__qualname__}")
+def _host(order: EarSpec | MouthSpec) -> PipelineHost:
+    if not isinstance(order.host, PipelineHost):
+        raise TypeError(f"these pipelines run on {PipelineHost.__qualname__}, not on {type(order.host).__qualname__}")
     return order.host
 
 

@@ -43,7 +43,7 @@ class _Closeable(Protocol):
 T = TypeVar("T", bound=_Closeable)
 
 
-class Line:
+class RunningGraph:
     """A running graph and the way into it."""
 
     def __init__(self, worker: PipelineWorker, runner: WorkerRunner, *, longest_queue: int) -> None:
@@ -80,7 +80,7 @@ class Line:
             self._frames.task_done()
 
 
-class Host:
+class PipelineHost:
     """Runs graphs until they are closed. None of them ends the others, however long it is idle, whatever fails.
 
     Each has a runner of its own: a runner keeps every worker that it ever ran, and humans come and go.
@@ -91,7 +91,7 @@ class Host:
 
     def __init__(self, *, start_within_ms: int = 20_000) -> None:
         self._start_within_ms = start_within_ms
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, RunningGraph] = {}
         self._shared: dict[type, _Closeable] = {}
 
     def shared(self, kind: type[T], make: Callable[[], T]) -> T:
@@ -102,7 +102,7 @@ class Host:
 
     async def add(
         self, name: str, processors: Sequence[FrameProcessor], *, on_error: OnError, longest_queue: int = 1_000
-    ) -> Line:
+    ) -> RunningGraph:
         """Run a graph of these processors.
 
         Args:
@@ -139,7 +139,7 @@ class Host:
         worker.add_event_handler("on_pipeline_error", failed)
         runner = WorkerRunner(name=f"runner-{name}", handle_sigint=False)
         await runner.add_workers(worker)
-        line = self._lines[name] = Line(worker, runner, longest_queue=longest_queue)
+        line = self._lines[name] = RunningGraph(worker, runner, longest_queue=longest_queue)
         try:
             async with asyncio.timeout(self._start_within_ms / 1_000):
                 await ready.wait()

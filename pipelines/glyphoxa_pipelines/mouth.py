@@ -13,7 +13,7 @@ from pipecat.processors.frame_processor import FrameProcessor
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, MouthEvent
-from glyphoxa_pipelines.host import Line
+from glyphoxa_pipelines.host import RunningGraph
 from glyphoxa_processors.frames import BeginFrame, FillerFrame, PrimeFrame
 from glyphoxa_processors.llm import SpokenLLM
 from glyphoxa_processors.speaker import Speaker
@@ -36,7 +36,7 @@ class GraphMouth(Generic[P]):
     def __init__(self, parts: P, graph: Graph[P]) -> None:
         self._parts = parts
         self._npc = parts.npc
-        self._line: Line | None = None
+        self._line: RunningGraph | None = None
         self._speaker = Speaker(self._npc.id, parts.sink, self._report, clock=parts.clock)
         self.processors = graph(replace(parts, listener=self._report), self._speaker)
 

@@ -18,7 +18,7 @@ from glyphoxa.context.prompt import BEHIND_THE_QUESTION, Placement
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.table import AudioSink, EarListener
-from glyphoxa_pipelines.host import Host
+from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.corrector import Correct
 from glyphoxa_processors.prefetcher import OnPartial
 from glyphoxa_processors.spoken_text import NewClean, Splitter
@@ -78,7 +78,7 @@ class EarParts:
     correct: Correct
     on_partial: OnPartial
     listener: EarListener
-    host: Host
+    host: PipelineHost
     language: str = "en"
     pauses: Pauses = Pauses()
     vad: VADParams = field(default_factory=lambda: VADParams(start_secs=0.2, confidence=0.6, min_volume=0.4))
@@ -104,7 +104,7 @@ class MouthParts:
     new_clean: NewClean
     sink: AudioSink
     listener: Listener
-    host: Host
+    host: PipelineHost
     tools: Any = None
     facts_at: Placement = BEHIND_THE_QUESTION
     at_a_loss: Sequence[str] = ()

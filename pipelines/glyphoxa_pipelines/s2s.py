@@ -1,7 +1,7 @@
 """A mouth whose model speaks by itself: memory, then a speech-to-speech session.
 
 Such a model is told of no names to expect: its own ear takes no list of them. What the players said
-comes from their ears all the same, and those are told; see `glyphoxa.speech.names.expectation`.
+comes from their ears all the same, and those are told; see `glyphoxa.speech.names.biasing`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from glyphoxa.npc.tools import MemoryTools
 from glyphoxa.providers import building
 from glyphoxa.providers.building import Connection
 from glyphoxa.providers.registry import S2S, Choice
-from glyphoxa_pipelines.host import Host
+from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.mouth import GraphMouth
 from glyphoxa_pipelines.parts import now_ms
 from glyphoxa_processors.hot_context import HotContextInjector
-from glyphoxa_processors.realtime_voice import HeardFrame, RealtimeVoice, Session
+from glyphoxa_processors.realtime_voice import HeardFrame, RealtimeSession, RealtimeVoice
 from glyphoxa_processors.reports import MouthReports
 from glyphoxa_processors.speaker import Speaker
 from glyphoxa_processors.spoken_text import NewClean, Splitter
@@ -43,13 +43,13 @@ class S2sParts:
     """
 
     npc: Npc
-    session: Session
+    session: RealtimeSession
     context: HotContextSource
     new_splitter: Callable[[], Splitter]
     new_clean: NewClean
     sink: AudioSink
     listener: Listener
-    host: Host
+    host: PipelineHost
     tools: MemoryTools | None = None
     clock: Callable[[], int] = now_ms
 

@@ -20,8 +20,8 @@ from glyphoxa.domain.events import NpcSilent, TableEvent
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Seat, Table
 from glyphoxa.web.peer import Offer
-from glyphoxa_pipelines.host import Host
-from glyphoxa_processors.webrtc import Microphone
+from glyphoxa_pipelines.host import PipelineHost
+from glyphoxa_processors.webrtc import BrowserMicrophone
 
 CONNECT_WITHIN_MS = 20_000
 HANG_UP_WITHIN_MS = 5_000
@@ -49,7 +49,7 @@ class WebRtcPeers:
     def __init__(self, table: Table, *, connect_within_ms: int = CONNECT_WITHIN_MS) -> None:
         self._table = table
         self._connect_within_ms = connect_within_ms
-        self._host = Host()
+        self._host = PipelineHost()
         self._peers: set[WebRtcPeer] = set()
 
     async def start(self) -> None:
@@ -92,7 +92,7 @@ class WebRtcPeer:
 
     def __init__(
         self,
-        host: Host,
+        host: PipelineHost,
         connection: SmallWebRTCConnection,
         *,
         on_closed: Callable[[], None],
@@ -126,7 +126,7 @@ class WebRtcPeer:
         transport.add_event_handler("on_client_disconnected", self._on_disconnected)
         line = await self._host.add(
             self._connection.pc_id,
-            [transport.input(), Microphone(seat.hear), transport.output()],
+            [transport.input(), BrowserMicrophone(seat.hear), transport.output()],
             on_error=lambda error: logger.warning("a browser's sound: {}", error),
             longest_queue=MAX_QUEUED_FRAMES,
         )

@@ -10,7 +10,7 @@ from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.deepgram.flux.stt import DeepgramFluxSTTService
 
 from glyphoxa_processors.deepgram_connection import LONGEST_REPEATED_S, ONSET_S, bytes_per_s, is_refusal_of_the_request
-from glyphoxa_processors.deepgram_outbox import Outbox
+from glyphoxa_processors.deepgram_outbox import DeepgramOutbox
 from glyphoxa_processors.deepgram_words import heard_span_s, tell_words
 from glyphoxa_processors.keyterm_limit import KeytermLimit
 from glyphoxa_processors.segments_heard import SegmentsHeard
@@ -34,11 +34,11 @@ class FluxStt(DeepgramFluxSTTService):
         self._was_refused = False
         self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
         self._segments = SegmentsHeard(bytes_per_s=bytes_per_s(self))
-        self._outbox: Outbox[Any, bytes | dict[str, Any]] = Outbox(
+        self._outbox: DeepgramOutbox[Any, bytes | dict[str, Any]] = DeepgramOutbox(
             self._send, is_open=self._is_open, cut=self._cut, start=self.create_task
         )
         # pipecat's own waiting, for a change of names.
-        self._ws_send_timeout = Outbox.within_s
+        self._ws_send_timeout = DeepgramOutbox.within_s
         self._listener: object = None
         """The connection that has been given everything before the next sound."""
 

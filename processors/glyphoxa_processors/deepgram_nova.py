@@ -23,7 +23,7 @@ from pipecat.services.stt_service import STTService
 from pipecat.utils.time import time_now_iso8601
 
 from glyphoxa_processors.deepgram_connection import LONGEST_REPEATED_S, ONSET_S, bytes_per_s, is_refusal_of_the_request
-from glyphoxa_processors.deepgram_outbox import Outbox
+from glyphoxa_processors.deepgram_outbox import DeepgramOutbox
 from glyphoxa_processors.deepgram_words import heard_span_s, tell_words
 from glyphoxa_processors.keyterm_limit import KeytermLimit
 from glyphoxa_processors.segments_heard import SegmentsHeard
@@ -63,7 +63,7 @@ class NovaStt(DeepgramSTTService):
         self._segments = SegmentsHeard(bytes_per_s=bytes_per_s(self))
         self._listener: Any = None
         """The connection that has been given everything before the next sound."""
-        self._outbox: Outbox[Any, bytes | ListenV1Finalize] = Outbox(
+        self._outbox: DeepgramOutbox[Any, bytes | ListenV1Finalize] = DeepgramOutbox(
             self._send, is_open=self._is_open, cut=self._cut, start=self.create_task
         )
         self._pause_unanswered = False
@@ -246,7 +246,7 @@ class NovaStt(DeepgramSTTService):
         socket, self._connection = self._open_socket(), None
         if socket is not None:
             try:
-                async with asyncio.timeout(Outbox.within_s):
+                async with asyncio.timeout(DeepgramOutbox.within_s):
                     await socket.send_close_stream(ListenV1CloseStream(type="CloseStream"))
             except Exception as error:  # the sockets' own, or that it came too late
                 logger.debug("a connection took no good-bye: {}", type(error).__name__)

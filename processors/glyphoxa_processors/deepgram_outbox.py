@@ -14,7 +14,7 @@ Connection = TypeVar("Connection")
 Message = TypeVar("Message")
 
 
-class Outbox(Generic[Connection, Message]):
+class DeepgramOutbox(Generic[Connection, Message]):
     """What is still to be sent, in order. Who puts something in does not wait.
 
     A connection that does not take a message in time, or lags too far behind, is lost: what waits for it is dropped

@@ -50,7 +50,7 @@ class HeardFrame(SystemFrame):
     audio_ms: int
 
 
-class Session(Protocol):
+class RealtimeSession(Protocol):
     """Where a connection leads: address, model, voice and key."""
 
     @property
@@ -78,7 +78,7 @@ class RealtimeVoice(FrameProcessor):
 
     def __init__(
         self,
-        session: Session,
+        session: RealtimeSession,
         reports: MouthReports,
         *,
         tools: MemoryTools | None,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class StretchAudio:
     """What a transcript is made of.
 
     Attributes:
@@ -70,7 +70,7 @@ class TurnAudio:
         """Bytes heard so far."""
         return self._at + len(self._sound)
 
-    def hear(self, pcm: bytes) -> Recording | None:
+    def hear(self, pcm: bytes) -> StretchAudio | None:
         """Take sound. Returns a stretch that must end in the middle of speech; what follows is another."""
         self._sound += pcm
         if not self._begins:
@@ -104,10 +104,10 @@ class TurnAudio:
             self._drop_until(begins)
             self._open(begins)
 
-    def so_far(self) -> Recording:
-        return Recording(bytes(self._sound), self._at, self.stretch, self.segment)
+    def so_far(self) -> StretchAudio:
+        return StretchAudio(bytes(self._sound), self._at, self.stretch, self.segment)
 
-    def pause(self) -> Recording:
+    def pause(self) -> StretchAudio:
         """The speech has ended. Returns the stretch so far."""
         whole = self.so_far()
         self.is_speaking = False
@@ -132,7 +132,7 @@ class TurnAudio:
             self.stretch += 1
         self._begins = kept
 
-    def without_what_is_over(self, recording: Recording) -> Recording | None:
+    def without_what_is_over(self, recording: StretchAudio) -> StretchAudio | None:
         """The recording without the turn that has ended since it was made; None when it holds nothing of that."""
         last, begins = self._over
         if recording.segment <= last or begins <= recording.at:

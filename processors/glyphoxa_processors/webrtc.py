@@ -6,7 +6,7 @@ from pipecat.frames.frames import Frame, InputAudioRawFrame
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 
-class Microphone(FrameProcessor):
+class BrowserMicrophone(FrameProcessor):
     """Hands the sound of one browser to its seat. The sound goes no further: nobody hears themselves."""
 
     def __init__(self, hear: Callable[[bytes], None]) -> None:

@@ -31,7 +31,7 @@ from glyphoxa.domain.ids import PlayerId
 from glyphoxa_processors.frames import TurnOverFrame
 from glyphoxa_processors.partial_pace import PartialPace
 from glyphoxa_processors.recogniser import Recognised, Recogniser
-from glyphoxa_processors.turn_audio import Recording, TurnAudio
+from glyphoxa_processors.turn_audio import StretchAudio, TurnAudio
 
 _RATE_HZ = 16_000
 _BYTES_PER_MS = _RATE_HZ * 2 // 1_000
@@ -92,7 +92,7 @@ class WhisperSTT(FrameProcessor):
         self._loudest = 0.0
         self._quiet_ms = 0
         self._partial: asyncio.Task[Recognised | None] | None = None
-        self._early: Recording | None = None
+        self._early: StretchAudio | None = None
         """What the run in `_partial` is a full transcript of; None for an ordinary partial."""
         self._reported_stretch = 0
         """Of the last final transcript with words in it."""
@@ -160,7 +160,7 @@ class WhisperSTT(FrameProcessor):
         self._pace.speech_began(self._audio.position // _BYTES_PER_MS)
         self._loudest, self._quiet_ms, self._early = 0.0, 0, None
 
-    def _ask_for_final(self, recording: Recording, *, is_before_a_pause: bool, speech_end: int) -> None:
+    def _ask_for_final(self, recording: StretchAudio, *, is_before_a_pause: bool, speech_end: int) -> None:
         early, run = self._early, self._partial
         heard_all = early is not None and early.at == recording.at and early.end >= max(1, speech_end)
         if run is not None and not heard_all:
@@ -177,7 +177,7 @@ class WhisperSTT(FrameProcessor):
             self._transcribe_partial(recording, self._glossary or "", retry=is_early), "partial"
         )
 
-    async def _transcribe_partial(self, recording: Recording, glossary: str, *, retry: bool) -> Recognised | None:
+    async def _transcribe_partial(self, recording: StretchAudio, glossary: str, *, retry: bool) -> Recognised | None:
         began_ms = self._clock()
         try:
             heard = await self._recogniser.partial(_samples(recording), glossary, retry=retry)
@@ -212,7 +212,7 @@ class WhisperSTT(FrameProcessor):
                 self._reported_stretch = recording.stretch
             await self.push_frame(frame)
 
-    async def _transcribe(self, final: _Final) -> tuple[Recognised, Recording]:
+    async def _transcribe(self, final: _Final) -> tuple[Recognised, StretchAudio]:
         """What was heard, and in which part of the recording."""
         recording = final.recording
         heard = await final.early if final.early is not None else None
@@ -224,7 +224,7 @@ class WhisperSTT(FrameProcessor):
         return heard, recording
 
     def _mark(
-        self, frame: TranscriptionFrame | InterimTranscriptionFrame, recording: Recording, heard: Recognised | None
+        self, frame: TranscriptionFrame | InterimTranscriptionFrame, recording: StretchAudio, heard: Recognised | None
     ) -> None:
         frame.metadata["words"] = heard.words if heard is not None else ()
         frame.metadata["sound_ms"] = recording.at // _BYTES_PER_MS
@@ -233,7 +233,7 @@ class WhisperSTT(FrameProcessor):
         frame.metadata["revises"] = recording.stretch == self._reported_stretch
 
 
-def _samples(recording: Recording) -> NDArray[np.int16]:
+def _samples(recording: StretchAudio) -> NDArray[np.int16]:
     return np.frombuffer(recording.pcm, dtype=np.int16)
 
 
@@ -241,7 +241,7 @@ def _samples(recording: Recording) -> NDArray[np.int16]:
 class _Final:
     """`early`: a run that is under way or done and heard all of the speech in it."""
 
-    recording: Recording
+    recording: StretchAudio
     glossary: str
     is_before_a_pause: bool
     early: asyncio.Task[Recognised | None] | None

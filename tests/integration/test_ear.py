@@ -14,7 +14,7 @@ from scipy.signal import resample_poly
 from glyphoxa.adapters.audio.wav import read_recording
 from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
-from glyphoxa.adapters.weights.store import Store
+from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.speech.language.alignment import words_of_text
@@ -300,7 +300,7 @@ def however_long(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.models
 @pytest.mark.usefixtures("however_long")
 async def test_a_human_voice_is_detected_transcribed_and_ended_by_the_real_models() -> None:
-    whisper = Whisper(Store().path("whisper-tiny.en"))
+    whisper = Whisper(WeightStore().path("whisper-tiny.en"))
     whisper.warm_up()
     # This voice leaves more than a second between two sentences.
     async with listening(whisper.transcribe, pauses=Pauses(end_of_turn_ms=1_400, unfinished_ms=1_600)) as play:
@@ -317,7 +317,7 @@ async def test_a_human_voice_is_detected_transcribed_and_ended_by_the_real_model
 @pytest.mark.usefixtures("however_long")
 async def test_a_pause_at_a_comma_ends_neither_the_turn_nor_the_sentence() -> None:
     """320 ms behind the name: longer than the detector's pause, shorter than the end of a turn."""
-    whisper = Whisper(Store().path("whisper-tiny.en"))
+    whisper = Whisper(WeightStore().path("whisper-tiny.en"))
     whisper.warm_up()
     recorded = read_recording(Path(__file__).parents[2] / "demo" / "players" / "fen.wav")
     async with listening(whisper.transcribe, pauses=Pauses()) as play:

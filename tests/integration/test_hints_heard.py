@@ -12,12 +12,12 @@ from benchmarks.hints import DEMO, is_written
 from demo.script import Line, read_evening
 from glyphoxa.adapters.audio.wav import read_recording
 from glyphoxa.adapters.local.whisper import Whisper
-from glyphoxa.adapters.weights.store import Store
+from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.bootstrap.hints import Hints
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.speech.names.biasing import ContextualBiasing
 from glyphoxa.speech.names.campaign_entries import entries_of
-from glyphoxa.speech.names.expectation import Expectation
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 pytestmark = pytest.mark.models
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.models
 
 @pytest.fixture(scope="module")
 def whisper() -> Whisper:
-    return Whisper(Store().path("whisper-tiny.en"))
+    return Whisper(WeightStore().path("whisper-tiny.en"))
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +56,11 @@ def test_names_that_come_out_wrong_by_themselves_come_out_right_when_they_are_ex
 
 def test_no_name_of_the_glossary_is_cut_off_by_the_recogniser() -> None:
     """A prompt that ends in half a name costs ordinary words."""
-    tokenizer = Tokenizer.from_file(str(Store().path("whisper-tiny.en") / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(WeightStore().path("whisper-tiny.en") / "tokenizer.json"))
     made = np.random.default_rng(5)
     syllables = np.array(["xan", "thor", "quil", "zeth", "mra", "ygg", "'vel", "o"])
     for words in (1, 2, 4):
         names = [" ".join("".join(made.choice(syllables, 3)).title() for _ in range(words)) for _ in range(200)]
-        expectation = Expectation()
+        expectation = ContextualBiasing()
         expectation.names_are(Gazetteer.build(Entry(name, EntityId(name), "npc") for name in names))
         assert len(tokenizer.encode(f" {expectation.glossary(0)}", add_special_tokens=False).ids) <= 200

@@ -27,11 +27,11 @@ from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.names.campaign_entries import entries_of
 from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa_pipelines.engines import open_ear
-from glyphoxa_pipelines.host import Host
+from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import Expects, Pauses, now_ms
 from glyphoxa_processors.cloud_stt import keyterms_frame, make_stt
 from glyphoxa_processors.deepgram_nova import NovaStt
-from glyphoxa_processors.deepgram_outbox import Outbox
+from glyphoxa_processors.deepgram_outbox import DeepgramOutbox
 from tests.support.graph import RunningGraph
 from tests.support.pipecat_fakes import ALICE, Scripted, listening
 from tests.support.provider import KEYS, ProviderNamed
@@ -182,7 +182,7 @@ async def test_a_pause_gets_through_though_the_recogniser_takes_no_more_sound_an
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the pause comes more sound than there is room for on the way to a server that reads nothing."""
-    monkeypatch.setattr(Outbox, "within_s", 0.1)
+    monkeypatch.setattr(DeepgramOutbox, "within_s", 0.1)
     async with DeepgramServer(voices=COUNTING, stops_reading_after_ms=200) as server:
         stt = make_stt(ProviderNamed(name, server.http_url), environ=KEYS)
         async with RunningGraph(stt) as graph:
@@ -292,7 +292,7 @@ async def test_an_ear_expects_the_names_of_the_scene_that_the_table_moves_to(
     events: list[EarEvent] = []
     async with DeepgramServer(voices=NAMES) as server:
         stt = SttSettings(name="deepgram-nova", base_url=server.http_url, api_key_env="GLYPHOXA_TEST_KEY")
-        host = Host()
+        host = PipelineHost()
         ear = await open_ear(
             EarSpec(
                 player=ALICE,

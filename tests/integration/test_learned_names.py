@@ -23,9 +23,9 @@ from glyphoxa.names.learned import LearningFromTalk, NameLearning
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.learning.history import AlreadyTaken, LearnedName, Step
 from glyphoxa.speech.learning.wrong_forms import Proof
-from glyphoxa.speech.names.book import NameBook
 from glyphoxa.speech.names.campaign_entries import entries_of
 from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.speech.names.observable import ObservableGazetteer
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.postgres import TEST_SETTINGS
@@ -283,7 +283,7 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
 ) -> None:
     names = await the_names(learned)
     told: asyncio.Queue[Gazetteer] = asyncio.Queue()
-    book = NameBook(names)
+    book = ObservableGazetteer(names)
     book.subscribe(told.put_nowait)
     follower = NamesFollowed(CAMPAIGN, learned, book, entries_of(a_campaign()))
     task = asyncio.create_task(follower.run(NameChanges(store.database).follow(CAMPAIGN)))

@@ -22,7 +22,7 @@ from glyphoxa.adapters.local.llama import (
 )
 from glyphoxa.adapters.local.minilm import MiniLm
 from glyphoxa.adapters.local.whisper import Transcription, Whisper, first_round
-from glyphoxa.adapters.weights.store import Store
+from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 
 pytestmark = pytest.mark.models
@@ -32,7 +32,7 @@ GLOSSARY = "Names: Eldrinax, Ironhold, Grimjaw, Tower of Whispers, Rusty Tankard
 
 def weights(name: str) -> Path:
     try:
-        return Store().path(name)
+        return WeightStore().path(name)
     except NotFound as missing:
         pytest.skip(str(missing))
 

@@ -28,7 +28,7 @@ from glyphoxa.domain.heard import TurnEnded
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.mouth import Finished
 from glyphoxa_pipelines.ear import processors as ear_processors
-from glyphoxa_pipelines.host import Host
+from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.local_services import make_stt
 from glyphoxa_processors.recogniser import Recogniser
@@ -118,7 +118,7 @@ async def test_no_worker_ends_because_nobody_speaks(server: ModelServer) -> None
 
 
 async def test_one_graph_that_ends_leaves_the_others_running(server: ModelServer) -> None:
-    host = Host()
+    host = PipelineHost()
     async with stage(server, host=host) as grimjaw, stage(server, host=host, npc=MIRA) as mira:
         await mira.mouth.close()
         grimjaw.begin()
@@ -129,7 +129,7 @@ async def test_one_graph_that_ends_leaves_the_others_running(server: ModelServer
 async def test_words_are_attributed_to_whoever_said_them() -> None:
     """One recogniser for two ears would take the speaker from the last frame it saw."""
     scripted = Scripted({100: "Alice was here.", 200: "Bob was here."})
-    recogniser, host = Recogniser(scripted), Host()
+    recogniser, host = Recogniser(scripted), PipelineHost()
     alice, bob = Listening(recogniser, player=ALICE, host=host), Listening(recogniser, player=BOB, host=host)
     await alice.ear.start()
     await bob.ear.start()
@@ -193,7 +193,7 @@ def test_smart_turn_is_not_loaded(imports: tuple[str, str]) -> None:
 async def test_an_interruption_silences_one_npc_and_only_that_one(server: ModelServer) -> None:
     """A broadcast interruption reaches only the default destination of a shared transport; a mouth has its own."""
     server.reply = ("One two three four five six seven eight nine ten eleven twelve.",)
-    host = Host()
+    host = PipelineHost()
     async with stage(server, host=host) as grimjaw, stage(server, host=host, npc=MIRA) as mira:
         for play in (grimjaw, mira):
             play.begin()

@@ -17,8 +17,8 @@ from aiohttp import web
 from benchmarks.servers.local import LocalServer
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.weights.store import Store as Weights
+from glyphoxa.adapters.postgres.store import WeightStore
+from glyphoxa.adapters.weights.store import WeightStore as Weights
 from glyphoxa.bootstrap.deep_recall import open_deep_recall
 from glyphoxa.bootstrap.structured_llm import local_slots, slot_of
 from glyphoxa.config.recall_settings import DeepRecallSettings, RecallLlmSettings, RerankSettings
@@ -93,7 +93,7 @@ def settings_with(method: str, **llm: Any) -> Settings:
 
 
 @pytest.fixture
-async def talk(store: Store) -> Store:
+async def talk(store: WeightStore) -> WeightStore:
     told = [replace(an_utterance(text, id=f"u{n}"), at_ms=1_000 * n) for n, text in enumerate(TALK, start=1)]
     secret = replace(an_utterance(SECRET, id="secret"), at_ms=500, witnesses=frozenset({INNKEEPER}))
     await store.log.append([secret, *told])
@@ -101,7 +101,7 @@ async def talk(store: Store) -> Store:
 
 
 async def asked(
-    store: Store, settings: Settings, method: RecallMethod, *, environ: Mapping[str, str] = KEYS, **more: Any
+    store: WeightStore, settings: Settings, method: RecallMethod, *, environ: Mapping[str, str] = KEYS, **more: Any
 ) -> Reminded:
     async with AsyncExitStack() as stack:
         deep = open_deep_recall(settings, store.past_talk, stack, method=method, environ=environ, **more)
@@ -116,7 +116,7 @@ async def asked(
     ],
 )
 async def test_a_model_behind_openai_s_protocol_picks_what_an_npc_is_reminded_of(
-    talk: Store, method: RecallMethod, model: Any, found: list[str]
+    talk: WeightStore, method: RecallMethod, model: Any, found: list[str]
 ) -> None:
     """What the NPC did not witness is never sent."""
     async with OpenAiServer(model, key="secret-1234") as server:
@@ -128,7 +128,7 @@ async def test_a_model_behind_openai_s_protocol_picks_what_an_npc_is_reminded_of
 
 
 @pytest.mark.parametrize("answer", ["No idea.", "{}", '{"chosen": [99], "open": []}', '{"chosen": "1", "open": []}'])
-async def test_an_answer_that_makes_no_sense_leaves_what_was_found_without_it(talk: Store, answer: str) -> None:
+async def test_an_answer_that_makes_no_sense_leaves_what_was_found_without_it(talk: WeightStore, answer: str) -> None:
     method = RecallMethod.HYBRID_LLM
     plain = await asked(talk, Settings(), RecallMethod.HYBRID)
     async with OpenAiServer([Reply(answer)], key="secret-1234") as server:
@@ -137,7 +137,7 @@ async def test_an_answer_that_makes_no_sense_leaves_what_was_found_without_it(ta
     assert reminded.left_out[-1].startswith("language model: ")
 
 
-async def test_a_provider_that_refuses_leaves_what_was_found_without_it(talk: Store) -> None:
+async def test_a_provider_that_refuses_leaves_what_was_found_without_it(talk: WeightStore) -> None:
     method = RecallMethod.LLM
     plain = await asked(talk, Settings(), RecallMethod.HYBRID)
     async with OpenAiServer(key="secret-1234", refuse_with=500) as server:
@@ -146,7 +146,7 @@ async def test_a_provider_that_refuses_leaves_what_was_found_without_it(talk: St
     assert reminded.left_out[-1].startswith("language model: ")
 
 
-async def test_a_server_that_reranks_has_its_say_on_the_order(talk: Store) -> None:
+async def test_a_server_that_reranks_has_its_say_on_the_order(talk: WeightStore) -> None:
     async with RerankServer() as server:
         reminded = await asked(talk, reranked_by(server), RecallMethod.HYBRID_RERANK)
     [body] = server.asked
@@ -166,7 +166,7 @@ async def test_a_server_that_reranks_has_its_say_on_the_order(talk: Store) -> No
         ({"answer": ["no"]}, "gave no number to each of"),
     ],
 )
-async def test_a_reranker_that_fails_changes_nothing_of_the_order(talk: Store, options: Any, why: str) -> None:
+async def test_a_reranker_that_fails_changes_nothing_of_the_order(talk: WeightStore, options: Any, why: str) -> None:
     plain = await asked(talk, Settings(), RecallMethod.HYBRID)
     async with RerankServer(**options) as server:
         reminded = await asked(talk, reranked_by(server), RecallMethod.HYBRID_RERANK)
@@ -182,7 +182,7 @@ async def test_a_reranker_that_fails_changes_nothing_of_the_order(talk: Store, o
         ({"name": "local"}, "recall.llm local needs a providers.llm that runs here, such as qwen-1.5b"),
     ],
 )
-async def test_who_cannot_be_asked_is_named_before_anything_is(talk: Store, llm: Any, problem: str) -> None:
+async def test_who_cannot_be_asked_is_named_before_anything_is(talk: WeightStore, llm: Any, problem: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(problem)):
         await asked(talk, settings_with("llm", **llm), RecallMethod.LLM, environ={})
 
@@ -284,7 +284,7 @@ async def test_without_a_model_to_ask_the_dm_hears_it_in_one_line(
 
 
 @pytest.mark.models
-async def test_whatever_a_real_small_model_picks_is_something_that_was_witnessed(talk: Store) -> None:
+async def test_whatever_a_real_small_model_picks_is_something_that_was_witnessed(talk: WeightStore) -> None:
     try:
         weights = Weights().path("qwen2.5-coder-0.5b-instruct-q4_k_m")
     except NotFound as missing:

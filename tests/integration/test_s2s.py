@@ -18,7 +18,7 @@ from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import Stage
 from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent
 from glyphoxa.npc.tools import MemoryTools
-from glyphoxa_pipelines.host import Host
+from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.s2s import S2sParts, build, make_session
 from tests.support.memory_twins import tools_of
 from tests.support.patience import DEADLINE_S
@@ -82,7 +82,7 @@ class Play:
 async def play_with(
     server: RealtimeServer, *, facts: tuple[str, ...] = (), tools: MemoryTools | None = None, clean: Any = str
 ) -> AsyncIterator[Play]:
-    play, host = Play(), Host()
+    play, host = Play(), PipelineHost()
     session = make_session(ProviderNamed("openai-realtime", server.base_url), environ=KEYS)
     parts = S2sParts(
         npc=GRIMJAW,

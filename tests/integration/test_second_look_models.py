@@ -16,7 +16,7 @@ from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.adapters.llm.local import LocalStructuredLlm
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.adapters.weights.store import Store as Weights
+from glyphoxa.adapters.weights.store import WeightStore as Weights
 from glyphoxa.bootstrap.correction import SecondLook, open_asking, open_second_look, transcribed
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.structured_llm import local_slots

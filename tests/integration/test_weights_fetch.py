@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.weights.hub import Hub
+from glyphoxa.adapters.weights.hub import ModelHub
 from glyphoxa.adapters.weights.manifest import Artefact, HubFile, Manifest, PackagePart, WeightFile
 from glyphoxa.adapters.weights.progress import Silent
-from glyphoxa.adapters.weights.store import Store
+from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.errors import Corrupt, Unavailable
 from tests.support.patience import DEADLINE_S
 
@@ -158,8 +158,10 @@ def brain(tmp_path: Path) -> Path:
     return tmp_path / "cache dir" / "brain" / "model.gguf"
 
 
-def store(tmp_path: Path, manifest: Manifest, hub: FakeHub | None = None) -> Store:
-    return Store(tmp_path / "cache dir", manifest=manifest, hub=Hub(hub.address if hub else "http://127.0.0.1:9"))
+def store(tmp_path: Path, manifest: Manifest, hub: FakeHub | None = None) -> WeightStore:
+    return WeightStore(
+        tmp_path / "cache dir", manifest=manifest, hub=ModelHub(hub.address if hub else "http://127.0.0.1:9")
+    )
 
 
 def left_over(tmp_path: Path) -> list[str]:

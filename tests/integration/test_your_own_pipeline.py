@@ -12,7 +12,7 @@ from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, MouthEvent
-from glyphoxa_pipelines.host import Host
+from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import now_ms
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, Memory, model_server, prompt
@@ -32,7 +32,7 @@ async def test_the_pipeline_in_the_documentation_gives_an_npc_its_voice(tmp_path
 
     async with model_server() as server:
         provider = {"name": "openai-compatible", "base_url": server.base_url, "model": "m"}
-        host = Host()
+        host = PipelineHost()
         (engines,) = re.findall(r"```yaml\n(engines:.*?)```", _DOCUMENT.read_text(encoding="utf-8"), flags=re.DOTALL)
         (tmp_path / "glyphoxa.yaml").write_text(engines, encoding="utf-8")
         files = read_settings(tmp_path / "glyphoxa.yaml").engines

@@ -26,7 +26,7 @@ from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa_pipelines.cascaded import build
 from glyphoxa_pipelines.ear import PipelineEar
-from glyphoxa_pipelines.host import Host
+from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.mouth import GraphMouth
 from glyphoxa_pipelines.parts import EarParts, MouthParts, Pauses, now_ms
 from glyphoxa_processors.local_services import make_llm, make_stt, make_tts
@@ -150,7 +150,7 @@ class Stage:
     """One NPC's mouth on a real graph, its sink and its reports."""
 
     def __init__(self, server: ModelServer, **changes: Any) -> None:
-        self.host = Host()
+        self.host = PipelineHost()
         self.sound = bytearray()
         self.chunks: list[tuple[float, int]] = []
         self.events: list[MouthEvent] = []
@@ -306,7 +306,7 @@ class Listening:
     """
 
     def __init__(self, recogniser: Recogniser, *, player: Player = ALICE, **changes: Any) -> None:
-        self.host: Host = changes.pop("host", None) or Host()
+        self.host: PipelineHost = changes.pop("host", None) or PipelineHost()
         self.events: list[EarEvent] = []
         self.partials: list[str] = []
         self.clock = AudioClock()

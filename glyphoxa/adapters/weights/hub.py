@@ -19,7 +19,7 @@ _ATTEMPTS = 4
 _BLOCK = 1 << 18
 
 
-class Hub:
+class ModelHub:
     """The model hub where publishers keep their files, when it can be reached from here."""
 
     def __init__(self, address: str = OFFICIAL_HUB) -> None:

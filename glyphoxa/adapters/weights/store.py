@@ -27,7 +27,7 @@ from glyphoxa.adapters.weights.files import (
     naming_disk_troubles,
     only_one,
 )
-from glyphoxa.adapters.weights.hub import Hub
+from glyphoxa.adapters.weights.hub import ModelHub
 from glyphoxa.adapters.weights.manifest import Artefact, Manifest, WeightFile, own_manifest
 from glyphoxa.adapters.weights.progress import Progress, Silent
 from glyphoxa.adapters.weights.registry import Registry
@@ -59,7 +59,7 @@ class Status:
     have: int
 
 
-class Store:
+class WeightStore:
     """The weights on this machine.
 
     Args:
@@ -76,13 +76,13 @@ class Store:
         *,
         given: Path | None = None,
         manifest: Manifest | None = None,
-        hub: Hub | None = None,
+        hub: ModelHub | None = None,
     ) -> None:
         named = os.environ.get("GLYPHOXA_MODELS")
         self.directory = directory or default_directory()
         self._given = given or (Path(named) if named else None)
         self._artefacts = (manifest or own_manifest()).artefacts
-        self._hub = hub or Hub()
+        self._hub = hub or ModelHub()
         self._stamps = Stamps(self.directory / ".verified")
 
     def names(self) -> list[str]:

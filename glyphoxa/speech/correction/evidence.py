@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from glyphoxa.domain.utterance import UNSURE
-from glyphoxa.speech.names.likeness import Likeness
 from glyphoxa.speech.names.naming import Name
+from glyphoxa.speech.names.similarity import Similarity
 
 
 class Standing(Enum):
@@ -44,7 +44,7 @@ class Look(Enum):
 class Weights:
     """Attributes:
     bias: The sum that everything starts from.
-    sound: Of `Likeness.sound`; so are `edits` and `spelling` of theirs.
+    sound: Of `Similarity.sound`; so are `edits` and `spelling` of theirs.
     margin: Of how much less alike the next name is, once that is a fifth or more.
     same_sound: They have a phonetic code in common.
     capital: Against a word in no dictionary; so is `ordinary`.
@@ -153,7 +153,7 @@ class Window:
         return next((weight for limit, weight in WEIGHTS.unsure if confidence < limit), 0.0)
 
 
-def log_odds_of_likeness(likeness: Likeness, *, margin: float) -> float:
+def log_odds_of_similarity(likeness: Similarity, *, margin: float) -> float:
     """Args:
     margin: How much less alike, overall, the next name is.
     """
@@ -169,7 +169,7 @@ def log_odds_of_likeness(likeness: Likeness, *, margin: float) -> float:
 
 def best_possible() -> float:
     """What a likeness can add at most: a window that needs more need not be compared with any name."""
-    return log_odds_of_likeness(Likeness(1.0, 1.0, 1.0, same_sound=True), margin=1.0)
+    return log_odds_of_similarity(Similarity(1.0, 1.0, 1.0, same_sound=True), margin=1.0)
 
 
 def log_odds_of(name: Name, *, n_words: int, is_nearby: bool) -> float:

@@ -15,7 +15,7 @@ from glyphoxa.speech.correction.evidence import (
     Window,
     best_possible,
     log_odds_of,
-    log_odds_of_likeness,
+    log_odds_of_similarity,
     probability,
     weight_of,
 )
@@ -24,7 +24,7 @@ from glyphoxa.speech.correction.spelled import is_certain, spelled
 from glyphoxa.speech.correction.windows import SHORTEST, Reader, Transcript
 from glyphoxa.speech.language.words import Word
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
-from glyphoxa.speech.names.likeness import Likeness, Spelling
+from glyphoxa.speech.names.similarity import Similarity, Spelling
 
 _LEAST_LENGTH_RATIO = 0.6
 _LEAST_OVERALL = 0.45
@@ -167,9 +167,9 @@ class Matcher:
             if self._likeness(end, its_end).overall >= _LEAST_OF_AN_END
         )
 
-    def _likeness(self, one: str, other: str) -> Likeness:
+    def _likeness(self, one: str, other: str) -> Similarity:
         sound = self._gazetteer.sounder
-        return Likeness.of(Spelling(one, sound(one)), Spelling(other, sound(other)))
+        return Similarity.of(Spelling(one, sound(one)), Spelling(other, sound(other)))
 
     def _differs_alike(self, window: Sequence[Word], name: Name, least: float) -> bool:
         """Where a name and a window share words ("Tower of"), the rest alone must be alike."""
@@ -198,9 +198,9 @@ def _search(gazetteer: Gazetteer, heard: str, *, only_same_sound: bool, least_sh
     if not candidates:
         return ()
     its = Spelling(heard, gazetteer.sounder(heard), codes)
-    likenesses = [(Likeness.of(its, Spelling(name.joined, name.sound, name.codes)), name) for name in candidates]
+    likenesses = [(Similarity.of(its, Spelling(name.joined, name.sound, name.codes)), name) for name in candidates]
     return tuple(
-        _Like(name, log_odds_of_likeness(likeness, margin=_margin(likeness, name, likenesses)))
+        _Like(name, log_odds_of_similarity(likeness, margin=_margin(likeness, name, likenesses)))
         for likeness, name in likenesses
         if likeness.overall >= _LEAST_OVERALL
     )
@@ -214,7 +214,7 @@ class _Like:
     log_odds: float
 
 
-def _margin(likeness: Likeness, name: Name, others: Sequence[tuple[Likeness, Name]]) -> float:
+def _margin(likeness: Similarity, name: Name, others: Sequence[tuple[Similarity, Name]]) -> float:
     """How much less alike the next name is; below 0 when it is more alike."""
     overall = likeness.overall
     return min(

@@ -32,7 +32,7 @@ _LAST_WORD = re.compile(r"([\w.]*\w)$")
 
 
 @dataclass(slots=True)
-class Splitter:
+class SentenceSplitter:
     """One reply's splitter: `push` every token as it comes, then `flush`.
 
     The pieces joined by single spaces are the text with its white space made single.

@@ -2,7 +2,7 @@
 
 Correction, keyword spotting, address detection and exact recall all look names up here. A gazetteer is immutable
 and may be read by many at once. When the knowledge graph changes, a new one takes its place, which shares with the
-old one all that did not change (see `glyphoxa.speech.names.book`): lookups need no lock, and a name more costs no
+old one all that did not change (see `glyphoxa.speech.names.observable`): lookups need no lock, and a name more costs no
 rebuild. A gazetteer that grew name by name answers as one that was built from the same entries at once.
 """
 

@@ -21,8 +21,8 @@ from typing import TypeVar
 import numpy as np
 
 from glyphoxa.speech.language.sounds import Sounder
-from glyphoxa.speech.names.likeness import edits_alike, likeness_in_spelling
 from glyphoxa.speech.names.naming import Name
+from glyphoxa.speech.names.similarity import edit_similarity, similarity_in_spelling
 
 SHORTEST = 4
 """Shorter names are like too much: they are known by their spelling alone."""
@@ -98,11 +98,11 @@ class NameIndex:
         if not candidates:
             return []
         sound = sounder(heard)
-        by_sound = [(-edits_alike(sound, name.sound), name.joined, name) for name in candidates]
+        by_sound = [(-edit_similarity(sound, name.sound), name.joined, name) for name in candidates]
         by_sound.sort(key=itemgetter(0, 1))
         # Half of the worth is in the sound: what does not sound alike need not be spelled out.
         scored = [
-            (-likeness_in_spelling(heard, name.joined, sound=-unlike), joined, name)
+            (-similarity_in_spelling(heard, name.joined, sound=-unlike), joined, name)
             for unlike, joined, name in by_sound[: 2 * limit]
         ]
         scored.sort(key=itemgetter(0, 1))

@@ -31,7 +31,7 @@ MOST_NAMES = 60
 _MOST_QUERIES = 8
 _PER_QUERY = 8
 
-Likeness = np.ndarray[Any, np.dtype[np.float32]]
+Similarities = np.ndarray[Any, np.dtype[np.float32]]
 
 
 class LikelyNames:
@@ -46,7 +46,7 @@ class LikelyNames:
         self._has_code = np.array([bool(code) for code in self._codes], dtype=bool)
         self._coder = gazetteer.coder
 
-    def likeness(self, heard: str) -> Likeness:
+    def likeness(self, heard: str) -> Similarities:
         """How like each name the words are, 0 to 1, in the order of the names."""
         letters = fold(heard)
         spelling = _compared(letters, self._spellings, JaroWinkler.similarity)
@@ -96,10 +96,10 @@ class LikelyNames:
         return list(dict.fromkeys(self._names[at].text for at in (*likely, *here)))[:limit]
 
 
-def _compared(one: str, others: Sequence[str], scorer: Any) -> Likeness:
+def _compared(one: str, others: Sequence[str], scorer: Any) -> Similarities:
     if not others:
         return np.zeros(0, dtype=np.float32)
-    compared: Likeness = process.cdist([one], others, scorer=scorer, dtype=np.float32)[0]
+    compared: Similarities = process.cdist([one], others, scorer=scorer, dtype=np.float32)[0]
     return compared
 
 

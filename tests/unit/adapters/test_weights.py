@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.weights.files import PartFile, Stamps, naming_disk_troubles
-from glyphoxa.adapters.weights.hub import Hub
+from glyphoxa.adapters.weights.hub import ModelHub
 from glyphoxa.adapters.weights.manifest import Artefact, Manifest, WeightFile, own_manifest, read_manifest
 from glyphoxa.adapters.weights.progress import Lines
-from glyphoxa.adapters.weights.store import Store
+from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.cli import models
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 
 MODEL = bytes(range(256)) * 40
 WORDS = b"hello\nworld\n" * 30
-NOWHERE = Hub("http://127.0.0.1:9")
+NOWHERE = ModelHub("http://127.0.0.1:9")
 
 
 def weight(name: str, content: bytes) -> WeightFile:
@@ -39,9 +39,9 @@ EARS = manifest(ears=(weight("model.bin", MODEL), weight("words.txt", WORDS)), v
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WeightStore:
     monkeypatch.delenv("GLYPHOXA_MODELS", raising=False)
-    return Store(tmp_path / "my cache", manifest=EARS, hub=NOWHERE)
+    return WeightStore(tmp_path / "my cache", manifest=EARS, hub=NOWHERE)
 
 
 def put(directory: Path, **contents: bytes) -> Path:
@@ -51,7 +51,7 @@ def put(directory: Path, **contents: bytes) -> Path:
     return directory
 
 
-def states(store: Store) -> dict[str, str]:
+def states(store: WeightStore) -> dict[str, str]:
     return {status.name: status.state for status in store.status()}
 
 
@@ -81,31 +81,31 @@ def test_a_manifest_cannot_write_outside_its_directory() -> None:
         weight("../../evil.bin", b"x")
 
 
-def test_an_unknown_artefact_is_answered_with_the_nearest_name(store: Store) -> None:
+def test_an_unknown_artefact_is_answered_with_the_nearest_name(store: WeightStore) -> None:
     with pytest.raises(NotFound, match="did you mean 'ears'"):
         store.path("eers")
 
 
-def test_a_missing_file_says_how_to_get_it(store: Store) -> None:
+def test_a_missing_file_says_how_to_get_it(store: WeightStore) -> None:
     with pytest.raises(NotFound, match="glyphoxa models fetch ears"):
         store.path("ears")
 
 
-def test_an_artefact_of_one_file_is_that_file_and_of_several_their_directory(store: Store) -> None:
+def test_an_artefact_of_one_file_is_that_file_and_of_several_their_directory(store: WeightStore) -> None:
     put(store.directory / "ears", model_bin=MODEL, words_txt=WORDS)
     put(store.directory / "voice", voice_bin=WORDS)
     assert store.path("ears") == store.directory / "ears"
     assert store.path("voice") == store.directory / "voice" / "voice.bin"
 
 
-def test_a_file_counts_as_ready_once_it_was_hashed(store: Store) -> None:
+def test_a_file_counts_as_ready_once_it_was_hashed(store: WeightStore) -> None:
     put(store.directory / "voice", voice_bin=WORDS)
     assert states(store) == {"ears": "missing", "voice": "unverified"}
     store.path("voice")
     assert states(store)["voice"] == "ready"
 
 
-def test_a_changed_byte_is_refused_and_the_file_is_removed(store: Store) -> None:
+def test_a_changed_byte_is_refused_and_the_file_is_removed(store: WeightStore) -> None:
     put(store.directory / "voice", voice_bin=WORDS)
     store.path("voice")
     file = store.directory / "voice" / "voice.bin"
@@ -115,7 +115,7 @@ def test_a_changed_byte_is_refused_and_the_file_is_removed(store: Store) -> None
     assert not file.exists()
 
 
-def test_verify_finds_what_a_stamp_hides(store: Store) -> None:
+def test_verify_finds_what_a_stamp_hides(store: WeightStore) -> None:
     file = put(store.directory / "voice", voice_bin=WORDS) / "voice.bin"
     store.path("voice")
     file.write_bytes(b"J" + WORDS[1:])
@@ -125,7 +125,7 @@ def test_verify_finds_what_a_stamp_hides(store: Store) -> None:
         list(store.verify(["voice"]))
 
 
-def test_a_truncated_file_is_refused(store: Store) -> None:
+def test_a_truncated_file_is_refused(store: WeightStore) -> None:
     put(store.directory / "voice", voice_bin=WORDS[:-1])
     with pytest.raises(Corrupt, match="359 bytes instead of 360"):
         store.path("voice")
@@ -133,36 +133,36 @@ def test_a_truncated_file_is_refused(store: Store) -> None:
 
 @pytest.mark.parametrize("folder", ["ears", "."])
 def test_a_given_directory_is_used_in_place(
-    tmp_path: Path, store: Store, folder: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, store: WeightStore, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = put(tmp_path / "given" / folder, model_bin=MODEL, words_txt=WORDS)
     monkeypatch.setenv("GLYPHOXA_MODELS", str(tmp_path / "given"))
-    mine = Store(store.directory, manifest=EARS, hub=NOWHERE)
+    mine = WeightStore(store.directory, manifest=EARS, hub=NOWHERE)
     assert mine.ensure(["ears"])["ears"].resolve() == given.resolve()
     assert not (store.directory / "ears").exists()
 
 
-def test_a_wrong_file_in_a_given_directory_is_refused_but_left_alone(tmp_path: Path, store: Store) -> None:
+def test_a_wrong_file_in_a_given_directory_is_refused_but_left_alone(tmp_path: Path, store: WeightStore) -> None:
     given = put(tmp_path / "given", voice_bin=WORDS[::-1])
     with pytest.raises(Corrupt, match="replace it or take it away"):
-        Store(store.directory, given=given, manifest=EARS, hub=NOWHERE).ensure(["voice"])
+        WeightStore(store.directory, given=given, manifest=EARS, hub=NOWHERE).ensure(["voice"])
     assert (given / "voice.bin").read_bytes() == WORDS[::-1]
 
 
-def test_files_can_be_copied_from_a_directory_or_a_single_file(tmp_path: Path, store: Store) -> None:
+def test_files_can_be_copied_from_a_directory_or_a_single_file(tmp_path: Path, store: WeightStore) -> None:
     elsewhere = put(tmp_path / "stick", model_bin=MODEL, words_txt=WORDS, voice_bin=WORDS)
     store.ensure(["ears"], copy_from=elsewhere)
     store.ensure(["voice"], copy_from=elsewhere / "voice.bin")
     assert states(store) == {"ears": "ready", "voice": "ready"}
 
 
-def test_a_wrong_copy_is_refused_and_nothing_is_left_of_it(tmp_path: Path, store: Store) -> None:
+def test_a_wrong_copy_is_refused_and_nothing_is_left_of_it(tmp_path: Path, store: WeightStore) -> None:
     with pytest.raises(Corrupt, match="what was received is not the file"):
         store.ensure(["voice"], copy_from=put(tmp_path / "stick", voice_bin=WORDS.upper()))
     assert list((store.directory / "voice").iterdir()) == []
 
 
-def test_without_any_source_the_error_is_one_line(store: Store) -> None:
+def test_without_any_source_the_error_is_one_line(store: WeightStore) -> None:
     with pytest.raises(Unavailable, match=r"^voice: could not get voice\.bin: no source of it can be reached$"):
         store.ensure(["voice"])
 
@@ -170,10 +170,10 @@ def test_without_any_source_the_error_is_one_line(store: Store) -> None:
 def test_a_full_disk_is_said_before_anything_is_fetched(tmp_path: Path) -> None:
     huge = WeightFile(name="huge.bin", size=10**18, sha256="0" * 64)
     with pytest.raises(Unavailable, match="are needed on this disk"):
-        Store(tmp_path, manifest=manifest(huge=(huge,)), hub=NOWHERE).ensure(["huge"])
+        WeightStore(tmp_path, manifest=manifest(huge=(huge,)), hub=NOWHERE).ensure(["huge"])
 
 
-def test_a_disk_that_fills_up_meanwhile_gives_one_clear_error(store: Store) -> None:
+def test_a_disk_that_fills_up_meanwhile_gives_one_clear_error(store: WeightStore) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     directory = store.directory / "voice"
@@ -184,13 +184,13 @@ def test_a_disk_that_fills_up_meanwhile_gives_one_clear_error(store: Store) -> N
         part.append(iter([WORDS]), advance=lambda _: None)
 
 
-def test_a_directory_that_cannot_be_written_gives_one_clear_error(store: Store, tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_gives_one_clear_error(store: WeightStore, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(Unavailable, match="file"):
-        Store(tmp_path / "file" / "below", manifest=EARS, hub=NOWHERE).ensure(["voice"])
+        WeightStore(tmp_path / "file" / "below", manifest=EARS, hub=NOWHERE).ensure(["voice"])
 
 
-def test_verified_weights_are_used_from_a_read_only_directory(store: Store) -> None:
+def test_verified_weights_are_used_from_a_read_only_directory(store: WeightStore) -> None:
     put(store.directory / "voice", voice_bin=WORDS)
     store.path("voice")
     places = [store.directory, *store.directory.iterdir()]
@@ -235,7 +235,7 @@ def test_progress_in_a_pipe_is_a_few_lines_in_bytes() -> None:
     ]
 
 
-def test_the_list_names_state_size_and_licence(store: Store) -> None:
+def test_the_list_names_state_size_and_licence(store: WeightStore) -> None:
     put(store.directory / "ears", model_bin=MODEL)
     out = io.StringIO()
     assert models.list_models(store, out) == 0
@@ -243,13 +243,13 @@ def test_the_list_names_state_size_and_licence(store: Store) -> None:
     assert row.split()[1:6] == ["96", "%", "10.6", "kB", "CC0-1.0"]
 
 
-def test_the_fetch_command_says_where_things_lie(store: Store, tmp_path: Path) -> None:
+def test_the_fetch_command_says_where_things_lie(store: WeightStore, tmp_path: Path) -> None:
     out = io.StringIO()
     assert models.fetch(store, ["voice"], out, copy_from=put(tmp_path / "stick", voice_bin=WORDS)) == 0
     assert out.getvalue().splitlines()[-1] == f"voice: {store.directory / 'voice' / 'voice.bin'}"
 
 
-def test_the_verify_command_reads_what_is_here(store: Store) -> None:
+def test_the_verify_command_reads_what_is_here(store: WeightStore) -> None:
     put(store.directory / "voice", voice_bin=WORDS)
     out = io.StringIO()
     assert models.verify(store, None, out) == 0

@@ -8,9 +8,9 @@ from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.speech.learning.history import LearnedName, Standing, State
-from glyphoxa.speech.names.book import NameBook
 from glyphoxa.speech.names.campaign_entries import entries_of
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.observable import ObservableGazetteer
 
 CROWD = tuple(Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200))
 PLACES = (Entity(EntityId("mill"), "location", "The Old Mill"), Entity(EntityId("hold"), "location", "Karrath Hold"))
@@ -105,10 +105,10 @@ def test_talk_without_new_names_tells_nobody_anything() -> None:
 def test_a_name_that_the_graph_gains_is_expected_and_one_it_loses_is_not() -> None:
     watched = Watched()
     watched.hints.on(SceneChanged(HOLD, 0))
-    book, told = NameBook(Gazetteer.build(entries_of(CAMPAIGN))), watched.n_changes
+    book, told = ObservableGazetteer(Gazetteer.build(entries_of(CAMPAIGN))), watched.n_changes
     book.subscribe(watched.hints.names_are)
     vaelith = Entry("Vaelith", EntityId("vaelith"), "npc", learned=("veil if",))
-    book.become(book.current.with_entry(vaelith).without(EntityId("grimjaw")))
+    book.replace(book.current.with_entry(vaelith).without(EntityId("grimjaw")))
     assert "Vaelith" in watched.hints.keyterms()
     assert "Grimjaw" not in watched.hints.keyterms()
     assert watched.n_changes == told + 1

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.names.followed import NamesChanged, NamesFollowed, with_stored
-from glyphoxa.speech.names.book import NameBook
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.observable import ObservableGazetteer
 
 FILE = [Entry("Grimjaw", EntityId("g"), "npc"), Entry("Ironhold", EntityId("i"), "location")]
 ANYTHING = NamesChanged(None)
@@ -33,8 +33,8 @@ class Stored:
         return [entry for entry in self.entries_now if entities is None or entry.entity_id in entities]
 
 
-def followed(stored: Stored, file: list[Entry] = FILE) -> tuple[NamesFollowed, NameBook, list[Gazetteer]]:
-    book = NameBook(Gazetteer.build(file))
+def followed(stored: Stored, file: list[Entry] = FILE) -> tuple[NamesFollowed, ObservableGazetteer, list[Gazetteer]]:
+    book = ObservableGazetteer(Gazetteer.build(file))
     told: list[Gazetteer] = []
     book.subscribe(told.append)
     store: Any = stored

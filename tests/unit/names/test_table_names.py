@@ -33,7 +33,7 @@ def names_of_the_town() -> TableNames:
 
 def change(names: TableNames, *, put: Entry | None = None, remove: EntityId | None = None) -> None:
     now = names.current.with_entry(put) if put is not None else names.current
-    names._book.become(now.without(remove) if remove is not None else now)
+    names._book.replace(now.without(remove) if remove is not None else now)
 
 
 STEPS = st.lists(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from glyphoxa_processors.deepgram_outbox import Outbox
+from glyphoxa_processors.deepgram_outbox import DeepgramOutbox
 
 
 class Line:
@@ -16,7 +16,7 @@ class Line:
         self.taken: list[tuple[str, str]] = []
         self.cut: list[str] = []
         self.settled = asyncio.Event()
-        self.outbox: Outbox[str, str] = Outbox(
+        self.outbox: DeepgramOutbox[str, str] = DeepgramOutbox(
             self._send, is_open=lambda name: name == self.open, cut=self._cut, start=asyncio.create_task
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from glyphoxa_processors.partial_pace import PartialPace
-from glyphoxa_processors.turn_audio import Recording, TurnAudio
+from glyphoxa_processors.turn_audio import StretchAudio, TurnAudio
 
 
 def audio(*, longest_ms: int = 10_000, settle_after_ms: int = 5_000) -> TurnAudio:
@@ -14,14 +14,14 @@ def sound(value: int, ms: int) -> bytes:
     return bytes([value]) * ms
 
 
-def said(ear: TurnAudio, value: int, ms: int) -> Recording:
+def said(ear: TurnAudio, value: int, ms: int) -> StretchAudio:
     """Detected at once; quiet is 0."""
     ear.begin(0)
     assert ear.hear(sound(value, ms)) is None
     return ear.pause()
 
 
-def values(recording: Recording) -> dict[int, int]:
+def values(recording: StretchAudio) -> dict[int, int]:
     """How many milliseconds of each value."""
     return {value: recording.pcm.count(value) for value in sorted(set(recording.pcm))}
 

@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.speech.language.sentences import Splitter
+from glyphoxa.speech.language.sentences import SentenceSplitter
 
 
 def pieces(text: str, *, chunk: int = 1) -> list[str]:
-    splitter = Splitter()
+    splitter = SentenceSplitter()
     found: list[str] = []
     for at in range(0, len(text), chunk):
         found += splitter.push(text[at : at + chunk])
@@ -14,7 +14,7 @@ def pieces(text: str, *, chunk: int = 1) -> list[str]:
 
 
 def test_a_sentence_is_released_with_the_character_after_its_end() -> None:
-    splitter = Splitter()
+    splitter = SentenceSplitter()
     assert splitter.push("Well met.") == []
     assert splitter.push(" ") == ["Well met."]
     assert splitter.push("Sit") == []
@@ -52,7 +52,7 @@ def test_other_marks_end_a_first_clause_too(mark: str) -> None:
     ],
 )
 def test_what_looks_like_an_end_and_is_none(sentence: str) -> None:
-    splitter = Splitter(least_words_to_join=99)
+    splitter = SentenceSplitter(least_words_to_join=99)
     assert [*splitter.push(sentence), *splitter.flush()] == [sentence]
 
 
@@ -69,7 +69,7 @@ def test_a_line_break_ends_a_piece() -> None:
 
 
 def test_a_flushed_splitter_begins_anew() -> None:
-    splitter = Splitter()
+    splitter = SentenceSplitter()
     splitter.push("One two three, four")
     splitter.flush()
     assert splitter.push("One two three, four") == ["One two three,"]
@@ -99,11 +99,11 @@ def test_no_word_is_lost(text: str) -> None:
 
 
 def test_a_long_first_sentence_is_begun_before_a_word_that_joins() -> None:
-    splitter = Splitter()
+    splitter = SentenceSplitter()
     assert splitter.push("Velkoreth was a sorcerer who") == []
     assert splitter.push(" built") == ["Velkoreth was a sorcerer"]
     assert splitter.push(" it and died. ") == ["who built it and died."]
 
 
 def test_a_short_beginning_is_not_torn_from_its_clause() -> None:
-    assert Splitter().push("You and I will go. ") == ["You and I will go."]
+    assert SentenceSplitter().push("You and I will go. ") == ["You and I will go."]

@@ -17,7 +17,7 @@ from glyphoxa.domain.ids import EntityId, SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.npc.table import Table
-from glyphoxa.web.hub import Hub, Outbox
+from glyphoxa.web.hub import Hub, PageOutbox
 from glyphoxa.web.veil import veiled
 from tests.support.builders import SESSION, SMITH, TAMSIN, a_campaign, a_draft, an_utterance
 from tests.support.web_table import TwinTable
@@ -87,7 +87,7 @@ async def test_no_message_to_a_player_holds_a_hidden_name_that_they_did_not_say(
     twin = TwinTable(campaign=a_town_of_secrets())
     twin.may_show = names.may_show  # type: ignore[method-assign]
     table: Table = twin
-    hub, outbox = Hub(table), Outbox()
+    hub, outbox = Hub(table), PageOutbox()
     with hub.joined(outbox):
         for event in events_of(draft):
             hub.on(event)

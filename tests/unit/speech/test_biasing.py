@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.names.expectation import Expectation
+from glyphoxa.speech.names.biasing import ContextualBiasing
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.names.keyterms import MAX_TERMS, MAX_TOKENS, estimated_tokens
 
@@ -18,8 +18,8 @@ def entry(name: str, *, aliases: tuple[str, ...] = (), learned: tuple[str, ...] 
     return Entry(name, EntityId(name.lower()), "thing", aliases, learned)
 
 
-def expecting(*names: str | Entry, max_terms: int = 100, glossary_names: int = 40) -> Expectation:
-    expectation = Expectation(max_terms=max_terms, glossary_names=glossary_names)
+def expecting(*names: str | Entry, max_terms: int = 100, glossary_names: int = 40) -> ContextualBiasing:
+    expectation = ContextualBiasing(max_terms=max_terms, glossary_names=glossary_names)
     expectation.names_are(gazetteer(*names))
     return expectation
 
@@ -61,8 +61,8 @@ def test_names_of_several_words_are_sent_whole() -> None:
 
 def test_the_glossary_is_a_prompt_and_nothing_without_names() -> None:
     assert expecting("Grimjaw", "Ironhold", "Skarn", glossary_names=2).glossary(0) == "Names: Grimjaw, Ironhold."
-    assert Expectation().glossary(0) == ""
-    assert Expectation().keyterms(0) == ()
+    assert ContextualBiasing().glossary(0) == ""
+    assert ContextualBiasing().keyterms(0) == ()
 
 
 def test_what_only_changes_the_order_changes_nothing() -> None:
@@ -139,7 +139,7 @@ def test_names_that_came_and_went_one_by_one_are_expected_as_if_they_were_given_
 ) -> None:
     crowd = [Entry(f"Tha{n:03}lor Ven{n:03}", EntityId(f"n{n}")) for n in range(120 * is_in_a_crowd)]
     names = Gazetteer.build(crowd)
-    grown, at_once = (Expectation(max_terms=1_000, max_tokens=10_000) for _ in range(2))
+    grown, at_once = (ContextualBiasing(max_terms=1_000, max_tokens=10_000) for _ in range(2))
     grown.names_are(names)
     for change in changes:
         names = names.without(change.entity_id) if change.aliases else names.with_entry(change)

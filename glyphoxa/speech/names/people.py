@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.language.words import words
-from glyphoxa.speech.names.calling import Calling
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 from glyphoxa.speech.names.naming import ARTICLES
+from glyphoxa.speech.names.vocatives import VocativeDetector
 
 _TO = r"(?:to|an|zu)"
 _BEFORE_A_PLACE = ARTICLES | {"dem", "den"}
@@ -55,7 +55,7 @@ _THOSE_AT_THE_TABLE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class PersonMention:
     """A person's name in a text.
 
     Attributes:
@@ -78,7 +78,9 @@ def is_person(name: Name) -> bool:
     return name.entity_type in ("npc", "player")
 
 
-def find_calls(text: str, names: Gazetteer, *, can_be_called: Callable[[Name], bool] = is_person) -> tuple[Call, ...]:
+def mentions_of_people(
+    text: str, names: Gazetteer, *, can_be_called: Callable[[Name], bool] = is_person
+) -> tuple[PersonMention, ...]:
     """The people named in a text, in order.
 
     A word that only sounds like a name ("bard" for Bart) counts where a name would be called: at the start or the
@@ -89,16 +91,16 @@ def find_calls(text: str, names: Gazetteer, *, can_be_called: Callable[[Name], b
         can_be_called: Who is listened for. Of other persons only those are found who are called beyond doubt.
     """
     spoken = words(text)
-    calling = Calling(text, spoken)
+    calling = VocativeDetector(text, spoken)
     mentions = names.mentions_in(spoken)
     taken = {at for m in mentions for at in range(m.first, m.last + 1)}
-    calls: list[Call] = []
-    others: list[Call] = []
+    calls: list[PersonMention] = []
+    others: list[PersonMention] = []
     for m in mentions:
         is_vocative = calling.is_called(m.first, m.last, m.start, m.end)
         is_sure = is_vocative and calling.is_surely_called(m.first, m.last, followed_by_name=m.last + 1 in taken)
         for name in names.wanting(m.name):
-            call = Call(name.entity_id, name.canonical, m.first, is_vocative, is_sure)
+            call = PersonMention(name.entity_id, name.canonical, m.first, is_vocative, is_sure)
             if can_be_called(name):
                 calls.append(call)
             elif is_sure and is_person(name):
@@ -113,8 +115,8 @@ def find_calls(text: str, names: Gazetteer, *, can_be_called: Callable[[Name], b
 
 
 def _roles(
-    calling: Calling, taken: set[int], names: Gazetteer, can_be_called: Callable[[Name], bool]
-) -> Iterator[Call]:
+    calling: VocativeDetector, taken: set[int], names: Gazetteer, can_be_called: Callable[[Name], bool]
+) -> Iterator[PersonMention]:
     """Those who are known with an article and called without it."""
     spoken = calling.spoken
     beyond = 0
@@ -133,7 +135,9 @@ def _roles(
             continue
         last, wanted = found
         is_sure = calling.is_surely_called(at, last, followed_by_name=last + 1 in taken)
-        yield from (Call(name.entity_id, name.canonical, at, True, is_sure) for name in wanted if can_be_called(name))
+        yield from (
+            PersonMention(name.entity_id, name.canonical, at, True, is_sure) for name in wanted if can_be_called(name)
+        )
         beyond = last + 1
 
 
@@ -148,7 +152,7 @@ def _with_article(joined: str, names: Gazetteer) -> Sequence[Name]:
     ]
 
 
-def _whispered(text: str, calling: Calling, calls: Sequence[Call]) -> Call | None:
+def _whispered(text: str, calling: VocativeDetector, calls: Sequence[PersonMention]) -> PersonMention | None:
     found = _WHISPERED.match(text)
     if found is None:
         return None
@@ -161,7 +165,7 @@ def _whispered(text: str, calling: Calling, calls: Sequence[Call]) -> Call | Non
     last = who.split()[-1]
     if last.casefold() not in _THOSE_AT_THE_TABLE and _may_be_a_place(who, text[:start]):
         return None
-    return Call(None, who, 0, True, True, True)
+    return PersonMention(None, who, 0, True, True, True)
 
 
 def _may_be_a_place(who: str, before: str) -> bool:
@@ -172,14 +176,14 @@ def _may_be_a_place(who: str, before: str) -> bool:
 
 
 def _sound_alikes(
-    calling: Calling, taken: set[int], names: Gazetteer, can_be_called: Callable[[Name], bool]
-) -> Iterator[Call]:
+    calling: VocativeDetector, taken: set[int], names: Gazetteer, can_be_called: Callable[[Name], bool]
+) -> Iterator[PersonMention]:
     for at, word in enumerate(calling.spoken):
         if at in taken or len(word.folded) < 4 or not calling.stands_apart(at):
             continue
         name = _sounding_like(word.folded, names, can_be_called)
         if name is not None:
-            yield Call(name.entity_id, name.canonical, at, True)
+            yield PersonMention(name.entity_id, name.canonical, at, True)
 
 
 def _sounding_like(folded: str, names: Gazetteer, can_be_called: Callable[[Name], bool]) -> Name | None:

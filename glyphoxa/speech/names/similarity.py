@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
-edits_alike = Levenshtein.normalized_similarity
+edit_similarity = Levenshtein.normalized_similarity
 
 
 class Spelling(NamedTuple):
@@ -20,7 +20,7 @@ class Spelling(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class Similarity:
     """Each figure 0 to 1.
 
     Attributes:
@@ -36,10 +36,10 @@ class Likeness:
     same_sound: bool
 
     @classmethod
-    def of(cls, heard: Spelling, name: Spelling) -> Likeness:
+    def of(cls, heard: Spelling, name: Spelling) -> Similarity:
         return cls(
-            edits_alike(heard.sound, name.sound),
-            edits_alike(heard.letters, name.letters),
+            edit_similarity(heard.sound, name.sound),
+            edit_similarity(heard.letters, name.letters),
             JaroWinkler.similarity(heard.letters, name.letters),
             any(code in name.codes for code in heard.codes),
         )
@@ -54,6 +54,6 @@ def overall(sound: float, edits: float, spelling: float) -> float:
     return 0.5 * sound + 0.3 * edits + 0.2 * spelling
 
 
-def likeness_in_spelling(heard: str, name: str, *, sound: float) -> float:
-    """`Likeness.overall` of two spellings whose likeness in sound is known."""
-    return overall(sound, edits_alike(heard, name), JaroWinkler.similarity(heard, name))
+def similarity_in_spelling(heard: str, name: str, *, sound: float) -> float:
+    """`Similarity.overall` of two spellings whose likeness in sound is known."""
+    return overall(sound, edit_similarity(heard, name), JaroWinkler.similarity(heard, name))

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.names.calls import find_calls
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.people import mentions_of_people
 
 
 def people(*names: str, language: str = "en") -> Gazetteer:
@@ -32,7 +32,7 @@ def people(*names: str, language: str = "en") -> Gazetteer:
     ],
 )
 def test_a_name_is_called(said: str, called: str) -> None:
-    calls = find_calls(said, people("Grimjaw", "Glyphoxa", "Marek", "Greta"))
+    calls = mentions_of_people(said, people("Grimjaw", "Glyphoxa", "Marek", "Greta"))
     assert next(call.name for call in calls if call.is_vocative) == called
 
 
@@ -48,7 +48,7 @@ def test_a_name_is_called(said: str, called: str) -> None:
     ],
 )
 def test_a_name_is_talked_about(said: str) -> None:
-    (call,) = find_calls(said, people("Grimjaw"))
+    (call,) = mentions_of_people(said, people("Grimjaw"))
     assert (call.name, call.is_vocative) == ("Grimjaw", False)
 
 
@@ -58,7 +58,7 @@ def test_the_work_for_a_text_grows_with_it_and_not_with_its_square() -> None:
     def cpu_ns(n: int) -> int:
         text = "and Grimjaw told captain Mirelle so " * n
         started = time.process_time_ns()
-        assert len(find_calls(text, names)) == 2 * n
+        assert len(mentions_of_people(text, names)) == 2 * n
         return time.process_time_ns() - started
 
     small = min(cpu_ns(300) for _ in range(4))
@@ -69,4 +69,4 @@ def test_the_work_for_a_text_grows_with_it_and_not_with_its_square() -> None:
     "said", ["let us roll initiative please", "the elder of the village", "", "…", "smash the door", "he ate bread."]
 )
 def test_no_name_is_heard_where_there_is_none(said: str) -> None:
-    assert find_calls(said, people("Grimjaw", "Ilva", "Ash")) == ()
+    assert mentions_of_people(said, people("Grimjaw", "Ilva", "Ash")) == ()

@@ -33,7 +33,7 @@ _ONE_BY_ONE = 100
 """More names that come and go are a new start."""
 
 
-class Expectation:
+class ContextualBiasing:
     """Keeps what is needed to choose, and the choice until a better one is worth a change.
 
     Cost: choosing looks at the names that are in the scene, were said or were garbled, and at the best of the others.

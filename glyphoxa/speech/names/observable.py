@@ -1,6 +1,6 @@
-"""The names of a table while it plays: the one place where they change.
+"""The names of a table while it plays: the one place where they change (the observer pattern).
 
-Readers take `book.current` once and work with that: it never changes under their hands. Whoever keeps something
+Readers take `current` once and work with that: it never changes under their hands. Whoever keeps something
 of his own for the names (a corrector, key terms) subscribes and is told after each change.
 """
 
@@ -15,7 +15,7 @@ NamesListener = Callable[[Gazetteer], None]
 
 
 @dataclass(slots=True)
-class NameBook:
+class ObservableGazetteer:
     """Holds the names that count now.
 
     Changes come from one thread, readers from any: `current` is replaced whole, in one step.
@@ -29,7 +29,7 @@ class NameBook:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
-    def become(self, names: Gazetteer) -> None:
+    def replace(self, names: Gazetteer) -> None:
         """Take names that were made elsewhere, and tell of them unless they are the very same as before.
 
         Raises:

@@ -70,7 +70,7 @@ _END = "."
 _SENTENCE_ENDS = re.compile(r"[.!?…]")
 
 
-class Calling:
+class VocativeDetector:
     """The words of a text, asked whether they call somebody. Made in one pass over it."""
 
     def __init__(self, text: str, spoken: Sequence[Word]) -> None:

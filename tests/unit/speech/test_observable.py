@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.names.book import NameBook
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.observable import ObservableGazetteer
 
 MAREK = Entry("Marek", EntityId("marek"), "npc")
 GRIMJAW = Entry("Grimjaw", EntityId("grimjaw"), "npc")
@@ -75,9 +75,9 @@ def test_an_entry_that_changes_keeps_its_place() -> None:
 
 
 def test_a_reader_keeps_the_names_it_took() -> None:
-    book = NameBook(Gazetteer.build([MAREK]))
+    book = ObservableGazetteer(Gazetteer.build([MAREK]))
     taken = book.current
-    book.become(taken.with_entry(GRIMJAW).without(MAREK.entity_id))
+    book.replace(taken.with_entry(GRIMJAW).without(MAREK.entity_id))
     assert [m.name.text for m in taken.mentions("Marek and Grimjaw")] == ["Marek"]
     assert [m.name.text for m in book.current.mentions("Marek and Grimjaw")] == ["Grimjaw"]
 
@@ -89,27 +89,27 @@ def test_names_that_did_not_change_are_not_prepared_again() -> None:
 
 
 def test_listeners_are_told_after_a_change_until_they_have_enough() -> None:
-    book = NameBook(Gazetteer.build([MAREK]))
+    book = ObservableGazetteer(Gazetteer.build([MAREK]))
     told: list[Gazetteer] = []
     stop = book.subscribe(told.append)
-    book.become(book.current.with_entry(GRIMJAW))
+    book.replace(book.current.with_entry(GRIMJAW))
     assert told == [book.current]
     stop()
     stop()
-    book.become(book.current.without(MAREK.entity_id))
+    book.replace(book.current.without(MAREK.entity_id))
     assert len(told) == 1
 
 
 def test_nobody_is_told_of_a_change_that_changes_nothing() -> None:
-    book = NameBook(Gazetteer.build([MAREK]))
+    book = ObservableGazetteer(Gazetteer.build([MAREK]))
     told: list[Gazetteer] = []
     book.subscribe(told.append)
-    book.become(book.current.with_entry(MAREK).without(EntityId("nobody")))
+    book.replace(book.current.with_entry(MAREK).without(EntityId("nobody")))
     assert told == []
 
 
 def test_a_listener_that_fails_keeps_nobody_else_from_the_new_names() -> None:
-    book = NameBook(Gazetteer.build([MAREK]))
+    book = ObservableGazetteer(Gazetteer.build([MAREK]))
     told: list[Gazetteer] = []
 
     def failing(_names: Gazetteer) -> None:
@@ -118,7 +118,7 @@ def test_a_listener_that_fails_keeps_nobody_else_from_the_new_names() -> None:
     book.subscribe(failing)
     book.subscribe(told.append)
     with pytest.raises(ExceptionGroup) as raised:
-        book.become(book.current.with_entry(GRIMJAW))
+        book.replace(book.current.with_entry(GRIMJAW))
     assert told == [book.current] and "Grimjaw" in {name.text for name in told[0].names}
     assert [str(error) for error in raised.value.exceptions] == ["no room"]
 
