@@ -27,7 +27,7 @@ check: .venv/dev ## Lint, formatting, types, import contracts, what the document
 	@$(BIN)/python -m ruff format --check .
 	@$(BIN)/python -m mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -q tests/unit/project
+	@$(BIN)/python -m pytest -q tests/structure
 
 gate: .venv/dev ## The latency gate: our overhead against a bare pipeline in the same run
 	@$(BIN)/glyphoxa models fetch minilm-l6-v2-int8

@@ -15,7 +15,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.turns.address import Addressed, Addressing, Said
 
-PAGE = (Path(__file__).parents[3] / "docs" / "playing.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "playing.md").read_text("utf-8")
 ELOWEN, GRIMJAW, HANNA, TAMSIN = NpcId("elowen"), NpcId("grimjaw"), NpcId("hanna"), PlayerId("tamsin")
 NAMES = {GRIMJAW: "Grimjaw", HANNA: "Hanna", ELOWEN: "Elowen"}
 CAMPAIGN = Campaign(

@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 ID = re.compile(r"\b[RC]-\d{2,3}\b")
 APPLIED = {"migrations/0009_views.sql"}
 """Databases remember a migration's checksum: one that was applied is never changed, not even in its comments."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| `([^`|]+)` \|$", re.MULTILINE)
 TERMS = ROW.findall((ROOT / "docs" / "glossary.md").read_text("utf-8"))
 

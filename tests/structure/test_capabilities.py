@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "capabilities.md").read_text("utf-8")
 ROWS = re.findall(r"^\| ([^|`]+) \| (`[^|]+) \| (`[^|]+) \|$", PAGE, re.MULTILINE)
 
