@@ -16,7 +16,7 @@ from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.by_name import ByName
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Entity, Npc
-from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
@@ -36,8 +36,6 @@ REQUIRED: Final = (
 )
 MORE: Final = (
     "round_trip",
-    "chunks_in_little",
-    "chunks_in_much",
     "graph_rag_by_words",
     "known",
     "visible_subgraph",
@@ -82,8 +80,6 @@ class Operations:
             ("visible_subgraph", self._visible_subgraph),
             ("path", self._path),
             ("recent", self._recent),
-            ("chunks_in_little", lambda n: self._chunks(n, min)),
-            ("chunks_in_much", lambda n: self._chunks(n, max)),
             ("round_trip", self._round_trip),
         )
         return {name: Operation(name, prepare) for name, prepare in prepared}
@@ -224,12 +220,6 @@ class Operations:
     def _recent(self, _: int) -> Call:
         session = self._session()
         return _counted(lambda: self._store.log.recent(self._id, session, since_ms=0))
-
-    def _chunks(self, n: int, choose: Callable[..., NpcId]) -> Call:
-        """The nearest ten of what the NPC heard that heard least, or most."""
-        npc = choose(self._world.shares, key=self._world.shares.__getitem__)
-        embedding = self._vectors[n % len(self._vectors)]
-        return _counted(lambda: self._store.chunks.search(self._id, npc, embedding))
 
     def _round_trip(self, _: int) -> Call:
         """What any question costs here and now, however little it asks."""

@@ -1,4 +1,4 @@
-"""How many of the nearest chunks a filtered search finds, compared with looking at every one of them."""
+"""How many of the nearest passages a filtered search finds, compared with looking at every one of them."""
 
 from __future__ import annotations
 
@@ -9,75 +9,59 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
-from benchmarks.memory_vectors import DIMENSIONS
 from benchmarks.memory_world import InventedCampaign
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import EntityId, NpcId
 
 _TOP: Final = 10
+_DEPTH: Final = 2
 _DEADLINE_MS: Final = 60_000
 _EVERY_ONE: Final = """
-    SELECT id, embedding <=> $3::vector AS distance FROM chunks
-     WHERE campaign_id = $1 AND $2 = ANY (knowers) ORDER BY embedding <=> $3::vector, id LIMIT 10"""
-_INDEX_ALONE: Final = f"""
-    SELECT id, embedding <=> $3::vector AS distance FROM chunks
-     WHERE campaign_id = $1 AND $2 = ANY (knowers)
-     ORDER BY embedding::halfvec({DIMENSIONS}) <=> $3::vector::halfvec({DIMENSIONS}) LIMIT 10"""
+    WITH scope AS MATERIALIZED (
+        SELECT array_agg(l.id) AS ids FROM glyphoxa_walk($1, $2, $4, $5) w CROSS JOIN LATERAL unnest(w.level) AS l (id))
+    SELECT min(embedding <=> $3::vector) AS distance FROM chunks
+     WHERE campaign_id = $1 AND $2 = ANY (knowers) AND entity_ids && (SELECT ids FROM scope)
+     GROUP BY utterance_id ORDER BY 1, utterance_id LIMIT 10"""
 _TIE: Final = 1e-6
 
 
 async def filtered_recall(
     store: Store, campaign: InventedCampaign, questions: Sequence[NDArray[float32]]
 ) -> dict[str, float]:
-    """Percent of the ten nearest, in the mean over the questions.
+    """Percent of the ten nearest passages around an entity, in the mean over the questions.
 
-    `filtered_recall_at_10` is the shipped search under the scope of the NPC that hears 1 % of the talk, `wide_...`
-    under that of the NPC that hears most, `index_alone...` what the approximate index gives under the scope of 1 % with
-    the server's settings: why the search does not rely on it there.
+    `filtered_recall_at_10` is under the scope of the NPC that hears 1 % of the talk, `wide_...` under that of the NPC
+    that hears most.
     """
     narrow, wide = (choose(campaign.shares, key=campaign.shares.__getitem__) for choose in (min, max))
     return {
-        "filtered_recall_at_10": await _shipped(store, campaign, narrow, questions),
-        "wide_recall_at_10": await _shipped(store, campaign, wide, questions),
-        "index_alone_recall_at_10": await _index_alone(store, campaign, narrow, questions),
+        "filtered_recall_at_10": await _recall(store, campaign, narrow, questions),
+        "wide_recall_at_10": await _recall(store, campaign, wide, questions),
     }
 
 
-async def _shipped(
-    store: Store, campaign: InventedCampaign, npc: NpcId, questions: Sequence[NDArray[float32]]
-) -> float:
+async def _recall(store: Store, campaign: InventedCampaign, npc: NpcId, questions: Sequence[NDArray[float32]]) -> float:
+    dice = campaign.dice("filtered recall")
     shares = []
     for question in questions:
-        found = await store.chunks.search(campaign.id, npc, question, top_k=_TOP)
-        true = await _distances(store, campaign, npc, question, _EVERY_ONE)
-        shares.append(_share([distance for _, distance in found], true))
-    return _percent(shares)
-
-
-async def _index_alone(
-    store: Store, campaign: InventedCampaign, npc: NpcId, questions: Sequence[NDArray[float32]]
-) -> float:
-    shares = []
-    for question in questions:
-        found = await _distances(store, campaign, npc, question, _INDEX_ALONE)
-        shares.append(_share(found, await _distances(store, campaign, npc, question, _EVERY_ONE)))
-    return _percent(shares)
+        around = campaign.spoken_of(dice).id
+        found = await store.graph_rag.query_with_embedding(
+            campaign.id, npc, question, around=around, depth=_DEPTH, limit=_TOP
+        )
+        true = await _distances(store, campaign, npc, question, around)
+        shares.append(_share([1 - passage.score for passage in found], true))
+    return round(float(np.mean(shares)) * 100, 1)
 
 
 async def _distances(
-    store: Store, campaign: InventedCampaign, npc: NpcId, question: NDArray[float32], query: str
+    store: Store, campaign: InventedCampaign, npc: NpcId, question: NDArray[float32], around: EntityId
 ) -> list[float]:
     async with store.database.use(campaign.id, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
-        # Only the index of vectors gives that order without sorting; nothing but a scan gives the other one.
-        await connection.execute(f"SET LOCAL enable_sort = {'off' if query == _INDEX_ALONE else 'on'}")
         await connection.execute("SET LOCAL statement_timeout = 60000")
-        return [row["distance"] for row in await connection.fetch(query, campaign.id, npc, question)]
+        rows = await connection.fetch(_EVERY_ONE, campaign.id, npc, question, around, _DEPTH)
+    return [row["distance"] for row in rows]
 
 
 def _share(found: Sequence[float], true: Sequence[float]) -> float:
-    """Of what is truly nearest, by distance: of chunks that are equally far, any is right."""
+    """Of what is truly nearest, by distance: of passages that are equally far, any is right."""
     return sum(distance <= true[-1] + _TIE for distance in found[:_TOP]) / len(true) if true else 1.0
-
-
-def _percent(shares: Sequence[float]) -> float:
-    return round(float(np.mean(shares)) * 100, 1)

@@ -30,7 +30,6 @@ _LOADING = (
     ("db_mb", "database, MiB"),
     ("filtered_recall_at_10", f"recall at 10, scope of 1 % (target {RECALL_TARGET:g})"),
     ("wide_recall_at_10", "recall at 10, scope of 60 %"),
-    ("index_alone_recall_at_10", "the index alone, scope of 1 %"),
     ("load_average", "load of the machine (1, 5, 15 minutes)"),
 )
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.chunk_search import nearest_chunks
 from benchmarks.recall_asking import embedded
 from benchmarks.recall_data import WITNESS, Question, campaign_of, turn_id
 from benchmarks.recall_world import LoadedTalk
@@ -130,8 +131,8 @@ class _Campaign:
         n_known = len(lines)
         vector = await embedded(self._talk, question.text)
         if vector is not None:
-            for chunk, _ in await self._talk.store.chunks.search(self._id, WITNESS, vector, top_k=_CHUNKS):
-                lines.setdefault(chunk.utterance_id, chunk.content)
+            for utterance, content in await nearest_chunks(self._talk.store, self._id, WITNESS, vector, limit=_CHUNKS):
+                lines.setdefault(utterance, content)
         known = [await self._known(entity) for entity in (self._itself, *self._names.entities_in(question.text))]
         took_ms = 1_000 * (perf_counter() - began)
         told = [sentence.text for one in known if one is not None for sentence in sentences_of(one)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.transcript.turn_review import PostgresTurns
+from glyphoxa.adapters.postgres.transcript.turns import PostgresTurns
 from glyphoxa.adapters.postgres.world.campaign_times import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.cli.opened import opened_store, settings_with_memory, stored_campaign

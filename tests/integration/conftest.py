@@ -16,7 +16,7 @@ from tests.support.postgres import TestServer, a_directory, a_test_server
 
 _DEADLINES_S = (
     "glyphoxa.adapters.postgres.server.database._CONNECT_TIMEOUT_S",
-    "glyphoxa.adapters.postgres.server.notices._ANSWER_TIMEOUT_S",
+    "glyphoxa.adapters.postgres.server.listen._ANSWER_TIMEOUT_S",
     "glyphoxa_processors.deepgram_nova.NovaStt.acknowledged_within_s",
     "glyphoxa_processors.llm._CONNECT_WITHIN_S",
     "glyphoxa_processors.realtime_voice._OPEN_WITHIN_S",

@@ -13,13 +13,14 @@ from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
+from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.recall.semantic.chunks import Chunk, ChunkFilter, Filled
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
+from tests.support.chunk_rows import nearest, reindexed
 from tests.support.embedders import an_embedder, embedder_of_topics
 
 EMBEDDER = embedder_of_topics({"sister": 0, "kin": 0, "rain": 1, "weather": 1, "sword": 2})
@@ -43,9 +44,9 @@ async def vector(text: str) -> NDArray[float32]:
     return first
 
 
-async def found(store: Store, question: str, *, viewer: Any = SMITH, only: ChunkFilter | None = None) -> list[str]:
-    chunks = await store.chunks.search(CAMPAIGN, viewer, await vector(question), only=only or ChunkFilter())
-    return [chunk.id for chunk, distance in chunks if distance < 0.9]
+async def found(store: Store, question: str, *, viewer: Any = SMITH) -> list[str]:
+    chunks = await nearest(store, CAMPAIGN, viewer, await vector(question), model=EMBEDDER.name)
+    return [chunk for chunk, distance in chunks if distance < 0.9]
 
 
 async def rows(store: Store, columns: str) -> list[Any]:
@@ -67,16 +68,12 @@ async def an_entity(store: Store, id: str, name: str, *aliases: str) -> None:
 async def test_what_is_embedded_keeps_who_said_it_when_where_and_who_heard_it(store: Store) -> None:
     await store.log.append([said("My sister is a pirate.", at_ms=5_000)])
     assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
-    [(chunk, distance)] = await store.chunks.search(CAMPAIGN, SMITH, await vector("kin"))
-    assert chunk == Chunk(
-        id="u1",
-        utterance_id=UtteranceId("u1"),
-        session_id=SessionId("s1"),
-        content=PREFIX + "My sister is a pirate.",
-        speaker_id=an_utterance("x").speaker_id,
-        at_ms=5_000,
-    )
+    [(chunk, distance)] = await nearest(store, CAMPAIGN, SMITH, await vector("kin"), model=EMBEDDER.name)
+    assert chunk == "u1"
     assert distance == pytest.approx(0, abs=1e-6)
+    assert await rows(store, "utterance_id, session_id, content, speaker_id, extract(epoch FROM timestamp)::int") == [
+        ("u1", "s1", PREFIX + "My sister is a pirate.", an_utterance("x").speaker_id, 5)
+    ]
     assert await rows(store, "model, knowers, struck") == [("twin", sorted(an_utterance("x").witnesses), False)]
 
 
@@ -90,29 +87,6 @@ async def test_who_was_not_there_finds_nothing_and_the_dm_everything(store: Stor
         await found(store, "kin", viewer=NpcId(""))
 
 
-async def test_a_search_is_limited_to_a_session_a_speaker_an_entity_or_a_time(store: Store) -> None:
-    await an_entity(store, "e-eldrinax", "Eldrinax", "the old wizard")
-    await store.log.append(
-        [
-            said("My sister.", id="u1", at_ms=1_000),
-            said("Her sister.", id="u2", at_ms=2_000, session_id=SessionId("s2")),
-            said("His sister.", id="u3", at_ms=3_000, speaker_id=SpeakerId("bran")),
-            said("The sister of the old wizard.", id="u4", at_ms=4_000),
-        ]
-    )
-    await store.chunks.fill_missing(CAMPAIGN)
-    for only, ids in (
-        (ChunkFilter(), ["u1", "u2", "u3", "u4"]),
-        (ChunkFilter(session=SessionId("s2")), ["u2"]),
-        (ChunkFilter(speaker=SpeakerId("bran")), ["u3"]),
-        (ChunkFilter(entity=EntityId("e-eldrinax")), ["u4"]),
-        (ChunkFilter(after_ms=2_000, before_ms=4_000), ["u2", "u3"]),
-        (ChunkFilter(session=SessionId("s1"), after_ms=4_000), ["u4"]),
-        (ChunkFilter(session=SessionId("s9")), []),
-    ):
-        assert sorted(await found(store, "kin", only=only)) == ids
-
-
 async def test_a_chunk_is_tagged_with_the_names_in_it_as_whole_words(store: Store) -> None:
     await an_entity(store, "e-will", "Will")
     await an_entity(store, "e-eldrinax", "Eldrinax", "the old wizard")
@@ -123,14 +97,14 @@ async def test_a_chunk_is_tagged_with_the_names_in_it_as_whole_words(store: Stor
         ]
     )
     await store.chunks.fill_missing(CAMPAIGN)
-    assert await rows(store, "entity_id, entity_ids") == [("e-eldrinax", ["e-eldrinax", "e-will"]), ("", [])]
+    assert await rows(store, "entity_ids") == [(["e-eldrinax", "e-will"],), ([],)]
 
 
 async def test_a_name_that_comes_later_is_found_in_what_was_said_before_by_a_thorough_look(store: Store) -> None:
     await store.log.append([said("I met Eldrinax.")])
     await store.chunks.fill_missing(CAMPAIGN)
     await an_entity(store, "e-eldrinax", "Eldrinax")
-    assert await store.chunks.fill_all_missing(CAMPAIGN) == Filled()
+    assert await reindexed(store, EMBEDDER, CAMPAIGN) == Filled()
     assert await rows(store, "entity_ids") == [(["e-eldrinax"],)]
 
 
@@ -172,14 +146,15 @@ async def test_only_what_changed_is_embedded_anew(dsn: str, tmp_path: Path) -> N
         embedded.extend(texts)
         return await EMBEDDER.embed(texts)
 
-    async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(noting)) as store:
+    embedder = an_embedder(noting)
+    async with open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
         await store.log.append([said("One.", id="u1"), said("Two.", id="u2"), said(" ", id="u3")])
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=2, skipped=1)
         await store.log.revise(said("Two and a half.", id="u2"), was=said("Two.", id="u2"))
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
-        assert await store.chunks.fill_all_missing(CAMPAIGN) == Filled()
+        assert await reindexed(store, embedder, CAMPAIGN) == Filled()
         assert embedded == [PREFIX + text for text in ("One.", "Two.", "Two and a half.")]
-        assert await store.chunks.full_rebuild(CAMPAIGN) == Filled(embedded=2, skipped=1)
+        assert await reindexed(store, embedder, CAMPAIGN, full=True) == Filled(embedded=2, skipped=1)
         assert len(embedded) == 5
 
 
@@ -205,7 +180,8 @@ async def test_what_the_model_cannot_bear_is_named_by_its_id_never_by_its_text_a
                 row[:] = np.nan
         return vectors
 
-    async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(choosy)) as store:
+    embedder = an_embedder(choosy)
+    async with open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
         await store.log.append(
             [said("Fine.", id="u1"), said("cursed", id="u2"), said("hollow", id="u3"), said("Good.", id="u4")]
         )
@@ -218,7 +194,7 @@ async def test_what_the_model_cannot_bear_is_named_by_its_id_never_by_its_text_a
             # A few times more, in case it was a passing trouble; then no more, until somebody asks for it.
             for failed in (2, 2, 0, 0):
                 assert await store.chunks.fill_missing(CAMPAIGN) == Filled(failed=failed)
-            assert await store.chunks.fill_all_missing(CAMPAIGN) == Filled(failed=2)
+            assert await reindexed(store, embedder, CAMPAIGN) == Filled(failed=2)
         finally:
             logger.remove(listening)
 
@@ -251,36 +227,8 @@ async def test_two_models_of_equal_dimensions_are_never_compared(store: Store) -
     recalled = await store.past_talk.recall(CAMPAIGN, SMITH, "kin?")
     assert {r.utterance_id: r.similarity is not None for r in recalled} == {"u2": True, "u1": False}
     # What is of another model is missing.
-    assert await store.chunks.fill_all_missing(CAMPAIGN) == Filled(embedded=1)
+    assert await reindexed(store, EMBEDDER, CAMPAIGN) == Filled(embedded=1)
     assert sorted(await found(store, "kin")) == ["u1", "u2"]
-
-
-async def test_a_chunk_is_put_in_and_replaced_by_its_id(store: Store) -> None:
-    await store.log.append([said("My sister.", witnesses=frozenset({SMITH}))])
-    chunk = Chunk(
-        id="u1",
-        utterance_id=UtteranceId("u1"),
-        session_id=SessionId("s1"),
-        content="of kin",
-        speaker_id=an_utterance("x").speaker_id,
-        at_ms=1_000,
-        entity_ids=(EntityId("e-ilvara"),),
-        topic="kin",
-    )
-    await store.chunks.upsert(CAMPAIGN, chunk, await vector("sword"))
-    await store.chunks.upsert(CAMPAIGN, chunk, await vector("kin"))
-    [(again, _)] = await store.chunks.search(CAMPAIGN, SMITH, await vector("kin"))
-    assert again == chunk
-    assert await found(store, "kin", viewer=INNKEEPER) == []
-    with pytest.raises(NotFound, match="'u9'"):
-        await store.chunks.upsert(CAMPAIGN, replace(chunk, utterance_id=UtteranceId("u9")), await vector("kin"))
-    with pytest.raises(InvalidInput, match="384"):
-        await store.chunks.upsert(CAMPAIGN, chunk, np.zeros(3, float32))
-
-
-async def test_a_question_of_another_shape_is_refused(store: Store) -> None:
-    with pytest.raises(InvalidInput, match="dimensions"):
-        await store.chunks.search(CAMPAIGN, SMITH, np.zeros(768, float32))
 
 
 async def test_a_model_that_gives_other_dimensions_than_it_says_is_refused(dsn: str, tmp_path: Path) -> None:
@@ -296,12 +244,11 @@ async def test_a_model_that_gives_other_dimensions_than_it_says_is_refused(dsn: 
             pass
 
 
-async def test_without_an_embedder_nothing_is_embedded_and_nothing_found(dsn: str, tmp_path: Path) -> None:
+async def test_without_an_embedder_nothing_is_embedded(dsn: str, tmp_path: Path) -> None:
     async with open_store(dsn, data_dir=tmp_path) as store:
         await store.log.append([said("My sister.")])
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled()
-        assert await store.chunks.full_rebuild(CAMPAIGN) == Filled()
-        assert await store.chunks.search(CAMPAIGN, DM, await vector("kin")) == []
+        assert await rows(store, "id") == []
 
 
 async def test_one_campaign_finds_nothing_of_another(store: Store) -> None:
@@ -310,17 +257,3 @@ async def test_one_campaign_finds_nothing_of_another(store: Store) -> None:
     assert await store.chunks.fill_missing(CAMPAIGN) == Filled()
     assert await store.chunks.fill_missing(other) == Filled(embedded=1)
     assert await found(store, "kin", viewer=DM) == []
-
-
-async def test_a_scope_that_grew_large_and_small_again_is_searched_to_its_end(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("glyphoxa.adapters.postgres.chunks.index._MOST_EXACT", 150)
-    await store.log.append([said(f"My sister {n}.", id=f"u{n}") for n in range(200)])
-    await store.chunks.fill_missing(CAMPAIGN)
-    assert len(await found(store, "kin")) == 10
-    async with store.database.use(CAMPAIGN) as connection:
-        await connection.execute("UPDATE session_entries SET struck = utterance_id <> 'u7'")
-        await connection.execute("UPDATE chunks SET struck = utterance_id <> 'u7'")
-    assert await found(store, "kin") == ["u7"]
-    assert await found(store, "kin") == ["u7"]

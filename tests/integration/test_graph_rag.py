@@ -147,12 +147,12 @@ async def test_an_npc_that_may_look_long_finds_what_was_said_of_what_is_related(
 
 
 async def test_a_connection_plans_once_for_talk_around_an_entity_and_for_nothing_else(town: Store) -> None:
-    async def mode(*, plan_once: bool) -> str:
-        async with town.database.use(TOWN, plan_once=plan_once) as connection:
+    async def mode(*, generic_plan: bool) -> str:
+        async with town.database.use(TOWN, generic_plan=generic_plan) as connection:
             return str(await connection.fetchval("SHOW plan_cache_mode"))
 
-    for plan_once in (False, True, True, False):
-        assert await mode(plan_once=plan_once) == ("force_generic_plan" if plan_once else "auto")
+    for generic_plan in (False, True, True, False):
+        assert await mode(generic_plan=generic_plan) == ("force_generic_plan" if generic_plan else "auto")
 
 
 async def test_who_said_it_oneself_is_told_so(town: Store) -> None:

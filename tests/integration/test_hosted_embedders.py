@@ -20,6 +20,7 @@ from benchmarks.servers.vectors import Vectors, invented
 from glyphoxa.actors.circuit_breaker import MOST_FAILURES, REST_MS
 from glyphoxa.adapters.embeddings.google import GoogleEmbeddings
 from glyphoxa.adapters.embeddings.openai import OpenAiEmbeddings
+from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.chunks.reindex import reindex
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap.embedder import LaterEmbedders, load_embedder, open_embedder
@@ -34,10 +35,10 @@ from glyphoxa.config.settings import (
 )
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.recall.semantic.chunks import Filled
 from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
 from glyphoxa.recall.semantic.question_vectors import LeftOut, QuestionVectors
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign, an_utterance
+from tests.support.chunk_rows import nearest, reindexed
 from tests.support.command_line import a_settings_file, run, two_evenings
 from tests.support.patience import DEADLINE_MS
 
@@ -106,12 +107,12 @@ async def test_talk_is_embedded_once_and_found_by_its_meaning(name: str, dsn: st
         assert len(others) == 2
         asked = await QuestionVectors(embedder).embed_in_time("Who is her kin?", deadline_ms=DEADLINE_MS)
         assert not isinstance(asked, LeftOut)
-        [(chunk, distance), *_] = await store.chunks.search(CAMPAIGN, SMITH, asked)
-        assert chunk.id == "u1"
+        [(chunk, distance), *_] = await nearest(store, CAMPAIGN, SMITH, asked, model=embedder.name)
+        assert chunk == "u1"
         assert distance == pytest.approx(0, abs=1e-6)
     # Another process, the same talk: whatever it looks at, it has nothing to embed.
     async with provider(name) as (embedder, vectors), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
-        assert await store.chunks.fill_all_missing(CAMPAIGN) == Filled()
+        assert await reindexed(store, embedder, CAMPAIGN) == Filled()
         assert vectors.requests == []
 
 

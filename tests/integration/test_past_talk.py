@@ -10,12 +10,12 @@ import pytest
 from numpy import float32
 from numpy.typing import NDArray
 
+from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.search import name_words
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.recall.recall import RecallSettings
-from glyphoxa.recall.semantic.chunks import Filled
 from glyphoxa.transcript.ports import Between
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
 from tests.support.embedders import an_embedder, embedder_of_topics

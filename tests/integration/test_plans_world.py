@@ -17,7 +17,7 @@ from glyphoxa.domain.ids import CampaignId
 from tests.support.plans import answered_by
 from tests.support.postgres import TestServer
 
-SQL = load_queries("world/world")
+SQL = {**load_queries("world/event_log"), **load_queries("world/tables"), **load_queries("world/retraction")}
 BIG, OTHER = CampaignId("big"), CampaignId("other")
 _FILL = """
 INSERT INTO campaigns (id, name, language) VALUES ('{0}', 'A world', 'en');

@@ -16,7 +16,7 @@ import pytest
 from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
-from glyphoxa.adapters.postgres.transcript.language import follow_language
+from glyphoxa.adapters.postgres.transcript.text_search_config import update_text_search_config
 from glyphoxa.bootstrap.memory import TableMemory
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
@@ -156,7 +156,7 @@ async def _changing_language(store: Store) -> None:
     for step in range(N_STEPS // 2):
         async with store.database.use(None, deadline_ms=DEADLINE_MS) as connection:
             await connection.execute("UPDATE campaigns SET language = $1", ("de", "en")[step % 2])
-        await follow_language(store.database, CAMPAIGN)
+        await update_text_search_config(store.database, CAMPAIGN)
 
 
 async def test_a_change_that_is_seen_later_has_a_later_mark(memory: Store, dsn: str) -> None:

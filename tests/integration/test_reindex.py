@@ -16,6 +16,7 @@ from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
+from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
@@ -23,9 +24,9 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.recall.semantic.chunks import Filled
 from glyphoxa.recall.semantic.embedder import Embedder
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
+from tests.support.chunk_rows import nearest
 from tests.support.embedders import an_embedder, embedder_of_topics
 from tests.support.patience import DEADLINE_S
 from tests.support.postgres import TestServer, wait_until
@@ -117,7 +118,7 @@ async def test_the_tables_are_then_as_if_they_had_been_made_for_the_new_model(
         pass
     after, fresh = await shape(dsn), await shape(empty_dsn)
     assert after == fresh
-    assert {"idx_chunks_session_id", "idx_chunks_embedding"} <= {row[1] for row in after["indexes"]}
+    assert {"idx_chunks_entity_ids", "idx_chunks_embedding"} <= {row[1] for row in after["indexes"]}
 
 
 async def shape(dsn: str) -> dict[str, list[Any]]:
@@ -389,9 +390,9 @@ async def test_the_dm_too_finds_nothing_of_another_model(dsn: str) -> None:
         await store.log.append([said(1, "My sister is a pirate.")])
         await store.chunks.fill_missing(CAMPAIGN)
         question = await a_question(OLD, "kin")
-        assert len(await store.chunks.search(CAMPAIGN, DM, question)) == 1
+        assert len(await nearest(store, CAMPAIGN, DM, question, model=OLD.name)) == 1
         await reindexed(dsn, NEW)
-        assert await store.chunks.search(CAMPAIGN, DM, question) == []
+        assert await nearest(store, CAMPAIGN, DM, question, model=OLD.name) == []
 
 
 async def test_an_owner_who_is_no_superuser_reindexes_all_campaigns_too(postgres: TestServer) -> None:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.transcript.language import follow_language
 from glyphoxa.adapters.postgres.transcript.search import names_in
+from glyphoxa.adapters.postgres.transcript.text_search_config import update_text_search_config
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import DM, Dm, Viewer
 from glyphoxa.domain.utterance import Correction, Utterance
@@ -83,16 +83,16 @@ async def test_words_are_found_in_the_forms_of_the_campaign_s_language(store: St
 
 async def test_talk_follows_its_campaign_into_another_language(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when that is interrupted half-way."""
-    monkeypatch.setattr("glyphoxa.adapters.postgres.transcript.language._BATCH", 3)
+    monkeypatch.setattr("glyphoxa.adapters.postgres.transcript.text_search_config._BATCH", 3)
     await store.log.append([said(n, "Die Häuser brannten.") for n in range(8)])
-    assert await follow_language(store.database, CAMPAIGN) == 0  # no campaign, no other language
+    assert await update_text_search_config(store.database, CAMPAIGN) == 0  # no campaign, no other language
     await speak(store, "de")
     assert await search(store, "Haus") == []
     async with store.database.use(CAMPAIGN) as connection:
         await connection.execute("UPDATE session_entries SET fts_config = 'german' WHERE floor > 5")
-    assert await follow_language(store.database, CAMPAIGN) == 5
+    assert await update_text_search_config(store.database, CAMPAIGN) == 5
     assert len(await search(store, "Haus")) == 8
-    assert await follow_language(store.database, CAMPAIGN) == 0
+    assert await update_text_search_config(store.database, CAMPAIGN) == 0
 
 
 async def test_a_campaign_file_that_says_another_language_is_enough_for_that(store: Store) -> None:

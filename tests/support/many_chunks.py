@@ -11,11 +11,13 @@ import pgvector.asyncpg
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.domain.ids import CampaignId, NpcId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from tests.support.postgres import vacuum
 
 BIG: Final = CampaignId("big")
 MODEL: Final = "twin"
+HUB: Final = EntityId("hub")
+"""It is related to all that the talk speaks of."""
 SHARES: Final = {NpcId("a-thousandth"): 0.001, NpcId("a-hundredth"): 0.01, NpcId("a-tenth"): 0.1, NpcId("half"): 0.5}
 _AT_ONCE: Final = 5_000
 _DIMENSIONS: Final = 384
@@ -63,9 +65,11 @@ class ManyChunks:
                    SELECT campaign_id, session_id, row_number() OVER (PARTITION BY session_id ORDER BY timestamp),
                           utterance_id, speaker_id, 'Tamsin', content, timestamp, knowers FROM chunks"""
             )
+            for statement in _GRAPH:
+                await connection.execute(statement, BIG, HUB)
             await connection.execute("SET maintenance_work_mem = '512MB'")
             await connection.execute(index.replace(" ON ONLY ", " ON "))
-            await vacuum(connection, "chunks", "session_entries")
+            await vacuum(connection, "chunks", "session_entries", "entities", "relationships")
         finally:
             await connection.close()
 
@@ -78,6 +82,14 @@ class ManyChunks:
         )
 
 
+_GRAPH: Final = (
+    "INSERT INTO campaigns (id, name, language) VALUES ($1, $2::text, 'en')",
+    """INSERT INTO entities (campaign_id, id, type, name, origin)
+       SELECT $1, e.id, 'location', e.id, 'dm'
+         FROM (SELECT $2::text UNION SELECT 'e' || n FROM generate_series(0, 999) n) AS e (id)""",
+    """INSERT INTO relationships (campaign_id, source_id, target_id, rel_type, origin, fact_id, seq)
+       SELECT $1, $2::text, 'e' || n, 'HAS', 'dm', 'r' || n, n FROM generate_series(0, 999) n""",
+)
 _COLUMNS: Final = (
     "campaign_id",
     "id",

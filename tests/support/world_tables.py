@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.ids import CampaignId, EntityId
@@ -46,7 +45,7 @@ async def a_campaign_row(store: Store, campaign: CampaignId, *, language: str = 
 
 async def everything(store: Store, campaign: CampaignId) -> WorldState:
     async with store.database.use(campaign) as connection, connection.transaction():
-        return await WorldTables(connection, campaign, load_queries("world/world")).read()
+        return await WorldTables(connection, campaign).read()
 
 
 async def stands_as_replayed(store: Store, campaign: CampaignId) -> WorldState:

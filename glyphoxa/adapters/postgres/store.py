@@ -10,7 +10,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from glyphoxa.adapters.postgres.chunks.index import PostgresChunkIndex
+from glyphoxa.adapters.postgres.chunks.indexer import ChunkIndexer
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
@@ -38,7 +38,7 @@ class Store:
     database: Database
     log: PostgresTranscriptLog
     talk_search: PostgresTalkSearch
-    chunks: PostgresChunkIndex
+    chunks: ChunkIndexer
     past_talk: Recall
     by_name: WorldCache
     graph: PostgresGraph
@@ -97,7 +97,7 @@ async def open_store(
         embedding_model=None if embedder is None else embedder.name,
         any_model=any_model,
     )
-    chunks = PostgresChunkIndex(database, embedder=embedder)
+    chunks = ChunkIndexer(database, embedder=embedder)
     world = PostgresWorld(database, accept_at=auto_accept)
     feed = PostgresTalkFeed(database, has_vectors=embedder is not None)
     summaries = PostgresSessionSummaries(database)

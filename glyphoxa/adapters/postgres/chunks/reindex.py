@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING
 import asyncpg
 from loguru import logger
 
-from glyphoxa.adapters.postgres.chunks.filling import FINISHING_LOCK, MOST_FAILURES, ChunkFilling
+from glyphoxa.adapters.postgres.chunks.embedding_queue import FINISHING_LOCK, MOST_FAILURES, EmbeddingQueue, Filled
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.recall.semantic.chunks import Filled
 from glyphoxa.recall.semantic.embedder import Embedder
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.database import OwnConnection
+    from glyphoxa.adapters.postgres.server.connection import OwnConnection
 
 _REINDEX_LOCK = 0x676C7972
 _A_WEEK_MS = 7 * 24 * 3_600_000
@@ -99,10 +98,10 @@ class _Run:
                 f"the vectors of this database are of the model {settings.get('embedding_model')!r}, those of one "
                 f"campaign cannot be of {self._embedder.name!r}: leave out --campaign"
             )
-        filling = ChunkFilling(self._within("public"), self._embedder)
+        queue = EmbeddingQueue(self._within("public"), self._embedder)
         if full:
-            await filling.want_all(campaign)
-        return Reindexed(await self._fill(filling, [campaign], once_more=True), swapped=False)
+            await queue.want_all(campaign)
+        return Reindexed(await self._fill(queue, [campaign], once_more=True), swapped=False)
 
     async def everything(self, *, full: bool) -> Reindexed:
         settings = await self._settings()
@@ -112,8 +111,8 @@ class _Run:
             settings = await self._settings()
         is_begun = self._is_begun(settings) and await self._connection.fetchval(self.sql["has_next"])
         if not full and self._serves(settings) and not is_begun:
-            filling = ChunkFilling(self._within("public"), self._embedder)
-            return Reindexed(await self._fill(filling, await self._campaigns(), once_more=True), swapped=False)
+            queue = EmbeddingQueue(self._within("public"), self._embedder)
+            return Reindexed(await self._fill(queue, await self._campaigns(), once_more=True), swapped=False)
         if is_begun:
             self._tell("going on where the last run ended")
         else:
@@ -129,38 +128,38 @@ class _Run:
                 await self._connection.execute(self.sql["note"], name, value)
 
     async def _build(self) -> Filled:
-        filling = ChunkFilling(self._within("reindex"), self._embedder, model_setting="next_embedding_model")
-        filled = await self._fill(filling, await self._campaigns(), once_more=True)
+        queue = EmbeddingQueue(self._within("reindex"), self._embedder, model_setting="next_embedding_model")
+        filled = await self._fill(queue, await self._campaigns(), once_more=True)
         self._tell("building the index")
         await self._connection.execute("SET maintenance_work_mem = '512MB'")
         # In parallel it needs shared memory that containers do not have, and takes the other core from who speaks.
         await self._connection.execute("SET max_parallel_maintenance_workers = 0")
         await self._connection.execute(self.sql["index_next"])
         # What was said meanwhile, while everybody may still write.
-        filled += await self._fill(filling, await self._campaigns(), once_more=False)
+        filled += await self._fill(queue, await self._campaigns(), once_more=False)
         await self._connection.execute(self.sql["finishing_lock"], FINISHING_LOCK)
         try:
-            filled += await self._fill(filling, await self._campaigns(), once_more=False)
+            filled += await self._fill(queue, await self._campaigns(), once_more=False)
             await self._swap()
         finally:
             if not self._connection.is_closed():
                 await self._connection.execute(self.sql["finishing_unlock"], FINISHING_LOCK)
         # What has come since that last look is on the list of the table that serves.
-        last = ChunkFilling(self._within("public"), self._embedder)
+        last = EmbeddingQueue(self._within("public"), self._embedder)
         for campaign in await self._campaigns():
             filled += Filled(embedded=(await last.drain(campaign, most_failures=1)).embedded)
         return filled
 
-    async def _fill(self, filling: ChunkFilling, campaigns: list[CampaignId], *, once_more: bool) -> Filled:
+    async def _fill(self, queue: EmbeddingQueue, campaigns: list[CampaignId], *, once_more: bool) -> Filled:
         """
         Args:
             once_more: What failed before is tried again.
         """
         done = Filled()
         for campaign in campaigns:
-            due = await filling.survey(campaign, once_more=once_more)
+            due = await queue.survey(campaign, once_more=once_more)
             most_failures = MOST_FAILURES if once_more else 1
-            done += await filling.drain(campaign, most_failures=most_failures, tell=_counted(self._tell, campaign, due))
+            done += await queue.drain(campaign, most_failures=most_failures, tell=_counted(self._tell, campaign, due))
         return done
 
     async def _swap(self) -> None:

@@ -3,13 +3,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.values import at_ms, storable, timestamp
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.speech.language.words import fold, words
 from glyphoxa.speech.learning.history import (
@@ -27,11 +27,10 @@ from glyphoxa.speech.learning.wrong_forms import Uses, as_heard
 from glyphoxa.speech.names.gazetteer import Entry
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.database import Connection
+    from glyphoxa.adapters.postgres.server.connection import Connection
 
 _DEADLINE_MS = 1000
 _ALL_DEADLINE_MS = 10_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class PostgresLearnedNames:
@@ -149,11 +148,11 @@ class PostgresLearnedNames:
             step.entity_id,
             step.kind,
             step.by,
-            step.why.replace("\0", "").encode("utf-8", "replace").decode("utf-8"),
+            storable(step.why),
             step.utterance,
             step.is_ordinary,
             step.undoes,
-            _EPOCH + timedelta(milliseconds=step.at_ms),
+            timestamp(step.at_ms),
         )
         return Happened(as_heard(heard), None, replace(step, id=number))
 
@@ -207,7 +206,7 @@ def _happened(row: asyncpg.Record, name: str | None = None) -> Happened:
             EntityId(row["entity_id"]),
             row["witness"],
             row["why"],
-            (row["at"] - _EPOCH) // timedelta(milliseconds=1),
+            at_ms(row["at"]),
             row["id"],
             UtteranceId(row["utterance_id"]) if row["utterance_id"] is not None else None,
             row["is_ordinary"],

@@ -19,8 +19,6 @@ import fcntl
 import hashlib
 import os
 import re
-import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,6 +30,13 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from glyphoxa.adapters.postgres.server.binaries import Binaries, find_binaries, make_directory, server_account
+from glyphoxa.adapters.postgres.server.cluster import (
+    ELSEWHERE,
+    create_cluster,
+    give,
+    server_environment,
+    telling_line,
+)
 from glyphoxa.adapters.postgres.server.supervisor import LAUNCHING, LEASE, START, SUPERVISOR, is_alive, postmaster_pid
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 
@@ -91,7 +96,7 @@ class EmbeddedPostgres:
                 if self.pid() is None:
                     binaries = find_binaries(server_account(self.data))
                     self._check_reach(binaries)
-                    self._create(binaries)
+                    create_cluster(self.data, binaries, is_synced=self._settings.get("fsync") != "off")
                     # Before the server: whoever is killed while it starts leaves it to the supervisor.
                     self._supervise(give_up)
                     self._launch(binaries, give_up)
@@ -99,7 +104,7 @@ class EmbeddedPostgres:
                 self._supervise(give_up)
         except PermissionError as error:
             self.release()
-            raise InvalidInput(f"{error.filename or self.directory}: {error.strerror}; {self._elsewhere()}") from None
+            raise InvalidInput(f"{error.filename or self.directory}: {error.strerror}; {ELSEWHERE}") from None
         except OSError as error:
             self.release()
             raise Unavailable(f"the embedded PostgreSQL in {self.directory} does not start: {error}") from None
@@ -136,9 +141,6 @@ class EmbeddedPostgres:
         except OSError:
             return ""
 
-    def _elsewhere(self) -> str:
-        return "choose another data directory (GLYPHOXA_DATA or data_dir in the settings)"
-
     def _lock(self, name: str, how: int, give_up: float) -> TextIOWrapper:
         file = (self.directory / name).open("a")
         while True:
@@ -157,54 +159,8 @@ class EmbeddedPostgres:
         if not account.can("-x", self.directory):
             raise InvalidInput(
                 f"PostgreSQL does not run as root; it runs as {account.name!r}, which cannot reach {self.directory} "
-                f"because a directory above it is private: {self._elsewhere()}, or run as an ordinary user"
+                f"because a directory above it is private: {ELSEWHERE}, or run as an ordinary user"
             )
-
-    def _check_owner(self, binaries: Binaries) -> None:
-        """A copy that root made is root's, and PostgreSQL does not run as root."""
-        account = binaries.account
-        if account.uid is not None and self.data.stat().st_uid != account.uid:
-            raise InvalidInput(
-                f"{self.data} belongs to root, and PostgreSQL does not run as root but as {account.name!r}: "
-                f"`chown -R {account.name} {shlex.quote(str(self.data))}`, or copy it with `cp -a`"
-            )
-
-    def _create(self, binaries: Binaries) -> None:
-        """Initialise the data directory beside its place, so that a half-made one is never taken for data."""
-        version = self.data / "PG_VERSION"
-        if version.exists():
-            stored = version.read_text().strip()
-            if stored != binaries.major:
-                raise InvalidInput(
-                    f"{self.data} was written by PostgreSQL {stored}; the programs here are {binaries.major}: "
-                    f"set PG_BIN to programs of version {stored}, or dump and restore"
-                )
-            self._check_owner(binaries)
-            return
-        if self.data.exists() and any(self.data.iterdir()):
-            raise InvalidInput(f"{self.data} holds files that are not PostgreSQL's; {self._elsewhere()}")
-        fresh = self.directory / "pgdata.new"
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(mode=0o700)
-        self._own(fresh, binaries)
-        made = subprocess.run(  # noqa: S603 - arguments are a list, no shell
-            [
-                binaries.program("initdb"),
-                *("-D", fresh, "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-k"),
-                *("--auth-local=trust", "--auth-host=reject"),
-                *(("--no-sync",) if self._settings.get("fsync") == "off" else ()),
-            ],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            cwd="/",
-            env=self._environment(),
-            check=False,
-            **binaries.account.popen_arguments(),
-        )
-        if made.returncode:
-            raise Unavailable(f"PostgreSQL cannot create {fresh}: {_last_line(made.stderr or made.stdout)}")
-        fresh.rename(self.data)
 
     def _launch(self, binaries: Binaries, give_up: float) -> None:
         sockets = self._make_socket_dir(binaries)
@@ -230,7 +186,7 @@ class EmbeddedPostgres:
                 stdout=subprocess.PIPE,
                 text=True,
                 cwd="/",
-                env=self._environment(),
+                env=server_environment(),
                 start_new_session=True,
                 check=True,
                 **binaries.account.popen_arguments(),
@@ -241,7 +197,7 @@ class EmbeddedPostgres:
             said = log.read_bytes()[already_logged:].decode(errors="replace")
             # The children of a server that was killed take a moment to notice.
             if not re.search("still in use|is another postmaster", said) or time.monotonic() > give_up:
-                raise Unavailable(f"the embedded PostgreSQL does not start: {_last_line(said)} (see {log})")
+                raise Unavailable(f"the embedded PostgreSQL does not start: {telling_line(said)} (see {log})")
             time.sleep(5 * _POLL_S)
 
     def _wait_until_ready(self, launched: int | None, give_up: float) -> bool:
@@ -254,7 +210,7 @@ class EmbeddedPostgres:
             if launched is not None and not is_alive(launched):
                 return False
             if launched is None and self.pid() is None:
-                raise Unavailable(f"the embedded PostgreSQL in {self.directory} ended: {_last_line(self.log_tail())}")
+                raise Unavailable(f"the embedded PostgreSQL in {self.directory} ended: {telling_line(self.log_tail())}")
             if time.monotonic() > give_up:
                 raise Unavailable(f"the embedded PostgreSQL in {self.directory} is not ready in {self._timeout_s:g} s")
             time.sleep(_POLL_S)
@@ -281,15 +237,10 @@ class EmbeddedPostgres:
         path.mkdir(mode=0o700, exist_ok=True)
         status = path.lstat()
         if status.st_uid not in (os.geteuid(), binaries.account.uid) or path.is_symlink():
-            raise InvalidInput(f"{path} belongs to somebody else; remove it, or {self._elsewhere()}")
-        self._own(path, binaries)
+            raise InvalidInput(f"{path} belongs to somebody else; remove it, or {ELSEWHERE}")
+        give(path, binaries.account)
         path.chmod(0o700)
         return path
-
-    def _own(self, path: Path, binaries: Binaries) -> None:
-        account = binaries.account
-        if account.uid is not None and account.gid is not None:
-            os.chown(path, account.uid, account.gid)
 
     def _supervise(self, give_up: float) -> None:
         if self._is_supervised():
@@ -318,16 +269,6 @@ class EmbeddedPostgres:
             except BlockingIOError:
                 return True
             return False
-
-    def _environment(self) -> dict[str, str]:
-        kept = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
-        return {**kept, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if re.search("FATAL|PANIC|error|could not", line)]
-    return (telling or lines or ["it says nothing"])[-1].strip()
 
 
 @asynccontextmanager

@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.notices import Notices
+from glyphoxa.adapters.postgres.server.listen import NotificationFeed
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.transcript.log import utterance
+from glyphoxa.adapters.postgres.transcript.utterance_rows import utterance_of_row
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.transcript.ports import Decided
 
@@ -19,13 +19,13 @@ class PostgresTalkDecisions:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._notices = Notices(database, CHANNEL, what="utterance")
+        self._notices = NotificationFeed(database, CHANNEL, what="utterance")
         self._sql = load_queries("transcript/log")
 
     async def decided(self, campaign: CampaignId, session: SessionId) -> Sequence[Decided]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["decided"], campaign, session)
-        return [Decided(utterance(row), row["struck"], row["own_text"]) for row in rows]
+        return [Decided(utterance_of_row(row), row["struck"], row["own_text"]) for row in rows]
 
     def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
         return self._notices.follow(campaign)

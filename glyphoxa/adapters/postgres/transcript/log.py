@@ -2,24 +2,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.values import storable, storable_json, timestamp
 from glyphoxa.adapters.postgres.transcript.turn_rows import turn_parameters
+from glyphoxa.adapters.postgres.transcript.utterance_rows import correction_rows, row_of_utterance, utterance_of_row
 from glyphoxa.domain.errors import NotFound, Unavailable, Unstorable
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.domain.utterance import Correction, Utterance
+from glyphoxa.domain.utterance import Utterance
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.database import Connection
+    from glyphoxa.adapters.postgres.server.connection import Connection
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NS_PER_MS = 1_000_000
 _UNSTORABLE = (
     asyncpg.DataError,
     asyncpg.ProgramLimitExceededError,
@@ -56,7 +56,7 @@ class PostgresTranscriptLog:
             session, at = storable(said.session_id), timestamp(said.at_ms)
             began[session] = min(at, began.get(session, at))
         sessions = [{"id": session, "started_at": at.isoformat()} for session, at in began.items()]
-        rows = [_row(place, said) for place, said in enumerate(by_id.values())]
+        rows = [row_of_utterance(place, said) for place, said in enumerate(by_id.values())]
         for attempt in range(_ATTEMPTS):
             try:
                 async with self._storing(campaign) as connection:
@@ -64,7 +64,7 @@ class PostgresTranscriptLog:
                     await connection.execute(self._sql["place_sessions"], campaign, sessions)
                     added = await connection.fetch(self._sql["append"], campaign, rows)
                     corrections = [
-                        row for (key,) in added for row in _correction_rows(by_id[key].id, by_id[key].corrections)
+                        row for (key,) in added for row in correction_rows(by_id[key].id, by_id[key].corrections)
                     ]
                     if corrections:
                         await connection.execute(self._sql["add_corrections"], campaign, corrections)
@@ -76,7 +76,7 @@ class PostgresTranscriptLog:
 
     async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
         campaign, utterance_id = CampaignId(storable(utterance.campaign_id)), storable(utterance.id)
-        later = _correction_rows(utterance.id, [c for c in utterance.corrections if c not in was.corrections])
+        later = correction_rows(utterance.id, [c for c in utterance.corrections if c not in was.corrections])
         text, was_text = storable(utterance.text), storable(was.text)
         if text == was_text:
             return False
@@ -94,7 +94,7 @@ class PostgresTranscriptLog:
         campaign = CampaignId(storable(campaign))
         async with self._storing(campaign) as connection:
             await connection.execute(
-                self._sql["record_turn"], campaign, *(_all_storable(value) for value in turn_parameters(turn))
+                self._sql["record_turn"], campaign, *(storable_json(value) for value in turn_parameters(turn))
             )
 
     @asynccontextmanager
@@ -116,98 +116,10 @@ class PostgresTranscriptLog:
     ) -> list[Utterance]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["recent"], campaign, session, timestamp(since_ms), limit)
-        return [utterance(row) for row in rows]
+        return [utterance_of_row(row) for row in rows]
 
     async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             if session is None:
                 return int(await connection.fetchval(self._sql["count"], campaign))
             return int(await connection.fetchval(self._sql["count_of_session"], campaign, session))
-
-
-def storable(text: str) -> str:
-    """PostgreSQL stores neither NUL characters nor halves of surrogate pairs."""
-    return text.replace("\0", "�").encode("utf-8", "replace").decode("utf-8")
-
-
-def _all_storable(value: object) -> object:
-    """The same of all texts in a JSON value."""
-    match value:
-        case str():
-            return storable(value)
-        case dict():
-            return {storable(key): _all_storable(one) for key, one in value.items()}
-        case list() | tuple():
-            return [_all_storable(one) for one in value]
-        case _:
-            return value
-
-
-def timestamp(at_ms: int) -> datetime:
-    """
-    Args:
-        at_ms: Milliseconds since the Unix epoch.
-
-    Raises:
-        Unstorable: That is thousands of years away.
-    """
-    try:
-        return _EPOCH + timedelta(milliseconds=at_ms)
-    except OverflowError:
-        raise Unstorable(f"{at_ms} ms since 1970 is not a time") from None
-
-
-def at_ms(timestamp: datetime) -> int:
-    """Milliseconds since the Unix epoch."""
-    return (timestamp - _EPOCH) // timedelta(milliseconds=1)
-
-
-def _row(place: int, said: Utterance) -> dict[str, object]:
-    return {
-        "place": place,
-        "session_id": storable(said.session_id),
-        "utterance_id": storable(said.id),
-        "speaker_id": storable(said.speaker_id),
-        "speaker_name": storable(said.speaker_name),
-        "text": storable(said.text),
-        "raw_text": storable(said.raw_text),
-        "npc_id": storable(said.npc_id or ""),
-        "at": timestamp(said.at_ms).isoformat(),
-        "duration_ns": said.duration_ms * _NS_PER_MS,
-        "witnesses": sorted(storable(npc) for npc in said.witnesses),
-    }
-
-
-def _correction_rows(utterance: UtteranceId, corrections: Sequence[Correction]) -> list[dict[str, object]]:
-    return [
-        {
-            "utterance_id": storable(utterance),
-            "ordinal": ordinal,
-            "start_char": c.start,
-            "end_char": c.end,
-            "before": storable(c.before),
-            "after": storable(c.after),
-            "score": c.score,
-            "stage": c.stage,
-            "reason": storable(c.reason),
-        }
-        for ordinal, c in enumerate(corrections)
-    ]
-
-
-def utterance(row: asyncpg.Record) -> Utterance:
-    """Of a row of the view `utterances`."""
-    return Utterance(
-        id=UtteranceId(row["utterance_id"]),
-        campaign_id=CampaignId(row["campaign_id"]),
-        session_id=SessionId(row["session_id"]),
-        speaker_id=SpeakerId(row["speaker_id"]),
-        speaker_name=row["speaker_name"],
-        text=row["text"],
-        raw_text=row["raw_text"],
-        at_ms=at_ms(row["timestamp"]),
-        duration_ms=row["duration_ns"] // _NS_PER_MS,
-        npc_id=NpcId(row["npc_id"]) if row["npc_id"] else None,
-        witnesses=frozenset(NpcId(npc) for npc in row["witnesses"]),
-        corrections=tuple(Correction(**values) for values in row["corrections"] or ()),
-    )

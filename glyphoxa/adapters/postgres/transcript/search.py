@@ -10,8 +10,8 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.transcript.log import storable, timestamp, utterance
-from glyphoxa.adapters.postgres.world.viewers import viewer_parameter
+from glyphoxa.adapters.postgres.server.values import storable, timestamp, viewer_parameter
+from glyphoxa.adapters.postgres.transcript.utterance_rows import utterance_of_row
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.transcript.ports import Found
@@ -82,4 +82,4 @@ def name_words(question: str) -> str:
 
 
 def _found(rows: Sequence[asyncpg.Record]) -> list[Found]:
-    return [Found(utterance(row), row["floor"], row["score"]) for row in rows]
+    return [Found(utterance_of_row(row), row["floor"], row["score"]) for row in rows]

@@ -8,14 +8,14 @@ from pydantic import TypeAdapter
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.transcript.log import storable
+from glyphoxa.adapters.postgres.server.values import storable
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.transcript.story_days import BETWEEN, DayTold, day_now, times_of
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.database import Connection
+    from glyphoxa.adapters.postgres.server.connection import Connection
 
 _DEADLINE_MS: Final = 1_000
 _calendar: Final = TypeAdapter(StoryCalendar)

@@ -11,9 +11,9 @@ from loguru import logger
 from pydantic import TypeAdapter
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.offload import beside
+from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.transcript.language import follow_language
+from glyphoxa.adapters.postgres.transcript.text_search_config import update_text_search_config
 from glyphoxa.adapters.postgres.world.campaign_times import put_times
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.dm.campaign_changes import CampaignChanges, changes
@@ -26,7 +26,7 @@ from glyphoxa.world.events import Cause
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.database import Connection
+    from glyphoxa.adapters.postgres.server.connection import Connection
 
 _DEADLINE_MS: Final = 1_000
 _campaign: Final = TypeAdapter(Campaign)
@@ -103,7 +103,7 @@ class PostgresCampaigns:
         """
         done = await self._load(campaign.id, lambda was: _of_file(campaign, was), "campaign_file", only_if)
         try:
-            await follow_language(self._database, campaign.id)
+            await update_text_search_config(self._database, campaign.id)
         except Unavailable as error:
             logger.warning("earlier talk is not found by the words of {!r} yet: {}", campaign.language, error)
         return done
@@ -150,7 +150,7 @@ class PostgresCampaigns:
             found = await _compare(was, new, await world.read(), origin, self._world.accept_at)
             if only_if is not None and _shown(only_if) != _shown(found):
                 raise InvalidInput(f"campaign {campaign!r} has changed meanwhile; nothing was loaded, look again")
-            document = await beside(lambda: _document(new), amount=_size(new.whole))
+            document = await offload(lambda: _document(new), amount=_size(new.whole))
             events = await world.commit(found.happenings, Cause(origin, _now_ms())) if found.happenings else []
             seq = events[-1].seq if events else None
             await world.connection.execute(self._sql["put_document"], campaign, document, seq)
@@ -162,7 +162,7 @@ class PostgresCampaigns:
         if row is None:
             return None
         document, is_told = row["document"], row["seq"] is not None
-        return await beside(lambda: _described(document, is_told=is_told), amount=_length(document))
+        return await offload(lambda: _described(document, is_told=is_told), amount=_length(document))
 
 
 def _of_file(campaign: Campaign, was: Described | None) -> Described:
@@ -185,7 +185,7 @@ async def _compare(
 ) -> CampaignChanges:
     previous = was.whole if was is not None and was.is_told else None
     at_ms = _now_ms()
-    return await beside(
+    return await offload(
         lambda: changes(previous, new.whole, world, origin=origin, at_ms=at_ms, accept_at=accept_at),
         amount=_size(new.whole),
     )

@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import Final
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.offload import uncollected
+from glyphoxa.adapters.postgres.server.gc_pause import gc_paused
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.world.log import WorldLog
+from glyphoxa.adapters.postgres.world.event_log import WorldLog
 from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.world.events import WorldEvent
@@ -22,7 +22,6 @@ class PostgresWorldFeed:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = load_queries("world/world")
         self._of_campaign = load_queries("world/feed")["campaign"]
 
     async def read(self, campaign: CampaignId) -> WorldRead:
@@ -34,13 +33,13 @@ class PostgresWorldFeed:
             described = await connection.fetchrow(self._of_campaign, campaign)
             if described is None:
                 return WorldRead(WorldState(), None)
-            last = await WorldLog(connection, campaign, self._sql).page(after=0, limit=1, latest_first=True)
-            with uncollected(amount=_MUCH):
-                state = await WorldTables(connection, campaign, self._sql).read_current()
+            last = await WorldLog(connection, campaign).page(after=0, limit=1, latest_first=True)
+            with gc_paused(amount=_MUCH):
+                state = await WorldTables(connection, campaign).read_current()
         also = {EntityId(npc["entity"]): (npc["name"], *npc["aliases"]) for npc in described["npcs"] or ()}
         return WorldRead(state, last[0] if last else None, described["language"], also)
 
     async def since(self, campaign: CampaignId, seq: int, *, limit: int) -> list[WorldEvent]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            log = WorldLog(connection, campaign, self._sql)
+            log = WorldLog(connection, campaign)
             return await log.page(after=seq - 1, limit=limit, latest_first=False)

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.database import Connection
+    from glyphoxa.adapters.postgres.server.connection import Connection
 
 COPIED: Final = (
     "campaign_documents",
@@ -36,9 +36,7 @@ NOT_COPIED: Final = ("world_snapshots",)
 """They are made again when they are needed."""
 
 
-async def fork_campaign(
-    connection: Connection, sql: Mapping[str, str], campaign: CampaignId, into: CampaignId, *, name: str
-) -> None:
+async def fork_campaign(connection: Connection, campaign: CampaignId, into: CampaignId, *, name: str) -> None:
     """Give a new campaign a copy of all that another has, vectors included.
 
     Args:
@@ -47,9 +45,10 @@ async def fork_campaign(
     Raises:
         InvalidInput: There is a campaign of the name `into`.
     """
+    sql = load_queries("world/fork")
     if not into:
         raise InvalidInput("the new campaign needs an id")
-    if await connection.fetchval(sql["fork_campaign"], campaign, into, name) is None:
+    if await connection.fetchval(sql["new_campaign"], campaign, into, name) is None:
         raise InvalidInput(f"there is a campaign {into!r} already: fork into another id")
     for table in COPIED:
         await connection.execute(sql["copy_rows"], table, campaign, into)

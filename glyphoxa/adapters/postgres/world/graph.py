@@ -6,9 +6,9 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.values import lookup_key, timestamp, viewer_parameter
 from glyphoxa.adapters.postgres.transcript.search import name_words
-from glyphoxa.adapters.postgres.world.rows import fact_of_row, timestamp
-from glyphoxa.adapters.postgres.world.viewers import viewer_parameter
+from glyphoxa.adapters.postgres.world.rows import fact_of_row
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import Fact, Viewer
@@ -29,11 +29,11 @@ class PostgresGraph:
         return [_entity(row) for row in rows]
 
     async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
-        rows = await self._fetch("known", campaign, viewer_parameter(viewer), _text(entity), False)
+        rows = await self._fetch("known", campaign, viewer_parameter(viewer), lookup_key(entity), False)
         return _known(rows)
 
     async def identity_snapshot(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        rows = await self._fetch("known", campaign, viewer_parameter(npc), _text(entity), True)
+        rows = await self._fetch("known", campaign, viewer_parameter(npc), lookup_key(entity), True)
         known = _known(rows)
         if known is None:
             return None
@@ -52,7 +52,7 @@ class PostgresGraph:
         through: Collection[str] = KNOWN_THROUGH,
     ) -> Subgraph:
         rows = await self._fetch(
-            "visible_subgraph", campaign, viewer_parameter(npc), _text(entity), depth, _texts(through)
+            "visible_subgraph", campaign, viewer_parameter(npc), lookup_key(entity), depth, _texts(through)
         )
         reached = [Reached(_entity(row), row["depth"]) for row in rows if row["part"] == 0]
         reached.sort(key=lambda each: (each.depth, each.entity.name, each.entity.id))
@@ -75,7 +75,7 @@ class PostgresGraph:
             "traverse",
             campaign,
             viewer_parameter(viewer),
-            _text(entity),
+            lookup_key(entity),
             depth,
             direction,
             None if types is None else _texts(types),
@@ -86,7 +86,9 @@ class PostgresGraph:
     async def path(
         self, campaign: CampaignId, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
     ) -> list[tuple[Fact, Entity]] | None:
-        rows = await self._fetch("path", campaign, viewer_parameter(viewer), _text(source), _text(target), max_depth)
+        rows = await self._fetch(
+            "path", campaign, viewer_parameter(viewer), lookup_key(source), lookup_key(target), max_depth
+        )
         if not rows:
             return None
         return [(fact_of_row(row), _entity(row)) for row in rows if row["fact_id"] is not None]
@@ -102,15 +104,15 @@ class PostgresGraph:
         before_ms: int | None = None,
         limit: int = 20,
     ) -> list[Fact]:
-        seer, asked = viewer_parameter(viewer), _text(words).strip()
+        seer, asked = viewer_parameter(viewer), lookup_key(words).strip()
         if limit <= 0:
             return []
         between = [None if at_ms is None else timestamp(at_ms) for at_ms in (after_ms, before_ms)]
         if asked:
-            end = None if about is None else _text(about)
+            end = None if about is None else lookup_key(about)
             rows = await self._fetch("facts_by_words", campaign, seer, asked, name_words(asked), end, *between, limit)
         elif about is not None:
-            rows = await self._fetch("facts_about", campaign, seer, _text(about), *between, limit)
+            rows = await self._fetch("facts_about", campaign, seer, lookup_key(about), *between, limit)
         else:
             rows = await self._fetch("facts_latest", campaign, seer, *between, limit)
         return [fact_of_row(row) for row in rows]
@@ -148,10 +150,5 @@ def _entity(row: asyncpg.Record) -> Entity:
     return Entity(EntityId(row["id"]), row["type"], row["name"], tuple(row["aliases"] or ()), attributes)
 
 
-def _text(given: str) -> str:
-    """What no row can hold is no reason to fail: an id may come from a model's tool call."""
-    return given.replace("\0", "")
-
-
 def _texts(given: Collection[str]) -> list[str]:
-    return sorted(_text(each) for each in given)
+    return sorted(lookup_key(each) for each in given)

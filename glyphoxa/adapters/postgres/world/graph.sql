@@ -12,8 +12,8 @@ SELECT id, type, name, aliases, attributes AS entity_attributes
 -- Part 0: the entity $3. Part 1: facts about it, each with its other end, without the attributes of that. Part 2, if $4:
 -- the viewer's secrets about others. Nothing is read that is not needed, since an NPC's identity may be hundreds of
 -- facts: no words, no empty JSON and lists, provenance as text. A relation that holds both ways is found from its own
--- side. Served by idx_rel_source (or the table's key), idx_rel_target, idx_attribute_facts_entity, and the indexes of
--- secrets.
+-- side. Served by idx_rel_source (or the table's key), idx_rel_target, idx_attribute_facts_entity, idx_rel_secret and
+-- idx_attribute_facts_secret.
 WITH node AS MATERIALIZED (
     SELECT id, type, name, aliases, attributes
       FROM entities

@@ -6,9 +6,8 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key, viewer_parameter
 from glyphoxa.adapters.postgres.transcript.search import name_words
-from glyphoxa.adapters.postgres.world.rows import at_ms
-from glyphoxa.adapters.postgres.world.viewers import viewer_parameter
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
@@ -33,12 +32,12 @@ class PostgresGraphRag:
     async def query_with_context(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, depth: int = 2, limit: int = 10
     ) -> list[Passage]:
-        seer, asked = viewer_parameter(viewer), question.replace("\0", "").strip()
+        seer, asked = viewer_parameter(viewer), lookup_key(question).strip()
         if not asked or limit <= 0:
             return []
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(
-                self._sql["by_words"], campaign, seer, _id(around), depth, asked, name_words(asked), limit
+                self._sql["by_words"], campaign, seer, lookup_key(around), depth, asked, name_words(asked), limit
             )
         return [_passage(row, viewer, similarity=False) for row in rows]
 
@@ -62,8 +61,10 @@ class PostgresGraphRag:
         # The index is over an expression that names the dimensions.
         query = self._sql["by_meaning"].replace("{{dimensions}}", str(len(embedding)))
         try:
-            async with self._database.use(campaign, deadline_ms=_DEADLINE_MS, plan_once=True) as connection:
-                rows = await connection.fetch(query, campaign, seer, _id(around), depth, embedding, self._model, limit)
+            async with self._database.use(campaign, deadline_ms=_DEADLINE_MS, generic_plan=True) as connection:
+                rows = await connection.fetch(
+                    query, campaign, seer, lookup_key(around), depth, embedding, self._model, limit
+                )
         except asyncpg.DataError as error:
             raise InvalidInput(f"an embedding of {len(embedding)} dimensions cannot be asked with: {error}") from None
         return [_passage(row, viewer, similarity=True) for row in rows]
@@ -87,7 +88,3 @@ def _passage(row: asyncpg.Record, viewer: Viewer, *, similarity: bool) -> Passag
         entity_ids=tuple(EntityId(each) for each in row["entity_ids"] or ()),
         depth=row["depth"],
     )
-
-
-def _id(given: str) -> str:
-    return given.replace("\0", "")

@@ -11,14 +11,14 @@ import numpy as np
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key, viewer_parameter
+from glyphoxa.adapters.postgres.transcript.utterance_rows import said_of_row
 from glyphoxa.adapters.postgres.world.rows import (
-    at_ms,
     cause_of_row,
     ended_of_row,
     fact_of_row,
     visibility_of_row,
 )
-from glyphoxa.adapters.postgres.world.viewers import viewer_parameter
 from glyphoxa.dm.ports import Said, Session
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
@@ -136,13 +136,13 @@ class PostgresInspection:
         return [fact_of_row(row) for row in await self._fetch("resting_on", campaign, fact)]
 
     async def beginning_with(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[Fact]:
-        return [fact_of_row(row) for row in await self._fetch("beginning_with", campaign, _text(prefix), limit)]
+        return [fact_of_row(row) for row in await self._fetch("beginning_with", campaign, lookup_key(prefix), limit)]
 
     async def like(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[FactId]:
-        return [FactId(row["fact_id"]) for row in await self._fetch("like", campaign, _text(prefix), limit)]
+        return [FactId(row["fact_id"]) for row in await self._fetch("like", campaign, lookup_key(prefix), limit)]
 
     async def ended(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[EndedFact]:
-        return [ended_of_row(row) for row in await self._fetch("ended", campaign, _text(prefix), limit)]
+        return [ended_of_row(row) for row in await self._fetch("ended", campaign, lookup_key(prefix), limit)]
 
     async def once_held(self, campaign: CampaignId, ids: Collection[FactId]) -> list[EndedFact]:
         return [ended_of_row(row) for row in await self._fetch("once_held", campaign, list(ids))] if ids else []
@@ -255,22 +255,5 @@ class PostgresInspection:
             return await connection.fetch(self._sql[query], campaign, *arguments)
 
 
-def said_of_row(row: asyncpg.Record) -> Said:
-    return Said(
-        UtteranceId(row["utterance_id"]),
-        SessionId(row["session_id"]),
-        row["floor"],
-        row["speaker_name"],
-        row["text"],
-        at_ms(row["timestamp"]),
-        row["struck"],
-    )
-
-
 def _entry(row: asyncpg.Record) -> Entry:
     return Entry(said_of_row(row), row["raw_text"])
-
-
-def _text(typed: str) -> str:
-    """What a user typed as the database takes it: what it cannot hold is in no id."""
-    return typed.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,3 @@
--- pending --
 -- of_status --
 -- Facts that wait for the DM's word, for one, the least certain first. Reads all facts of the campaign,
 -- of which a DM is shown a page.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, Protocol
 
 from pydantic_core import from_json
 
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.adapters.postgres.server.values import at_ms, timestamp
 from glyphoxa.domain.ids import EntityId, FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import (
     ALWAYS,
@@ -29,8 +29,6 @@ from glyphoxa.domain.knowledge import (
 from glyphoxa.world.events import Cause
 from glyphoxa.world.state import WorldEntity
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MS: Final = timedelta(milliseconds=1)
 _SHARED: Final = 2_048
 """Of what facts have in common, so much is kept: all of one load have one provenance, all of one utterance too."""
 
@@ -39,25 +37,6 @@ class Row(Protocol):
     """A row of a query, or columns by name."""
 
     def __getitem__(self, column: str, /) -> Any: ...
-
-
-def timestamp(at_ms: int) -> datetime:
-    """
-    Args:
-        at_ms: Milliseconds since the Unix epoch.
-
-    Raises:
-        InvalidInput: No calendar has that time.
-    """
-    try:
-        return _EPOCH + timedelta(milliseconds=at_ms)
-    except OverflowError:
-        raise InvalidInput(f"{at_ms} ms since 1970 is not a time") from None
-
-
-def at_ms(time: datetime) -> int:
-    """Milliseconds since the Unix epoch."""
-    return (time - _EPOCH) // _MS
 
 
 # Rows to values

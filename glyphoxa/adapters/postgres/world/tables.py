@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.server.offload import beside
+from glyphoxa.adapters.postgres.server.offload import offload
+from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.world.rows import (
     ended_of_row,
     entity_of_row,
@@ -23,7 +24,7 @@ from glyphoxa.world.read_set import asked_about
 from glyphoxa.world.state import REFUSED, Changes, Key, WorldState
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.database import Connection
+    from glyphoxa.adapters.postgres.server.connection import Connection
 
 _T = TypeVar("_T")
 _BLOCK: Final = 250
@@ -33,16 +34,16 @@ _BLOCK: Final = 250
 class WorldTables:
     """The projections of one campaign's world, on a connection that is in a transaction."""
 
-    def __init__(self, connection: Connection, campaign: CampaignId, sql: Mapping[str, str]) -> None:
+    def __init__(self, connection: Connection, campaign: CampaignId) -> None:
         self._connection = connection
         self._campaign = campaign
-        self._sql = sql
+        self._sql = load_queries("world/tables")
 
     async def load(self, state: WorldState, keys: Collection[Key]) -> None:
         """Put into a partial state what the keys ask for, and what will be asked of the facts that come with it."""
         await self._load_entities(state, keys)
         facts = await self._load_facts(state, keys)
-        if around := await beside(lambda: asked_about(facts) - set(keys), amount=len(facts)):
+        if around := await offload(lambda: asked_about(facts) - set(keys), amount=len(facts)):
             await self._load_facts(state, around)
 
     async def read(self) -> WorldState:
@@ -75,7 +76,7 @@ class WorldTables:
             )
             return state
 
-        return await beside(build, amount=len(facts) + len(ended))
+        return await offload(build, amount=len(facts) + len(ended))
 
     async def write(self, changes: Changes) -> None:
         """The events that stated these facts are in the log already."""
@@ -136,7 +137,7 @@ class WorldTables:
                 refused=(FactId(row["id"]) for row in found["refused"]),
             )
 
-        await beside(put, amount=len(known))
+        await offload(put, amount=len(known))
 
     async def _load_facts(self, state: WorldState, keys: Iterable[Key]) -> list[Fact]:
         by_kind: dict[str, list[Key]] = {kind: [] for kind in _OF_FACTS}
@@ -162,7 +163,7 @@ class WorldTables:
             state.load((key for of_kind in by_kind.values() for key in of_kind), facts=facts)
             return facts
 
-        return await beside(put, amount=len(rows))
+        return await offload(put, amount=len(rows))
 
     async def _all(self, name: str) -> list[asyncpg.Record]:
         cursor = await self._connection.cursor(self._sql[name], self._campaign)

@@ -17,12 +17,12 @@ from glyphoxa.domain.ids import CampaignId
 _ANSWER_TIMEOUT_S = 5.0
 _FIRST_RETRY_MS = 200
 
-Noticed = frozenset[str] | None
+Notified = frozenset[str] | None
 """What has changed; None: anything may have."""
 
 
 @dataclass(slots=True)
-class _Pending:
+class _PendingNotifications:
     """What came in since it was last taken.
 
     Attributes:
@@ -54,14 +54,14 @@ class _Pending:
         self.is_lost = True
         self.woken.set()
 
-    def take(self) -> Noticed:
+    def take(self) -> Notified:
         self.woken.clear()
         changed, self.changed = frozenset(self.changed), set()
         is_anything, self.is_anything = self.is_anything, False
         return None if is_anything else changed
 
 
-class Notices:
+class NotificationFeed:
     """Listens on a connection of its own, and makes a new one when it is lost.
 
     Args:
@@ -80,7 +80,7 @@ class Notices:
         self._ping_ms = ping_ms
         self._most_retry_ms = most_retry_ms
 
-    async def follow(self, campaign: CampaignId) -> AsyncGenerator[Noticed, None]:
+    async def follow(self, campaign: CampaignId) -> AsyncGenerator[Notified, None]:
         """The changes to a campaign from now on. Never ends: cancel who iterates, or close it.
 
         Whenever it has begun to listen, at first and after each loss, it says that anything may have changed.
@@ -88,7 +88,7 @@ class Notices:
         """
         retry_ms = _FIRST_RETRY_MS
         while True:
-            pending = _Pending(campaign, self._what)
+            pending = _PendingNotifications(campaign, self._what)
             try:
                 connection = await self._listening(pending)
             except Unavailable as error:
@@ -106,7 +106,7 @@ class Notices:
             finally:
                 connection.terminate()  # waits for nobody: this also runs when the iteration is cancelled
 
-    async def _listening(self, pending: _Pending) -> asyncpg.Connection[asyncpg.Record]:
+    async def _listening(self, pending: _PendingNotifications) -> asyncpg.Connection[asyncpg.Record]:
         connection = await self._database.connect()
         try:
             async with asyncio.timeout(_ANSWER_TIMEOUT_S):
@@ -120,7 +120,7 @@ class Notices:
             raise
         return connection
 
-    async def _wait(self, connection: asyncpg.Connection[asyncpg.Record], pending: _Pending) -> bool:
+    async def _wait(self, connection: asyncpg.Connection[asyncpg.Record], pending: _PendingNotifications) -> bool:
         """Until there is something to take; False when the connection is lost."""
         while not pending.woken.is_set():
             try:

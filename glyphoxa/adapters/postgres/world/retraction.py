@@ -4,34 +4,35 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from glyphoxa.adapters.postgres.world.log import strikes_in_effect, words_in_effect
-from glyphoxa.adapters.postgres.world.rows import at_ms
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.values import at_ms
+from glyphoxa.adapters.postgres.world.event_log import strikes_in_effect, words_in_effect
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.world.events import WorldEvent
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.database import Connection
+    from glyphoxa.adapters.postgres.server.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Talk of one session.
+class TalkRange:
+    """Part of the talk of one session.
 
     Attributes:
         after_floor: It begins behind that one.
         last_floor: It ends with that one.
-        heard: How many of its utterances are not struck yet.
+        n_heard: How many of its utterances are not struck yet.
     """
 
     session: SessionId
     after_floor: int
     last_floor: int
-    heard: int
+    n_heard: int
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class LoggedUtterance:
     """An utterance as it stands in the log."""
 
     utterance: UtteranceId
@@ -40,15 +41,15 @@ class Spoken:
     text: str
 
 
-class StruckTalk:
+class TalkRetraction:
     """What rollbacks, and the DM's word on one utterance, do to the talk of one campaign, on a connection that is in a
     transaction: it stays in the log, and nobody is reminded of it, or of what it said before.
     """
 
-    def __init__(self, connection: Connection, campaign: CampaignId, sql: Mapping[str, str]) -> None:
+    def __init__(self, connection: Connection, campaign: CampaignId) -> None:
         self._connection = connection
         self._campaign = campaign
-        self._sql = sql
+        self._sql = load_queries("world/retraction")
 
     async def session_and_later(self, session: SessionId) -> list[SessionId]:
         """In the order in which they began; empty: there is no such session."""
@@ -65,14 +66,14 @@ class StruckTalk:
         rows = await self._connection.fetch(self._sql["learned_behind"], self._campaign, session, floor, later)
         return [row["seq"] for row in rows]
 
-    async def behind(self, session: SessionId, floor: int, later: Sequence[SessionId]) -> list[Stretch]:
+    async def behind(self, session: SessionId, floor: int, later: Sequence[SessionId]) -> list[TalkRange]:
         """What was said there until now."""
         rows = await self._connection.fetch(self._sql["talk_behind"], self._campaign, session, floor, later)
         return [
-            Stretch(SessionId(row["session_id"]), row["after_floor"], row["last_floor"], row["heard"]) for row in rows
+            TalkRange(SessionId(row["session_id"]), row["after_floor"], row["last_floor"], row["heard"]) for row in rows
         ]
 
-    async def spoken(self, utterance: UtteranceId) -> Spoken:
+    async def spoken(self, utterance: UtteranceId) -> LoggedUtterance:
         """
         Raises:
             NotFound: Nobody said it.
@@ -83,24 +84,24 @@ class StruckTalk:
             raise NotFound(f"no utterance {utterance!r} in the log of campaign {self._campaign!r}")
         if row["struck"]:
             raise InvalidInput(f"utterance {utterance!r} is struck already: nobody is reminded of it")
-        return Spoken(utterance, SessionId(row["session_id"]), row["floor"], row["text"])
+        return LoggedUtterance(utterance, SessionId(row["session_id"]), row["floor"], row["text"])
 
-    async def learned_from(self, said: Spoken) -> list[int]:
+    async def learned_from(self, said: LoggedUtterance) -> list[int]:
         """Events that come from that utterance."""
         rows = await self._connection.fetch(
             self._sql["learned_from"], self._campaign, said.utterance, said.session, said.floor
         )
         return [row["seq"] for row in rows]
 
-    async def strike(self, rollback: int, stretches: Sequence[Stretch]) -> None:
+    async def strike(self, rollback: int, ranges: Sequence[TalkRange]) -> None:
         """Note what an event took: see `settle`."""
         await self._connection.execute(
             self._sql["strike"],
             self._campaign,
             rollback,
-            [stretch.session for stretch in stretches],
-            [stretch.after_floor for stretch in stretches],
-            [stretch.last_floor for stretch in stretches],
+            [each.session for each in ranges],
+            [each.after_floor for each in ranges],
+            [each.last_floor for each in ranges],
         )
 
     async def settle(self, *, before: Sequence[WorldEvent], after: Sequence[WorldEvent]) -> list[UtteranceId]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.server.offload import beside
-from glyphoxa.adapters.postgres.world.rows import cause_of_row, timestamp
+from glyphoxa.adapters.postgres.server.offload import offload
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.values import timestamp
+from glyphoxa.adapters.postgres.world.rows import cause_of_row
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, state_of_parts, state_parts
 from glyphoxa.world.events import Cause, RolledBack, SlotRule, Undone, UtteranceCorrected, UtteranceStruck, WorldEvent
@@ -16,7 +18,7 @@ from glyphoxa.world.replay import dropped, replay
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.database import Connection
+    from glyphoxa.adapters.postgres.server.connection import Connection
 
 SNAPSHOT_EVERY: Final = 2_000
 """Events after which a state is kept, once one that far on had to be replayed."""
@@ -41,10 +43,10 @@ class Head:
 class WorldLog:
     """The events of one campaign, on a connection that is in a transaction."""
 
-    def __init__(self, connection: Connection, campaign: CampaignId, sql: Mapping[str, str]) -> None:
+    def __init__(self, connection: Connection, campaign: CampaignId) -> None:
         self._connection = connection
         self._campaign = campaign
-        self._sql = sql
+        self._sql = load_queries("world/event_log")
 
     async def head(self) -> Head:
         (row,) = await self._fetch("head")
@@ -103,23 +105,25 @@ class WorldLog:
         rows: list[asyncpg.Record] = []
         while block := await cursor.fetch(_BLOCK):
             rows += block
-        return await beside(lambda: replay((_event(self._campaign, row) for row in rows), onto=state), amount=len(rows))
+        return await offload(
+            lambda: replay((_event(self._campaign, row) for row in rows), onto=state), amount=len(rows)
+        )
 
     async def _snapshot(self, seq: int) -> WorldState:
         cursor = await self._connection.cursor(self._sql["snapshot"], self._campaign, seq)
         parts: list[str] = []
         while block := await cursor.fetch(1):
             parts += [row["part"] for row in block]
-        return await beside(lambda: state_of_parts(parts), amount=_BLOCK * len(parts))
+        return await offload(lambda: state_of_parts(parts), amount=_BLOCK * len(parts))
 
     async def _keep_snapshot(self, seq: int, state: WorldState) -> None:
-        parts = await beside(lambda: list(state_parts(state)), amount=len(state.facts) + len(state.ended))
+        parts = await offload(lambda: list(state_parts(state)), amount=len(state.facts) + len(state.ended))
         text = f"[{','.join(parts)}]"
         if len(text) < _LONGEST_SNAPSHOT:
             await self._fetch("put_snapshot", seq, text, PROJECTION_VERSION)
 
     async def _decoded(self, rows: Sequence[asyncpg.Record]) -> list[WorldEvent]:
-        return await beside(lambda: [_event(self._campaign, row) for row in rows], amount=len(rows))
+        return await offload(lambda: [_event(self._campaign, row) for row in rows], amount=len(rows))
 
     async def _fetch(self, name: str, *values: object) -> list[asyncpg.Record]:
         return await self._connection.fetch(self._sql[name], self._campaign, *values)

@@ -1,60 +1,3 @@
--- exact --
--- Chunks of model $2 in a scope, nearest to $3 first: those that $4 witnessed (NULL: all), of session $5, speaker $6,
--- speaking of entity $7, said from $8 until before $9, not of the utterances $10. The distance is computed for
--- each, but for no more than $11: `n` says how many there were; `id` is NULL when none is within distance $12.
--- Only ids and distances are carried through the sort. Served by idx_chunks_entity_ids (which holds the knowers too) or
--- idx_chunks_session_id, whichever leaves fewer.
-WITH scope AS MATERIALIZED (
-    SELECT id, embedding <=> $3 AS distance
-      FROM chunks
-     WHERE campaign_id = $1 AND model = $2 AND NOT struck
-       AND ($4::text IS NULL OR knowers @> ARRAY[$4::text])
-       AND ($5::text IS NULL OR session_id = $5)
-       AND ($6::text IS NULL OR speaker_id = $6)
-       AND ($7::text IS NULL OR entity_ids @> ARRAY[$7::text])
-       AND ($8::timestamptz IS NULL OR timestamp >= $8)
-       AND ($9::timestamptz IS NULL OR timestamp < $9)
-       AND NOT utterance_id = ANY ($10::text[])
-     LIMIT $11),
-nearest AS MATERIALIZED (SELECT id, distance FROM scope WHERE distance <= $12::float8 ORDER BY distance LIMIT $13)
-SELECT s.n, n.distance, c.id, c.utterance_id, c.session_id, c.content, c.speaker_id, c.entity_ids, c.topic, c.timestamp
-  FROM (SELECT count(*) AS n FROM scope) s
-  LEFT JOIN nearest n ON true
-  LEFT JOIN chunks c ON c.campaign_id = $1 AND c.id = n.id
- ORDER BY n.distance;
-
--- approximate --
--- The same of a large scope: the index gives candidates in about the right order, going on until $11 of them are in
--- the scope; their true distances decide. Served by idx_chunks_embedding.
-WITH candidates AS MATERIALIZED (
-    SELECT id, embedding <=> $3::vector AS distance
-      FROM chunks
-     WHERE campaign_id = $1 AND model = $2 AND NOT struck
-       AND ($4::text IS NULL OR knowers @> ARRAY[$4::text])
-       AND ($5::text IS NULL OR session_id = $5)
-       AND ($6::text IS NULL OR speaker_id = $6)
-       AND ($7::text IS NULL OR entity_ids @> ARRAY[$7::text])
-       AND ($8::timestamptz IS NULL OR timestamp >= $8)
-       AND ($9::timestamptz IS NULL OR timestamp < $9)
-       AND NOT utterance_id = ANY ($10::text[])
-     ORDER BY embedding::halfvec({{embedding_dimensions}}) <=> $3::vector::halfvec({{embedding_dimensions}})
-     LIMIT $11),
-nearest AS MATERIALIZED (SELECT id, distance FROM candidates WHERE distance <= $12::float8 ORDER BY distance LIMIT $13)
-SELECT s.n, n.distance, c.id, c.utterance_id, c.session_id, c.content, c.speaker_id, c.entity_ids, c.topic, c.timestamp
-  FROM (SELECT count(*) AS n FROM candidates) s
-  LEFT JOIN nearest n ON true
-  LEFT JOIN chunks c ON c.campaign_id = $1 AND c.id = n.id
- ORDER BY n.distance;
-
--- index_size --
--- About how many chunks the index of a campaign's partition holds.
-SELECT reltuples FROM pg_class WHERE oid = (SELECT tableoid FROM chunks WHERE campaign_id = $1 LIMIT 1);
-
--- model --
--- The model whose vectors the database holds, and their dimensions.
-SELECT value AS model, (SELECT value::int FROM schema_settings WHERE name = 'embedding_dimensions') AS dimensions
-  FROM schema_settings WHERE name = 'embedding_model';
-
 -- due --
 -- Utterances to embed after place $2, oldest first, with what is there of model $5. Those that failed $3 times are
 -- let be. Served by idx_talk_to_embed_place and idx_chunks_utterance_id.
@@ -89,18 +32,16 @@ DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 -- add --
 -- One chunk; who may know of it, when and by whom it was said follows from the utterance.
 INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model, speaker_id,
-                    entity_id, entity_ids, topic, timestamp, knowers, struck)
-    SELECT $1, $2, e.utterance_id, e.session_id, $4, $5, $6, $7, e.speaker_id,
-           coalesce(($8::text[])[1], ''), $8, $9, e.timestamp, e.witnesses, e.struck
+                    entity_ids, timestamp, knowers, struck)
+    SELECT $1, $2, e.utterance_id, e.session_id, $4, $5, $6, $7, e.speaker_id, $8, e.timestamp, e.witnesses, e.struck
       FROM session_entries e
      WHERE e.campaign_id = $1 AND e.utterance_id = $3
     ON CONFLICT (campaign_id, id) DO UPDATE
-       SET (utterance_id, session_id, content, content_hash, embedding, model, speaker_id, entity_id, entity_ids, topic,
-            timestamp, knowers, struck)
+       SET (utterance_id, session_id, content, content_hash, embedding, model, speaker_id, entity_ids, timestamp,
+            knowers, struck)
          = (excluded.utterance_id, excluded.session_id, excluded.content, excluded.content_hash, excluded.embedding,
-            excluded.model, excluded.speaker_id, excluded.entity_id, excluded.entity_ids, excluded.topic,
-            excluded.timestamp, excluded.knowers, excluded.struck)
-RETURNING id;
+            excluded.model, excluded.speaker_id, excluded.entity_ids, excluded.timestamp, excluded.knowers,
+            excluded.struck);
 
 -- refresh --
 -- Who may be reminded of what is embedded already: that changes when talk is rolled back.
@@ -142,7 +83,7 @@ INSERT INTO talk_to_embed (campaign_id, utterance_id, anew)
 
 -- tag --
 -- What the chunks of an utterance speak of, by the names that there are now.
-UPDATE chunks SET entity_ids = $3, entity_id = coalesce(($3::text[])[1], '')
+UPDATE chunks SET entity_ids = $3
  WHERE campaign_id = $1 AND utterance_id = $2;
 
 -- count_due --

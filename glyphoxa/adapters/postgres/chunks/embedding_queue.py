@@ -1,7 +1,7 @@
-"""Keeps the chunks of talk as the talk is: what is new or was revised is embedded, what is as it was is let be.
+"""The queue of talk to embed: what is new or was revised is embedded, what is as it was is let be.
 
-The table `talk_to_embed` lists what is due; triggers write it. What is embedded is stored in one transaction with its
-removal from that list, and only if the utterance still says what was embedded: a process that is killed repeats one
+The table `talk_to_embed` is the queue; triggers write it. What is embedded is stored in one transaction with its
+removal from the queue, and only if the utterance still says what was embedded: a process that is killed repeats one
 batch at most, and nothing is embedded with old words.
 """
 
@@ -10,21 +10,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.chunks.vectors import Due, Remembered, embedded
+from glyphoxa.adapters.postgres.chunks.batch_embedding import QueuedUtterance, VectorCache, embed_batch
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.recall.semantic.chunks import Filled
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.transcript.chunking import Piece, chunk_id, pieces_of
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.database import Connection, OwnConnection
+    from glyphoxa.adapters.postgres.server.connection import Connection, OwnConnection
 
     Use = Callable[[CampaignId], AbstractAsyncContextManager[Connection | OwnConnection]]
 
@@ -33,6 +33,23 @@ FINISHING_LOCK = 0x676C7971
 _PAGE = 256
 _SURVEYED_PAGE = 1_000
 MOST_FAILURES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """How a run over what was to be embedded went, in utterances.
+
+    Attributes:
+        failed: The model could do nothing with them; they are tried again in later runs, but not for ever.
+        skipped: They were embedded already, as they are, or say nothing.
+    """
+
+    embedded: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Filled) -> Filled:
+        return Filled(self.embedded + other.embedded, self.failed + other.failed, self.skipped + other.skipped)
 
 
 class OtherModel(Unavailable):
@@ -45,7 +62,7 @@ class OtherModel(Unavailable):
         )
 
 
-def check_model(stored: asyncpg.Record | None, embedder: Embedder) -> None:
+def _check_model(stored: asyncpg.Record | None, embedder: Embedder) -> None:
     """
     Args:
         stored: `model` and `dimensions`.
@@ -62,7 +79,7 @@ def check_model(stored: asyncpg.Record | None, embedder: Embedder) -> None:
         )
 
 
-class ChunkFilling:
+class EmbeddingQueue:
     """
     Args:
         use: Lends a connection that sees one campaign, on whose search path `chunks` and `talk_to_embed` are.
@@ -73,8 +90,8 @@ class ChunkFilling:
         self._use = use
         self._embedder = embedder
         self._model_setting = model_setting
-        self._sql = load_queries("chunks/chunks")
-        self._remembered = Remembered()
+        self._sql = load_queries("chunks/embedding_queue")
+        self._remembered = VectorCache()
         self._names: dict[CampaignId, tuple[str, Gazetteer]] = {}
 
     async def drain(
@@ -154,17 +171,17 @@ class ChunkFilling:
         self, campaign: CampaignId, rows: Sequence[asyncpg.Record], names: Gazetteer
     ) -> AsyncIterator[Filled | None]:
         """What was stored, batch by batch. None, and no more, when the model cannot now."""
-        as_before: list[Due] = []
-        to_embed: list[Due] = []
+        as_before: list[QueuedUtterance] = []
+        to_embed: list[QueuedUtterance] = []
         for row in rows:
-            due = Due(row["utterance_id"], row["place"], (row["speaker_name"], row["text"]), _pieces(row))
+            due = QueuedUtterance(row["utterance_id"], row["place"], (row["speaker_name"], row["text"]), _pieces(row))
             (as_before if _is_as_it_was(row, due.pieces) and not row["anew"] else to_embed).append(due)
         if as_before:
             await self._store(campaign, [], [], as_before, names)
             yield Filled(skipped=len(as_before))
         size = self._embedder.batch
         for at in range(0, len(to_embed), size):
-            done, failed = await embedded(self._embedder, campaign, to_embed[at : at + size], self._remembered)
+            done, failed = await embed_batch(self._embedder, campaign, to_embed[at : at + size], self._remembered)
             if done is None:
                 yield None
                 return
@@ -175,13 +192,13 @@ class ChunkFilling:
     async def _store(
         self,
         campaign: CampaignId,
-        with_vectors: Sequence[Due],
-        failed: Sequence[Due],
-        as_before: Sequence[Due],
+        with_vectors: Sequence[QueuedUtterance],
+        failed: Sequence[QueuedUtterance],
+        as_before: Sequence[QueuedUtterance],
         names: Gazetteer,
     ) -> None:
         async with self._use(campaign) as connection, connection.transaction():
-            await self.check(connection)
+            await self._check(connection)
             ids = [due.utterance_id for due in with_vectors]
             rows = await connection.fetch(self._sql["lock_talk"], campaign, ids)
             now = {row["utterance_id"]: (row["speaker_name"], row["text"]) for row in rows}
@@ -198,7 +215,7 @@ class ChunkFilling:
             if failed:
                 await connection.execute(self._sql["failed"], campaign, [due.utterance_id for due in failed])
 
-    async def check(self, connection: Connection | OwnConnection) -> None:
+    async def _check(self, connection: Connection | OwnConnection) -> None:
         """To be asked in the transaction that writes.
 
         Raises:
@@ -206,11 +223,13 @@ class ChunkFilling:
         """
         dimensions_setting = self._model_setting.replace("model", "dimensions")
         row = await connection.fetchrow(self._sql["may_write"], self._model_setting, FINISHING_LOCK, dimensions_setting)
-        check_model(row, self._embedder)
+        _check_model(row, self._embedder)
         if row is not None and not row["free"]:
             raise Unavailable("another table of vectors is about to take the place of this one")
 
-    def _chunks(self, campaign: CampaignId, dues: Sequence[Due], names: Gazetteer) -> list[tuple[object, ...]]:
+    def _chunks(
+        self, campaign: CampaignId, dues: Sequence[QueuedUtterance], names: Gazetteer
+    ) -> list[tuple[object, ...]]:
         return [
             (
                 campaign,
@@ -221,7 +240,6 @@ class ChunkFilling:
                 vector,
                 self._embedder.name,
                 entities,
-                "",
             )
             for due in dues
             for entities in (list(names.entities_in(due.says[1])),)

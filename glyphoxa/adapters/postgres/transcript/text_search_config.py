@@ -10,7 +10,7 @@ _BATCH = 5_000
 _DEADLINE_MS = 30_000
 
 
-async def follow_language(database: Database, campaign: CampaignId) -> int:
+async def update_text_search_config(database: Database, campaign: CampaignId) -> int:
     """Make all words of its talk those of the campaign's language as it is now. Returns how many utterances changed.
 
     The latest talk comes first, the first utterance last: if that has the right language, nothing is to be done,

@@ -6,9 +6,9 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.transcript.log import storable
+from glyphoxa.adapters.postgres.server.values import storable
 from glyphoxa.adapters.postgres.transcript.turn_rows import turn_of_row
-from glyphoxa.adapters.postgres.world.inspection import said_of_row
+from glyphoxa.adapters.postgres.transcript.utterance_rows import said_of_row
 from glyphoxa.dm.ports import Uttered
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord

@@ -20,7 +20,7 @@ _HARMLESS = [piece.content for piece in pieces_of("Good morning.", speaker="Some
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class QueuedUtterance:
     """An utterance that is to be embedded.
 
     Attributes:
@@ -36,7 +36,7 @@ class Due:
     vectors: Sequence[NDArray[float32]] = ()
 
 
-class Remembered:
+class VectorCache:
     """Vectors of what was embedded last, by the hash of what they were made of: who is there says "Yes." many times an
     evening. Of three evenings' 7,900 turns 6.0 % (3.9 % of their words) need not be embedded that way; to ask the
     database, which knows them all, would bring 6.3 %, for an index that every chunk would have to be written to.
@@ -66,9 +66,9 @@ class Remembered:
         self._vectors.clear()
 
 
-async def embedded(
-    embedder: Embedder, campaign: CampaignId, wanted: Sequence[Due], remembered: Remembered
-) -> tuple[list[Due] | None, list[Due]]:
+async def embed_batch(
+    embedder: Embedder, campaign: CampaignId, wanted: Sequence[QueuedUtterance], remembered: VectorCache
+) -> tuple[list[QueuedUtterance] | None, list[QueuedUtterance]]:
     """Those with their vectors, and those with which the model can do nothing. What says the same is embedded once.
 
     Args:
@@ -84,7 +84,7 @@ async def embedded(
         for piece in due.pieces
         if (vector := remembered.get(piece.content_hash)) is not None
     }
-    good, failed = await _embedded(embedder, campaign, wanted, known)
+    good, failed = await _embed_batch(embedder, campaign, wanted, known)
     made = {
         piece.content_hash: vector
         for due in good or ()
@@ -100,9 +100,9 @@ async def embedded(
     return good, failed
 
 
-async def _embedded(
-    embedder: Embedder, campaign: CampaignId, wanted: Sequence[Due], known: Mapping[str, NDArray[float32]]
-) -> tuple[list[Due] | None, list[Due]]:
+async def _embed_batch(
+    embedder: Embedder, campaign: CampaignId, wanted: Sequence[QueuedUtterance], known: Mapping[str, NDArray[float32]]
+) -> tuple[list[QueuedUtterance] | None, list[QueuedUtterance]]:
     places: dict[str, int] = {}
     for due in wanted:
         for piece in due.pieces:
@@ -122,8 +122,8 @@ async def _embedded(
     if vectors is None:
         return None, []
     _check_shape(vectors, embedder, len(places))
-    good: list[Due] = []
-    failed: list[Due] = []
+    good: list[QueuedUtterance] = []
+    failed: list[QueuedUtterance] = []
     for due in wanted:
         of_this = [known[p.content_hash] if p.content_hash in known else vectors[places[p.content]] for p in due.pieces]
         if all(is_usable(vector[None]) for vector in of_this):
@@ -134,12 +134,12 @@ async def _embedded(
 
 
 async def _one_by_one(
-    embedder: Embedder, campaign: CampaignId, wanted: Sequence[Due], known: Mapping[str, NDArray[float32]]
-) -> tuple[list[Due] | None, list[Due]]:
-    done: list[Due] = []
-    failed: list[Due] = []
+    embedder: Embedder, campaign: CampaignId, wanted: Sequence[QueuedUtterance], known: Mapping[str, NDArray[float32]]
+) -> tuple[list[QueuedUtterance] | None, list[QueuedUtterance]]:
+    done: list[QueuedUtterance] = []
+    failed: list[QueuedUtterance] = []
     for due in wanted:
-        good, bad = await _embedded(embedder, campaign, [due], known)
+        good, bad = await _embed_batch(embedder, campaign, [due], known)
         if good is None:
             return None, []
         done += good

@@ -1,0 +1,50 @@
+-- head --
+-- The last event, and the campaign's own rules, which nearly every event asks for.
+SELECT (SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1) AS seq,
+       (SELECT coalesce(jsonb_object_agg(predicate, rule), '{}') FROM slot_rules WHERE campaign_id = $1) AS rules;
+
+-- add_events --
+INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by, session_id, floor, source_turn_id)
+    SELECT $1, e.seq, e.event_type, e.payload, $3, $4, $5, $6, $7
+      FROM jsonb_to_recordset($2::text::jsonb) AS e (seq BIGINT, event_type TEXT, payload JSONB);
+
+-- events --
+-- In order. Of those after $2 up to $3; $4 not null: only what happened by that time.
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
+  FROM world_events
+ WHERE campaign_id = $1 AND seq > $2 AND seq <= $3 AND ($4::timestamptz IS NULL OR at <= $4)
+ ORDER BY seq;
+
+-- events_first --
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
+  FROM world_events WHERE campaign_id = $1 AND seq > $2 ORDER BY seq LIMIT $3;
+
+-- events_last --
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
+  FROM world_events WHERE campaign_id = $1 AND seq > $2 ORDER BY seq DESC LIMIT $3;
+
+-- undoing_events --
+-- Those that speak of other events. Served by idx_world_events_undoing.
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
+  FROM world_events WHERE campaign_id = $1 AND event_type IN ('undone', 'rolled_back', 'utterance_struck', 'utterance_corrected')
+ ORDER BY seq;
+
+-- first_after --
+-- The first event that happened later than $2.
+SELECT min(seq) FROM world_events WHERE campaign_id = $1 AND at > $2;
+
+-- snapshots --
+-- Up to the event $2, the latest first.
+SELECT seq FROM world_snapshots WHERE campaign_id = $1 AND seq <= $2 AND projection_version = $3 ORDER BY seq DESC;
+
+-- snapshot --
+-- In its parts.
+SELECT part::text AS part FROM world_snapshots, jsonb_array_elements(payload) AS part
+ WHERE campaign_id = $1 AND seq = $2;
+
+-- put_snapshot --
+-- Snapshots of other rules ($4) are of no use any more.
+WITH outdated AS (DELETE FROM world_snapshots WHERE campaign_id = $1 AND seq <> $2 AND projection_version <> $4)
+INSERT INTO world_snapshots (campaign_id, seq, payload, projection_version) VALUES ($1, $2, $3::text::jsonb, $4)
+    ON CONFLICT (campaign_id, seq) DO UPDATE
+    SET payload = excluded.payload, projection_version = excluded.projection_version, created_at = now();
