@@ -39,7 +39,7 @@ from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.observability import log
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said
+from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said, TalkHead, TalkPage
 
 _WARM_UP: Final = 20
 _LIMIT: Final = 20
@@ -172,17 +172,11 @@ class InventedTalk:
         places = {one.utterance_id: one.mark for one in said}
         return cls(said, vectors, said[-1].at_ms + 24 * 3_600_000, places)
 
-    async def language(self, campaign: CampaignId) -> str:
-        return "en"
+    async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
+        return TalkPage(self.said[since : since + limit], TalkHead("en", IndexGeneration("", 0, 1)))
 
-    async def changed(self, campaign: CampaignId, *, after: int, limit: int) -> list[Said]:
-        return list(self.said[after + 1 : after + 1 + limit])
-
-    async def edition(self, campaign: CampaignId) -> IndexGeneration:
-        return IndexGeneration("", 0, 1)
-
-    async def meanings(
-        self, campaign: CampaignId, utterances: Sequence[UtteranceId], edition: IndexGeneration
+    async def embeddings(
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], generation: IndexGeneration
     ) -> list[Embedding]:
         return [Embedding(one, self.vectors[None, self.places[one]]) for one in utterances]
 

@@ -93,7 +93,7 @@ class TableNames:
         if store is not None:
             self._learned = PostgresLearnedNames(store.database)
             self._followed = self.following(self._learned)
-            self._changes = NameChanges(store.database)
+            self._changes = NameChanges(store.listener)
             learning = NameLearning(campaign.id, self._learned, now_ms)
             self._learner = Learner(LearningFromTalk(learning, lambda: self.current), wait_until_logged)
 

@@ -414,12 +414,12 @@ class LiveTable:
         return FollowedTalk(
             self.campaign.id,
             self.session,
-            PostgresTalkDecisions(store.database),
+            PostgresTalkDecisions(store.database, store.listener),
             recorder=self._recorder,
             npcs=self._npcs,
             tell=self._tell,
             somebody=self._somebody,
-            refresh=store.past_talk.held.refresh,
+            refresh=store.past_talk.refresh,
             after_revise=self._memory.embed_what_is_new,
         )
 

@@ -247,6 +247,18 @@ class Recall:
         happened = [one for one in happened if ranked.between.holds(one.at_ms)]  # a summary is no turn
         return without_repeats([*happened, *items])[:limit]
 
+    async def refresh(self, campaign: CampaignId) -> TalkIndex:
+        """Read what has changed until now; see `TalkCache.refresh`.
+
+        Raises:
+            Unavailable: The database cannot be reached, and what is held stays as it is; or all was closed.
+        """
+        index = await self.held.refresh(campaign)
+        head = self.held.head(campaign)
+        if head is not None:
+            await self.times.refresh(campaign, head.times)
+        return index
+
     async def close(self) -> None:
         """Give up what is under way."""
         for vectors in (self.vectors, *self._of_editions.values()):
@@ -323,9 +335,7 @@ class Recall:
         deadline_ms = settings.deadline_ms if held is None else max(deadline_ms, settings.refresh_deadline_ms)
         try:
             async with asyncio.timeout(deadline_ms / 1000):
-                index = await self.held.refresh(campaign)
-                await self.times.refresh(campaign)
-                return index
+                return await self.refresh(campaign)
         except (TimeoutError, GlyphoxaError) as error:
             if held is None:
                 raise Unavailable(

@@ -1,17 +1,23 @@
-"""What is held in memory is read one reading at a time, and those who ask meanwhile share the next one.
+"""What is held in memory of each campaign: read when it is first asked for, refreshed one reading at a time, bounded.
 
-A reading that is under way is no answer to who asks now: what that one knows of may have come too late for it.
+A reading that is under way is no answer to who asks now: what that one knows of may have come too late for it. Those
+who ask meanwhile share the next one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId
 
+H = TypeVar("H")
 Read = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -84,6 +90,66 @@ class RefreshCoalescing:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # nobody may be waiting for it any more; then nobody would ask how it ended
+
+
+@dataclass(slots=True)
+class _Entry(Generic[H]):
+    held: H
+    line: Line = field(default_factory=Line)
+
+
+class CampaignCache(Generic[H]):
+    """
+    Args:
+        new: What is held of a campaign before it was read.
+        read: Brings it up to date.
+        is_too_much: Whether to let go what was not asked for longest; of one campaign alone it never is.
+    """
+
+    def __init__(
+        self,
+        *,
+        new: Callable[[], H],
+        read: Callable[[CampaignId, H], Coroutine[Any, Any, None]],
+        is_too_much: Callable[[Collection[H]], bool],
+    ) -> None:
+        self._new = new
+        self._read = read
+        self._is_too_much = is_too_much
+        self._entries: OrderedDict[CampaignId, _Entry[H]] = OrderedDict()
+        self._refreshes = RefreshCoalescing()
+
+    def get(self, campaign: CampaignId) -> H | None:
+        """As it was read last; None when nobody asked for it."""
+        entry = self._entries.get(campaign)
+        return None if entry is None else entry.held
+
+    async def refresh(self, campaign: CampaignId) -> H:
+        """What is held, after a reading that began after now.
+
+        Raises:
+            Unavailable: All was closed. Whatever else the reading raises; what is held stays as that left it.
+        """
+        entry = self._entries.get(campaign)
+        if entry is None:
+            entry = self._entries[campaign] = _Entry(self._new())
+        self._entries.move_to_end(campaign)
+        await self._refreshes.wait(entry.line, lambda: self._read(campaign, entry.held))
+        self._let_go(campaign)
+        return entry.held
+
+    async def close(self) -> None:
+        """End what is being read. Nothing is held any more, and nothing is read."""
+        await self._refreshes.close()
+        self._entries.clear()
+
+    def _let_go(self, used: CampaignId) -> None:
+        while len(self._entries) > 1 and self._is_too_much([entry.held for entry in self._entries.values()]):
+            oldest = next(iter(self._entries))
+            if oldest == used:
+                break
+            logger.debug("{} is let go from memory", oldest)
+            del self._entries[oldest]
 
 
 def _closed() -> Unavailable:

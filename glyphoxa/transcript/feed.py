@@ -49,7 +49,7 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class IndexGeneration:
-    """Which vectors there are. Those of two editions are never compared, whether or not their model has one name.
+    """Which vectors there are. Those of two generations are never compared, whether or not their model has one name.
 
     Attributes:
         model: Whose; "" as long as nobody has embedded anything.
@@ -66,38 +66,51 @@ class IndexGeneration:
         return not self.model or (self.model, self.dimensions) == (model, dimensions)
 
 
-class TalkFeed(Protocol):
-    """Talk of a campaign, for all who may know of it: whoever holds it decides for whom what is there."""
+@dataclass(frozen=True, slots=True)
+class TalkHead:
+    """What else there is to know for who holds a campaign's talk, as of the moment at which a page was read.
 
-    async def language(self, campaign: CampaignId) -> str:
-        """BCP 47 tag; "en" for a campaign that is not stored.
+    Attributes:
+        language: BCP 47 tag; "en" for a campaign that is not stored.
+        generation: Of the vectors that there are; None if no vectors are read.
+        embedded: Another text whenever talk may have been embedded since.
+        times: Another text whenever the campaign tells the time otherwise.
+    """
+
+    language: str = "en"
+    generation: IndexGeneration | None = None
+    embedded: str = ""
+    times: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TalkPage:
+    """
+    Attributes:
+        said: In the order of their marks.
+    """
+
+    said: Sequence[Said]
+    head: TalkHead
+
+
+class TalkFeed(Protocol):
+    """Talk of a campaign, for all who may know of it: whoever holds it decides for whom what is there. It is a stream
+    of changes, read with a cursor: `glyphoxa.recall.cursor`.
+    """
+
+    async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
+        """The changes from a mark on (0: all), at most `limit`.
 
         Raises:
             Unavailable: The database cannot be reached in time.
         """
         ...
 
-    async def changed(self, campaign: CampaignId, *, after: int, limit: int) -> Sequence[Said]:
-        """What has changed since a mark (-1: everything), at most `limit`, in the order of the marks. As many as
-        asked for: there may be more.
-
-        Raises:
-            Unavailable: As above.
-        """
-        ...
-
-    async def edition(self, campaign: CampaignId) -> IndexGeneration | None:
-        """Of the vectors that there are now; None if no vectors are read.
-
-        Raises:
-            Unavailable: As above.
-        """
-        ...
-
-    async def meanings(
-        self, campaign: CampaignId, utterances: Sequence[UtteranceId], edition: IndexGeneration
+    async def embeddings(
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], generation: IndexGeneration
     ) -> Sequence[Embedding]:
-        """The vectors of those that are embedded; none if it is not that edition any more.
+        """The vectors of those that are embedded; none if it is not that generation any more.
 
         Raises:
             Unavailable: As above.

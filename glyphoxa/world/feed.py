@@ -29,7 +29,9 @@ class WorldRead:
 
 
 class WorldFeed(Protocol):
-    """A world for all who may know of it: whoever holds it decides for whom what is there."""
+    """A world for all who may know of it: whoever holds it decides for whom what is there. It is a stream of changes
+    that is only added to, read with a cursor: `glyphoxa.recall.cursor`.
+    """
 
     async def read(self, campaign: CampaignId) -> WorldRead:
         """
@@ -38,8 +40,8 @@ class WorldFeed(Protocol):
         """
         ...
 
-    async def since(self, campaign: CampaignId, seq: int, *, limit: int) -> list[WorldEvent]:
-        """The event of that number and those behind it, in order, at most `limit`.
+    async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> Sequence[WorldEvent]:
+        """The events from a number on (0: all), in order, at most `limit`.
 
         Raises:
             Unavailable: As above.

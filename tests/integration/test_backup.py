@@ -60,7 +60,7 @@ async def an_evening(dsn: str) -> None:
 
 
 async def talk_in(store: Store) -> list[Said]:
-    return list(await PostgresTalkFeed(store.database).changed(CAMPAIGN, after=-1, limit=1_000))
+    return list((await PostgresTalkFeed(store.database).changes(CAMPAIGN, since=0, limit=1_000)).said)
 
 
 async def ids(store: Store, question: str = QUESTION) -> list[UtteranceId]:

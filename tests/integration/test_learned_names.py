@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.names.changes import CHANNEL, NameChanges
+from glyphoxa.adapters.postgres.names.changes import NameChanges
 from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
+from glyphoxa.adapters.postgres.server.listen import NAMES
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.campaign import Entity
@@ -264,7 +265,7 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
     store: Store, learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
     names = await the_names(learned)
-    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
+    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.listener).follow(CAMPAIGN)) as changes:
         assert await anext(changes) == NamesChanged(None)
         await learned.record(OTHER, "Finkeldrum", confirmed(ELDRINAX))
         await learning.prove([a_proof("Finkeldrum", "u1")], names)  # a suggestion changes nothing for who plays
@@ -286,7 +287,7 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
     book = ObservableGazetteer(names)
     book.subscribe(told.put_nowait)
     follower = NamesFollowed(CAMPAIGN, learned, book, entries_of(a_campaign()))
-    task = asyncio.create_task(follower.run(NameChanges(store.database).follow(CAMPAIGN)))
+    task = asyncio.create_task(follower.run(NameChanges(store.listener).follow(CAMPAIGN)))
 
     async def heard_next(text: str) -> str:
         return Corrector(await told.get()).correct(text).text
@@ -309,7 +310,7 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
 async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_changed(
     store: Store, learned: PostgresLearnedNames
 ) -> None:
-    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
+    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.listener).follow(CAMPAIGN)) as changes:
         assert await anext(changes) == NamesChanged(None)
         async with store.database.administer() as connection:
             await connection.execute(
@@ -326,7 +327,7 @@ async def test_a_server_that_was_killed_is_listened_to_again_when_it_is_back(rea
     async with (
         asyncio.timeout(DEADLINE_S),
         open_store(None, data_dir=reachable_dir, server_settings=TEST_SETTINGS) as store,
-        aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes,
+        aclosing(NameChanges(store.listener).follow(CAMPAIGN)) as changes,
     ):
         await store.database.open()
         await store.campaigns.load(a_campaign())
@@ -341,16 +342,16 @@ async def test_a_server_that_was_killed_is_listened_to_again_when_it_is_back(rea
 
 @pytest.mark.parametrize("payload", ["{}", "what?", "[1]", '"campaign"', '{"campaign": "town", "entity": null}'])
 async def test_a_notice_that_says_nothing_may_mean_anything(store: Store, payload: str) -> None:
-    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
+    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.listener).follow(CAMPAIGN)) as changes:
         await anext(changes)
         async with store.database.administer() as connection:
-            await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, payload)
+            await connection.execute("SELECT pg_notify($1, $2)", NAMES, payload)
         assert await anext(changes) == NamesChanged(None)
 
 
 async def test_an_id_too_long_for_a_notice_is_stored_all_the_same(store: Store) -> None:
     await store.campaigns.load(a_campaign())
-    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.database).follow(CAMPAIGN)) as changes:
+    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.listener).follow(CAMPAIGN)) as changes:
         await anext(changes)
         huge = Entity(EntityId("x" * 9_000), "npc", "Orla")
         await store.campaigns.load(replace(a_campaign(), entities=(*a_campaign().entities, huge)))

@@ -90,7 +90,7 @@ async def test_whoever_follows_the_marks_misses_nothing_of_what_many_write_at_on
         mark = -1
         while True:
             is_last = done.done()
-            page = await feed.changed(CAMPAIGN, after=mark, limit=50)
+            page = (await feed.changes(CAMPAIGN, since=mark + 1, limit=50)).said
             assert [said.mark for said in page] == sorted({said.mark for said in page})
             seen |= {said.utterance_id: said for said in page}
             mark = page[-1].mark if page else mark
@@ -98,7 +98,7 @@ async def test_whoever_follows_the_marks_misses_nothing_of_what_many_write_at_on
             if is_last and not page:
                 break
         await done
-        now = {said.utterance_id: said for said in await feed.changed(CAMPAIGN, after=-1, limit=100_000)}
+        now = {said.utterance_id: said for said in (await feed.changes(CAMPAIGN, since=0, limit=100_000)).said}
         assert seen == now
         assert len(now) == 1 + 2 * N_STEPS * 3
         index = await held.refresh(CAMPAIGN)
@@ -163,7 +163,7 @@ async def test_a_change_that_is_seen_later_has_a_later_mark(memory: Store, dsn: 
     """Else whoever is at the later mark already never reads it."""
     await memory.log.append([told("One.", id="u1"), told("Two.", id="u2", at_ms=2_000)])
     feed = PostgresTalkFeed(memory.database)
-    known = list(await feed.changed(CAMPAIGN, after=-1, limit=9))
+    known = list((await feed.changes(CAMPAIGN, since=0, limit=9)).said)
     better = "UPDATE session_entries SET text = text || $1 WHERE utterance_id = $2"
     async with two_others(dsn) as (one, watcher):
         under_way = one.transaction()
@@ -173,10 +173,11 @@ async def test_a_change_that_is_seen_later_has_a_later_mark(memory: Store, dsn: 
         await asyncio.wait(
             {second, asyncio.create_task(the_one_that_waits(watcher))}, return_when=asyncio.FIRST_COMPLETED
         )
-        seen = list(await feed.changed(CAMPAIGN, after=known[-1].mark, limit=9))
+        seen = list((await feed.changes(CAMPAIGN, since=known[-1].mark + 1, limit=9)).said)
         await under_way.commit()
     assert await second
-    seen += await feed.changed(CAMPAIGN, after=max(said.mark for said in known + seen), limit=9)
+    latest = max(said.mark for said in known + seen)
+    seen += (await feed.changes(CAMPAIGN, since=latest + 1, limit=9)).said
     assert {said.text for said in seen} == {"One.!", "Two!"}
 
 
@@ -187,8 +188,8 @@ async def test_a_page_of_talk_is_not_an_object_for_each_utterance(
     await memory.log.append([told(f"My sister, {n}.", id=f"u{n}", at_ms=n) for n in range(100)])
     await memory.chunks.fill_missing(CAMPAIGN)
     feed = PostgresTalkFeed(memory.database, has_vectors=True)
-    edition = await feed.edition(CAMPAIGN)
-    assert edition is not None
+    generation = (await feed.changes(CAMPAIGN, since=0, limit=0)).head.generation
+    assert generation is not None
     made: list[Said | Embedding] = []
     for kind in (Said, Embedding):
 
@@ -197,12 +198,12 @@ async def test_a_page_of_talk_is_not_an_object_for_each_utterance(
             return made[-1]
 
         monkeypatch.setattr(f"glyphoxa.adapters.postgres.transcript.feed.{kind.__name__}", make)
-    page = await feed.changed(CAMPAIGN, after=-1, limit=500)
-    meanings = await feed.meanings(CAMPAIGN, [UtteranceId(f"u{n}") for n in range(100)], edition)
-    assert len(page) == len(meanings) == 100
+    page = (await feed.changes(CAMPAIGN, since=0, limit=500)).said
+    embeddings = await feed.embeddings(CAMPAIGN, [UtteranceId(f"u{n}") for n in range(100)], generation)
+    assert len(page) == len(embeddings) == 100
     assert made == []
     assert [said.text for said in page[98:]] == ["My sister, 98.", "My sister, 99."]
-    assert {one.utterance_id: one.vectors.shape for one in meanings} == {f"u{n}": (1, 384) for n in range(100)}
+    assert {one.utterance_id: one.vectors.shape for one in embeddings} == {f"u{n}": (1, 384) for n in range(100)}
     assert len(made) == 102
 
 
@@ -224,13 +225,15 @@ async def test_talk_of_before_the_marks_has_marks(empty_dsn: str, tmp_path: Path
     finally:
         await connection.close()
     async with open_store(empty_dsn, data_dir=tmp_path, recall=PATIENT) as store:
-        found = await PostgresTalkFeed(store.database).changed(CAMPAIGN, after=-1, limit=1_000)
+        feed = PostgresTalkFeed(store.database)
+        found = (await feed.changes(CAMPAIGN, since=0, limit=1_000)).said
         assert len({said.mark for said in found}) == 300
         assert [said.utterance_id for said in found if said.struck] == ["u7"]
         assert (await ids(store, "part 42"))[0] == "u42"
         assert "u7" not in await ids(store, "part 7")
         await store.log.append([told("The sword.", id="new", session_id=SessionId("s1"))])
-        assert (await PostgresTalkFeed(store.database).changed(CAMPAIGN, after=found[-1].mark, limit=9))[0].utterance_id
+        later = (await feed.changes(CAMPAIGN, since=found[-1].mark + 1, limit=9)).said
+        assert [said.utterance_id for said in later] == ["new"]
         assert "new" in await ids(store, "the sword")
 
 
@@ -291,7 +294,7 @@ async def test_after_a_restart_everything_is_remembered_the_same(memory: Store, 
         await memory.log.revise(replace(talk[at], text=f"My sister, {at}."), was=talk[at])
     await memory.world.rollback(CAMPAIGN, SessionId("s2"), 10, DM)
     await memory.chunks.fill_missing(CAMPAIGN)
-    await _meanings_are_asked_again(memory)
+    await memory.past_talk.refresh(CAMPAIGN)
     async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as restarted:
         for question in (QUESTION, "What of the sword last session?", "What happened so far?", "weather, blades"):
             before = await memory.past_talk.recall(CAMPAIGN, SMITH, question)
@@ -300,12 +303,6 @@ async def test_after_a_restart_everything_is_remembered_the_same(memory: Store, 
                 (one.utterance_id, one.text, one.reason) for one in after
             ]
             assert [one.score for one in before] == pytest.approx([one.score for one in after], abs=1e-4)
-
-
-async def _meanings_are_asked_again(store: Store) -> None:
-    """As after two seconds."""
-    store.past_talk.held._held[CAMPAIGN].copy.asked_at = -1e9  # type: ignore[union-attr]
-    await store.past_talk.held.refresh(CAMPAIGN)
 
 
 async def test_a_table_in_another_language_finds_its_old_talk_by_the_new_forms(memory: Store) -> None:

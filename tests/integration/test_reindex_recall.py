@@ -113,14 +113,6 @@ async def ids(store: Store, question: str, limit: int = 5) -> list[str]:
     return [str(one.utterance_id) for one in await store.past_talk.recall(CAMPAIGN, SMITH, question, limit=limit)]
 
 
-async def looked_again(store: Store) -> None:
-    """As after two seconds."""
-    held = store.past_talk.held._held.get(CAMPAIGN)
-    if held is not None and held.copy is not None:
-        held.copy.asked_at = -1e9
-    await store.past_talk.held.refresh(CAMPAIGN)
-
-
 async def an_evening(store: Store) -> None:
     await a_campaign_row(store, CAMPAIGN)
     await store.log.append([told("My sister is a pirate.", 0), *(told(f"Line number {n}.", n) for n in range(1, N))])
@@ -130,7 +122,7 @@ async def an_evening(store: Store) -> None:
 
 async def is_of(store: Store, embedder: Embedder) -> bool:
     """Whether all talk is in memory with the vectors of that model."""
-    await looked_again(store)
+    await store.past_talk.refresh(CAMPAIGN)
     index = store.past_talk.held.index(CAMPAIGN)
     assert index is not None
     blocks = index._vectors.now()
@@ -152,19 +144,19 @@ async def test_a_table_recalls_all_the_time_and_ends_with_the_new_vectors(
             assert await ids(table, "Who are your kin?", 1) == ["u0"]
             if n % 2:
                 await table.chunks.fill_missing(CAMPAIGN)
-            await looked_again(table)
+            await table.past_talk.refresh(CAMPAIGN)
 
         running = asyncio.create_task(reindexed(dsn, stepwise(new, play)))
         while not running.done():
             assert "u0" in await ids(table, "Is she a pirate?")
-            await looked_again(table)
+            await table.past_talk.refresh(CAMPAIGN)
         assert (await running).swapped
         assert await is_of(table, new)
         assert await ids(table, "Who are your kin?", 1) == ["u0"]
         # What is said from now on is embedded by the new one.
         await table.log.append([told("It rains.", 200)])
         assert (await table.chunks.fill_missing(CAMPAIGN)).embedded == 1
-        await looked_again(table)
+        await table.past_talk.refresh(CAMPAIGN)
         assert await ids(table, "Bad weather?", 1) == ["u200"]
         assert await is_of(table, new)
     assert asked_with == {0.1, tag_of(new)}
@@ -184,7 +176,7 @@ async def test_a_table_that_cannot_have_the_new_model_goes_on_with_what_it_has(
         await table.log.append([told("A lantern is lit.", 100)])
         for _ in range(2):
             assert not (await table.chunks.fill_missing(CAMPAIGN)).embedded
-        await looked_again(table)
+        await table.past_talk.refresh(CAMPAIGN)
         assert await ids(table, "Who are your kin?", 1) == ["u0"]
         assert "u100" in await ids(table, "a lantern?", 30)
     assert asked_with == {0.1}
@@ -236,18 +228,18 @@ async def test_a_database_that_is_away_in_between_is_gone_on_with_by_both(
         # It goes away again while the new vectors are read.
         monkeypatch.setattr("glyphoxa.recall.semantic.talk_embeddings._PAGE", 20)
         feed = table.past_talk.held._feed
-        meanings, n_pages = feed.meanings, 0
+        embeddings, n_pages = feed.embeddings, 0
 
         async def cut_at_the_second(*asked: object) -> object:
             nonlocal n_pages
             n_pages += 1
             if n_pages == 2:
                 network.cut()
-            return await meanings(*asked)  # type: ignore[arg-type]
+            return await embeddings(*asked)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(feed, "meanings", cut_at_the_second)
+        monkeypatch.setattr(feed, "embeddings", cut_at_the_second)
         with pytest.raises(Unavailable):
-            await looked_again(table)
+            await table.past_talk.refresh(CAMPAIGN)
         assert "u0" in await ids(table, "Is she a pirate?")
         network.well()
         for _ in range(5):  # connections that were cut are noticed by a use

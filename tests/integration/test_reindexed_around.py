@@ -7,7 +7,7 @@ import pytest
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.semantic.embedder import Embedder
-from tests.integration.test_reindex_recall import NEW, WIDE, WIDER, another, looked_again, opened, reindexed, told
+from tests.integration.test_reindex_recall import NEW, WIDE, WIDER, another, opened, reindexed, told
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 
 ELDRINAX = EntityId("e-eldrinax")
@@ -30,4 +30,4 @@ async def test_talk_around_somebody_is_found_by_words_once_another_model_embedde
         await reindexed(dsn, new, full=True)
         for _ in range(2):
             assert await found("Who is the sister?") == ["u0"]
-            await looked_again(table)
+            await table.past_talk.refresh(CAMPAIGN)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said
+from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said, TalkHead, TalkPage
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
 
@@ -75,11 +75,13 @@ async def _at_once(_what: str) -> None:
 class FeedTwin:
     """
     Attributes:
-        before: Awaited before each answer, with what is asked: "language", "changed" or "meanings". May raise.
+        before: Awaited before each answer, with what is asked: "changes" or "embeddings". May raise.
         after: Awaited when the answer is known and not yet given: what is told then comes too late for it.
         asked: How often each was.
         has_meanings: Whether talk is embedded, as soon as it is said.
+        n_batches: In which talk was embedded until now.
         vectors: Which those are.
+        times: Another text when the campaign tells the time otherwise.
         embed: What makes them.
     """
 
@@ -88,6 +90,8 @@ class FeedTwin:
     after: Callable[[str], Awaitable[None]] = _at_once
     asked: Counter[str] = field(default_factory=Counter)
     has_meanings: bool = True
+    n_batches: int = 0
+    times: str = ""
     vectors: IndexGeneration = field(default_factory=lambda: IndexGeneration("words", DIMENSIONS, 1))
     embed: Callable[[str], NDArray[float32]] = embed
     _talk: dict[CampaignId, dict[UtteranceId, Said]] = field(default_factory=dict)
@@ -107,29 +111,33 @@ class FeedTwin:
         self._mark = 0
         return list(self._talk.pop(campaign, {}).values())
 
-    async def language(self, campaign: CampaignId) -> str:
-        return await self._answer("language", lambda: self.languages.get(campaign, "en"))
+    def put_back(self, mark: int) -> None:
+        """As a database that is restored from a backup of that change."""
+        self._mark = mark
+        for talk in self._talk.values():
+            for one in [one for one in talk.values() if one.mark > mark]:
+                del talk[one.utterance_id]
 
-    async def changed(self, campaign: CampaignId, *, after: int, limit: int) -> list[Said]:
-        def page() -> list[Said]:
-            found = [one for one in self._talk.get(campaign, {}).values() if one.mark > after]
-            return sorted(found, key=lambda one: one.mark)[:limit]
+    async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
+        def page() -> TalkPage:
+            found = [one for one in self._talk.get(campaign, {}).values() if one.mark >= since]
+            head = TalkHead(
+                self.languages.get(campaign, "en"), self.vectors, f"{self.has_meanings} {self.n_batches}", self.times
+            )
+            return TalkPage(sorted(found, key=lambda one: one.mark)[:limit], head)
 
-        return await self._answer("changed", page)
+        return await self._answer("changes", page)
 
-    async def edition(self, campaign: CampaignId) -> IndexGeneration | None:
-        return self.vectors
-
-    async def meanings(
-        self, campaign: CampaignId, utterances: Sequence[UtteranceId], edition: IndexGeneration
+    async def embeddings(
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], generation: IndexGeneration
     ) -> list[Embedding]:
         def found() -> list[Embedding]:
             talk = self._talk.get(campaign, {})
-            is_there = self.has_meanings and edition == self.vectors
+            is_there = self.has_meanings and generation == self.vectors
             there = [talk[one] for one in utterances if one in talk] if is_there else []
             return [Embedding(one.utterance_id, self.embed(one.text)[None]) for one in there]
 
-        return await self._answer("meanings", found)
+        return await self._answer("embeddings", found)
 
     async def _answer(self, what: str, find: Callable[[], T]) -> T:
         self.asked[what] += 1

@@ -13,6 +13,7 @@ from loguru import logger
 from glyphoxa.adapters.postgres.chunks.indexer import ChunkIndexer
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
+from glyphoxa.adapters.postgres.server.listen import Listener
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
 from glyphoxa.adapters.postgres.transcript.search import PostgresTalkSearch
@@ -33,9 +34,14 @@ from glyphoxa.recall.semantic.talk_embeddings import Another
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The forms in which memory is asked."""
+    """The forms in which memory is asked.
+
+    Attributes:
+        listener: Of all who follow what changes.
+    """
 
     database: Database
+    listener: Listener
     log: PostgresTranscriptLog
     talk_search: PostgresTalkSearch
     chunks: ChunkIndexer
@@ -97,6 +103,7 @@ async def open_store(
         embedding_model=None if embedder is None else embedder.name,
         any_model=any_model,
     )
+    listener = Listener(database)
     chunks = ChunkIndexer(database, embedder=embedder)
     world = PostgresWorld(database, accept_at=auto_accept)
     feed = PostgresTalkFeed(database, has_vectors=embedder is not None)
@@ -118,6 +125,7 @@ async def open_store(
     try:
         yield Store(
             database,
+            listener,
             PostgresTranscriptLog(database),
             PostgresTalkSearch(database),
             chunks,
@@ -131,6 +139,7 @@ async def open_store(
             times,
         )
     finally:
+        await listener.close()
         await past_talk.close()
         await by_name.close()
         try:

@@ -9,9 +9,9 @@ was taken back or hidden is not told meanwhile.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 
 from loguru import logger
@@ -19,8 +19,9 @@ from loguru import logger
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.recall.by_name import KnownByName
+from glyphoxa.recall.cursor import Cursor
 from glyphoxa.recall.entities.named_world import NamedWorld
-from glyphoxa.recall.refreshing import Line, RefreshCoalescing
+from glyphoxa.recall.refreshing import CampaignCache
 from glyphoxa.world.events import TakenBack, Undone, WorldEvent
 from glyphoxa.world.feed import WorldFeed
 from glyphoxa.world.graph import IdentitySnapshot
@@ -32,14 +33,10 @@ _FEW: Final = 50
 
 @dataclass(slots=True)
 class _Held:
-    """
-    Attributes:
-        last: The event that `world` has taken last; it must be in the log still.
-    """
-
     world: NamedWorld | None = None
-    last: WorldEvent | None = None
-    readings: Line = field(default_factory=Line)
+    cursor: Cursor[WorldEvent] = field(
+        default_factory=lambda: Cursor(seq_of=attrgetter("seq"), key_of=attrgetter("seq"))
+    )
 
 
 class WorldCache:
@@ -54,9 +51,7 @@ class WorldCache:
     def __init__(self, feed: WorldFeed, *, now_ms: Callable[[], int], most: int = _MOST_WORLDS) -> None:
         self._feed = feed
         self._now_ms = now_ms
-        self._most = most
-        self._held: OrderedDict[CampaignId, _Held] = OrderedDict()
-        self._readings = RefreshCoalescing()
+        self._held = CampaignCache(new=_Held, read=self._read, is_too_much=lambda held: len(held) > most)
 
     def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
         """See `FactsByName.by_name`."""
@@ -82,34 +77,32 @@ class WorldCache:
         Raises:
             Unavailable: The database cannot be reached, and what is held stays as it is; or all was closed.
         """
-        held = self._held.setdefault(campaign, _Held())
-        self._held.move_to_end(campaign)
-        while len(self._held) > self._most:
-            self._held.popitem(last=False)
-        await self._readings.wait(held.readings, lambda: self._read(campaign, held))
+        await self._held.refresh(campaign)
 
     async def close(self) -> None:
         """End what is being read. Nothing is held any more, and nothing is read."""
-        await self._readings.close()
-        self._held.clear()
+        await self._held.close()
 
     async def _read(self, campaign: CampaignId, held: _Held) -> None:
         if held.world is not None and await self._take_new(campaign, held, held.world):
             return
         read = await self._feed.read(campaign)
         world = await asyncio.to_thread(NamedWorld, read.state, language=read.language, also_called=read.also_called)
-        held.world, held.last = world, read.last
+        held.world, held.cursor.last = world, read.last
 
     async def _take_new(self, campaign: CampaignId, held: _Held, world: NamedWorld) -> bool:
         """False if the world is to be read anew."""
-        last = held.last
-        events = await self._feed.since(campaign, 0 if last is None else last.seq, limit=_FEW + 2)
-        if last is None and not events:
-            return False  # there may have been no campaign yet, and so no language
-        if last is not None and (not events or events[0] != last):
-            held.world = None  # its database was restored from an earlier day
+        is_empty = held.cursor.last is None
+        read = await held.cursor.read(
+            lambda seq, limit: self._feed.changes(campaign, since=seq, limit=limit), limit=_FEW + 2
+        )
+        if read is None:
+            held.world = None  # its database was put back from a backup
             return False
-        new = events if last is None else events[1:]
+        events, n_known = read
+        if is_empty and not events:
+            return False  # there may have been no campaign yet, and so no language
+        new = events[n_known:]
         if len(new) > _FEW or any(isinstance(event.happening, Undone | TakenBack) for event in new):
             held.world = None  # of many, nobody has looked yet at what the last of them hide
             return False
@@ -120,5 +113,6 @@ class WorldCache:
             logger.exception("what happened in {} cannot be taken in; its world is read anew", campaign)
             held.world = None
             return False
-        held.last = events[-1]
+        if new:
+            held.cursor.take(events)
         return True

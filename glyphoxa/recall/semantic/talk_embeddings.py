@@ -28,7 +28,7 @@ class TalkEmbeddings:
     """
     Args:
         feed: Where they are read.
-        dimensions: Of the first edition.
+        dimensions: Of the first generation.
         embedder: Whose that is; None for whoever's it is.
         another: Gives that of a later one; None: there is none.
         most_bytes: Of one campaign. Older turns are found by words alone.
@@ -48,35 +48,44 @@ class TalkEmbeddings:
         self._most_bytes = most_bytes
         self._not_to_be_had: tuple[IndexGeneration | None, float] = (None, 0.0)
 
-    async def edition(self, campaign: CampaignId) -> IndexGeneration | None:
-        """That of which there are vectors now; None if questions cannot be embedded by whoever embedded them.
+    async def is_ours(self, generation: IndexGeneration) -> bool:
+        """Whether questions can be embedded by whoever embedded that talk."""
+        if self.embedder is None or generation.is_of(self.embedder.name, self.embedder.dimensions):
+            return True
+        now = asyncio.get_running_loop().time()
+        missed, asked_at = self._not_to_be_had
+        if self._another is None or (missed == generation and now - asked_at < _ANOTHER_AGAIN_S):
+            return False
+        another = await self._another(generation.model, generation.dimensions)
+        if another is None:
+            self._not_to_be_had = (generation, now)
+            return False
+        logger.info("talk is embedded by {} from now on", another.name)
+        self.embedder, self.dimensions = another, another.dimensions
+        return True
 
-        Raises:
-            Unavailable: The feed cannot be read.
-        """
-        edition = await self._feed.edition(campaign)
-        return edition if edition is not None and await self._is_ours(edition) else None
-
-    async def index_for(self, edition: IndexGeneration, index: TalkIndex, *, is_seen: bool) -> TalkIndex:
-        """The same talk without the vectors of another edition, for those of this one.
+    async def index_for(self, generation: IndexGeneration, index: TalkIndex, *, is_seen: bool) -> TalkIndex:
+        """The same talk without the vectors of another generation, for those of this one.
 
         Args:
             is_seen: Somebody may look into `index`, with a question's vector of the other model: it keeps its vectors.
         """
         if not is_seen and index.dimensions == self.dimensions and not index.n_vectors:
-            index.edition = edition
+            index.edition = generation
             return index
-        return await asyncio.to_thread(index.for_edition, edition, dimensions=self.dimensions)
+        return await asyncio.to_thread(index.for_edition, generation, dimensions=self.dimensions)
 
-    async def read(self, campaign: CampaignId, index: TalkIndex, edition: IndexGeneration, *, is_first: bool) -> None:
+    async def read(
+        self, campaign: CampaignId, index: TalkIndex, generation: IndexGeneration, *, is_first: bool
+    ) -> None:
         """The latest first: of more talk than memory may hold the oldest is found by words alone, for good. Talk is
         embedded the oldest first, so that later readings look at both ends of what is missing.
 
         Args:
-            is_first: Nothing of this edition was read yet.
+            is_first: Nothing of this generation was read yet.
 
         Raises:
-            Unavailable: As above; what has come stays.
+            Unavailable: The feed cannot be read; what has come stays.
         """
         most = self._most_bytes // (4 * index.dimensions)
         wanted = index.unembedded(limit=max(most - index.n_vectors, _PAGE))
@@ -84,7 +93,7 @@ class TalkEmbeddings:
         from_the_oldest = False
         while pages:
             page = pages.pop(0)
-            found = await self._feed.meanings(campaign, page, edition)
+            found = await self._feed.embeddings(campaign, page, generation)
             if found:
                 await asyncio.to_thread(index.put_meanings, found)
             elif from_the_oldest:
@@ -95,19 +104,3 @@ class TalkEmbeddings:
             if index.n_vectors >= most:
                 index.want_no_meanings(before=page[-1])
                 break
-
-    async def _is_ours(self, edition: IndexGeneration) -> bool:
-        """Whether questions can be embedded by whoever embedded that talk."""
-        if self.embedder is None or edition.is_of(self.embedder.name, self.embedder.dimensions):
-            return True
-        now = asyncio.get_running_loop().time()
-        missed, asked_at = self._not_to_be_had
-        if self._another is None or (missed == edition and now - asked_at < _ANOTHER_AGAIN_S):
-            return False
-        another = await self._another(edition.model, edition.dimensions)
-        if another is None:
-            self._not_to_be_had = (edition, now)
-            return False
-        logger.info("talk is embedded by {} from now on", another.name)
-        self.embedder, self.dimensions = another, another.dimensions
-        return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 from weakref import WeakMethod
@@ -19,8 +18,6 @@ from glyphoxa.recall.lexical.talk_index import TalkIndex
 from glyphoxa.recall.temporal.ports import TimesOfCampaigns
 from glyphoxa.recall.temporal.table_times import TableTimes
 
-_AGAIN_S: Final = 2.0
-"""A DM says what day it is while a table is open."""
 _BY_DEFAULT: Final = CampaignTimes(time_zone="UTC")
 
 
@@ -32,27 +29,28 @@ class TimesCache:
 
     def __init__(self, times: TimesOfCampaigns | None) -> None:
         self._times = times
-        self._held: dict[CampaignId, CampaignTimes] = {}
-        self._read_at: dict[CampaignId, float] = {}
+        self._held: dict[CampaignId, tuple[str, CampaignTimes]] = {}
         self._of_talk: dict[CampaignId, tuple[int, CampaignTimes, TableTimes]] = {}
 
-    async def refresh(self, campaign: CampaignId) -> None:
-        """Read them if that was not just done. While the database is away those stand that are known."""
-        now = asyncio.get_running_loop().time()
-        if self._times is None or now - self._read_at.get(campaign, -_AGAIN_S) < _AGAIN_S:
+    async def refresh(self, campaign: CampaignId, version: str) -> None:
+        """Read them if they are others than those that are known. While the database is away these stand.
+
+        Args:
+            version: See `TalkHead.times`.
+        """
+        known = self._held.get(campaign)
+        if self._times is None or (known is not None and known[0] == version):
             return
         try:
             found = await self._times.times(campaign)
         except GlyphoxaError as error:
             logger.debug("how {} tells the time is not read: {}", campaign, error)
         else:
-            self._read_at[campaign] = now
-            if found != self._held.get(campaign):
-                self._held[campaign] = found
+            self._held[campaign] = (version, found)
 
     def of(self, campaign: CampaignId, index: TalkIndex) -> TableTimes:
         """As of the campaign's talk as it is now; the same object as long as nothing changes."""
-        times = self._held.get(campaign, _BY_DEFAULT)
+        _, times = self._held.get(campaign, ("", _BY_DEFAULT))
         known = self._of_talk.get(campaign)
         if known is None or known[0] != index.changes or known[1] is not times:
             known = self._of_talk[campaign] = (index.changes, times, TableTimes.of(times, _told_at_ms(index)))

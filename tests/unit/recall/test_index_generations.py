@@ -48,14 +48,6 @@ async def reminded(recall: Recall, question: str = QUESTION, limit: int = 8) -> 
     return {str(one.utterance_id) for one in found.items}, found.left_out
 
 
-async def as_after_a_while(recall: Recall) -> None:
-    """What is embedded is asked for every two seconds."""
-    copy = recall.held._held[CAMPAIGN].copy
-    assert copy is not None
-    copy.asked_at = -1e9
-    await recall.held.refresh(CAMPAIGN)
-
-
 def vectors_of(recall: Recall) -> np.ndarray[Any, Any]:
     index = recall.held.index(CAMPAIGN)
     assert index is not None
@@ -77,7 +69,7 @@ async def test_talk_that_the_same_model_embedded_anew_is_asked_for_with_new_vect
     recall = Recall(feed, embedder=Embedder("old", WIDTH, embed_by_what_is_there), settings=PATIENT, now_ms=lambda: 0)
     before = await reminded(recall)
     feed.vectors, feed.embed, now[0] = IndexGeneration("old", WIDTH, 2), SAME, SAME
-    await as_after_a_while(recall)
+    await recall.held.refresh(CAMPAIGN)
     assert await reminded(recall) == before
     assert asked_with == {0.1, 0.2}
     assert set(vectors_of(recall)[:, -1].tolist()) == {np.float32(0.2)}
@@ -108,7 +100,7 @@ async def test_a_model_that_is_not_to_be_had_changes_nothing_of_what_is_in_memor
     recall = a_recall(feed)
     before = await reminded(recall)
     feed.vectors, feed.embed = IndexGeneration("unheard of", WIDTH, 2), WIDE
-    await as_after_a_while(recall)
+    await recall.held.refresh(CAMPAIGN)
     assert await reminded(recall) == before
     feed.tell(said("u31", "A lantern is lit.", floor=31))
     assert "u31" in (await reminded(recall, "a lantern?", limit=40))[0]
@@ -125,7 +117,7 @@ async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_o
     recall = a_recall(feed, another=another)
     await reminded(recall)
     feed.vectors, feed.embed = IndexGeneration("wide", 4 * WIDTH, 2), WIDE
-    going_on = asyncio.create_task(as_after_a_while(recall))
+    going_on = asyncio.create_task(recall.held.refresh(CAMPAIGN))
     n = 100  # nothing that was said has such a number
     while not going_on.done():
         n += 1
@@ -157,14 +149,14 @@ async def test_pages_that_are_read_while_the_vectors_are_exchanged_once_more_are
 
     async def exchange(what: str) -> None:
         nonlocal n_pages
-        n_pages += what == "meanings"
+        n_pages += what == "embeddings"
         if n_pages == 3:
             feed.vectors, feed.embed = IndexGeneration("wide", 4 * WIDTH, 2), WIDE
 
     feed.before = exchange
     await reminded(recall)
     assert set(vectors_of(recall)[:, -1].tolist()) == {np.float32(0.1), np.float32(0)}
-    await as_after_a_while(recall)
+    await recall.held.refresh(CAMPAIGN)
     await reminded(recall)
     assert set(vectors_of(recall)[:, -1].tolist()) == {np.float32(0.3)}
     await recall.close()

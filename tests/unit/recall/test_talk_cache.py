@@ -55,7 +55,7 @@ async def test_what_was_rolled_back_while_somebody_else_read_is_not_recalled() -
     read, go_on = asyncio.Event(), asyncio.Event()
 
     async def hold(what: str) -> None:
-        if what == "changed" and not read.is_set():
+        if what == "changes" and not read.is_set():
             read.set()
             await go_on.wait()
 
@@ -88,7 +88,7 @@ async def test_those_who_ask_together_share_a_reading_and_those_who_ask_meanwhil
     await asyncio.sleep(0)
     go_on.set()
     await asyncio.gather(*early, *late)
-    assert feed.asked["changed"] == 2
+    assert feed.asked["changes"] == 2
 
 
 async def test_an_answer_that_was_found_while_talk_was_rolled_back_is_not_given_again() -> None:
@@ -169,7 +169,7 @@ async def test_who_waits_when_all_is_closed_is_told_so() -> None:
     asked = asyncio.Event()
 
     async def never(what: str) -> None:
-        if what == "changed":
+        if what == "changes":
             asked.set()
             await asyncio.Event().wait()
 
@@ -190,7 +190,7 @@ async def test_vectors_of_another_size_are_left_out() -> None:
     async def of_another_model(campaign: CampaignId, utterances: object, edition: object) -> list[Embedding]:
         return [Embedding(UtteranceId("u1"), np.ones((1, DIMENSIONS + 1), np.float32))]
 
-    feed.meanings = of_another_model  # type: ignore[method-assign]
+    feed.embeddings = of_another_model  # type: ignore[method-assign]
     assert await ids(a_recall(feed)) == ["u1", "u2"]
 
 
@@ -200,7 +200,7 @@ async def test_a_page_that_breaks_off_is_gone_on_with() -> None:
     held = TalkCache(feed, dimensions=DIMENSIONS)
 
     async def cut(what: str) -> None:
-        if what == "changed" and feed.asked[what] == 2:
+        if what == "changes" and feed.asked[what] == 2:
             raise Unavailable("cut")
 
     feed.before = cut
@@ -235,14 +235,14 @@ async def test_of_more_talk_than_memory_may_hold_the_vectors_stay_few() -> None:
 async def test_vectors_of_older_talk_are_read_while_the_latest_is_still_to_be_embedded() -> None:
     feed = FeedTwin()
     feed.tell(*(said(f"u{n}", f"Word {n}.", floor=n) for n in range(1, 2_001)))
-    real, n_embedded = feed.meanings, 0
+    real, n_embedded = feed.embeddings, 0
 
     async def embedded_so_far(
         campaign: CampaignId, utterances: Sequence[UtteranceId], edition: IndexGeneration
     ) -> list[Embedding]:
         return [one for one in await real(campaign, utterances, edition) if int(one.utterance_id[1:]) <= n_embedded]
 
-    feed.meanings = embedded_so_far  # type: ignore[method-assign]
+    feed.embeddings = embedded_so_far  # type: ignore[method-assign]
     held = TalkCache(feed, dimensions=DIMENSIONS)
     assert (await held.refresh(CAMPAIGN)).n_vectors == 0
     n_embedded = 300
@@ -345,7 +345,7 @@ async def test_a_look_whether_it_is_the_same_log_that_is_cut_off_is_made_again()
 
     async def cut(what: str) -> None:
         nonlocal left
-        left -= what == "changed"
+        left -= what == "changes"
         if left == 0:
             raise Unavailable("cut")
 

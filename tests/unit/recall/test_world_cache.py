@@ -13,7 +13,6 @@ from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
 from glyphoxa.recall.entities.world_cache import WorldCache
 from glyphoxa.world.events import (
     AliasAdded,
-    Cause,
     EntityAdded,
     EntityScoped,
     Event,
@@ -25,8 +24,7 @@ from glyphoxa.world.events import (
     WorldEvent,
 )
 from glyphoxa.world.feed import WorldRead
-from glyphoxa.world.replay import replay
-from tests.support.memory import Weather
+from tests.support.world_feed import WorldFeedTwin
 
 TOWN, NPC, OTHER = CampaignId("town"), NpcId("tamsin"), NpcId("bran")
 MAREK, INN = EntityId("marek"), EntityId("inn")
@@ -34,37 +32,13 @@ QUESTION = "Who owns the Drowned Bell, is it Marek?"
 OWNS = Claim.relation(MAREK, "OWNS", INN)
 
 
-class Feed:
-    """A log of events. `n_read` counts how often all was read, `n_looks` how often what is new was asked for."""
-
-    def __init__(self, *happenings: Event) -> None:
-        self.log: list[WorldEvent] = []
-        self.weather = Weather()
-        self.n_read = self.n_looks = 0
-        self.was_read = asyncio.Event()
-        self.happens(*happenings)
-
-    def happens(self, *happenings: Event) -> None:
-        for happening in happenings:
-            self.log.append(WorldEvent(len(self.log) + 1, Cause("dm", len(self.log)), happening))
-
-    async def read(self, campaign: CampaignId) -> WorldRead:
-        await self.weather.pass_through()
-        self.n_read += 1
-        self.was_read.set()
-        return WorldRead(replay(self.log), self.log[-1] if self.log else None)
-
-    async def since(self, campaign: CampaignId, seq: int, *, limit: int) -> list[WorldEvent]:
-        await self.weather.pass_through()
-        self.n_looks += 1
-        return [event for event in self.log if event.seq >= seq][:limit]
+def a_town() -> WorldFeedTwin:
+    return WorldFeedTwin(
+        EntityAdded(MAREK, "npc", "Marek"), EntityAdded(INN, "location", "The Drowned Bell"), FactStated(OWNS)
+    )
 
 
-def a_town() -> Feed:
-    return Feed(EntityAdded(MAREK, "npc", "Marek"), EntityAdded(INN, "location", "The Drowned Bell"), FactStated(OWNS))
-
-
-def held_of(feed: Feed, *, most: int = 2) -> WorldCache:
+def held_of(feed: WorldFeedTwin, *, most: int = 2) -> WorldCache:
     return WorldCache(feed, now_ms=lambda: 1_000, most=most)
 
 
@@ -134,14 +108,14 @@ async def test_what_was_taken_back_is_not_told_while_the_world_is_read_anew() ->
     held = held_of(feed)
     await held.refresh(TOWN)
     feed.happens(Undone(3))
-    looked = feed.since
+    looked = feed.changes
 
-    async def then_away(campaign: CampaignId, seq: int, *, limit: int) -> list[WorldEvent]:
-        found = await looked(campaign, seq, limit=limit)
+    async def then_away(campaign: CampaignId, *, since: int, limit: int) -> list[WorldEvent]:
+        found = await looked(campaign, since=since, limit=limit)
         feed.weather.away = True
         return found
 
-    feed.since = then_away  # type: ignore[method-assign] # the network breaks between two questions
+    feed.changes = then_away  # type: ignore[method-assign] # the network breaks between two questions
     with pytest.raises(Unavailable):
         await held.refresh(TOWN)
     assert named(held) is None
@@ -265,7 +239,7 @@ async def test_the_world_that_was_asked_for_longest_ago_is_let_go() -> None:
 
 
 async def test_a_campaign_without_a_world_has_nobody_and_is_looked_for_again() -> None:
-    feed = Feed()
+    feed = WorldFeedTwin()
     held = held_of(feed)
     await held.refresh(TOWN)
     assert named(held) == {}

@@ -9,7 +9,7 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, storable, timestamp
+from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key, timestamp
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.speech.language.words import fold, words
 from glyphoxa.speech.learning.history import (
@@ -148,7 +148,7 @@ class PostgresLearnedNames:
             step.entity_id,
             step.kind,
             step.by,
-            storable(step.why),
+            lookup_key(step.why),
             step.utterance,
             step.is_ordinary,
             step.undoes,

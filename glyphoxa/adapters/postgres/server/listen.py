@@ -1,118 +1,156 @@
-"""What the database tells whoever listens to it: that something has changed, whoever changed it."""
+"""LISTEN: the database tells whoever follows that something has changed, whoever changed it."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from typing import Final
 
 import asyncpg
 from loguru import logger
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId
 
+NAMES: Final = "glyphoxa_names"
+"""Entities whose names or learned forms changed: the `entity` of a notification."""
+TALK: Final = "glyphoxa_talk"
+"""Talk that was retracted, given back, or has other words."""
+
+_CHANNELS: Final = (NAMES, TALK)
 _ANSWER_TIMEOUT_S = 5.0
-_FIRST_RETRY_MS = 200
+_FIRST_RETRY_MS: Final = 200
+_LOST: Final = (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 Notified = frozenset[str] | None
-"""What has changed; None: anything may have."""
+"""The entities that changed; None: anything may have."""
 
 
-@dataclass(slots=True)
-class _PendingNotifications:
-    """What came in since it was last taken.
+@dataclass(slots=True, eq=False)
+class _Follower:
+    """What came in for one who follows a channel since that one last took it."""
 
-    Attributes:
-        what: The part of a notice that says what has changed.
-    """
-
+    channel: str
     campaign: CampaignId
-    what: str
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     changed: set[str] = field(default_factory=set)
     is_anything: bool = False
-    is_lost: bool = False
+    error: GlyphoxaError | None = None
 
-    def came(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
-        try:
-            told = json.loads(str(payload))
-        except ValueError:
-            told = {}
-        campaign, what = (told.get("campaign"), told.get(self.what)) if isinstance(told, dict) else (None, None)
+    def came(self, notification: object) -> None:
+        told = notification if isinstance(notification, dict) else {}
+        campaign, entity = told.get("campaign"), told.get("entity")
         if isinstance(campaign, str) and campaign != self.campaign:
             return
-        if isinstance(campaign, str) and isinstance(what, str):
-            self.changed.add(what)
+        if isinstance(campaign, str) and isinstance(entity, str):
+            self.changed.add(entity)
         else:
             self.is_anything = True
         self.woken.set()
 
-    def lost(self, _connection: object) -> None:
-        self.is_lost = True
+    def came_anything(self) -> None:
+        self.is_anything = True
         self.woken.set()
 
-    def take(self) -> Notified:
+    def failed(self, error: GlyphoxaError) -> None:
+        self.error = error
+        self.woken.set()
+
+    async def take(self) -> Notified:
+        await self.woken.wait()
         self.woken.clear()
+        if self.error is not None:
+            raise self.error
         changed, self.changed = frozenset(self.changed), set()
         is_anything, self.is_anything = self.is_anything, False
         return None if is_anything else changed
 
 
-class NotificationFeed:
-    """Listens on a connection of its own, and makes a new one when it is lost.
+class Listener:
+    """One connection of a process that listens for all who follow something. It is there from the first of them to the
+    last, and made anew when it is lost.
 
     Args:
-        channel: Its notices are JSON objects with `campaign`.
-        what: Another part of them, which says what has changed.
         ping_ms: A quiet connection is asked for a sign of life so often: a dead network says nothing.
         most_retry_ms: While the server is away it is tried again after a time that doubles up to this.
     """
 
-    def __init__(
-        self, database: Database, channel: str, *, what: str, ping_ms: int = 30_000, most_retry_ms: int = 5_000
-    ) -> None:
+    def __init__(self, database: Database, *, ping_ms: int = 30_000, most_retry_ms: int = 5_000) -> None:
         self._database = database
-        self._channel = channel
-        self._what = what
         self._ping_ms = ping_ms
         self._most_retry_ms = most_retry_ms
+        self._followers: set[_Follower] = set()
+        self._listening: asyncio.Task[None] | None = None
+        self._is_connected = False
 
-    async def follow(self, campaign: CampaignId) -> AsyncGenerator[Notified, None]:
-        """The changes to a campaign from now on. Never ends: cancel who iterates, or close it.
+    async def follow(self, channel: str, campaign: CampaignId) -> AsyncGenerator[Notified, None]:
+        """The changes to a campaign from now on. Never ends: close it, or cancel who iterates.
 
-        Whenever it has begun to listen, at first and after each loss, it says that anything may have changed.
-        Changes that come while the last one is worked on are told together.
+        Whenever the connection has begun to listen, at first and after each loss, anything may have changed. Changes
+        that come while the last one is worked on are told together.
+
+        Raises:
+            GlyphoxaError: The server refuses, for a reason that does not pass by itself.
         """
+        follower = _Follower(channel, campaign)
+        self._followers.add(follower)
+        if self._listening is None:
+            self._listening = asyncio.get_running_loop().create_task(self._listen())
+        elif self._is_connected:
+            follower.came_anything()
+        try:
+            while True:
+                yield await follower.take()
+        finally:
+            self._followers.discard(follower)
+            if not self._followers:
+                await self.close()
+
+    async def close(self) -> None:
+        """End the connection. Who follows later makes another one."""
+        task, self._listening = self._listening, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _listen(self) -> None:
         retry_ms = _FIRST_RETRY_MS
         while True:
-            pending = _PendingNotifications(campaign, self._what)
+            lost = asyncio.Event()
             try:
-                connection = await self._listening(pending)
+                connection = await self._connect(lost)
             except Unavailable as error:
-                logger.debug("{} is not followed now: {}", self._channel, error)
+                logger.debug("changes are not followed now: {}", error)
                 await asyncio.sleep(retry_ms / 1000)
                 retry_ms = min(2 * retry_ms, self._most_retry_ms)
                 continue
+            except GlyphoxaError as error:
+                self._listening = None
+                for follower in self._followers:
+                    follower.failed(error)
+                return
             retry_ms = _FIRST_RETRY_MS
+            self._is_connected = True
             try:
-                yield None
-                while await self._wait(connection, pending):
-                    changed = pending.take()
-                    if changed is None or changed:
-                        yield changed
+                for follower in self._followers:
+                    follower.came_anything()
+                await self._wait_until_lost(connection, lost)
             finally:
-                connection.terminate()  # waits for nobody: this also runs when the iteration is cancelled
+                self._is_connected = False
+                connection.terminate()  # waits for nobody: this also runs when the task is cancelled
 
-    async def _listening(self, pending: _PendingNotifications) -> asyncpg.Connection[asyncpg.Record]:
+    async def _connect(self, lost: asyncio.Event) -> asyncpg.Connection[asyncpg.Record]:
         connection = await self._database.connect()
         try:
             async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-                connection.add_termination_listener(pending.lost)
-                await connection.add_listener(self._channel, pending.came)
-        except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+                connection.add_termination_listener(lambda _: lost.set())
+                for channel in _CHANNELS:
+                    await connection.add_listener(channel, self._came)
+        except _LOST as error:
             connection.terminate()
             raise Unavailable(f"the database does not listen: {type(error).__name__}") from None
         except BaseException:
@@ -120,15 +158,22 @@ class NotificationFeed:
             raise
         return connection
 
-    async def _wait(self, connection: asyncpg.Connection[asyncpg.Record], pending: _PendingNotifications) -> bool:
-        """Until there is something to take; False when the connection is lost."""
-        while not pending.woken.is_set():
+    def _came(self, _connection: object, _pid: int, channel: str, payload: object) -> None:
+        notification: object = None
+        with contextlib.suppress(ValueError):
+            notification = json.loads(str(payload))
+        for follower in self._followers:
+            if follower.channel == channel:
+                follower.came(notification)
+
+    async def _wait_until_lost(self, connection: asyncpg.Connection[asyncpg.Record], lost: asyncio.Event) -> None:
+        while True:
             try:
                 async with asyncio.timeout(self._ping_ms / 1000):
-                    await pending.woken.wait()
+                    await lost.wait()
+                return
             except TimeoutError:
                 try:
                     await connection.execute("SELECT 1", timeout=_ANSWER_TIMEOUT_S)
-                except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                    return False
-        return not pending.is_lost
+                except _LOST:
+                    return

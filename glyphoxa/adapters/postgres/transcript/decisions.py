@@ -4,22 +4,21 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.listen import NotificationFeed
+from glyphoxa.adapters.postgres.server.listen import TALK, Listener
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.transcript.utterance_rows import utterance_of_row
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.transcript.ports import Decided
 
-CHANNEL: Final = "glyphoxa_talk"
 _DEADLINE_MS: Final = 1_000
 
 
 class PostgresTalkDecisions:
     """A `TalkDecisions`. Reading has a deadline of 1 s."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, listener: Listener) -> None:
         self._database = database
-        self._notices = NotificationFeed(database, CHANNEL, what="utterance")
+        self._listener = listener
         self._sql = load_queries("transcript/log")
 
     async def decided(self, campaign: CampaignId, session: SessionId) -> Sequence[Decided]:
@@ -28,4 +27,4 @@ class PostgresTalkDecisions:
         return [Decided(utterance_of_row(row), row["struck"], row["own_text"]) for row in rows]
 
     def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
-        return self._notices.follow(campaign)
+        return self._listener.follow(TALK, campaign)

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said
+from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said, TalkHead, TalkPage
 
 _DEADLINE_MS = 5_000
 _HEADER_BYTES = 4
@@ -32,32 +32,25 @@ class PostgresTalkFeed:
         self._has_vectors = has_vectors
         self._sql = load_queries("transcript/feed")
 
-    async def language(self, campaign: CampaignId) -> str:
+    async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            return str(await connection.fetchval(self._sql["language"], campaign))
+            row = await connection.fetchrow(self._sql["changes"], campaign, since, limit)
+        if row is None:
+            return TalkPage([], TalkHead())
+        generation = IndexGeneration(row["model"], row["dimensions"], row["number"]) if self._has_vectors else None
+        head = TalkHead(row["language"], generation, row["embedded"], row["times"])
+        return TalkPage([] if row["marks"] is None else _Page(row), head)
 
-    async def changed(self, campaign: CampaignId, *, after: int, limit: int) -> Sequence[Said]:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            row = await connection.fetchrow(self._sql["changed"], campaign, after, limit)
-        return [] if row is None or row["marks"] is None else _Page(row)
-
-    async def edition(self, campaign: CampaignId) -> IndexGeneration | None:
-        if not self._has_vectors:
-            return None
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            row = await connection.fetchrow(self._sql["edition"])
-        return None if row is None else IndexGeneration(row["model"], row["dimensions"], row["number"])
-
-    async def meanings(
-        self, campaign: CampaignId, utterances: Sequence[UtteranceId], edition: IndexGeneration
+    async def embeddings(
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], generation: IndexGeneration
     ) -> Sequence[Embedding]:
         if not self._has_vectors or not utterances:
             return []
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             row = await connection.fetchrow(
-                self._sql["meanings"], campaign, list(utterances), edition.model, edition.number
+                self._sql["embeddings"], campaign, list(utterances), generation.model, generation.number
             )
-        return [] if row is None or row["utterance_ids"] is None else _Meanings(row["utterance_ids"], row["sent"])
+        return [] if row is None or row["utterance_ids"] is None else _Embeddings(row["utterance_ids"], row["sent"])
 
 
 class _Page(Sequence[Said]):
@@ -101,7 +94,7 @@ class _Page(Sequence[Said]):
         return audience
 
 
-class _Meanings(Sequence[Embedding]):
+class _Embeddings(Sequence[Embedding]):
     """As a `_Page`; read from the bytes by whoever looks first.
 
     Args:

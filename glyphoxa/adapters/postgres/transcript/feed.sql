@@ -1,22 +1,26 @@
--- language --
-SELECT coalesce((SELECT language FROM campaigns WHERE id = $1), 'en');
-
--- changed --
--- What was said or changed behind the mark $2, in the order of marks: one row with a column of each kind, since a row
--- for each utterance is some objects for each. Served by idx_session_entries_mark.
+-- changes --
+-- What was said or changed from the mark $2 on, in the order of marks: one row with a column of each kind, since a row
+-- for each utterance is some objects for each. With it, as of the same moment: the campaign's language; which table of
+-- vectors there is (`glyphoxa reindex` puts another one in its place); how far talk is embedded, whose queue gets another
+-- end with each batch; and a digest of how the campaign tells the time.
+-- Served by idx_session_entries_mark and idx_talk_to_embed_place.
 SELECT array_agg(mark) AS marks, array_agg(utterance_id) AS utterance_ids, array_agg(session_id) AS session_ids,
        array_agg(floor) AS floors, array_agg(speaker_id) AS speaker_ids, array_agg(speaker_name) AS speaker_names,
        array_agg(text) AS texts, array_agg((extract(epoch FROM timestamp) * 1000)::bigint) AS at_ms,
-       array_agg(to_jsonb(witnesses)::text) AS audiences, array_agg(struck) AS struck
-  FROM (SELECT * FROM session_entries WHERE campaign_id = $1 AND mark > $2 ORDER BY mark LIMIT $3) AS page;
-
--- edition --
--- `glyphoxa reindex` puts another table in the place of this one.
-SELECT coalesce((SELECT value FROM schema_settings WHERE name = 'embedding_model'), '') AS model,
+       array_agg(to_jsonb(witnesses)::text) AS audiences, array_agg(struck) AS struck,
+       coalesce((SELECT language FROM campaigns WHERE id = $1), 'en') AS language,
+       coalesce((SELECT value FROM schema_settings WHERE name = 'embedding_model'), '') AS model,
        (SELECT value FROM schema_settings WHERE name = 'embedding_dimensions')::int AS dimensions,
-       to_regclass('chunks')::oid::bigint AS number;
+       to_regclass('chunks')::oid::bigint AS number,
+       concat_ws(' ', (SELECT min(place) FROM talk_to_embed WHERE campaign_id = $1),
+                      (SELECT max(place) FROM talk_to_embed WHERE campaign_id = $1)) AS embedded,
+       coalesce((SELECT md5(concat_ws(E'\n', t.time_zone, t.calendar, t.story_day,
+                                      (SELECT string_agg(d::text, E'\n' ORDER BY d.id)
+                                         FROM story_days d WHERE d.campaign_id = $1)))
+                   FROM campaign_times t WHERE t.campaign_id = $1), '') AS times
+  FROM (SELECT * FROM session_entries WHERE campaign_id = $1 AND mark >= $2 ORDER BY mark LIMIT $3) AS page;
 
--- meanings --
+-- embeddings --
 -- The vectors of the utterances $2 by model $3, if the table is still the one of number $4 (nobody puts another in its
 -- place while this reads it), the pieces of one together, in the form in which PostgreSQL sends them,
 -- one behind the other: the driver's own would make an object of each number. Served by idx_chunks_utterance_id.

@@ -39,7 +39,7 @@ class PostgresWorldFeed:
         also = {EntityId(npc["entity"]): (npc["name"], *npc["aliases"]) for npc in described["npcs"] or ()}
         return WorldRead(state, last[0] if last else None, described["language"], also)
 
-    async def since(self, campaign: CampaignId, seq: int, *, limit: int) -> list[WorldEvent]:
+    async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> list[WorldEvent]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             log = WorldLog(connection, campaign)
-            return await log.page(after=seq - 1, limit=limit, latest_first=False)
+            return await log.page(after=since - 1, limit=limit, latest_first=False)
