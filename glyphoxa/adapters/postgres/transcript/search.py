@@ -10,7 +10,8 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import storable, timestamp, viewer_parameter
+from glyphoxa.adapters.postgres.server.values import storable, timestamp
+from glyphoxa.adapters.postgres.server.viewers import viewer_parameter
 from glyphoxa.adapters.postgres.transcript.utterance_rows import utterance_of_row
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import Viewer

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import viewer_parameter
+from glyphoxa.adapters.postgres.server.viewers import viewer_parameter
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.transcript.episodes import EPISODE, episode_of
 

@@ -6,7 +6,8 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import lookup_key, timestamp, viewer_parameter
+from glyphoxa.adapters.postgres.server.values import lookup_key, timestamp
+from glyphoxa.adapters.postgres.server.viewers import viewer_parameter
 from glyphoxa.adapters.postgres.transcript.search import name_words
 from glyphoxa.adapters.postgres.world.rows import fact_of_row
 from glyphoxa.domain.campaign import Entity

@@ -11,7 +11,8 @@ import numpy as np
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key, viewer_parameter
+from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key
+from glyphoxa.adapters.postgres.server.viewers import viewer_parameter
 from glyphoxa.adapters.postgres.transcript.utterance_rows import said_of_row
 from glyphoxa.adapters.postgres.world.rows import (
     cause_of_row,
