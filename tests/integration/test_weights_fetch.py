@@ -223,10 +223,10 @@ def fetch_in_another_process(tmp_path: Path, hub: FakeHub) -> subprocess.Popen[s
     program = """
 import sys
 from pathlib import Path
-from glyphoxa.adapters.weights.hub import Hub
+from glyphoxa.adapters.weights.hub import ModelHub
 from glyphoxa.adapters.weights.manifest import Manifest
 from glyphoxa.adapters.weights.progress import Lines
-from glyphoxa.adapters.weights.store import Store
+from glyphoxa.adapters.weights.store import WeightStore
 
 class Notes(Lines):
     def begin(self, file, *, size, have): ...
@@ -234,7 +234,7 @@ class Notes(Lines):
     def end(self): ...
 
 manifest = Manifest.model_validate_json(sys.argv[3])
-Store(Path(sys.argv[1]), manifest=manifest, hub=Hub(sys.argv[2])).ensure(["brain"], Notes(sys.stdout))
+WeightStore(Path(sys.argv[1]), manifest=manifest, hub=ModelHub(sys.argv[2])).ensure(["brain"], Notes(sys.stdout))
 """
     arguments = [str(tmp_path / "cache dir"), hub.address, one_file(on_hub=True).model_dump_json()]
     return subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True)

@@ -96,10 +96,12 @@ def test_what_a_library_or_a_decorator_calls_is_reached() -> None:
     assert unreached(app=app) == ["app:Version.own", "app:forgotten"]
 
 
-@pytest.mark.parametrize("named", ['"verbs.serve:run"', 'load("verbs.serve").run', 'load(f"verbs.{verb}").run'])
+@pytest.mark.parametrize(
+    "named", ['"verbs.serve:run"', 'f"{HERE}:run"', 'load("verbs.serve").run', 'load(f"verbs.{verb}").run']
+)
 def test_a_module_that_is_named_in_a_string_is_reached(named: str) -> None:
-    modules = {"app": f"VERBS = ('serve',)\ndef main(verb): return {named}", "verbs.serve": "def run(): pass"}
-    assert Reach(modules).unreached_from(["app:main"]) == ["app:VERBS"]
+    app = f"VERBS = ('serve',)\nHERE: Final = 'verbs.serve'\ndef main(verb): return VERBS, HERE, {named}"
+    assert Reach({"app": app, "verbs.serve": "def run(): pass"}).unreached_from(["app:main"]) == []
 
 
 def test_a_root_that_is_not_there_is_refused() -> None:

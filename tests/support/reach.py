@@ -10,9 +10,9 @@ only once that is reached itself, so code that only unreached code uses is found
   inferred. So an unreached member may hide behind a reached one of the same name, and never the other way round.
 - A member that overrides one of a library's base class is reached with its class, as the library calls it. So are
   dunder methods, and functions under a decorator that may register them.
-- A module's dotted name in a string, alone or before a colon and a name, reaches it: entry points, `python -m`. Where
-  its last part is filled in (`f"glyphoxa.cli.{verb}"`), each string of that module may be the part. What such a module
-  holds is found by name like the members of a class.
+- A module's dotted name in a string, alone or before a colon and a name, reaches it: entry points, `python -m`. Parts
+  may be constants of the module that says so; where the last one is not (`f"glyphoxa.cli.{verb}"`), each string of that
+  module may be it. What a module loaded by its name alone holds is found by name, like the members of a class.
 """
 
 from __future__ import annotations
@@ -56,6 +56,9 @@ class Reach:
         self._trees = {module: ast.parse(source) for module, source in sources.items()}
         self._imports = {module: dict(_imports(tree)) for module, tree in self._trees.items()}
         self._packages = {module.partition(".")[0] for module in sources}
+        self._texts = {module: set(_texts(tree)) for module, tree in self._trees.items()}
+        self._constants = {module: dict(_constants(tree)) for module, tree in self._trees.items()}
+        self._folders = {f"{module.rpartition('.')[0]}." for module in sources}
         self.tops: dict[str, dict[str, _Definition]] = {}
         self.definitions: dict[str, _Definition] = {}
         for module, tree in self._trees.items():
@@ -123,10 +126,21 @@ class Reach:
             else:
                 yield from _loaded(f"builtins.{dotted}")
 
-    def texts(self, module: str) -> Iterator[str]:
-        for at in ast.walk(self._trees[module]):
-            if isinstance(at, ast.Constant) and isinstance(at.value, str):
-                yield at.value
+    def filled_in(self, module: str, at: ast.JoinedStr) -> Iterator[str]:
+        """What a formatted string may say: with the module's own constants, and any of its strings at the end."""
+        said = ""
+        for part in at.values:
+            match part:
+                case ast.Constant(value=str(text)):
+                    said += text
+                case ast.FormattedValue(value=ast.Name(id=name)) if name in self._constants[module]:
+                    said += self._constants[module][name]
+                case _ if part is at.values[-1] and said in self._folders:
+                    yield from (said + text for text in self._texts[module])
+                    return
+                case _:
+                    return
+        yield said
 
 
 class _Walk:
@@ -188,9 +202,9 @@ class _Walk:
                             yield from self._mention(each.value)
                 case ast.Constant(value=str(text)):
                     yield from self._loaded_by_name(text)
-                case ast.JoinedStr(values=[ast.Constant(value=str(package)), ast.FormattedValue()]):
-                    for text in self._reach.texts(module):
-                        yield from self._loaded_by_name(f"{package}{text}")
+                case ast.JoinedStr():
+                    for text in self._reach.filled_in(module, at):
+                        yield from self._loaded_by_name(text)
                 case _:
                     pass
 
@@ -292,6 +306,24 @@ def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
                     yield each.asname or first, each.name if each.asname else first
             case ast.ImportFrom(names=names, module=source):
                 yield from ((each.asname or each.name, f"{source}.{each.name}") for each in names)
+            case _:
+                pass
+
+
+def _texts(tree: ast.AST) -> Iterator[str]:
+    for at in ast.walk(tree):
+        if isinstance(at, ast.Constant) and isinstance(at.value, str):
+            yield at.value
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The strings that a module names."""
+    for at in tree.body:
+        match at:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
+                yield name, text
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(text))):
+                yield name, text
             case _:
                 pass
 
