@@ -20,6 +20,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.judgement.in_character import InCharacter
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.table import Ear
+from glyphoxa.providers.building import Connection
 from glyphoxa.speech.language.sentences import SentenceSplitter
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
@@ -150,8 +151,7 @@ def _llm(order: MouthSpec) -> LLMService[Any]:
     from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, spoken_extras
 
     return local_services.make_llm(
-        llama.base_url,
-        api_key=llama.api_key,
+        Connection("local", llama.base_url, llama.api_key),
         max_tokens=min(llm.max_tokens, SPOKEN_MAX_TOKENS),
         temperature=SPOKEN_TEMPERATURE if llm.temperature is None else llm.temperature,
         extra_body=spoken_extras(order.slot),

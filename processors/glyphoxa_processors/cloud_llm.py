@@ -70,7 +70,7 @@ def _spoken(
 ) -> OpenAILLMService:
     from pipecat.services.openai.llm import OpenAILLMService
 
-    from glyphoxa_processors.llm import SpokenLLM
+    from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 
     # OpenAI's newer models refuse the old name of the limit; others' servers may not know the new one.
     limit = "max_completion_tokens" if connection.base_url is None else "max_tokens"
@@ -78,8 +78,7 @@ def _spoken(
         api_key=connection.key,
         base_url=connection.base_url,
         as_words=as_words,
-        first_token_ms=STALLED_AFTER_MS,
-        stall_ms=STALLED_AFTER_MS,
+        deadlines=StreamDeadlines(STALLED_AFTER_MS, STALLED_AFTER_MS),
         retry_on_timeout=False,
         function_call_timeout_secs=TOOL_TIMEOUT_S,
         settings=OpenAILLMService.Settings(

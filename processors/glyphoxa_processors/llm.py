@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 # Imported here, not at the first construction of a service: it costs half a second of the event loop.
@@ -27,6 +28,19 @@ _CONNECT_WITHIN_S = 3.0
 AsWords = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class StreamDeadlines:
+    """When a reply has failed.
+
+    Attributes:
+        first_token_ms: It has not begun by then.
+        stall_ms: It pauses for so long between two tokens.
+    """
+
+    first_token_ms: int = 15_000
+    stall_ms: int = 8_000
+
+
 class SpokenLLM(OpenAILLMService):
     """`OpenAILLMService` for voice: no cost per message, deadlines on the stream, a prompt cache that can be primed, a
     connection that is open before the question ends.
@@ -38,29 +52,24 @@ class SpokenLLM(OpenAILLMService):
         as_words: A message as the endpoint may read it, with no control token of its model in what was said. None:
             words are words there.
         primes: The endpoint keeps a prompt cache that a request for one token fills, and asks no money for it.
-        first_token_ms: A reply that has not begun by then has failed.
-        stall_ms: So has one that pauses for so long between two tokens.
+        others: As of `OpenAILLMService`: where the endpoint is, its key ...
     """
 
     def __init__(
         self,
         *,
-        api_key: str,
-        base_url: str | None = None,
         settings: OpenAILLMSettings,
         extra_body: Mapping[str, Any] | None = None,
         as_words: AsWords | None = None,
         primes: bool = False,
-        first_token_ms: int = 15_000,
-        stall_ms: int = 8_000,
-        **kwargs: Any,
+        deadlines: StreamDeadlines = StreamDeadlines(),
+        **others: Any,
     ) -> None:
-        super().__init__(api_key=api_key, base_url=base_url, settings=settings, **kwargs)
+        super().__init__(settings=settings, **others)
         self._extra_body = dict(extra_body or {})
         self._as_words = as_words
         self._primes = primes
-        self._first_token_ms = first_token_ms
-        self._stall_ms = stall_ms
+        self._deadlines = deadlines
         self._priming: asyncio.Task[None] | None = None
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
@@ -122,16 +131,15 @@ class SpokenLLM(OpenAILLMService):
     async def get_chat_completions(self, context: LLMContext) -> AsyncStream[ChatCompletionChunk]:
         self._connection.in_use()
         try:
-            async with asyncio.timeout(self._first_token_ms / 1_000) as deadline:
+            async with asyncio.timeout(self._deadlines.first_token_ms / 1_000) as deadline:
                 stream = await super().get_chat_completions(context)
         except TimeoutError as error:
-            raise _too_late(self._first_token_ms) from error
+            raise _too_late(self._deadlines.first_token_ms) from error
         left_s = (deadline.when() or 0.0) - self.get_event_loop().time()
         return _Watched(  # type: ignore[return-value]  # iterated and closed by pipecat, nothing else
             stream,
             first_s=left_s,
-            first_token_ms=self._first_token_ms,
-            stall_ms=self._stall_ms,
+            deadlines=self._deadlines,
             over=self._connection.is_free,
         )
 
@@ -174,19 +182,17 @@ class _Watched:
         stream: AsyncStream[ChatCompletionChunk],
         *,
         first_s: float,
-        first_token_ms: int,
-        stall_ms: int,
+        deadlines: StreamDeadlines,
         over: Callable[[], None],
     ) -> None:
         self._stream = stream
         self._first_s = first_s
-        self._first_token_ms = first_token_ms
-        self._stall_ms = stall_ms
+        self._deadlines = deadlines
         self._over = over
 
     async def __aiter__(self) -> AsyncIterator[ChatCompletionChunk]:
         chunks = self._stream.__aiter__()
-        within_s, late = max(0.0, self._first_s), _too_late(self._first_token_ms)
+        within_s, late = max(0.0, self._first_s), _too_late(self._deadlines.first_token_ms)
         while True:
             try:
                 async with asyncio.timeout(within_s):
@@ -197,8 +203,8 @@ class _Watched:
             except TimeoutError as error:
                 raise late from error
             yield chunk
-            within_s = self._stall_ms / 1_000
-            late = TimeoutError(f"timed out: the model paused for more than {self._stall_ms} ms")
+            within_s = self._deadlines.stall_ms / 1_000
+            late = TimeoutError(f"timed out: the model paused for more than {self._deadlines.stall_ms} ms")
 
     async def close(self) -> None:
         await self._stream.close()

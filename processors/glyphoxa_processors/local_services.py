@@ -8,6 +8,7 @@ from typing import Any
 from pipecat.services.openai.base_llm import OpenAILLMSettings
 
 from glyphoxa.domain.ids import PlayerId
+from glyphoxa.providers.building import Connection
 from glyphoxa_processors.hibari_tts import HibariTTS, Synthesise
 from glyphoxa_processors.llm import AsWords, SpokenLLM
 from glyphoxa_processors.recogniser import Recogniser
@@ -22,10 +23,8 @@ def make_stt(
 
 
 def make_llm(
-    base_url: str,
+    connection: Connection,
     *,
-    model: str = "local",
-    api_key: str = "none",
     max_tokens: int = 90,
     temperature: float = 0.6,
     extra_body: Mapping[str, Any] | None = None,
@@ -34,15 +33,15 @@ def make_llm(
     """A llama.cpp server through its OpenAI-compatible port.
 
     Args:
-        base_url: With `/v1`.
+        connection: Its address ends in `/v1`; its model's name means nothing there.
         extra_body: What the server takes beyond OpenAI's fields: the slot that keeps this NPC's prompt (one each, or
             they push each other's prefix out), a grammar, a penalty for repeating.
         as_words: See `SpokenLLM`: the server reads markers of its chat template wherever they stand.
     """
     return SpokenLLM(
-        api_key=api_key,
-        base_url=base_url,
-        settings=OpenAILLMSettings(model=model, temperature=temperature, max_tokens=max_tokens),
+        api_key=connection.key,
+        base_url=connection.base_url,
+        settings=OpenAILLMSettings(model=connection.model, temperature=temperature, max_tokens=max_tokens),
         extra_body=extra_body,
         as_words=as_words,
         primes=True,

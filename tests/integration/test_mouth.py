@@ -14,7 +14,7 @@ from pipecat.services.openai.base_llm import OpenAILLMSettings
 from glyphoxa.domain import turn as turns
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceStarted
-from glyphoxa_processors.llm import SpokenLLM
+from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.local_services import make_tts
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, Memory, ModelServer, hum, model_server, prompt, stage
@@ -146,13 +146,15 @@ async def test_a_model_that_fails_ends_the_turn_and_not_the_npc(server: ModelSer
 
 async def test_a_model_that_never_begins_ends_the_turn_as_timed_out(server: ModelServer) -> None:
     settings = OpenAILLMSettings(model="m")
-    llm = SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, first_token_ms=50)
+    llm = SpokenLLM(
+        api_key="x", base_url=server.base_url, settings=settings, deadlines=StreamDeadlines(first_token_ms=50)
+    )
     async with stage(server, llm=llm) as play:
         server.gate.clear()
         play.begin()
         assert "timed out" in (await play.finished()).error
         server.gate.set()
-        llm._first_token_ms = DEADLINE_MS
+        llm._deadlines = StreamDeadlines(first_token_ms=DEADLINE_MS)
         play.begin("t2")
         play.release("t2")
         assert (await play.finished("t2")).error == ""

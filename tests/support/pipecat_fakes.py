@@ -24,6 +24,7 @@ from glyphoxa.domain.heard import EarEvent, NothingSaid, TurnEnded
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, TurnId
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.npc.mouth import Finished, MouthEvent
+from glyphoxa.providers.building import Connection
 from glyphoxa_pipelines.cascaded import build
 from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import PipelineHost
@@ -161,7 +162,9 @@ class Stage:
         self.parts = replace(
             MouthParts(
                 npc=npc,
-                llm=make_llm(server.base_url, extra_body={"cache_prompt": True, "id_slot": 0}),
+                llm=make_llm(
+                    Connection("local", server.base_url, "none"), extra_body={"cache_prompt": True, "id_slot": 0}
+                ),
                 tts=make_tts(hum(), voice=f"hum-{npc.id}"),
                 context=Memory(),
                 new_splitter=SentenceSplitter,
