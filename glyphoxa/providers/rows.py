@@ -51,29 +51,32 @@ class Provider:
         return self.extra == LOCAL
 
 
-_HERE: Final = "glyphoxa.adapters.local.loading"
-_STT: Final = "glyphoxa_processors.cloud_stt"
-_LLM: Final = "glyphoxa_processors.cloud_llm"
-_TTS: Final = "glyphoxa_processors.cloud_tts"
 _ADDRESS: Final = ("base_url",)
 _ADDRESS_AND_MODEL: Final = ("base_url", "model")
 
 ROWS: Final = (
-    Provider("stt", "whisper", f"{_HERE}:whisper", LOCAL, ("ctranslate2", "tokenizers"), weights=("whisper-tiny.en",)),
+    Provider(
+        "stt",
+        "whisper",
+        "glyphoxa.adapters.local.loading:whisper",
+        LOCAL,
+        ("ctranslate2", "tokenizers"),
+        weights=("whisper-tiny.en",),
+    ),
     Provider(
         "stt",
         "deepgram-nova",
-        f"{_STT}:nova",
+        "glyphoxa_processors.cloud_stt:nova",
         "deepgram",
         ("pipecat", "deepgram"),
         "DEEPGRAM_API_KEY",
         "nova-3-general",
-        language_check=f"{_STT}:unknown_to_nova",
+        language_check="glyphoxa_processors.cloud_stt:unknown_to_nova",
     ),
     Provider(
         "stt",
         "deepgram-flux",
-        f"{_STT}:flux",
+        "glyphoxa_processors.cloud_stt:flux",
         "deepgram",
         ("pipecat", "deepgram"),
         "DEEPGRAM_API_KEY",
@@ -82,7 +85,7 @@ ROWS: Final = (
     Provider(
         "llm",
         "qwen-1.5b",
-        f"{_HERE}:llama",
+        "glyphoxa.adapters.local.loading:llama",
         LOCAL,
         ("xllamacpp",),
         weights=("qwen2.5-coder-1.5b-instruct-q4_k_m",),
@@ -90,23 +93,63 @@ ROWS: Final = (
     Provider(
         "llm",
         "qwen-0.5b",
-        f"{_HERE}:llama",
+        "glyphoxa.adapters.local.loading:llama",
         LOCAL,
         ("xllamacpp",),
         weights=("qwen2.5-coder-0.5b-instruct-q4_k_m",),
     ),
-    Provider("llm", "openai", f"{_LLM}:openai", "openai", ("openai",), "OPENAI_API_KEY", "gpt-4.1-mini"),
-    Provider("llm", "openai-compatible", f"{_LLM}:compatible", "openai", ("openai",), needs=_ADDRESS_AND_MODEL),
-    Provider("llm", "ollama", f"{_LLM}:ollama", "openai", ("openai",), model="llama3.2"),
-    Provider("llm", "google", f"{_LLM}:google", "google", ("google.genai",), "GOOGLE_API_KEY", "gemini-3.6-flash"),
-    Provider("tts", "hibari", f"{_HERE}:hibari", LOCAL, ("hibari",)),
-    Provider("tts", "openai", f"{_TTS}:openai", "openai", ("openai",), "OPENAI_API_KEY", "gpt-4o-mini-tts"),
-    Provider("tts", "deepgram", f"{_TTS}:deepgram", "deepgram", ("pipecat", "deepgram"), "DEEPGRAM_API_KEY"),
-    Provider("tts", "cartesia", f"{_TTS}:cartesia", "voice", ("pipecat", "websockets"), "CARTESIA_API_KEY", "sonic-3"),
+    Provider(
+        "llm", "openai", "glyphoxa_processors.cloud_llm:openai", "openai", ("openai",), "OPENAI_API_KEY", "gpt-4.1-mini"
+    ),
+    Provider(
+        "llm",
+        "openai-compatible",
+        "glyphoxa_processors.cloud_llm:compatible",
+        "openai",
+        ("openai",),
+        needs=_ADDRESS_AND_MODEL,
+    ),
+    Provider("llm", "ollama", "glyphoxa_processors.cloud_llm:ollama", "openai", ("openai",), model="llama3.2"),
+    Provider(
+        "llm",
+        "google",
+        "glyphoxa_processors.cloud_llm:google",
+        "google",
+        ("google.genai",),
+        "GOOGLE_API_KEY",
+        "gemini-3.6-flash",
+    ),
+    Provider("tts", "hibari", "glyphoxa.adapters.local.loading:hibari", LOCAL, ("hibari",)),
+    Provider(
+        "tts",
+        "openai",
+        "glyphoxa_processors.cloud_tts:openai",
+        "openai",
+        ("openai",),
+        "OPENAI_API_KEY",
+        "gpt-4o-mini-tts",
+    ),
+    Provider(
+        "tts",
+        "deepgram",
+        "glyphoxa_processors.cloud_tts:deepgram",
+        "deepgram",
+        ("pipecat", "deepgram"),
+        "DEEPGRAM_API_KEY",
+    ),
+    Provider(
+        "tts",
+        "cartesia",
+        "glyphoxa_processors.cloud_tts:cartesia",
+        "voice",
+        ("pipecat", "websockets"),
+        "CARTESIA_API_KEY",
+        "sonic-3",
+    ),
     Provider(
         "tts",
         "elevenlabs",
-        f"{_TTS}:elevenlabs",
+        "glyphoxa_processors.cloud_tts:elevenlabs",
         "voice",
         ("pipecat", "websockets"),
         "ELEVENLABS_API_KEY",
@@ -124,7 +167,7 @@ ROWS: Final = (
     Provider(
         "embeddings",
         "minilm",
-        f"{_HERE}:minilm",
+        "glyphoxa.adapters.local.loading:minilm",
         LOCAL,
         ("onnxruntime", "tokenizers"),
         weights=("minilm-l6-v2-int8",),

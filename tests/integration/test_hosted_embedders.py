@@ -35,6 +35,7 @@ from glyphoxa.config.settings import (
 )
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.providers.building import Connection
 from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
 from glyphoxa.recall.semantic.question_vectors import LeftOut, QuestionVectors
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign, an_utterance
@@ -252,7 +253,7 @@ async def test_a_provider_that_is_slow_is_unavailable_after_its_deadline(kind: t
     server: Server = (GeminiServer if kind is GoogleEmbeddings else OpenAiServer)(vectors=Vectors(delay_ms=600_000))
     async with server:
         address = server.base_url if isinstance(server, OpenAiServer) else server.http_url
-        model = kind(model="m", dimensions=4, api_key=KEY, base_url=address, deadline_ms=30)
+        model = kind(Connection("m", address, KEY), dimensions=4, deadline_ms=30)
         with pytest.raises(Unavailable, match="'m' did not answer within 30 ms"):
             await model.embed(["Aye."])
         await model.close()
