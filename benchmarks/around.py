@@ -27,6 +27,7 @@ from glyphoxa.adapters.local import native_env
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim
+from glyphoxa.domain.recalled import learned_from
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.observability import log
 from glyphoxa.recall.around import NEARER, RecallAround
@@ -142,7 +143,7 @@ def ways(store: Store) -> dict[str, Ask]:
 
     async def recall(asked: Asked) -> list[str]:
         found = await store.past_talk.recall(_CAMPAIGN, _WITNESS, asked.text, limit=10, patient=True)
-        return [str(one.utterance_id) for one in found]
+        return [str(learned_from(one)) for one in found]
 
     def around(by: QuestionVectors, nearer: float) -> Ask:
         asking = RecallAround(store.graph_rag, by, nearer=nearer)

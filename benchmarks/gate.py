@@ -37,7 +37,7 @@ from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.ports import HotContext
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.observability import log
 from glyphoxa.recall.recall import Recall
 from glyphoxa.speech.names.gazetteer import Gazetteer
@@ -219,16 +219,16 @@ def _scan_of_names() -> SlowDown:
 
 def _look_through_all_talk(recall: Recall) -> None:
     """What an index is there to avoid."""
-    real = recall.remind
+    real = recall.recall_nowait
 
-    def slow(campaign: CampaignId, npc: NpcId, question: str, **options: Any) -> list[Recalled] | None:
-        index = recall.held.index(campaign)
+    def slow(campaign: CampaignId, npc: NpcId, question: str, **options: Any) -> list[RecalledTalk] | None:
+        index = recall.talk_cache.index(campaign)
         asked = set(question.lower().split())
         if index is not None:
             max(range(len(index)), key=lambda row: len(asked & set(index.said(row).text.lower().split())))
         return real(campaign, npc, question, **options)
 
-    recall.remind = slow  # type: ignore[method-assign] # it takes what the real one takes
+    recall.recall_nowait = slow  # type: ignore[method-assign] # it takes what the real one takes
 
 
 def _spin(parent: int) -> None:

@@ -20,7 +20,8 @@ from time import perf_counter_ns
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.correction.corrector import Algorithm, Corrected, Corrector
+from glyphoxa.experimental.documents_correction import documents_corrector
+from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
@@ -57,7 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except GlyphoxaError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    corrector = Corrector(Gazetteer.build(entries, language=options.language), algorithm=options.arm)
+    gazetteer = Gazetteer.build(entries, language=options.language)
+    corrector = documents_corrector(gazetteer) if options.arm == "documents" else Corrector(gazetteer)
     figures, changes = measure(corrector, pairs, clean)
     if options.show_changes:
         for before, after in changes:
@@ -181,7 +183,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--pairs", type=Path, default=OWN / "P.tsv", metavar="P.tsv")
     parser.add_argument("--clean", type=Path, default=OWN / "C.txt", metavar="C.txt")
     parser.add_argument("--learn", type=Path, metavar="L.tsv", help="pairs the DM has confirmed before")
-    arms: tuple[Algorithm, ...] = ("shipped", "documents")
+    arms = ("shipped", "documents")
     parser.add_argument("--arm", choices=arms, default="shipped")
     parser.add_argument("--language", default="en", help="of the campaign (default: en)")
     parser.add_argument("--show-changes", action="store_true", help="print every replacement in clean text")

@@ -31,13 +31,14 @@ from typing import Final
 from benchmarks.memory_words import invented_name
 from benchmarks.names import percentile
 from benchmarks.precision_cases import BELIEFS, CASES, EVERYWHERE, SESSIONS, Belief, Case, read_beliefs, read_cases
+from benchmarks.precision_gate import Given, PinningGate
 from benchmarks.precision_live import Live
 from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.observability import log
-from glyphoxa.recall.entities.gate import ExactGate, ExactSet, Named
+from glyphoxa.recall.entities.gate import Named
 
 _TIMES: Final = 20
 """Each question is timed so often; one alone is too short for a clock."""
@@ -69,13 +70,13 @@ class Memory:
 
     def __init__(self, beliefs: Iterable[Belief], beside: Iterable[Named] = ()) -> None:
         self._beliefs: dict[str, Belief] = {}
-        self._gate = ExactGate(beside)
+        self._gate = PinningGate(beside)
         for belief in beliefs:
             self.learn(belief)
 
     def learn(self, belief: Belief) -> None:
         self._beliefs[belief.item.id] = belief
-        self._gate.put(belief.item)
+        self._gate.put(belief.item, belief.pinned)
 
     def learn_aliases(self, belief_id: str, aliases: tuple[str, ...]) -> None:
         """
@@ -87,7 +88,7 @@ class Memory:
             raise InvalidInput(f"{SESSIONS}: gives aliases to {belief_id!r}, which is no belief")
         self.learn(replace(belief, item=replace(belief.item, names=(*belief.item.names, *aliases))))
 
-    def ask(self, case: Case) -> ExactSet:
+    def ask(self, case: Case) -> Given:
         scopes = case.scopes - {EVERYWHERE}
 
         def may_see(item: Named) -> bool:

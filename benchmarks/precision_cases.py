@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from benchmarks.names import read_lines
+from benchmarks.precision_gate import Given, Pinned
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.recall.entities.gate import ExactSet, Named
+from glyphoxa.recall.entities.gate import Named
 
 BELIEFS: Final = "beliefs.seed.json"
 CASES: Final = "retrieval.cases.json"
@@ -34,12 +35,14 @@ class Belief:
         item: As the gate holds it: by its names.
         scopes: Where it counts.
         text: What is believed.
+        pinned: It is told whether it is asked for or not; None: only if it is.
     """
 
     item: Named
     user: str
     scopes: frozenset[str]
     text: str
+    pinned: Pinned | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class Case:
     taught: tuple[Belief, ...] = ()
     renamed: Mapping[str, tuple[str, ...]] | None = None
 
-    def complaints(self, given: ExactSet) -> list[str]:
+    def complaints(self, given: Given) -> list[str]:
         """What is otherwise than expected; nothing when the case passes."""
         pinned = {item.id for item in given.pinned}
         relevant = {each.item.id for each in given.called}
@@ -132,14 +135,13 @@ def _belief(record: Record) -> Belief:
         names=(record["canonical_name"], *record["aliases"]),
         kind=record["type"],
         participants=tuple(record.get("participants") or ()),
-        is_pinned=bool(record.get("pinned")),
-        is_question=record["type"] == "open_question",
         has_ended=record["epistemic_status"] == "superseded"
         or record.get("superseded_by") is not None
         or record.get("resolved_at") is not None,
-        told_ms=round(datetime.fromisoformat(record["last_reinforced_at"]).timestamp() * 1000),
     )
-    return Belief(item, record["user_id"], frozenset(record["scope"]), record.get("content", item.names[0]))
+    told_ms = round(datetime.fromisoformat(record["last_reinforced_at"]).timestamp() * 1000)
+    pinned = Pinned(record["type"] == "open_question", told_ms) if record.get("pinned") else None
+    return Belief(item, record["user_id"], frozenset(record["scope"]), record.get("content", item.names[0]), pinned)
 
 
 def _case(record: Record) -> Case:

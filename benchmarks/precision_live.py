@@ -18,6 +18,7 @@ from time import perf_counter_ns
 from typing import Final
 
 from benchmarks.precision_cases import EVERYWHERE, Belief, Case
+from benchmarks.precision_gate import Given
 from benchmarks.table_memory import memory_of
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap.names import TableNames
@@ -29,7 +30,8 @@ from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Scene
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, PlayerId, SceneId, SpeakerId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Knower, Visibility
-from glyphoxa.recall.entities.gate import CalledFor, ExactSet, Named
+from glyphoxa.domain.recalled import RecalledFact
+from glyphoxa.recall.entities.gate import CalledFor, Named
 from glyphoxa.world.events import AliasAdded, Cause, EntityAdded, Event, FactClosed, FactStated
 
 _CAMPAIGN: Final = CampaignId("precision")
@@ -96,13 +98,15 @@ class Live:
         await self._commit([AliasAdded(EntityId(each), alias) for each, names in renamed.items() for alias in names])
         await self._names.open()
 
-    async def ask(self, case: Case) -> ExactSet:
+    async def ask(self, case: Case) -> Given:
         npc = self._npcs[case.user, case.scopes - {EVERYWHERE}]
         identity = (await self._context(_EVERYTHING).gather(npc, "")).identity
         told = [
-            each for each in self._beliefs.values() if each.item.is_pinned and any(each.text in s for s in identity)
+            (each.item, each.pinned)
+            for each in self._beliefs.values()
+            if each.pinned is not None and any(each.text in s for s in identity)
         ]
-        pinned = tuple(each.item for each in told if not each.item.is_question)[: case.limit]
+        pinned = tuple(item for item, pin in told if not pin.is_question)[: case.limit]
         context = self._context(case.limit - len(pinned))
         began = perf_counter_ns()
         question = self._names.correct(case.question).text
@@ -110,10 +114,10 @@ class Live:
         context.new_speech()
         hot = await context.gather(npc, question)
         self.times_ms.append((perf_counter_ns() - began) / 1e6)
-        called = dict.fromkeys(self._of_fact[fact.fact_id] for fact in hot.recalled if fact.fact_id is not None)
-        return ExactSet(
+        called = dict.fromkeys(self._of_fact[fact.fact_id] for fact in hot.recalled if isinstance(fact, RecalledFact))
+        return Given(
             pinned,
-            tuple(each.item for each in told if each.item.is_question),
+            tuple(item for item, pin in told if pin.is_question),
             tuple(CalledFor(self._beliefs[each].item, "told") for each in called),
         )
 
@@ -144,12 +148,12 @@ class Live:
 
     def _facts(self, belief: Belief) -> list[Event]:
         item, entity = belief.item, EntityId(belief.item.id)
-        if not item.is_pinned:
+        if belief.pinned is None:
             claim = Claim.attribute(entity, "description", belief.text)
             took_part = [Claim.relation(EntityId(each), "PARTICIPATED_IN", entity) for each in item.participants]
             self._of_fact |= {each.fact_id: item.id for each in (claim, *took_part)}
             return [FactStated(each) for each in (claim, *took_part)]
-        predicate = _QUESTION if item.is_question else _PINNED
+        predicate = _QUESTION if belief.pinned.is_question else _PINNED
         stated: list[Event] = []
         for npc in self._knowers(belief):
             claim = Claim.relation(EntityId(npc), predicate, entity)

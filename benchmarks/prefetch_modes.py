@@ -27,7 +27,8 @@ from glyphoxa.context.knowledge import sentences_of
 from glyphoxa.domain.ids import EntityId, SessionId
 from glyphoxa.npc.budget import SEARCH_SESSIONS
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
-from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.speech.names.campaign_entries import entries_of
 from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa.world.graph import Known

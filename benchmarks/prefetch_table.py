@@ -20,7 +20,9 @@ from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.domain.recalled import learned_from
+from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.settings import RecallSettings
 
 OTHER_BUDGETS: Final = (90, 300, 750)
 _WORD_MS: Final = 300
@@ -110,7 +112,7 @@ class Table:
         )
 
     def _injected(self, hot: HotContext, evidence: Sequence[str], *, ms: float = 0.0) -> Injected:
-        found = {turn_id(self._campaign.id, one.utterance_id) for one in hot.recalled if one.utterance_id is not None}
+        found = {turn_id(self._campaign.id, said) for one in hot.recalled if (said := learned_from(one)) is not None}
         tokens = sum(tokens_of(line) for line in (*hot.facts, *hot.remembered))
         return Injected(covers=not found.isdisjoint(evidence), tokens=tokens, ms=ms)
 

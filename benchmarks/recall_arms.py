@@ -18,18 +18,17 @@ from benchmarks.recall_asking import (
     convex,
     meaning,
     shipped_recall,
-    shipped_reminder,
+    shipped_recall_nowait,
 )
 from benchmarks.recall_graph_arms import graph_arms
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.experimental.second_hop import with_second_hop
 from glyphoxa.recall.ranking.ranking import STAGES
-from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.recall.settings import RecallSettings
 
 FULL: Final = "full"
 LEXICAL: Final = "lexical"
-_HOP: Final = 1.0
-"""As much as any signal of the ranking."""
 
 
 def arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
@@ -43,13 +42,12 @@ def arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
         "rrf": lambda talk: by_rule(talk, by_rank),
         "convex": lambda talk: by_rule(talk, convex),
         FULL: lambda talk: shipped_recall(talk.recall_with(shipped)),
-        LEXICAL: lambda talk: shipped_reminder(talk.recall_with(shipped)),
+        LEXICAL: lambda talk: shipped_recall_nowait(talk.recall_with(shipped)),
     }
     for name, settings in without_a_stage(shipped).items():
         made[name] = lambda talk, settings=settings: shipped_recall(talk.recall_with(settings))  # type: ignore[misc]
-    if not shipped.weights.has_second_hop:
-        hop = replace(shipped, weights=shipped.weights.with_second_hop(_HOP))
-        made["+second-hop"] = lambda talk: shipped_recall(talk.recall_with(hop))
+    hop = replace(shipped, weights=with_second_hop(shipped.weights))
+    made["+second-hop"] = lambda talk: shipped_recall(talk.recall_with(hop))
     return made | graph_arms()
 
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
+from benchmarks.rank_fusion import fuse_ranks
 from benchmarks.recall_data import WITNESS, Question, turn_id
 from benchmarks.recall_figures import DEPTH
 from benchmarks.recall_world import LoadedTalk
-from glyphoxa.domain.turn import Recalled
-from glyphoxa.experimental.graph.fusion import fuse_ranks
-from glyphoxa.recall.lexical.talk_index import Seen
+from glyphoxa.domain.recalled import Recalled, RecalledUtterance
+from glyphoxa.recall.index.talk_index import ViewSnapshot
 from glyphoxa.recall.recall import Recall
 
 Ask: TypeAlias = Callable[[Question], Awaitable[Sequence[str]]]
@@ -36,15 +36,15 @@ def shipped_recall(recall: Recall) -> Ask:
     return ask
 
 
-def shipped_reminder(recall: Recall) -> Ask:
+def shipped_recall_nowait(recall: Recall) -> Ask:
     async def ask(question: Question) -> list[str]:
-        return ids(question, recall.remind(question.campaign, WITNESS, question.text, limit=DEPTH) or ())
+        return ids(question, recall.recall_nowait(question.campaign, WITNESS, question.text, limit=DEPTH) or ())
 
     return ask
 
 
 def ids(question: Question, recalled: Sequence[Recalled]) -> list[str]:
-    return [turn_id(question.campaign, one.utterance_id) for one in recalled if one.utterance_id is not None]
+    return [turn_id(question.campaign, one.utterance_id) for one in recalled if isinstance(one, RecalledUtterance)]
 
 
 # -- the ladder
@@ -58,7 +58,7 @@ def by_words(talk: LoadedTalk, match: Literal["any", "all"]) -> Ask:
     return ask
 
 
-def by_rule(talk: LoadedTalk, scores_of: Callable[[Seen], Scores], *, with_meaning: bool = True) -> Ask:
+def by_rule(talk: LoadedTalk, scores_of: Callable[[ViewSnapshot], Scores], *, with_meaning: bool = True) -> Ask:
     async def ask(question: Question) -> list[str]:
         index = talk.index(question.campaign)
         vector = await embedded(talk, question.text) if with_meaning else None
@@ -78,7 +78,7 @@ async def embedded(talk: LoadedTalk, text: str) -> NDArray[float32] | None:
     return None if vectors is None else vectors[0]
 
 
-def bm25(seen: Seen) -> Scores:
+def bm25(seen: ViewSnapshot) -> Scores:
     """Robertson & Zaragoza, 2009, with the parameters of most engines."""
     n = len(seen.columns)
     scores = np.zeros(n, float32)
@@ -89,13 +89,13 @@ def bm25(seen: Seen) -> Scores:
     return scores
 
 
-def meaning(seen: Seen) -> Scores:
+def meaning(seen: ViewSnapshot) -> Scores:
     if seen.cosines is None:
         return np.zeros(len(seen.columns), float32)
     return np.maximum(np.nan_to_num(seen.cosines), 0).astype(float32)
 
 
-def by_rank(seen: Seen) -> Scores:
+def by_rank(seen: ViewSnapshot) -> Scores:
     """Equal weights, k = 60 (Cormack, Clarke & Büttcher, 2009)."""
     rankings = []
     for scores in (bm25(seen), meaning(seen)):
@@ -107,7 +107,7 @@ def by_rank(seen: Seen) -> Scores:
     return fused
 
 
-def convex(seen: Seen) -> Scores:
+def convex(seen: ViewSnapshot) -> Scores:
     """Half words, half meaning, each as a share of its best."""
     return 0.5 * _spread(bm25(seen)) + 0.5 * _spread(meaning(seen))
 

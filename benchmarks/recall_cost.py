@@ -29,8 +29,8 @@ SlowDown = Callable[[Recall], None]
 
 
 def recall_cost(*, slow_down: SlowDown | None = None) -> float:
-    """CPU time of being reminded of something by words on a partial transcript and recalling it by words and meaning at
-    the end, in yardsticks. The question's embedding is not part of it: that is the model's.
+    """CPU time of recalling something by words on a partial transcript and then by words and meaning at the
+    end, in yardsticks. The question's embedding is not part of it: that is the model's.
 
     Args:
         slow_down: Makes recall slower: for showing that a regression is seen.
@@ -46,7 +46,7 @@ def recall_cost(*, slow_down: SlowDown | None = None) -> float:
     work_ns: list[int] = []
     yard_ns: list[int] = []
     with asyncio.Runner() as runner:
-        runner.run(recall.held.refresh(CAMPAIGN))
+        runner.run(recall.talk_cache.refresh(CAMPAIGN))
         for n in range(_ROUNDS):
             # Anew each round: the same question on the same floor is not asked again.
             questions = [f"{world.words.question(dice)} {n}" for _ in range(_QUESTIONS)]
@@ -59,7 +59,7 @@ def recall_cost(*, slow_down: SlowDown | None = None) -> float:
 async def _all(recall: Recall, questions: Sequence[str]) -> int:
     began = time.thread_time_ns()
     for question in questions:
-        recall.remind(CAMPAIGN, WITNESS, question)
+        recall.recall_nowait(CAMPAIGN, WITNESS, question)
         await recall.recall(CAMPAIGN, WITNESS, question)
     return time.thread_time_ns() - began
 

@@ -37,8 +37,9 @@ from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.observability import log
-from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said, TalkHead, TalkPage
 
 _WARM_UP: Final = 20
@@ -88,13 +89,13 @@ async def _measured(
     asked = list(dict.fromkeys(world.words.question(dice) for _ in range(4 * (n_questions + _WARM_UP))))
     try:
         began = perf_counter()
-        index = await recall.held.refresh(CAMPAIGN)
+        index = await recall.talk_cache.refresh(CAMPAIGN)
         load_s = perf_counter() - began
         gc.collect()
         gc.freeze()
 
         async def lexical(question: str) -> None:
-            recall.remind(CAMPAIGN, WITNESS, question, limit=_LIMIT)
+            recall.recall_nowait(CAMPAIGN, WITNESS, question, limit=_LIMIT)
 
         async def hybrid(question: str) -> None:
             await recall.recall(CAMPAIGN, WITNESS, question, limit=_LIMIT)

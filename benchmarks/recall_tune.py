@@ -25,7 +25,7 @@ from numpy import float32, float64
 from numpy.typing import NDArray
 
 from benchmarks.recall import ask_all, data_options, tell
-from benchmarks.recall_asking import embedded, shipped_recall, shipped_reminder
+from benchmarks.recall_asking import embedded, shipped_recall, shipped_recall_nowait
 from benchmarks.recall_data import WITNESS, Question, RecallData, read_data, turn_id
 from benchmarks.recall_figures import Answer, compared, figures, quality
 from benchmarks.recall_learning import Example, left_out_weights
@@ -35,12 +35,12 @@ from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.recalled import Signal
 from glyphoxa.observability import log
 from glyphoxa.recall.question import read_question
-from glyphoxa.recall.ranking.ranking import DEFAULT, Weights, rank
-from glyphoxa.recall.ranking.second_hop import second_hop
-from glyphoxa.recall.recall import RecallSettings
-from glyphoxa.recall.temporal.in_view import fit_of
+from glyphoxa.recall.ranking.ranking import DEFAULT, RankingWeights, rank
+from glyphoxa.recall.ranking.time_of_view import fit_of
+from glyphoxa.recall.settings import RecallSettings
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,7 +93,7 @@ async def _of_others(directory: Path, options: argparse.Namespace) -> dict[str, 
     return found
 
 
-def _signals(talk: LoadedTalk) -> dict[str, tuple[str, ...]]:
+def _signals(talk: LoadedTalk) -> dict[str, tuple[Signal, ...]]:
     """By which the shipped ranking ranks."""
     if talk.questions.embedder is None:
         return {"lexical": tuple(DEFAULT.by_words)}
@@ -101,7 +101,7 @@ def _signals(talk: LoadedTalk) -> dict[str, tuple[str, ...]]:
 
 
 async def examples_of(
-    talk: LoadedTalk, questions: Sequence[Question], names: Sequence[str], *, with_meaning: bool
+    talk: LoadedTalk, questions: Sequence[Question], names: Sequence[Signal], *, with_meaning: bool
 ) -> dict[CampaignId, list[Example]]:
     """What the shipped ranking sees of each question."""
     every = dict.fromkeys(names, 1.0)
@@ -119,8 +119,7 @@ async def examples_of(
             seen,
             speakers=frozenset(heard[name] for name in asked.speakers),
             time=None if fit is None else fit.prior,
-            second_hop=second_hop(index, WITNESS, asked.terms, seen) if DEFAULT.has_second_hop else None,
-            weights=Weights(every, every),
+            weights=RankingWeights(every, every),
         ).shares
         nothing = np.zeros(len(seen.columns), float32)
         signals = np.stack([shares.get(name, nothing) for name in names], axis=1)
@@ -138,7 +137,7 @@ async def _measured(
     talk: LoadedTalk,
     questions: Sequence[Question],
     weights: Mapping[CampaignId, NDArray[float64]],
-    names: Sequence[str],
+    names: Sequence[Signal],
     kind: str,
 ) -> dict[str, Any]:
     held_out: list[Answer] = []
@@ -170,9 +169,9 @@ async def _measured(
     }
 
 
-async def _asked(talk: LoadedTalk, questions: Sequence[Question], weights: Weights, kind: str) -> list[Answer]:
+async def _asked(talk: LoadedTalk, questions: Sequence[Question], weights: RankingWeights, kind: str) -> list[Answer]:
     recall = talk.recall_with(RecallSettings(weights=weights))
-    ask = shipped_recall(recall) if kind == "hybrid" else shipped_reminder(recall)
+    ask = shipped_recall(recall) if kind == "hybrid" else shipped_recall_nowait(recall)
     return await ask_all(talk, ask, questions)
 
 

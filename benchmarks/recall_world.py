@@ -25,9 +25,10 @@ from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.recall.lexical.talk_index import TalkIndex
-from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.index.talk_index import TalkIndex
+from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.semantic.embedder import Embed, Embedder
+from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.chunking import hash_of
 from glyphoxa.transcript.recorder import Recorder
 from glyphoxa.transcript.spool import Spool
@@ -97,7 +98,7 @@ class LoadedTalk:
     figures: dict[str, Any]
 
     def index(self, campaign: CampaignId) -> TalkIndex:
-        index = self.past_talk.held.index(campaign)
+        index = self.past_talk.talk_cache.index(campaign)
         if index is None:
             raise Unavailable(f"the talk of {campaign} was let go from memory")
         return index
@@ -111,7 +112,7 @@ class LoadedTalk:
             settings=patient(settings),
             now_ms=lambda: self.clock.now_ms,
         )
-        other.held = self.past_talk.held
+        other.talk_cache = self.past_talk.talk_cache
         return other
 
     def ask_of(self, campaign: CampaignId) -> None:
@@ -226,7 +227,7 @@ async def _with_patience(attempt: Callable[[], Awaitable[object]]) -> None:
 async def _read(store: Store, data: RecallData) -> float:
     began = perf_counter()
     for campaign in data.turns:
-        await store.past_talk.held.refresh(campaign)
+        await store.past_talk.talk_cache.refresh(campaign)
     return perf_counter() - began
 
 

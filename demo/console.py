@@ -14,6 +14,7 @@ from rich.text import Text
 
 from demo.played import SessionPlayed
 from demo.report import Figures, since_speech_end
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import Degraded, MemoryChanged, NpcSpeaks, SceneChanged, TableEvent, TurnFinished
 from glyphoxa.domain.turn import Outcome, TurnRecord
@@ -126,7 +127,7 @@ def turn_view(number: int, turn: TurnRecord, npc_name: str) -> Group:
     body.add_row("said", _changed(turn.raw_text, turn.text))
     for recalled in turn.recalled:
         why = f"  ({recalled.source}{': ' + recalled.reason if recalled.reason else ''})"
-        body.add_row("recalled", Text.assemble((recalled.text, "magenta"), (why, "dim")))
+        body.add_row("recalled", Text.assemble((recalled_line(recalled), "magenta"), (why, "dim")))
     for left_out in turn.omitted:
         body.add_row("left out", Text(left_out, "yellow"))
     if turn.reply or turn.reply_heard:

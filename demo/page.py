@@ -14,6 +14,7 @@ from demo.mix import RATE_HZ
 from demo.played import SessionPlayed
 from demo.report import Figures
 from glyphoxa.adapters.audio.wav import pcm16, resample, samples_of
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 
@@ -105,7 +106,7 @@ def turn_article(campaign: Campaign, session: SessionPlayed, turn: TurnRecord) -
     parts.append(f"<p>{_marked(turn.raw_text, turn.text)}</p>")
     for recalled in turn.recalled:
         why = f"{recalled.source}{': ' + recalled.reason if recalled.reason else ''}"
-        parts.append(f'<p class="recalled">{escape(recalled.text)} <small>{escape(why)}</small></p>')
+        parts.append(f'<p class="recalled">{escape(recalled_line(recalled))} <small>{escape(why)}</small></p>')
     parts += [f'<p class="why">left out: {escape(left_out)}</p>' for left_out in turn.omitted]
     if turn.reply or turn.reply_heard:
         parts.append(f'<p><span class="npc">{escape(npc)}:</span> {_reply(turn)}</p>')

@@ -15,7 +15,9 @@ import numpy as np
 
 from demo.played import LinePlayed, SessionPlayed
 from demo.script import Evening, MemoryCheck
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.recalled import learned_from
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
 
@@ -173,7 +175,7 @@ def recalled_across_sessions(memory: MemoryCheck, sessions: Sequence[SessionPlay
 
 
 def _was_given(turn: TurnRecord, told: Utterance) -> bool:
-    if any(recalled.utterance_id == told.id for recalled in turn.recalled):
+    if any(learned_from(recalled) == told.id for recalled in turn.recalled):
         return True
     # A short remark may be made twice; words that carry something are needed before equal text proves anything.
     return len(content_words(told.text)) >= MIN_SHOWN_WORDS and told.text in turn.prompt_text
@@ -275,7 +277,8 @@ def _turn_json(session: int, turn: TurnRecord) -> dict[str, object]:
         "outcome": str(turn.outcome),
         "first_audio_ms": turn.first_audio_ms,
         "recalled": [
-            {"text": r.text, "source": r.source, "session_id": r.session_id, "reason": r.reason} for r in turn.recalled
+            {"text": recalled_line(r), "source": r.source, "session_id": r.session_id, "reason": r.reason}
+            for r in turn.recalled
         ],
         "stages_ms": since_speech_end(turn),
         "error": turn.error,

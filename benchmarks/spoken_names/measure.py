@@ -39,7 +39,8 @@ from benchmarks.spoken_names.dataset import (
 )
 from glyphoxa.domain.errors import GlyphoxaError, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.correction.corrector import Algorithm, Corrected, Corrector
+from glyphoxa.experimental.documents_correction import documents_corrector
+from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 
@@ -111,7 +112,8 @@ def run(options: argparse.Namespace) -> dict[str, object]:
             raise NotFound(f"{options.data}: no transcripts of setting {setting!r}: {did_you_mean(setting, made)}")
     names = [name for name in read_names(options.data / "names.tsv") if name.split == options.split]
     sentences = [each for each in read_sentences(options.data / "sentences.tsv") if each.split == options.split]
-    corrector = Corrector(Gazetteer.build(entries_of(names)), algorithm=options.arm)
+    gazetteer = Gazetteer.build(entries_of(names))
+    corrector = documents_corrector(gazetteer) if options.arm == "documents" else Corrector(gazetteer)
     everything = Tally()
     by_setting: dict[str, dict[str, float]] = {}
     to_show = options.show
@@ -204,7 +206,7 @@ def _options() -> argparse.ArgumentParser:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--split", choices=SPLITS, default="tune", help="test is for the last word only (%(default)s)")
     parser.add_argument("--setting", action="append", metavar="NAME", help="only this one; may be repeated")
-    arms: tuple[Algorithm, ...] = ("shipped", "documents")
+    arms = ("shipped", "documents")
     parser.add_argument("--arm", choices=arms, default="shipped")
     parser.add_argument(
         "--no-confidences",

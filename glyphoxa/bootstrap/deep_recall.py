@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from glyphoxa.bootstrap.local_models import load_llama
 from glyphoxa.bootstrap.structured_llm import Slot, open_structured_llm, slot_of
+from glyphoxa.config.recall_settings import RecallMethodName
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.experimental.deep import DeepRecall
+from glyphoxa.experimental import second_hop
+from glyphoxa.experimental.deep import DeepRecall, DeepSearch
 from glyphoxa.experimental.deep_talk import DeepTalk
 from glyphoxa.experimental.graph.choosing import LlmNodeChooser
 from glyphoxa.experimental.graph.methods import RecallMethod
@@ -53,7 +55,8 @@ def open_deep_recall(
     Raises:
         InvalidInput: See `open_structured_llm`; or the method asks what cannot be had.
     """
-    of_graph = GraphRecallSettings().with_stages(*settings.recall.stages)
+    stages = settings.recall.stages
+    of_graph = GraphRecallSettings().with_stages(*(stage for stage in stages if stage != second_hop.NAME))
     chooser = None
     if method.asks_a_model:
         chosen = settings.recall.llm
@@ -62,7 +65,13 @@ def open_deep_recall(
         if runs_here(RECALL, chosen.name):
             of_graph = replace(of_graph, llm_lines=_LOCAL_LINES, llm_rounds=_LOCAL_ROUNDS)
     reranker = _open_reranker(settings, stack, environ) if method is RecallMethod.HYBRID_RERANK else None
-    deep = DeepRecall(recall, settings=of_graph, chooser=chooser, reranker=reranker)
+    deep = DeepRecall(
+        recall,
+        settings=of_graph,
+        chooser=chooser,
+        reranker=reranker,
+        weights=second_hop.with_second_hop(recall.weights) if second_hop.NAME in stages else None,
+    )
     stack.push_async_callback(deep.close)
     deep.check(method)
     return deep
@@ -73,9 +82,9 @@ async def load_deep_recall(
     recall: Recall,
     stack: AsyncExitStack,
     *,
-    method: RecallMethod,
+    method: RecallMethodName,
     environ: Mapping[str, str] = os.environ,
-) -> DeepRecall:
+) -> DeepSearch:
     """As `open_deep_recall`, for verbs that need no table: a model that runs here is loaded if it is asked. Nothing is
     fetched.
 
@@ -83,11 +92,11 @@ async def load_deep_recall(
         NotFound: Its weights are not here.
         Corrupt: They are not what they must be.
     """
-    llama = None
+    llama, by = None, RecallMethod(method)
     both_here = all(runs_here(each, settings.chosen(each).name) for each in (RECALL, LLM))
-    if method.asks_a_model and both_here:
+    if by.asks_a_model and both_here:
         llama = await load_llama(settings, stack)
-    return open_deep_recall(settings, recall, stack, method=method, llama=llama, environ=environ)
+    return DeepSearch(open_deep_recall(settings, recall, stack, method=by, llama=llama, environ=environ), by)
 
 
 def open_deep_talk(
@@ -101,7 +110,7 @@ def open_deep_talk(
     llama: LlamaServer | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> PastTalk:
-    """What the tools of an NPC of tier DEEP ask: `talk` itself, unless the settings want more.
+    """What the tools of an NPC of tier DEEP ask, where the settings want more than `talk`.
 
     Args:
         recall: Whose talk it is.
@@ -112,8 +121,6 @@ def open_deep_talk(
     Raises:
         InvalidInput: See `open_deep_recall`.
     """
-    if settings.recall.is_plain:
-        return talk
     method = RecallMethod(settings.recall.searches_by)
     deep = open_deep_recall(settings, recall, stack, method=method, llama=llama, environ=environ)
     deadline_ms = DEFAULT_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS

@@ -238,13 +238,15 @@ class TableNames:
         self._made = self._made_for(names)
 
     def _made_for(self, names: Gazetteer) -> _Made:
-        corrector = None
-        if self._settings.phonetic:
-            corrector = Corrector(
-                names,
-                caution=self._settings.caution,
-                algorithm=self._settings.algorithm,
-                phonetic_threshold=self._settings.phonetic_threshold,
-                fuzzy_threshold=self._settings.fuzzy_threshold,
-            )
-        return _Made(names, corrector)
+        return _Made(names, _corrector(names, self._settings) if self._settings.phonetic else None)
+
+
+def _corrector(names: Gazetteer, settings: CorrectionSettings) -> Corrector:
+    if settings.algorithm == "shipped":
+        return Corrector(names, caution=settings.caution)
+    # Loaded by who asks for it alone.
+    from glyphoxa.experimental.documents_correction import documents_corrector
+
+    return documents_corrector(
+        names, phonetic_threshold=settings.phonetic_threshold, fuzzy_threshold=settings.fuzzy_threshold
+    )

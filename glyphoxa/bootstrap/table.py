@@ -17,7 +17,6 @@ from glyphoxa.adapters.postgres.transcript.decisions import PostgresTalkDecision
 from glyphoxa.bootstrap import correction, engines, local_models
 from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack, within
 from glyphoxa.bootstrap.correction import SecondLook
-from glyphoxa.bootstrap.deep_recall import open_deep_talk
 from glyphoxa.bootstrap.engines import EarSpec, Host, MouthSpec, OpenMouth
 from glyphoxa.bootstrap.followed_talk import FollowedTalk
 from glyphoxa.bootstrap.local_models import LocalModels
@@ -424,7 +423,10 @@ class LiveTable:
         )
 
     def _open_deep_talk(self, stack: ClosingStack) -> None:
-        if self._guard is not None and self._memory.store is not None:
+        if self._guard is not None and self._memory.store is not None and not self._settings.recall.is_plain:
+            # Loaded by who asks for it alone.
+            from glyphoxa.bootstrap.deep_recall import open_deep_talk
+
             self._deep_talk = open_deep_talk(
                 self._settings,
                 self._memory.store.past_talk,

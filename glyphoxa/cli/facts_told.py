@@ -49,7 +49,7 @@ def preview(desk: Desk, found: Preview) -> None:
     if found.events:
         print(f"events that are dropped: {len(found.events)}")
     if found.n_utterances:
-        print(f"utterances of which nobody is reminded any more: {found.n_utterances}")
+        print(f"utterances that nobody recalls any more: {found.n_utterances}")
 
 
 def decision(desk: Desk, made: Decision) -> int:

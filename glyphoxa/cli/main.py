@@ -28,7 +28,7 @@ _VERBS = {
     "entity": ("entity", "the people, places and things of a campaign"),
     "said": ("said_changed", "what was said last; strike or correct one utterance"),
     "inspect": ("inspect", "look into memory: what was said, what is known, what is embedded"),
-    "recall": ("recall", "what an NPC would be reminded of by a question, and why"),
+    "recall": ("recall", "what an NPC would recall for a question, and why"),
     "turns": ("turns", "why an NPC said what it said: the latest turns, or all of one"),
     "names": ("names", "wrong forms of names: see, confirm, reject and undo what was learned"),
     "reindex": ("reindex", "embed the talk that is missing; all of it after another embeddings model was set"),

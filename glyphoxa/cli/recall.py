@@ -1,4 +1,4 @@
-"""`glyphoxa recall`: what an NPC would be reminded of by a question, and why. Nothing is changed."""
+"""`glyphoxa recall`: what an NPC would recall for a question, and why. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import argparse
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final, get_args
 
-from glyphoxa.bootstrap.deep_recall import load_deep_recall
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli.desk import Desk, desk_at
 from glyphoxa.cli.facts_shown import limit
@@ -18,15 +17,18 @@ from glyphoxa.cli.recall_around import answer_around
 from glyphoxa.cli.recall_asked import AskedAbout, Asking
 from glyphoxa.cli.recall_shown import listing
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, one_of
+from glyphoxa.config.recall_settings import RecallMethodName
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.experimental.deep import DeepRecall
-from glyphoxa.experimental.graph.methods import RecallMethod
+from glyphoxa.domain.recalled import Recalled, RecalledUtterance
 from glyphoxa.recall.by_name import FactsByName
 from glyphoxa.recall.question import MOST_CHARACTERS
-from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.settings import RecallSettings
+
+if TYPE_CHECKING:
+    from glyphoxa.experimental.deep import DeepSearch
 
 _MOST_SHOWN: Final = 10
 _PATIENT: Final = RecallSettings(
@@ -45,7 +47,7 @@ VERB = Verb(in_a_loop)
         argument("--lexical", help="by words alone, as while somebody still speaks"),
         argument(
             "--method",
-            choices=[method.value for method in RecallMethod],
+            choices=get_args(RecallMethodName),
             help="search talk as the tools of an NPC of tier DEEP can, with the stages of recall.stages",
         ),
     ),
@@ -58,8 +60,8 @@ VERB = Verb(in_a_loop)
     argument("--explain", help="say of each why it is found, and why this NPC may know it"),
     limit(_MOST_SHOWN),
     *CAMPAIGN,
-    text="What an NPC would be reminded of by a question: facts that it asks for by name, and what was said before. "
-    "An NPC is reminded of what it knows and what it heard, and of nothing else.",
+    text="What an NPC would recall for a question: facts that it asks for by name, and what was said before. "
+    "An NPC recalls what it knows and what it heard, and nothing else.",
 )
 async def _run(options: argparse.Namespace) -> int:
     question = " ".join(" ".join(options.question).split())
@@ -79,9 +81,15 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def _deep(desk: Desk, method: RecallMethod | None) -> AsyncIterator[DeepRecall | None]:
+async def _deep(desk: Desk, method: RecallMethodName | None) -> AsyncIterator[DeepSearch | None]:
+    if method is None:
+        yield None
+        return
+    # Loaded by who asks for it alone.
+    from glyphoxa.bootstrap.deep_recall import load_deep_recall
+
     async with AsyncExitStack() as stack:
-        yield None if method is None else await load_deep_recall(desk.settings, desk.past_talk, stack, method=method)
+        yield await load_deep_recall(desk.settings, desk.past_talk, stack, method=method)
 
 
 @asynccontextmanager
@@ -103,15 +111,14 @@ async def _embedder(settings: Settings, *, by_words: bool) -> AsyncIterator[Embe
 async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argparse.Namespace) -> int:
     npc = desk.cast.npc(options.npc)
     who = desk.cast.person(npc)
-    method = RecallMethod(options.method or RecallMethod.HYBRID)
-    async with _deep(desk, None if options.method is None else method) as deep:
-        asking = Asking(desk, npc, question, by_name, deep, method)
+    async with _deep(desk, options.method) as deep:
+        asking = Asking(desk, npc, question, by_name, deep)
         found = await asking.ask(limit=options.limit, by_words=options.lexical)
     shown = [*found.facts, *found.said]
     if shown:
         listing(shown, explain=options.explain)
     else:
-        print(f"{who} is reminded of nothing: {_why_nothing(desk, npc, who)}")
+        print(f"{who} recalls nothing: {_why_nothing(desk, npc, who)}")
     if options.explain:
         for part in (*found.left_out, *_also_left_out(desk, npc, question, found, by_words=options.lexical)):
             show_lines([Line(f"left out: {part}")])
@@ -122,14 +129,18 @@ def _also_left_out(desk: Desk, npc: NpcId, question: str, found: AskedAbout, *, 
     with_meaning = not by_words and not any(part.startswith("meaning") for part in found.left_out)
     if not found.said:
         yield f"talk: {_why_nothing(desk, npc, desk.cast.person(npc))}"
-    elif with_meaning and all(one.recalled.similarity is None for one in found.said):
+    elif with_meaning and not any(_is_compared(one.recalled) for one in found.said):
         yield "meaning: what was said is not embedded yet; glyphoxa reindex does it"
     if len(question) > MOST_CHARACTERS:
         yield f"all but the last {MOST_CHARACTERS:,} characters of the question, where talk is looked for"
 
 
+def _is_compared(one: Recalled) -> bool:
+    return isinstance(one, RecalledUtterance) and one.similarity is not None
+
+
 def _why_nothing(desk: Desk, npc: NpcId, who: str) -> str:
-    index = desk.past_talk.held.index(desk.campaign)
+    index = desk.past_talk.talk_cache.index(desk.campaign)
     if index is None or not len(index):
         return "nothing was said yet"
     if not index.speakers(npc):

@@ -12,7 +12,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.world.graph import Passage
 
-_TOLD = "when it looks for it (tier DEEP)"
+_SELECTED = "when it looks for it (tier DEEP)"
 
 
 async def answer_around(desk: Desk, graph: object, question: str, options: argparse.Namespace) -> int:
@@ -32,7 +32,8 @@ async def answer_around(desk: Desk, graph: object, question: str, options: argpa
     found = await around.recall_around(desk.campaign, npc, question, around=entity.id, limit=options.limit)
     if found:
         listing(
-            [Shown(one.recalled, _path(one, entity, desk.cast), told=_TOLD) for one in found], explain=options.explain
+            [Shown(one.recalled, _path(one, entity, desk.cast), selected=_SELECTED) for one in found],
+            explain=options.explain,
         )
     else:
         print(f"{desk.cast.person(npc)} has heard nothing of {entity.name}, or of who is related, that bears on it")

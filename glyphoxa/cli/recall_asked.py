@@ -1,30 +1,34 @@
-"""What an NPC would be reminded of by a question, at a desk and without hurry.
+"""What an NPC would recall for a question, at a desk and without hurry.
 
-Talk and facts come the way of a turn.
+Talk and facts come the way of a turn, and `glyphoxa.context.selection` says of them what it says at a table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from glyphoxa.cli.desk import Desk
 from glyphoxa.cli.facts_shown import validity_in_words
 from glyphoxa.cli.recall_shown import Shown, signals_in_words
 from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.choice import chosen
-from glyphoxa.context.knowledge import fitting, sentences_of
-from glyphoxa.context.passed_over import IN_EVERY_PROMPT, NOT_NEAR, no_room
-from glyphoxa.context.relevance import without_call, worth_telling
-from glyphoxa.context.told import told_by_name
+from glyphoxa.context.fact_selection import select_facts
+from glyphoxa.context.identity import NOTHING_KNOWN, Identity, identity_of
+from glyphoxa.context.knowledge import sentences_of
+from glyphoxa.context.relevance import without_call
+from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, Selection, select
 from glyphoxa.domain.ids import FactId, NpcId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.domain.turn import Recalled
-from glyphoxa.experimental.deep import DeepRecall
-from glyphoxa.experimental.graph.methods import RecallMethod
+from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.recall.by_name import FactsByName
-from glyphoxa.recall.recall import Reminded
-from glyphoxa.speech.language.past import speaks_of_the_past
+from glyphoxa.recall.recall import RecallResult
+
+if TYPE_CHECKING:
+    from glyphoxa.experimental.deep import DeepSearch
+
+_SAME_WORDS: Final = "the same words stand in it"
+_NOT_ASKED_FOR: Final = "beyond what a turn asks for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +51,14 @@ class Asking:
 
     Attributes:
         by_name: Who is asked for facts.
-        deep: Who searches talk by `method`; None: as in a turn.
+        deep: Who searches talk; None: as in a turn.
     """
 
     desk: Desk
     npc: NpcId
     question: str
     by_name: FactsByName
-    deep: DeepRecall | None = None
-    method: RecallMethod = RecallMethod.HYBRID
+    deep: DeepSearch | None = None
 
     async def ask(self, *, limit: int, by_words: bool) -> AskedAbout:
         """
@@ -68,18 +71,31 @@ class Asking:
         """
         settings = self.desk.settings.context
         budgets = Budgets(facts_tokens=settings.facts_tokens, max_facts=settings.max_facts)
-        facts, left_out = await self._facts(budgets)
-        reminded = await self._reminded(limit=max(limit, budgets.max_recalled), by_words=by_words)
-        said = [Shown(one, signals_in_words(one.signals)) for one in reminded.items]
-        placed = self._placed(facts, said, budgets)
-        return AskedAbout(placed[: len(facts)], placed[len(facts) :][:limit], [*left_out, *reminded.left_out])
+        left_out: list[str] = []
+        facts, known = await self._facts(left_out)
+        found = await self._search(limit=max(limit, budgets.max_recalled), by_words=by_words)
+        # A turn chooses among so many.
+        candidates = Candidates(self.npc, self.question, self.desk.language, facts, found.items[: budgets.max_recalled])
+        selection = select(candidates, budgets, PromptSoFar(await self._identity(budgets)))
+        places = places_of(selection, [*facts, *found.items], n_candidates=len(facts) + len(candidates.talk))
+        shown: list[Shown] = []
+        for fact, place in zip(facts, places, strict=False):
+            if place == f"no: {IN_EVERY_PROMPT}":
+                left_out.append(f"{fact.text!r}: {IN_EVERY_PROMPT}")
+            else:
+                shown.append(Shown(fact, fact.path, selected=place, holds=self._holds(known.get(fact.fact_id))))
+        said = [
+            Shown(one, _signals_of(one), selected=place)
+            for one, place in zip(found.items, places[len(facts) :], strict=True)
+        ]
+        return AskedAbout(shown, said[:limit], [*left_out, *found.left_out])
 
-    async def _reminded(self, *, limit: int, by_words: bool) -> Reminded:
+    async def _search(self, *, limit: int, by_words: bool) -> RecallResult:
         campaign, npc = self.desk.campaign, self.npc
         if self.deep is not None:
-            world = await self._world() if self.method.asks_a_model else ""
-            return await self.deep.recall(campaign, npc, self._called, method=self.method, limit=limit, world=world)
-        return await self.desk.past_talk.reminded(
+            world = await self._world() if self.deep.asks_a_model else ""
+            return await self.deep.recall(campaign, npc, self._called, limit=limit, world=world)
+        return await self.desk.past_talk.search(
             campaign, npc, self._called, limit=limit, by_words=by_words, patient=True
         )
 
@@ -94,52 +110,50 @@ class Asking:
         """The question without the name that the NPC is called by."""
         return without_call(self.question, self.desk.cast.person(self.npc)) or self.question
 
-    async def _facts(self, budgets: Budgets) -> tuple[list[Shown], list[str]]:
+    async def _facts(self, left_out: list[str]) -> tuple[list[RecalledFact], dict[FactId, Fact]]:
+        """Those of whom the question names, each once by its words; and all that is known of them."""
         desk, npc = self.desk, self.npc
         await self.by_name.refresh(desk.campaign)
         found = self.by_name.by_name(desk.campaign, npc, self._called) or []
-        persistent = await self._in_every_prompt(budgets)
-        shown: dict[str, Shown] = {}
-        left_out: list[str] = []
         others = [one for one in found if one.known.entity.id != desk.cast.played(npc)]
         if len(others) < len(found):
             left_out.append(f"what {desk.cast.person(npc)} knows of itself: {IN_EVERY_PROMPT}")
-        for one, told in told_by_name(others, self.question, npc, language=desk.language):
-            facts = {fact.id: fact for fact in (*one.known.attributes, *(fact for fact, _ in one.known.relations))}
-            for each in told:
-                fact = facts.get(each.fact_id) if each.fact_id is not None else None
-                if each.fact_id in persistent:
-                    left_out.append(f"{each.text!r}: {IN_EVERY_PROMPT}")
-                else:
-                    shown.setdefault(each.text, Shown(each, each.path, holds=self._holds(fact)))
-        return list(shown.values()), left_out
+        facts: dict[str, RecalledFact] = {}
+        known: dict[FactId, Fact] = {}
+        for one, selected in select_facts(others, self.question, npc, language=desk.language):
+            known |= {fact.id: fact for fact in (*one.known.attributes, *(fact for fact, _ in one.known.relations))}
+            for each in selected:
+                facts.setdefault(each.text, each)
+        return list(facts.values()), known
 
     def _holds(self, fact: Fact | None) -> str:
         return "" if fact is None else validity_in_words(fact.validity, self.desk.days.calendar) or "always"
 
-    async def _in_every_prompt(self, budgets: Budgets) -> set[FactId]:
+    async def _identity(self, budgets: Budgets) -> Identity:
         entity = self.desk.cast.played(self.npc)
         if entity is None:
-            return set()
+            return NOTHING_KNOWN
         snapshot = await self.desk.graph.identity_snapshot(self.desk.campaign, self.npc, entity)
-        sentences = [] if snapshot is None else sentences_of(snapshot.known)
-        return {one.fact.id for one in fitting(sentences, tokens=budgets.identity_tokens) if one.is_whole}
+        return NOTHING_KNOWN if snapshot is None else identity_of(snapshot.known, tokens=budgets.identity_tokens)
 
-    def _placed(self, facts: Sequence[Shown], said: Sequence[Shown], budgets: Budgets) -> list[Shown]:
-        """All of it, with what of it would have a place in a prompt."""
-        of_the_past = speaks_of_the_past(self.question, language=self.desk.language)
-        tokens = budgets.facts_tokens
-        talk = [one.recalled for one in said]
-        near = worth_telling(self.question, talk, npc=self.npc, tokens=tokens, asks_of_the_past=of_the_past)
-        known = [one.recalled for one in facts]
-        ranked = [*near, *known] if of_the_past else [*known, *near]
-        places = chosen(ranked, tokens=tokens, most=budgets.most_facts)
 
-        def place(one: Recalled) -> str:
-            if one in places:
-                return "yes"
-            if one in ranked:
-                return f"no: {no_room(tokens=tokens, most=budgets.most_facts)}"
-            return f"no: {NOT_NEAR}"
+def places_of(selection: Selection, recalled: Sequence[Recalled], *, n_candidates: int) -> list[str]:
+    """Of each, whether it has a place in a prompt: "yes", or "no" with the reason.
 
-        return [replace(one, told=place(one.recalled)) for one in (*facts, *said)]
+    Args:
+        recalled: The candidates of the selection, then what else was found.
+    """
+    rejected = [(one.recalled, one.why) for one in selection.rejected]
+
+    def place(at: int, one: Recalled) -> str:
+        if at >= n_candidates:
+            return f"no: {_NOT_ASKED_FOR}"
+        if one in selection.chosen:
+            return "yes"
+        return f"no: {next((why for other, why in rejected if other == one), _SAME_WORDS)}"
+
+    return [place(at, one) for at, one in enumerate(recalled)]
+
+
+def _signals_of(one: RecalledTalk) -> str:
+    return signals_in_words(one.signals) if isinstance(one, RecalledUtterance) else ""

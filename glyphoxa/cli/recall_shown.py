@@ -1,4 +1,4 @@
-"""What an NPC is reminded of, as `glyphoxa recall` shows it."""
+"""What an NPC recalls, as `glyphoxa recall` shows it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from rich.text import Text
 
 from glyphoxa.cli.lines import Line, show_lines
 from glyphoxa.cli.tables import a_table, show
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.dm.wording import moment
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import Recalled, RecalledUtterance, Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +20,13 @@ class Shown:
     """
     Attributes:
         path: By what it was found: "named 'the smith', asks for OWNS".
-        told: Whether it would get a place in a prompt, in words.
+        selected: Whether it would get a place in a prompt, in words.
         holds: Since and until when, for a fact, in words.
     """
 
     recalled: Recalled
     path: str
-    told: str = ""
+    selected: str = ""
     holds: str = ""
 
 
@@ -39,34 +40,39 @@ def listing(found: Sequence[Shown], *, explain: bool) -> None:
     for rank, one in enumerate(found, start=1):
         recalled = one.recalled
         when = "" if recalled.session_id is None else moment(recalled.at_ms)
-        row: list[Text | str] = [str(rank), Text(recalled.text), Text(recalled.session_id or ""), when]
+        row: list[Text | str] = [str(rank), Text(recalled_line(recalled)), Text(recalled.session_id or ""), when]
         if explain:
             row += [
                 f"{recalled.score:.2f}",
-                "" if recalled.similarity is None else f"{recalled.similarity:.3f}",
+                _cosine(recalled),
                 Text(one.path),
                 Text(recalled.reason),
                 one.holds,
             ]
-        row.append(one.told if explain else one.told.partition(":")[0])
+        row.append(one.selected if explain else one.selected.partition(":")[0])
         table.add_row(*row)
     show(table)
 
 
 def _explained(rank: int, one: Shown) -> Iterator[Line]:
     recalled = one.recalled
-    yield Line(f"{rank}. {recalled.text}")
+    yield Line(f"{rank}. {recalled_line(recalled)}")
     if recalled.session_id is not None:
         yield Line(f"said: {recalled.session_id}, {moment(recalled.at_ms)}", 1)
-    cosine = "" if recalled.similarity is None else f", cosine {recalled.similarity:.3f}"
-    yield Line(f"found by: {one.path} (score {recalled.score:.2f}{cosine})", 1)
+    cosine = _cosine(recalled)
+    yield Line(f"found by: {one.path} (score {recalled.score:.2f}{f', cosine {cosine}' if cosine else ''})", 1)
     yield Line(f"known because: {recalled.reason}", 1)
     if one.holds:
         yield Line(f"holds: {one.holds}", 1)
-    yield Line(f"in the prompt: {one.told}", 1)
+    yield Line(f"in the prompt: {one.selected}", 1)
 
 
-def signals_in_words(signals: Mapping[str, float]) -> str:
+def _cosine(one: Recalled) -> str:
+    similarity = one.similarity if isinstance(one, RecalledUtterance) else None
+    return "" if similarity is None else f"{similarity:.3f}"
+
+
+def signals_in_words(signals: Mapping[Signal, float]) -> str:
     """What the ranking says for and against, the most first: "meaning 1.94, words 1.57, asks -1.09"."""
     order = sorted(signals.items(), key=lambda each: (-abs(each[1]), each[0]))
     return ", ".join(f"{name.replace('_', ' ')} {share:.2f}" for name, share in order if round(share, 2))

@@ -52,7 +52,7 @@ async def _list(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
-@VERB.action("it was never said: nobody is reminded of it, nothing rests on it", _ID, YES)
+@VERB.action("it was never said: nobody recalls it, nothing rests on it", _ID, YES)
 async def _strike(desk: Desk, options: argparse.Namespace) -> int:
     said = await SaidDesk(desk.campaign, desk.inspection, desk.talk).find(options.utterance)
     print(f"struck: {_in_words(said)}")

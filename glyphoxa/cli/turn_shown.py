@@ -11,11 +11,13 @@ from glyphoxa.cli.facts_shown import place, validity_in_words
 from glyphoxa.cli.facts_shown import short as short_fact
 from glyphoxa.cli.lines import Line, plain
 from glyphoxa.cli.recall_shown import signals_in_words
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.ports import Uttered
 from glyphoxa.dm.turns import ExplainedTurn, Memory, short
 from glyphoxa.dm.wording import moment
 from glyphoxa.domain.calendar import StoryCalendar
+from glyphoxa.domain.recalled import RecalledFact, RecalledUtterance, Signal
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
 
 _OUTCOMES: Final[Mapping[Outcome, str]] = {
@@ -92,27 +94,26 @@ def _came_of_it(explained: ExplainedTurn, cast: Cast) -> Iterator[Line]:
 
 
 def _in_mind(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterator[Line]:
-    turn, told = explained.turn, explained.told
+    turn, told = explained.turn, explained.selected
     if turn.npc_id is None or not turn.prompt_text:
         return
     n_recalled = len(explained.memories)
     if not n_recalled:
-        yield Line("reminded of nothing", 1)
+        yield Line("recalled nothing", 1)
         return
-    rest = f", of {n_recalled} that it was reminded of" if n_recalled > len(told) else ""
+    rest = f", of {n_recalled} that it recalled" if n_recalled > len(told) else ""
     yield Line(f"in its prompt: {len(told) or 'nothing'}{rest}", 1)
     for memory in told:
         yield from _memory(memory, calendar)
-    if not any(name.startswith("meaning") for one in _of_talk(explained) for name in one.recalled.signals) and any(
-        one.recalled.signals for one in _of_talk(explained)
-    ):
+    signals = [signal for one in _of_talk(explained) for signal in one.signals]
+    if signals and not any(signal.startswith(Signal.MEANING) for signal in signals):
         yield Line("found by words alone: what the question means had no say", 2)
 
 
 def _left_out(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterator[Line]:
-    if explained.left_out or explained.turn.omitted:
+    if explained.rejected or explained.turn.omitted:
         yield Line("left out:", 1)
-    for memory in explained.left_out:
+    for memory in explained.rejected:
         yield from _memory(memory, calendar)
     for part in explained.turn.omitted:
         yield Line(part, 2)
@@ -120,13 +121,13 @@ def _left_out(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Itera
 
 def _memory(memory: Memory, calendar: StoryCalendar | None) -> Iterator[Line]:
     recalled = memory.recalled
-    yield Line(recalled.text, 2)
-    if memory.left_out:
-        yield Line(f"left out: {memory.left_out}", 3)
+    yield Line(recalled_line(recalled), 2)
+    if memory.why_rejected:
+        yield Line(f"left out: {memory.why_rejected}", 3)
     yield Line(f"known because: {', '.join((recalled.reason or 'nobody noted why', *_source(memory)))}", 3)
-    if recalled.signals:
+    if isinstance(recalled, RecalledUtterance) and recalled.signals:
         yield Line(f"found by: {signals_in_words(recalled.signals)} (score {recalled.score:.2f})", 3)
-    elif recalled.fact_id is not None:
+    elif isinstance(recalled, RecalledFact):
         yield Line(f"found by: {recalled.path or 'a name in what was said'} (fact {short_fact(recalled.fact_id)})", 3)
     if memory.validity is not None:
         yield Line(f"holds: {validity_in_words(memory.validity, calendar) or 'always'}", 3)
@@ -178,8 +179,9 @@ def _timeline(turn: TurnRecord) -> Iterator[Line]:
     yield Line(f"ms after the end of speech: {', '.join(marks)}", 1)
 
 
-def _of_talk(explained: ExplainedTurn) -> list[Memory]:
-    return [memory for memory in explained.memories if memory.recalled.source == "said"]
+def _of_talk(explained: ExplainedTurn) -> list[RecalledUtterance]:
+    recalled = (memory.recalled for memory in explained.memories)
+    return [one for one in recalled if isinstance(one, RecalledUtterance)]
 
 
 def _where(uttered: Uttered | None) -> str:

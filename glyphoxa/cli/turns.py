@@ -36,7 +36,7 @@ VERB = Verb(run_at_desk)
     limit(_MOST_SHOWN),
     *CAMPAIGN,
     text="The latest turns, or all that was recorded of one: what was heard and how names were put right, to whom it "
-    "was said, what the NPC was reminded of and why, what was left out, what it said, how long all of it took, and "
+    "was said, what the NPC recalled and why, what was left out, what it said, how long all of it took, and "
     "what has become of it since.",
 )
 async def _turns(desk: Desk, options: argparse.Namespace) -> int:
@@ -62,7 +62,7 @@ def _list(turns: list[TurnRecord], cast: Cast, *, most: int, is_narrowed: bool) 
         return
     table = a_table("turn", "when", "heard", "said", "in prompt")
     for turn in turns:
-        n_recalled = len(turn.recalled) + len(turn.passed_over)
+        n_recalled = len(turn.recalled) + len(turn.rejected)
         table.add_row(
             Text(short(turn.id)),
             turn_shown.when(turn),

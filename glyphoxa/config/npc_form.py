@@ -9,7 +9,7 @@ from typing import Final
 from glyphoxa.config.campaign_blocks import ExampleBlock, NpcBlock
 from glyphoxa.config.located_yaml import YamlPath
 from glyphoxa.context.budgets import PERSONA_TOKENS
-from glyphoxa.context.prompt import SAYS
+from glyphoxa.context.wording import SAYS
 from glyphoxa.judgement.in_character import InCharacter
 from glyphoxa.speech.language.phonetics import primary_language
 

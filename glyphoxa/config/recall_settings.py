@@ -20,6 +20,7 @@ RecallStageName = Literal[
     "residual",
     "diversity",
     "per_type_cap",
+    "second_hop",
 ]
 
 
@@ -43,7 +44,7 @@ class RerankSettings(ProviderSettings):
 
 
 class DeepRecallSettings(Section):
-    """How an NPC of budget tier DEEP searches its memory with its tools. What it is reminded of in a turn by itself,
+    """How an NPC of budget tier DEEP searches its memory with its tools. What it recalls in a turn by itself,
     and what NPCs of other tiers find, is `hybrid` with no stage on, whatever is set here: somebody waits.
 
     Attributes:
@@ -51,7 +52,8 @@ class DeepRecallSettings(Section):
             finds. `llm`: a language model picks, and may ask for what is next to what it sees. `hybrid_rerank`: what
             hybrid finds, in the order of a reranker. Left out: `llm` if `recall.llm` names another than `local`, else
             `hybrid_rerank` if `recall.rerank` names one, else `hybrid`.
-        stages: Stages of the memory graph that are on. By default none is: none has been measured to win.
+        stages: Stages of the memory graph, and `second_hop` of the ranking before it, that are on. By default none is:
+            none has been measured to win.
     """
 
     method: RecallMethodName | None = None

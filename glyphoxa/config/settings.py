@@ -162,7 +162,7 @@ class ContextSettings(Section):
     Attributes:
         part_deadline_ms: For identity, scene and talk each; a late part is left out.
         recall_deadline_ms: For recall of past talk.
-        facts_tokens: Of what an NPC is reminded of, tokens of 4 characters each. Small models attend to little; a large
+        facts_tokens: Of what an NPC recalls, tokens of 4 characters each. Small models attend to little; a large
             one makes use of 1,500.
         max_facts: Sentences of it; left out, one for each 30 tokens.
         facts_depth: It stands in a message of its own, with so many messages of talk behind it. Left out: in the

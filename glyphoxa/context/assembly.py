@@ -16,25 +16,22 @@ from typing import TypeVar
 from loguru import logger
 
 from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.choice import chosen
 from glyphoxa.context.conversation import CHARS_PER_TOKEN
 from glyphoxa.context.identity import Identities
 from glyphoxa.context.knowledge import shortened
 from glyphoxa.context.own_secrets import touched, words_of
-from glyphoxa.context.own_words import asks_what_it_said, of_others
-from glyphoxa.context.passed_over import IN_EVERY_PROMPT, IN_THE_TALK, NOT_NEAR, OWN_WORDS, missing, no_room
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.relevance import without_call, worth_telling
+from glyphoxa.context.relevance import without_call
 from glyphoxa.context.scene import Scenes
-from glyphoxa.context.wording import wording
+from glyphoxa.context.selection import Candidates, PromptSoFar, select
+from glyphoxa.context.wording import recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.recall.lexical.terms import Terms
-from glyphoxa.speech.language.past import speaks_of_the_past
 from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
 
@@ -152,59 +149,39 @@ class HotContextAssembly:
         self,
         npc: NpcId,
         question: str,
-        looked_up: Sequence[Recalled],
-        said: Sequence[Recalled],
+        looked_up: Sequence[RecalledFact],
+        said: Sequence[RecalledTalk],
         *,
         omitted: tuple[str, ...],
     ) -> HotContext:
-        """Choose the facts. Those already shown for this speech come first and in the same order, so that as much as
-        possible of what a prompt cache has read on a partial transcript is in the final prompt too.
-        """
-        asks_of_the_past = speaks_of_the_past(question, language=self._campaign.language)
-        tokens, most = self._budgets.facts_tokens, self._budgets.most_facts
-        fresh = self._not_in_prompt(npc, said)
-        theirs = of_others(fresh, npc)
-        if len(theirs) < len(fresh) and asks_what_it_said(question, language=self._campaign.language):
-            theirs = fresh
-        past = worth_telling(question, theirs, npc=npc, tokens=tokens, asks_of_the_past=asks_of_the_past)
         identity = self._identities.last(npc)
-        known = [fact for fact in looked_up if not identity.tells(fact)]
-        ranked = [*past, *known] if asks_of_the_past else [*known, *past]
-        told = chosen(ranked, tokens=tokens, most=most, already=self._shown.get(npc, ()))
+        selection = select(
+            Candidates(npc, question, self._campaign.language, looked_up, said),
+            self._budgets,
+            PromptSoFar(identity, self._in_talk(npc), self._shown.get(npc, ())),
+        )
         if question:
-            self._shown[npc] = tuple(one.text for one in told)
-        facts = [one for one in told if one.source == "entity"]
-        remembered = [one for one in told if one.source != "entity"]
+            self._shown[npc] = selection.lines
         kept = self._kept(npc, question)
         return HotContext(
-            facts=tuple(one.text for one in facts),
-            remembered=tuple(one.text for one in remembered),
-            recalled=(*facts, *remembered, *kept),
+            facts=tuple(recalled_line(one) for one in selection.facts),
+            remembered=tuple(recalled_line(one) for one in selection.talk),
+            recalled=(*selection.facts, *selection.talk, *kept),
             omitted=omitted,
             identity=identity.lines,
             place=self._place(npc),
             scene=self._scene_line(npc),
             kept=tuple(one.text for one in kept),
             keeps=self._keeps,
-            passed_over=(
-                *missing(told, of=ranked, why=no_room(tokens=tokens, most=most)),
-                *missing(past, of=theirs, why=NOT_NEAR),
-                *missing(theirs, of=fresh, why=OWN_WORDS),
-                *missing(fresh, of=said, why=IN_THE_TALK),
-                *missing(known, of=looked_up, why=IN_EVERY_PROMPT),
-            ),
+            rejected=selection.rejected,
         )
 
-    def _not_in_prompt(self, npc: NpcId, said: Sequence[Recalled]) -> list[Recalled]:
+    def _in_talk(self, npc: NpcId) -> Callable[[RecalledUtterance], bool]:
         """What was recalled a moment ago may have come into the talk since, or was said in it with the same words."""
         in_talk = set(self._known_utterances(npc))
-        return [
-            one
-            for one in said
-            if one.utterance_id not in in_talk and not self._holds_words(npc, one.text.partition(": ")[2])
-        ]
+        return lambda one: one.utterance_id in in_talk or self._holds_words(npc, one.text)
 
-    def _kept(self, npc: NpcId, question: str) -> list[Recalled]:
+    def _kept(self, npc: NpcId, question: str) -> list[RecalledFact]:
         found = touched(
             self._identities.last(npc).secrets,
             question,
@@ -244,17 +221,19 @@ class HotContextAssembly:
         await self._part("identity", self._identities.read(npc), self._budgets.part_deadline_ms, late)
         self._as_read[npc] = self._by_name.itself(npc)
 
-    def _looked_up(self, npc: NpcId, question: str, late: list[str], *, is_read: bool = False) -> Sequence[Recalled]:
+    def _looked_up(
+        self, npc: NpcId, question: str, late: list[str], *, is_read: bool = False
+    ) -> Sequence[RecalledFact]:
         """What is known of who is named, as it was read last."""
         try:
-            return self._by_name.told(npc, question, is_read=is_read)
+            return self._by_name.facts(npc, question, is_read=is_read)
         except Exception as error:
             # As in `_part`: a bug in a look-up costs that look-up, never the NPC's answer.
             logger.exception("hot context without facts")
             late.append(f"facts: {type(error).__name__}")
             return ()
 
-    async def _past_talk(self, npc: NpcId, question: str) -> tuple[Recalled, ...]:
+    async def _past_talk(self, npc: NpcId, question: str) -> tuple[RecalledTalk, ...]:
         if self._talk is None or not question:
             return ()
         asked = without_call(question, self._campaign.npc(npc).name)

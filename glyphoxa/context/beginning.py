@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from glyphoxa.context.of_file import ScopedKnowledge
-from glyphoxa.context.prompt import SAYS, Message, said_line, with_facts, with_kept
-from glyphoxa.context.wording import Example, wording
+from glyphoxa.context.prompt import Message, with_facts, with_kept
+from glyphoxa.context.wording import SAYS, Example, said_line, wording
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.world.graph import Known

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from glyphoxa.context.fact_selection import select_facts
 from glyphoxa.context.of_file import state_of_file
-from glyphoxa.context.told import told_by_name
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import RecalledFact
 from glyphoxa.recall.by_name import FactsByName, KnownByName
 from glyphoxa.recall.entities.named_world import NamedWorld
 from glyphoxa.world.graph import IdentitySnapshot
@@ -86,10 +86,11 @@ class ByName:
             return False
         return self._memory.identity(self._campaign.id, npc, entity) is None
 
-    def told(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[Recalled]:
-        """What the NPC is told of them. See `named`."""
+    def facts(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[RecalledFact]:
+        """The facts about them that a prompt has room for. See `named`."""
         found = self.named(npc, question, is_read=is_read)
-        return [one for _, told in told_by_name(found, question, npc, language=self._campaign.language) for one in told]
+        selected = select_facts(found, question, npc, language=self._campaign.language)
+        return [fact for _, facts in selected for fact in facts]
 
 
 def _world_of_file(campaign: Campaign, accept_at: float) -> NamedWorld:

@@ -1,11 +1,12 @@
-"""Which of the things an NPC is reminded of get a place in its prompt, and in which order."""
+"""Which of the things an NPC recalls get a place in its prompt, and in which order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from glyphoxa.context.conversation import CHARS_PER_TOKEN
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.context.wording import recalled_line
+from glyphoxa.domain.recalled import Recalled, RecalledFact
 
 _STEEP = 12
 """How fast the worth of a line falls with its score, which is no chance by itself: at 1 short lines that tell nothing
@@ -28,28 +29,37 @@ def chosen(candidates: Sequence[Recalled], *, tokens: int, most: int, already: S
     kind first stood among the candidates, kind by kind.
 
     Args:
-        candidates: By their text each once; kinds in the order in which they are to be read.
+        candidates: By their line each once; kinds in the order in which they are to be read.
         tokens: Of all together.
         most: Lines.
-        already: Texts of a former choice for the same speech: a prompt cache has read them.
+        already: Lines of a former choice for the same speech: a prompt cache has read them.
     """
-    by_text: dict[str, Recalled] = {}
+    by_line: dict[str, Recalled] = {}
     for one in candidates:
-        by_text.setdefault(one.text, one)
-    kept = [by_text[text] for text in dict.fromkeys(already) if text in by_text]
-    left = tokens - sum(tokens_of(one.text) for one in kept)
+        by_line.setdefault(recalled_line(one), one)
+    kept = [by_line[line] for line in dict.fromkeys(already) if line in by_line]
+    left = tokens - sum(_tokens_of(one) for one in kept)
     new: list[Recalled] = []
-    rest = [one for one in by_text.values() if one not in kept]
-    position = {text: at for at, text in enumerate(by_text)}
-    for one in sorted(rest, key=lambda one: (-_worth_per_token(one), position[one.text])):
-        cost = tokens_of(one.text)
+    position = {line: at for at, line in enumerate(by_line)}
+    rest = [(one, at) for at, one in enumerate(by_line.values()) if one not in kept]
+    for one, _ in sorted(rest, key=lambda each: (-_worth_per_token(each[0]), each[1])):
+        cost = _tokens_of(one)
         if len(kept) + len(new) < most and cost <= left:
             new.append(one)
             left -= cost
     kinds = {source: at for at, source in reversed(list(enumerate(one.source for one in candidates)))}
-    new.sort(key=lambda one: (kinds[one.source], (one.at_ms or 0) if one.source != "entity" else position[one.text]))
+    new.sort(
+        key=lambda one: (
+            kinds[one.source],
+            position[one.text] if isinstance(one, RecalledFact) else one.at_ms or 0,
+        )
+    )
     return [*kept[:most], *new]
 
 
+def _tokens_of(one: Recalled) -> int:
+    return tokens_of(recalled_line(one))
+
+
 def _worth_per_token(one: Recalled) -> float:
-    return float(one.score**_STEEP) / max(_LEAST_TOKENS, tokens_of(one.text))
+    return float(one.score**_STEEP) / max(_LEAST_TOKENS, _tokens_of(one))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from glyphoxa.context.prompt import SAYS, Message, Prompt, said_line
+from glyphoxa.context.prompt import Message, Prompt
+from glyphoxa.context.wording import SAYS, said_line
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Utterance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glyphoxa.context.knowledge import fact_sentence, fitting, names_of, recalled, sentences_of
@@ -10,7 +11,7 @@ from glyphoxa.context.own_secrets import OwnSecret, words_of
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, Fact
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import RecalledFact
 from glyphoxa.recall.lexical.terms import Terms
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
 
@@ -29,12 +30,27 @@ class Identity:
     secrets: tuple[OwnSecret, ...] = ()
     known: Known | None = None
 
-    def tells(self, one: Recalled) -> bool:
+    def tells(self, one: RecalledFact) -> bool:
         """Whether it stands in the prompt already: nothing is told as identity and recalled as well."""
         return one.fact_id in self.facts or one.text in self.lines
 
 
 NOTHING_KNOWN = Identity()
+
+
+def identity_of(known: Known, *, tokens: int, secrets: Sequence[OwnSecret] = ()) -> Identity:
+    """What is known of an NPC, as far as it fits.
+
+    Args:
+        tokens: Secrets not counted.
+    """
+    sentences = fitting(sentences_of(known), tokens=tokens)
+    return Identity(
+        tuple(dict.fromkeys(sentence.text for sentence in sentences)),
+        frozenset(sentence.fact.id for sentence in sentences if sentence.is_whole),
+        tuple(secrets),
+        known,
+    )
 
 
 class Identities:
@@ -92,15 +108,9 @@ class Identities:
 
     async def _in_words(self, npc: NpcId, snapshot: IdentitySnapshot) -> Identity:
         known = snapshot.known
-        sentences = fitting(sentences_of(known), tokens=self._tokens)
         ends = {known.entity.id: known.entity, **{other.id: other for _, other in known.relations}}
         secrets = [await self._secret(npc, fact, ends) for fact in snapshot.secrets]
-        return Identity(
-            tuple(dict.fromkeys(sentence.text for sentence in sentences)),
-            frozenset(sentence.fact.id for sentence in sentences if sentence.is_whole),
-            tuple(secret for secret in secrets if secret is not None),
-            known,
-        )
+        return identity_of(known, tokens=self._tokens, secrets=[secret for secret in secrets if secret is not None])
 
     async def _secret(self, npc: NpcId, fact: Fact, ends: dict[EntityId, Entity]) -> OwnSecret | None:
         claim, own = fact.claim, self._campaign.npc(npc).entity_id

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from glyphoxa.context.wording import RELATIONS
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import RecalledFact
 from glyphoxa.recall.entities.facts import TOOK_PART
 from glyphoxa.world.graph import Known
 
-_PHRASES: Mapping[str, str] = {
-    "KNOWS": "{source} knows {target}",
-    "LOCATED_AT": "{source} is at {target}",
-    "OWNS": "{source} owns {target}",
-    "MEMBER_OF": "{source} belongs to {target}",
-    "ALLIED_WITH": "{source} is allied with {target}",
-    "HOSTILE_TO": "{source} is hostile to {target}",
-    "PARTICIPATED_IN": "{source} took part in {target}",
-    "QUEST_GIVER": "{source} asks for help with {target}",
-    "CHILD_OF": "{source} is a child of {target}",
-    "EMPLOYED_BY": "{source} works for {target}",
-}
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s|$)")
 _SPOKEN_FIRST = ("description", "summary", "lore_text", "common_knowledge")
 _WHOLE_SENTENCES = (*_SPOKEN_FIRST, "secret", "note", "rumour")
@@ -55,7 +44,7 @@ def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None) -> s
     """
     if other is not None:
         note = fact.attributes.get("description") or fact.attributes.get("note")
-        phrase = _PHRASES.get(fact.claim.predicate)
+        phrase = RELATIONS.get(fact.claim.predicate)
         if phrase is None:
             phrase = f"{{source}} {_as_verb(fact.claim.predicate)} {{target}}"
         sentence = phrase.format(source=subject.name, target=other.name)
@@ -77,11 +66,11 @@ def sentences_of(known: Known) -> list[Sentence]:
     return list(reversed(by_text.values()))
 
 
-def most_telling(known: Known, npc: NpcId) -> list[Recalled]:
+def most_telling(known: Known, npc: NpcId) -> list[RecalledFact]:
     """The first of what is known of an entity, and of what not everybody knows of it the first: without the words for
     all the others, of which there may be a thousand.
     """
-    found: list[Recalled] = []
+    found: list[RecalledFact] = []
     for fact, other in _told_first(known):
         if found and why_known(fact, npc) == "public":
             continue
@@ -134,22 +123,21 @@ def is_secret(fact: Fact) -> bool:
     return fact.visibility.scope in ("secret", "hidden")
 
 
-def recalled_of(known: Known, npc: NpcId) -> tuple[Recalled, ...]:
+def recalled_of(known: Known, npc: NpcId) -> tuple[RecalledFact, ...]:
     """The sentences about an entity for an NPC, each with where it is from and why it may know it."""
     return tuple(recalled(sentence.text, sentence.fact, npc) for sentence in sentences_of(known))
 
 
-def recalled(text: str, fact: Fact, npc: NpcId) -> Recalled:
+def recalled(text: str, fact: Fact, npc: NpcId) -> RecalledFact:
     """A fact in words, with where it is from and why the NPC may know it."""
     provenance = fact.provenance
-    return Recalled(
-        text=text,
-        source="entity",
+    return RecalledFact(
+        fact.id,
+        text,
         session_id=provenance.session_id,
         utterance_id=provenance.utterance_id,
         at_ms=provenance.at_ms,
         reason=why_known(fact, npc),
-        fact_id=fact.id,
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import RecalledFact
 from glyphoxa.recall.lexical.terms import NAME, Terms
 
 MOST_KEPT: Final = 2
@@ -27,7 +27,7 @@ class OwnSecret:
         words: What it is told with, and the names of whom and what it speaks of; see `words_of`.
     """
 
-    told: Recalled
+    told: RecalledFact
     words: Set[str]
 
 
@@ -38,7 +38,7 @@ def touched(
     just_heard: str,
     terms: Terms,
     own_names: Set[str],
-) -> list[Recalled]:
+) -> list[RecalledFact]:
     """The secrets that a question comes to, or the talk just before it; those with most of their words in it first.
 
     Args:

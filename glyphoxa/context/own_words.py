@@ -9,16 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
-from glyphoxa.domain.ids import NpcId, SpeakerId
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.recalled import RecalledTalk, is_own_utterance
 from glyphoxa.speech.language.phonetics import primary_language
 
+_Talk = TypeVar("_Talk", bound=RecalledTalk)
 
-def of_others(said: Iterable[Recalled], npc: NpcId) -> list[Recalled]:
+
+def of_others(said: Iterable[_Talk], npc: NpcId) -> list[_Talk]:
     """Without what the NPC said itself."""
-    return [one for one in said if one.speaker_id != SpeakerId(npc)]
+    return [one for one in said if not is_own_utterance(one, npc)]
 
 
 def asks_what_it_said(question: str, *, language: str) -> bool:

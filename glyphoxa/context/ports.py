@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.turn import PassedOver, Recalled
+from glyphoxa.domain.recalled import Recalled
+from glyphoxa.domain.turn import Rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class HotContext:
         place: What it looks like where it is; the same until the table moves.
         scene: Where it is, when, and with whom, in few words; empty when unknown.
         kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words in front of them.
-        passed_over: What it was reminded of as well and is not told, each with the reason.
+        rejected: What it recalled as well and is not told, each with the reason.
     """
 
     facts: tuple[str, ...] = ()
@@ -33,7 +34,7 @@ class HotContext:
     identity: tuple[str, ...] = ()
     place: str = ""
     scene: str = ""
-    passed_over: tuple[PassedOver, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
     kept: tuple[str, ...] = ()
     keeps: str = ""
 

@@ -21,7 +21,7 @@ from glyphoxa.context.by_name import ByName
 from glyphoxa.context.relevance import without_call
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, UtteranceId
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.speech.language.past import speaks_of_the_past
 from glyphoxa.transcript.ports import PastTalk
 
@@ -59,7 +59,7 @@ class Prefetch:
         self._known_utterances = known_utterances
         self._deadline_ms = deadline_ms
         self._max_recalled = max_recalled
-        self._recalled: dict[NpcId, tuple[Recalled, ...]] = {}
+        self._recalled: dict[NpcId, tuple[RecalledTalk, ...]] = {}
         self._answered: dict[NpcId, list[str]] = {}
         self._asked: dict[PlayerId, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -98,11 +98,11 @@ class Prefetch:
             look_up.cancel()
         called_first = sorted(asking, key=lambda npc: asking[npc].casefold() not in text.casefold())
         asked = [(npc, without_call(question, asking[npc])) for npc in called_first]
-        self._remind(*asked[0])
-        self._talking[player] = [self._start(partial(self._remind_all, asked))]
+        self._recall_nowait(*asked[0])
+        self._talking[player] = [self._start(partial(self._recall_all, asked))]
 
-    def recalled(self, npc: NpcId) -> tuple[Recalled, ...]:
-        """What this NPC was reminded of by the speech so far."""
+    def recalled(self, npc: NpcId) -> tuple[RecalledTalk, ...]:
+        """What this NPC recalled by the speech so far."""
         return self._recalled.get(npc, ())
 
     async def close(self) -> None:
@@ -127,21 +127,21 @@ class Prefetch:
 
         return self.start(within_deadline())
 
-    async def _remind_all(self, asked: Sequence[tuple[NpcId, str]]) -> None:
+    async def _recall_all(self, asked: Sequence[tuple[NpcId, str]]) -> None:
         """One after the other: each takes milliseconds of the event loop, and sound must get through in between."""
         for npc, question in asked[1:]:
             await asyncio.sleep(0)
-            self._remind(npc, question)
+            self._recall_nowait(npc, question)
         for npc, question in asked:
             await self._start(partial(self._fetch_talk, npc, question))
 
-    def _remind(self, npc: NpcId, question: str) -> None:
+    def _recall_nowait(self, npc: NpcId, question: str) -> None:
         """By words and at once; what it means to say is asked behind it."""
         assert self._talk is not None  # noqa: S101 - only called with memory
         exclude, limit = self._known_utterances(npc), self._max_recalled
-        reminded = self._talk.remind(self._campaign, npc, question, exclude=exclude, limit=limit)
-        if reminded is not None:
-            self._recalled[npc] = tuple(reminded)
+        found = self._talk.recall_nowait(self._campaign, npc, question, exclude=exclude, limit=limit)
+        if found is not None:
+            self._recalled[npc] = tuple(found)
 
     async def _fetch_talk(self, npc: NpcId, question: str) -> None:
         assert self._talk is not None  # noqa: S101 - only started with memory

@@ -8,11 +8,11 @@ the question (the examples of an NPC are put in the same form).
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from glyphoxa.context.ports import HotContext
+from glyphoxa.context.wording import FACTS, REMEMBERED, SCENE
 from glyphoxa.domain.ids import NpcId
 
 Role = Literal["system", "user", "assistant"]
@@ -26,7 +26,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where what an NPC is reminded of stands.
+    """Where what an NPC recalls stands.
 
     Attributes:
         depth: In a message of its own, with so many messages of talk behind it: 0 is behind the question, and a number
@@ -39,8 +39,6 @@ class Placement:
 
 
 BEHIND_THE_QUESTION: Final = Placement()
-_FACTS: Final = "Facts: "
-_REMEMBERED: Final = "Remembered: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,29 +61,20 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
     """A copy of the prompt with the hot context in it. The given prompt stays as it is.
 
     Who the NPC is and what its place looks like join the system message, which does not change during a scene. Where it
-    is stands right before the question, and what it is reminded of where `facts_at` says. What it keeps to itself
-    stands last, apart from what it may tell.
+    is stands right before the question, and what it recalls where `facts_at` says. What it keeps to itself stands last,
+    apart from what it may tell.
     """
     first, *between, last = prompt.messages
     if standing := " ".join((*hot.identity, *filter(None, (hot.place,)))):
         first = replace(first, content=f"{first.content}\n{standing}")
     in_mind = _in_mind(" ".join(hot.facts), " ".join(hot.remembered))
-    scene = f"Scene: {hot.scene}\n" if hot.scene else ""
+    scene = f"{SCENE}{hot.scene}\n" if hot.scene else ""
     asked = last.content if facts_at.depth is not None else _joined(last.content, *in_mind)
     asked = with_kept(f"{scene}{asked}", hot.keeps, " ".join(hot.kept))
     talk = [*between, replace(last, content=asked)]
     if in_mind and facts_at.depth is not None:
         talk.insert(max(0, len(talk) - facts_at.depth), Message(facts_at.role, _joined(*in_mind)))
     return replace(prompt, messages=(first, *talk))
-
-
-SAYS: Final = re.compile(r"\s*[^\W_][\w'’. -]{0,40} says(?: to [^:\n]{1,40})?:\s*")
-"""Who speaks, in front of a line of talk."""
-
-
-def said_line(speaker_name: str, text: str, *, to: str = "") -> str:
-    """How a line of talk stands in a prompt."""
-    return f"{speaker_name} says to {to}: {text}" if to else f"{speaker_name} says: {text}"
 
 
 def with_kept(question: str, keeps: str, secret: str) -> str:
@@ -101,7 +90,7 @@ def with_facts(question: str, facts: str, remembered: str = "") -> str:
 
 
 def _in_mind(facts: str, remembered: str) -> list[str]:
-    return [f"{label}{text}" for label, text in ((_FACTS, facts), (_REMEMBERED, remembered)) if text]
+    return [f"{label}{text}" for label, text in ((FACTS, facts), (REMEMBERED, remembered)) if text]
 
 
 def _joined(*lines: str) -> str:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from glyphoxa.domain.ids import NpcId, SpeakerId
-from glyphoxa.domain.turn import Recalled
-from glyphoxa.recall.ranking.ranked import THEN
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.recalled import ANSWERING, RecalledSummary, RecalledTalk, Signal, is_own_utterance
 from glyphoxa.recall.ranking.ranking import BY_WORDS
-from glyphoxa.recall.temporal.recap import RECAP
 
 VAGUE = frozenset(
     {"about", "anything", "away", "come", "dear", "else", "evening", "everything", "friend", "give", "good", "hello"}
@@ -39,13 +37,13 @@ LoCoMo 55 % of the questions find evidence in 90 tokens so, and 94 % in 1,500; w
 _LEAST_ASKED = 3
 """Telling words of what asks for more than it says itself; or a name. "Pass me the salt, please" has two."""
 _NAME = re.compile(r"(?<=[\w,;:] )[A-Z][\w'’-]+")
-_FITS_THE_TIME = BY_WORDS["time"] / 2
+_FITS_THE_TIME = BY_WORDS[Signal.TIME] / 2
 """Half of what the ranking gives where the time of the question fits."""
 
 
 def worth_telling(
-    question: str, said: Sequence[Recalled], *, npc: NpcId, tokens: int, asks_of_the_past: bool = False
-) -> list[Recalled]:
+    question: str, said: Sequence[RecalledTalk], *, npc: NpcId, tokens: int, asks_of_the_past: bool = False
+) -> list[RecalledTalk]:
     """What of past talk may stand in a prompt, in the order of `said`.
 
     What bears on the question by itself, wherever it ranks, and if that is among the best, the other best too: what
@@ -74,35 +72,38 @@ def _is_small_talk(question: str) -> bool:
     return len(telling_words(question)) < _LEAST_ASKED and not _NAME.search(question)
 
 
-def _is_of_the_time(one: Recalled, *, asks_of_the_past: bool) -> bool:
+def _is_of_the_time(one: RecalledTalk, *, asks_of_the_past: bool) -> bool:
     """What happened last week is told by what was said then: it has no word of "last week" in it."""
-    if one.source == "summary" or RECAP in one.signals:
+    if isinstance(one, RecalledSummary) or Signal.RECAP in one.signals:
         return True
-    fits = THEN in one.signals or (asks_of_the_past and one.signals.get("time", 0.0) >= _FITS_THE_TIME)
-    return fits and len(telling_words(one.text.partition(": ")[2])) >= TELLING_WORDS
+    fits = Signal.THEN in one.signals or (asks_of_the_past and one.signals.get(Signal.TIME, 0.0) >= _FITS_THE_TIME)
+    return fits and len(telling_words(one.text)) >= TELLING_WORDS
 
 
-def _stands_beside(one: Recalled, npc: NpcId) -> bool:
+def _stands_beside(one: RecalledTalk, npc: NpcId) -> bool:
     """Whether it may be told for what is told with it."""
-    if one.text.rstrip().endswith("?") or one.speaker_id == SpeakerId(npc):
+    if isinstance(one, RecalledSummary) or one.text.rstrip().endswith("?") or is_own_utterance(one, npc):
         return False
-    answers = any(name.endswith("answers") and share > 0 for name, share in one.signals.items())
-    return answers or len(telling_words(one.text.partition(": ")[2])) >= TELLING_WORDS
+    answers = any(one.signals.get(signal, 0.0) > 0 for signal in ANSWERING)
+    return answers or len(telling_words(one.text)) >= TELLING_WORDS
 
 
-def bears_on(question: str, recalled: Recalled, *, npc: NpcId, asks_of_the_past: bool = False) -> bool:
+def bears_on(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_the_past: bool = False) -> bool:
     """Whether past talk is near enough in meaning or words.
 
     What the NPC said itself must share a word: its own "I do not know" is near to every question. A question somebody
-    asked before tells nothing, unless it is the past that is asked about, and not the same question.
+    asked before tells nothing, unless it is the past that is asked about, and not the same question. A summary is not
+    compared: it is asked for, or it is not there.
     """
-    telling = telling_words(recalled.text.partition(": ")[2])
+    if isinstance(recalled, RecalledSummary):
+        return False
+    telling = telling_words(recalled.text)
     if recalled.text.rstrip().endswith("?") and (not asks_of_the_past or telling <= telling_words(question)):
         return False
     if len(telling) < TELLING_WORDS:
         return False
     n_shared = len(telling & telling_words(question))
-    if recalled.speaker_id == SpeakerId(npc):
+    if is_own_utterance(recalled, npc):
         return n_shared >= 1
     similarity = recalled.similarity
     if similarity is None:

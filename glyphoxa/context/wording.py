@@ -1,15 +1,51 @@
-"""What stands in every NPC's prompt by itself, in the campaign's language.
+"""All that a prompt says by itself: what stands in every NPC's in the campaign's language, and in which words a line of
+talk, a fact and something recalled stand there.
 
 Short sentences, the same for all: a small model copies the form of what it reads, and forgets what is long.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from glyphoxa.domain.recalled import Recalled, RecalledUtterance
 from glyphoxa.speech.language.phonetics import primary_language
+
+FACTS: Final = "Facts: "
+REMEMBERED: Final = "Remembered: "
+SCENE: Final = "Scene: "
+SAYS: Final = re.compile(r"\s*[^\W_][\w'’. -]{0,40} says(?: to [^:\n]{1,40})?:\s*")
+"""Who speaks, in front of a line of talk."""
+
+
+def said_line(speaker_name: str, text: str, *, to: str = "") -> str:
+    """A line of talk."""
+    return f"{speaker_name} says to {to}: {text}" if to else f"{speaker_name} says: {text}"
+
+
+def recalled_line(one: Recalled) -> str:
+    """Something recalled, also where it is shown to a DM or found by a tool."""
+    if isinstance(one, RecalledUtterance) and one.speaker_name:
+        return f"{'You' if one.is_own else one.speaker_name} said: {one.text}"
+    return one.text
+
+
+RELATIONS: Final[Mapping[str, str]] = {
+    "KNOWS": "{source} knows {target}",
+    "LOCATED_AT": "{source} is at {target}",
+    "OWNS": "{source} owns {target}",
+    "MEMBER_OF": "{source} belongs to {target}",
+    "ALLIED_WITH": "{source} is allied with {target}",
+    "HOSTILE_TO": "{source} is hostile to {target}",
+    "PARTICIPATED_IN": "{source} took part in {target}",
+    "QUEST_GIVER": "{source} asks for help with {target}",
+    "CHILD_OF": "{source} is a child of {target}",
+    "EMPLOYED_BY": "{source} works for {target}",
+}
+"""Facts between two; others are read out as their type is written."""
 
 
 @dataclass(frozen=True, slots=True)

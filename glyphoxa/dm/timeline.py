@@ -30,7 +30,7 @@ class Preview:
         gone: Facts that would not be held any more.
         changed: Facts that would be held otherwise, as they would be.
         back: Facts that are not held now and would be again.
-        n_utterances: That nobody would be reminded of any more.
+        n_utterances: That nobody would recall any more.
     """
 
     events: tuple[WorldEvent, ...] = ()
@@ -117,7 +117,7 @@ class Timeline:
         return await self.world.rollback(self.campaign, session, floor, Cause("dm", self.now_ms()))
 
     async def strike(self, said: Said) -> WorldEvent:
-        """As if it had not been said: nobody is reminded of it, and what was learned from it alone is not known.
+        """As if it had not been said: nobody recalls it, and what was learned from it alone is not known.
 
         Raises:
             NotFound: It is not in the log.

@@ -1,4 +1,4 @@
-"""Why an NPC said what it said: the record of a turn, and what has become since of what the NPC was reminded of."""
+"""Why an NPC said what it said: the record of a turn, and what has become since of what the NPC recalled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from glyphoxa.dm.ports import Review, Turns, Uttered
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Validity
-from glyphoxa.domain.turn import Recalled, TurnRecord
+from glyphoxa.domain.recalled import Recalled, RecalledFact, learned_from
+from glyphoxa.domain.turn import TurnRecord
 
 LAST: Final = "last"
 _MOST_LISTED: Final = 10
@@ -21,20 +22,20 @@ _LETTERS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Something that an NPC was reminded of, as the DM sees it now.
+    """Something that an NPC recalled, as the DM sees it now.
 
     Attributes:
         place: Where it was said or learned; None when that is not known.
         validity: Of a fact, as it is now; None for what is no fact, or not known any more.
         since: What has become of it since the turn: "rolled back". Empty: nothing.
-        left_out: Why it had no place in the prompt; empty for what had one.
+        why_rejected: Why it had no place in the prompt; empty for what had one.
     """
 
     recalled: Recalled
     place: Uttered | None = None
     validity: Validity | None = None
     since: str = ""
-    left_out: str = ""
+    why_rejected: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,12 @@ class ExplainedTurn:
     memories: tuple[Memory, ...]
 
     @property
-    def told(self) -> tuple[Memory, ...]:
-        return tuple(memory for memory in self.memories if not memory.left_out)
+    def selected(self) -> tuple[Memory, ...]:
+        return tuple(memory for memory in self.memories if not memory.why_rejected)
 
     @property
-    def left_out(self) -> tuple[Memory, ...]:
-        return tuple(memory for memory in self.memories if memory.left_out)
+    def rejected(self) -> tuple[Memory, ...]:
+        return tuple(memory for memory in self.memories if memory.why_rejected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +108,10 @@ class TurnDesk:
     async def explain(self, turn: TurnRecord) -> ExplainedTurn:
         """With what is known now of everything that it rests on."""
         recalled = [(one, "") for one in turn.recalled]
-        recalled += [(passed.recalled, passed.why) for passed in turn.passed_over]
+        recalled += [(rejected.recalled, rejected.why) for rejected in turn.rejected]
         everything = [one for one, _ in recalled]
         uttered = await self.turns.uttered(self.campaign, _utterances(turn, everything))
-        facts = {one.fact_id for one in everything if one.fact_id is not None}
+        facts = {one.fact_id for one in everything if isinstance(one, RecalledFact)}
         held = {fact.id: fact for fact in await self.review.facts(self.campaign, facts)}
         ended = {each.fact.id: each for each in await self.review.once_held(self.campaign, facts - held.keys())}
         memories = [self._memory(turn, one, why, uttered, held, ended) for one, why in recalled]
@@ -125,23 +126,24 @@ class TurnDesk:
         self,
         turn: TurnRecord,
         one: Recalled,
-        left_out: str,
+        why_rejected: str,
         uttered: Mapping[UtteranceId, Uttered],
         held: Mapping[FactId, Fact],
         ended: Mapping[FactId, EndedFact],
     ) -> Memory:
-        place = uttered.get(one.utterance_id) if one.utterance_id is not None else None
-        if one.fact_id is None:
-            gone = "not in the log any more" if one.utterance_id is not None and place is None else ""
-            return Memory(one, place, None, gone or _of_talk(one, place), left_out)
+        utterance = learned_from(one)
+        place = uttered.get(utterance) if utterance is not None else None
+        if not isinstance(one, RecalledFact):
+            gone = "not in the log any more" if utterance is not None and place is None else ""
+            return Memory(one, place, None, gone or _of_talk(one, place), why_rejected)
         fact, end = held.get(one.fact_id), ended.get(one.fact_id)
         if fact is not None:
-            return Memory(one, place, fact.validity, self._of_fact(fact, turn.npc_id), left_out)
+            return Memory(one, place, fact.validity, self._of_fact(fact, turn.npc_id), why_rejected)
         if end is not None:
             by = f" by {end.superseded_by}" if end.superseded_by is not None else ""
             since = f"no longer held: {end.ended_as.replace('_', ' ')}{by} (event {end.ended_seq})"
-            return Memory(one, place, end.fact.validity, since, left_out)
-        return Memory(one, place, None, "no longer held: it was taken back", left_out)
+            return Memory(one, place, end.fact.validity, since, why_rejected)
+        return Memory(one, place, None, "no longer held: it was taken back", why_rejected)
 
     def _of_fact(self, fact: Fact, npc: NpcId | None) -> str:
         if fact.status != "accepted":
@@ -172,7 +174,7 @@ def short(turn: TurnId) -> str:
 
 
 def _utterances(turn: TurnRecord, recalled: Sequence[Recalled]) -> set[UtteranceId]:
-    ids: Iterable[UtteranceId | None] = (turn.utterance_id, turn.reply_id, *(one.utterance_id for one in recalled))
+    ids: Iterable[UtteranceId | None] = (turn.utterance_id, turn.reply_id, *map(learned_from, recalled))
     return {each for each in ids if each is not None}
 
 

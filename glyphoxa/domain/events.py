@@ -22,7 +22,7 @@ class UtteranceKept:
 
 @dataclass(frozen=True, slots=True)
 class UtteranceStruck:
-    """The DM says that this was never said, and nobody is reminded of it; or takes that back."""
+    """The DM says that this was never said, and nobody recalls it; or takes that back."""
 
     utterance: Utterance
     is_struck: bool = True

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from glyphoxa.domain.ids import FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.recalled import Recalled
 
 
 class Outcome(StrEnum):
@@ -63,41 +64,8 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
-    """Something an NPC was reminded of in this turn, and why it may know it.
-
-    Attributes:
-        text: As it stands in the prompt.
-        source: "said" for past talk, "entity" for what is known of somebody or something.
-        session_id: Where it was said, or learned.
-        utterance_id: What was said, or from what it was learned.
-        score: 0 to 1, relative to the other candidates of the same question.
-        reason: Why this NPC may know it: "public", "secret", "told by tamsin", "witnessed in session s1".
-        speaker_id: Who said it, for past talk.
-        similarity: Cosine of its meaning and the question's, if that was asked in time.
-        signals: What the score is made of: "words", "meaning", "neighbours", "session" and so on, each with its share.
-        at_ms: When it was said, for past talk; None when that is not known.
-        fact_id: What is known, for an entity.
-        path: By what that was found: "named 'the smith', asks for OWNS".
-    """
-
-    text: str
-    source: str
-    score: float = 1.0
-    session_id: SessionId | None = None
-    utterance_id: UtteranceId | None = None
-    reason: str = ""
-    at_ms: int | None = None
-    speaker_id: SpeakerId | None = None
-    similarity: float | None = None
-    signals: Mapping[str, float] = field(default_factory=dict)
-    fact_id: FactId | None = None
-    path: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PassedOver:
-    """Something an NPC was reminded of in this turn that got no place in its prompt.
+class Rejected:
+    """Something an NPC recalled in this turn that got no place in its prompt.
 
     Attributes:
         why: "not near enough to the question".
@@ -131,7 +99,7 @@ class TurnRecord:
         stages: Milliseconds since the Unix epoch at which each stage was reached.
         omitted: Parts of the hot context that were late or failed, each with its reason.
         prompt_text: Everything the model was given, for the DM's inspection and for leak checks.
-        passed_over: What was recalled as well, and had no place in the prompt.
+        rejected: What was recalled as well, and had no place in the prompt.
         looked_up: What the model asked for by itself, in the order in which it was answered.
         utterance_id: `text` in the log.
         reply_id: `reply_heard` in the log; None when nothing was heard.
@@ -154,7 +122,7 @@ class TurnRecord:
     omitted: tuple[str, ...] = ()
     prompt_text: str = ""
     error: str = ""
-    passed_over: tuple[PassedOver, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
     looked_up: tuple[LookUp, ...] = ()
     utterance_id: UtteranceId | None = None
     reply_id: UtteranceId | None = None

@@ -16,10 +16,11 @@ import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
-from glyphoxa.domain.turn import Recalled
-from glyphoxa.experimental.graph.choosing import Asked, Choice, NodeChooser
+from glyphoxa.domain.recalled import RecalledTalk, RecalledUtterance, Signal
+from glyphoxa.experimental.graph.choosing import ChoiceRequest, NodeChoice, NodeChooser
 from glyphoxa.experimental.graph.methods import GraphRecall, RecallMethod, RecallPath, check_method
 from glyphoxa.experimental.graph.question import GraphQuestion, Hit, Recollection
 from glyphoxa.experimental.graph.reranking import Reranker
@@ -27,8 +28,9 @@ from glyphoxa.experimental.graph.settings import GraphRecallSettings
 from glyphoxa.experimental.graph.talk_graph import TalkGraph
 from glyphoxa.experimental.graph_cache import GraphCache
 from glyphoxa.recall.ranking.ranked import Ranked
+from glyphoxa.recall.ranking.ranking import RankingWeights
 from glyphoxa.recall.ranking.signals import by_words
-from glyphoxa.recall.recall import NOTHING_ASKED, Recall, Reminded
+from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
 from glyphoxa.recall.temporal.zone import Zone
 from glyphoxa.transcript.ports import EVER, Between
 
@@ -46,6 +48,7 @@ class DeepRecall:
         settings: Which stages are on.
         chooser: The language model of the methods that ask one.
         reranker: Of the method that reranks.
+        weights: Of the ranking, in place of those of `recall`.
     """
 
     def __init__(
@@ -55,11 +58,13 @@ class DeepRecall:
         settings: GraphRecallSettings | None = None,
         chooser: NodeChooser | None = None,
         reranker: Reranker | None = None,
+        weights: RankingWeights | None = None,
     ) -> None:
         self.settings = settings or GraphRecallSettings()
         self._recall = recall
         self._chooser = chooser
         self._reranker = reranker
+        self._weights = weights
         self._graphs = GraphCache()
 
     def check(self, method: RecallMethod, *, path: RecallPath = RecallPath.DEEP) -> None:
@@ -88,7 +93,7 @@ class DeepRecall:
         world: str = "",
         deadline_ms: int | None = None,
         between: Between = EVER,
-    ) -> Reminded:
+    ) -> RecallResult:
         """What an NPC witnessed that bears on a question, the most helpful first.
 
         Args:
@@ -108,7 +113,9 @@ class DeepRecall:
         now = asyncio.get_running_loop().time
         until = None if deadline_ms is None else now() + deadline_ms / 1_000
         left_out: list[str] = []
-        ranked = await self._recall.ranked(campaign, npc, question, exclude=exclude, between=between, left_out=left_out)
+        ranked = await self._recall.ranked(
+            campaign, npc, question, exclude=exclude, between=between, left_out=left_out, weights=self._weights
+        )
         if ranked is None or limit <= 0:
             return NOTHING_ASKED
         try:
@@ -118,7 +125,7 @@ class DeepRecall:
                 )
         except TimeoutError:
             left_out.append("memory graph: it was not ready in time")
-            items = ranked.items(limit)
+            items: list[RecalledTalk] = [*ranked.items(limit)]
         else:
             second_look = method in (RecallMethod.HYBRID_LLM, RecallMethod.HYBRID_RERANK)
             most = max(limit, self.settings.max_results) if second_look else limit
@@ -134,12 +141,30 @@ class DeepRecall:
             )
             left_out += found.left_out
             items = _recalled(ranked, found)[:limit]
-        items = await self._recall.with_recap(ranked, campaign, npc, items, limit, left_out)
-        return Reminded(tuple(items), tuple(left_out))
+        items = await self._recall.recaps.before(items, ranked, campaign, npc, limit=limit, left_out=left_out)
+        return RecallResult(tuple(items), tuple(left_out))
 
     async def close(self) -> None:
         """Give up what is under way; the ranking is another's to close."""
         await self._graphs.close()
+
+
+@dataclass(frozen=True, slots=True)
+class DeepSearch:
+    """Recall by one method."""
+
+    deep: DeepRecall
+    method: RecallMethod
+
+    @property
+    def asks_a_model(self) -> bool:
+        return self.method.asks_a_model
+
+    async def recall(
+        self, campaign: CampaignId, npc: NpcId, question: str, *, limit: int, world: str = ""
+    ) -> RecallResult:
+        """See `DeepRecall.recall`."""
+        return await self.deep.recall(campaign, npc, question, method=self.method, limit=limit, world=world)
 
 
 def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:
@@ -179,25 +204,26 @@ def _with_names(graph: TalkGraph, of_turns: NDArray[np.generic]) -> NDArray[floa
     return np.concatenate((of_turns.astype(float64), np.zeros(len(graph.graph) - graph.n_turns)))
 
 
-def _recalled(ranked: Ranked, found: Recollection) -> list[Recalled]:
+def _recalled(ranked: Ranked, found: Recollection) -> list[RecalledTalk]:
     most = max((hit.score for hit in found.hits), default=0.0)
-    items = []
+    items: list[RecalledTalk] = []
     for hit in found.hits:
         recalled = ranked.recalled(hit.node, score=hit.score / most if most > 0 else 0.0)
         items.append(replace(recalled, signals={**recalled.signals, **_why(hit)}))
     return items
 
 
-def _why(hit: Hit) -> dict[str, float]:
+def _why(hit: Hit) -> dict[Signal, float]:
     """What the shipped ranking says is there already, in more detail than as the base of the stages."""
-    return {} if set(hit.why) == {"base"} else {name: round(value, 4) for name, value in hit.why.items()}
+    return {} if set(hit.why) == {"base"} else {Signal(name): round(value, 4) for name, value in hit.why.items()}
 
 
-def _line(recalled: Recalled, zone: Zone) -> str:
+def _line(recalled: RecalledUtterance, zone: Zone) -> str:
     """As a language model is shown it, with the day on the table's clock."""
+    line = recalled_line(recalled)
     if recalled.at_ms is None:
-        return recalled.text
-    return f"{datetime.fromtimestamp(recalled.at_ms / 1_000, zone):%Y-%m-%d} {recalled.text}"
+        return line
+    return f"{datetime.fromtimestamp(recalled.at_ms / 1_000, zone):%Y-%m-%d} {line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +237,7 @@ class _InTime:
     chooser: NodeChooser
     until: float | None
 
-    async def choose(self, asked: Asked, lines: Sequence[str], *, deadline_ms: int) -> Choice:
+    async def choose(self, asked: ChoiceRequest, lines: Sequence[str], *, deadline_ms: int) -> NodeChoice:
         left_ms = deadline_ms
         if self.until is not None:
             left_ms = min(left_ms, int((self.until - asyncio.get_running_loop().time()) * 1_000))

@@ -9,7 +9,7 @@ from loguru import logger
 
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.experimental.deep import DeepRecall
 from glyphoxa.experimental.graph.methods import RecallMethod, RecallPath
 from glyphoxa.transcript.ports import EVER, Between, PastTalk
@@ -57,7 +57,7 @@ class DeepTalk:
         limit: int = 5,
         patient: bool = False,
         between: Between = EVER,
-    ) -> list[Recalled]:
+    ) -> list[RecalledTalk]:
         """See `PastTalk.recall`."""
         try:
             found = await self._deep.recall(
@@ -85,7 +85,7 @@ class DeepTalk:
             self._has_failed = False
         return list(found.items)
 
-    def remind(
+    def recall_nowait(
         self,
         campaign: CampaignId,
         npc: NpcId,
@@ -94,9 +94,9 @@ class DeepTalk:
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
         between: Between = EVER,
-    ) -> list[Recalled] | None:
-        """See `PastTalk.remind`."""
-        return self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit, between=between)
+    ) -> list[RecalledTalk] | None:
+        """See `PastTalk.recall_nowait`."""
+        return self._talk.recall_nowait(campaign, npc, question, exclude=exclude, limit=limit, between=between)
 
     def _failed(self, why: str) -> None:
         if not self._has_failed:

@@ -13,8 +13,8 @@ import numpy as np
 
 from glyphoxa.experimental.graph.of_view import Read, graph_of_view
 from glyphoxa.experimental.graph.talk_graph import TalkGraph
-from glyphoxa.recall.lexical.talk_index import TalkIndex
-from glyphoxa.recall.lexical.view import Columns
+from glyphoxa.recall.index.talk_index import TalkIndex
+from glyphoxa.recall.index.view import ViewColumns
 
 _MOST_GRAPHS: Final = 8
 """That are kept; one of 10,000 turns takes 20 MB, most of it the turns' vectors."""
@@ -29,10 +29,10 @@ class _Made:
 
     index: weakref.ref[TalkIndex]
     changes: int
-    columns: Columns
+    columns: ViewColumns
     graph: asyncio.Task[TalkGraph]
 
-    def is_of(self, index: TalkIndex, columns: Columns, changes: int) -> bool:
+    def is_of(self, index: TalkIndex, columns: ViewColumns, changes: int) -> bool:
         is_same = self.index() is index and self.changes == changes
         return is_same and np.array_equal(self.columns.rows, columns.rows) and not _failed(self.graph)
 
@@ -51,7 +51,7 @@ class GraphCache:
     def __len__(self) -> int:
         return len(self._made)
 
-    async def of_view(self, whose: Hashable, index: TalkIndex, columns: Columns, *, changes: int) -> TalkGraph:
+    async def of_view(self, whose: Hashable, index: TalkIndex, columns: ViewColumns, *, changes: int) -> TalkGraph:
         """Made in a thread, once for all who ask: 10,000 turns take half a second, and a fifth when most of them were
         in one before. Whoever cannot wait leaves it to those who come next.
 

@@ -20,7 +20,8 @@ from typing import Protocol
 
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import NpcId, TurnId
-from glyphoxa.domain.turn import PassedOver, Recalled, Stage
+from glyphoxa.domain.recalled import Recalled
+from glyphoxa.domain.turn import Rejected, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Injected:
     recalled: tuple[Recalled, ...]
     omitted: tuple[str, ...]
     prompt_text: str
-    passed_over: tuple[PassedOver, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

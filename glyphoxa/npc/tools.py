@@ -13,16 +13,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import isfinite
-from typing import Final
+from typing import Final, TypeVar
 
 from loguru import logger
 
 from glyphoxa.context.own_words import looks_for_own_words, of_others
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.domain.turn import LookUp, Recalled
+from glyphoxa.domain.recalled import RecalledTalk
+from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.budget import (
     DEFAULT_RULES,
     GET_SESSION_SUMMARY,
@@ -32,9 +34,11 @@ from glyphoxa.npc.budget import (
     TierRule,
 )
 from glyphoxa.npc.tool_answers import MOST_FOUND, Found, best_match, described, fact_found, found, nothing, when
-from glyphoxa.recall.entities.asked import asked_for
+from glyphoxa.recall.entities.asked_predicates import asked_predicates
 from glyphoxa.transcript.ports import EVER, Between, PastTalk, SessionSummaries
 from glyphoxa.world.graph import KnowledgeGraph, Passage, TalkAround
+
+_Talk = TypeVar("_Talk", bound=RecalledTalk)
 
 _PATIENT_FROM_MS: Final = 1_500
 _TALK_FOUND: Final = 5
@@ -266,7 +270,7 @@ class MemoryTools:
             return nothing(f"session {session!r} has no summary: ask memory_search_sessions instead")
         return found([{"summary": summary, "session": session}])
 
-    async def _recall(self, query: str, *, limit: int, between: Between = EVER) -> list[Recalled]:
+    async def _recall(self, query: str, *, limit: int, between: Between = EVER) -> list[RecalledTalk]:
         """A tool has more time than a turn, if its tier has: an embedder that is far away is waited for."""
         patient = self._rule.ceiling_ms >= _PATIENT_FROM_MS
         # About half of what an NPC has heard are its own words, which may not be told.
@@ -275,7 +279,7 @@ class MemoryTools:
         )
         return self._may_be_told(query, recalled)[:limit]
 
-    def _may_be_told(self, query: str, recalled: Sequence[Recalled]) -> list[Recalled]:
+    def _may_be_told(self, query: str, recalled: Sequence[_Talk]) -> list[_Talk]:
         """Its own words are what a model made up: they are told to who looks for them, and are never an answer to what
         is so.
         """
@@ -302,7 +306,7 @@ class MemoryTools:
     def _asked_first(self, query: str, facts: Sequence[Fact]) -> list[Fact]:
         """Those of the kind that is asked for ("who owns": OWNS) before those that share its words."""
         predicates = {fact.claim.predicate for fact in facts}
-        asked = asked_for(query, names=(), predicates=predicates, language=self._memory.language)
+        asked = asked_predicates(query, names=(), predicates=predicates, language=self._memory.language)
         return sorted(facts, key=lambda fact: asked.side_of(fact.claim.predicate) is None)
 
     async def _in_words(self, facts: Sequence[Fact]) -> list[object]:
@@ -313,8 +317,8 @@ class MemoryTools:
         return [answer for fact in facts if (answer := fact_found(fact, by_id, self._memory.npc)) is not None]
 
 
-def _said(one: Recalled) -> Found:
-    return {"said": one.text, "session": one.session_id, "when": when(one.at_ms)}
+def _said(one: RecalledTalk) -> Found:
+    return {"said": recalled_line(one), "session": one.session_id, "when": when(one.at_ms)}
 
 
 def _said_of(passage: Passage, names: Mapping[EntityId, str]) -> Found:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.turn import LookUp, Outcome, PassedOver, Recalled, Stage, TurnRecord
+from glyphoxa.domain.recalled import Recalled
+from glyphoxa.domain.turn import LookUp, Outcome, Rejected, Stage, TurnRecord
 from glyphoxa.npc.mouth import Finished, Injected, Marked
 from glyphoxa.turns.address import Addressed
 
@@ -19,7 +20,7 @@ class _Open:
     recalled: tuple[Recalled, ...] = ()
     omitted: tuple[str, ...] = ()
     prompt_text: str = ""
-    passed_over: tuple[PassedOver, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
     looked_up: tuple[LookUp, ...] = ()
     npc: NpcId | None = None
     draft: Draft | None = None
@@ -78,7 +79,7 @@ class TurnBook:
     def injected(self, event: Injected) -> None:
         if (entry := self._open.get(event.turn)) is not None:
             entry.recalled, entry.omitted, entry.prompt_text = event.recalled, event.omitted, event.prompt_text
-            entry.passed_over = event.passed_over
+            entry.rejected = event.rejected
 
     def looked_up(self, npc: NpcId, look_up: LookUp) -> None:
         """An NPC's model was answered. It answers one turn at a time, the one that it was asked last."""
@@ -152,7 +153,7 @@ class TurnBook:
             omitted=entry.omitted,
             prompt_text=entry.prompt_text,
             error=event.error if event is not None else "",
-            passed_over=entry.passed_over,
+            rejected=entry.rejected,
             looked_up=entry.looked_up,
             utterance_id=entry.utterance,
             reply_id=reply,

@@ -15,7 +15,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Fact, Viewer
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.recall.by_name import FactsByName, KnownByName
 from glyphoxa.transcript.ports import EVER, Between, PastTalk, SessionSummaries
 from glyphoxa.transcript.watch import MemoryWatch
@@ -121,19 +121,19 @@ class MemoryGuard:
         limit: int = 5,
         patient: bool = False,
         between: Between = EVER,
-    ) -> list[Recalled]:
+    ) -> list[RecalledTalk]:
         if self._watch.is_away:
             # What is in memory needs no database. The embedder may be a service, and as far away.
-            held = self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit, between=between)
-            if held is not None:
-                return held
+            cached = self._talk.recall_nowait(campaign, npc, question, exclude=exclude, limit=limit, between=between)
+            if cached is not None:
+                return cached
         return await self._ask(
             lambda: self._talk.recall(
                 campaign, npc, question, exclude=exclude, limit=limit, patient=patient, between=between
             )
         )
 
-    def remind(
+    def recall_nowait(
         self,
         campaign: CampaignId,
         npc: NpcId,
@@ -142,8 +142,8 @@ class MemoryGuard:
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
         between: Between = EVER,
-    ) -> list[Recalled] | None:
-        return self._talk.remind(campaign, npc, question, exclude=exclude, limit=limit, between=between)
+    ) -> list[RecalledTalk] | None:
+        return self._talk.recall_nowait(campaign, npc, question, exclude=exclude, limit=limit, between=between)
 
     async def refresh(self, campaign: CampaignId) -> None:
         await self._ask(lambda: self._by_name.refresh(campaign))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from glyphoxa.recall.lexical.terms import MOST_WORDS, NAME, Asked, Terms
+from glyphoxa.recall.lexical.terms import MOST_WORDS, NAME, SearchTerms, Terms
 from glyphoxa.recall.temporal.ask import TimeAsk
 from glyphoxa.recall.temporal.days import Days
 from glyphoxa.recall.temporal.reader import read_time
@@ -22,7 +22,7 @@ _SELF = {"en": ("I", "my"), "de": ("ich", "mein")}
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RecallQuestion:
     """
     Attributes:
         text: As it was asked, its end if it is very long.
@@ -36,7 +36,7 @@ class Question:
     """
 
     text: str
-    terms: Asked
+    terms: SearchTerms
     speakers: frozenset[str]
     meaning: str
     time: TimeAsk
@@ -45,7 +45,7 @@ class Question:
 
 def read_question(
     text: str, *, terms: Terms, speakers: Collection[str], now_ms: int, times: TableTimes | None = None
-) -> Question:
+) -> RecallQuestion:
     """
     Args:
         speakers: Names of those whom the one who remembers has heard.
@@ -67,9 +67,9 @@ def read_question(
                 named.add(name)
                 spoken |= {NAME + word.folded for word in words(called)} | set(terms.stems(called))
                 meaning = _as_self(meaning, called, terms.language)
-    return Question(
+    return RecallQuestion(
         text,
-        Asked(tuple(term for term in asked.words if term not in spoken)),
+        SearchTerms(tuple(term for term in asked.words if term not in spoken)),
         frozenset(named),
         meaning,
         _read_time(text, terms.language, now_ms, times),

@@ -11,11 +11,11 @@ from operator import attrgetter
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.cursor import Cursor
-from glyphoxa.recall.lexical.talk_index import TalkIndex
+from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.lexical.terms import Terms
 from glyphoxa.recall.refreshing import CampaignCache
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.semantic.talk_embeddings import Another, TalkEmbeddings
+from glyphoxa.recall.talk_embeddings import Another, TalkEmbeddings
 from glyphoxa.transcript.feed import IndexGeneration, Said, TalkFeed, TalkHead
 
 _PAGE = 500

@@ -20,7 +20,7 @@ class Said:
         mark: Of its last change. Within a campaign marks become visible in their order.
         floor: Its number in its session, from 1.
         witnesses: The NPCs that were there.
-        struck: It was rolled back: nobody is reminded of it.
+        struck: It was rolled back: nobody recalls it.
     """
 
     mark: int

@@ -8,7 +8,8 @@ from typing import Final, Literal, Protocol
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.domain.turn import Recalled, TurnRecord
+from glyphoxa.domain.recalled import RecalledTalk
+from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
 
 
@@ -59,7 +60,7 @@ class Decided:
 
     Attributes:
         utterance: As it stands in the log now.
-        is_struck: Nobody is to be reminded of it: it was struck, or rolled back.
+        is_struck: Nobody is to recall it: it was struck, or rolled back.
         own_text: What it said before the DM put other words for it; None: nobody did.
     """
 
@@ -165,7 +166,7 @@ class PastTalk(Protocol):
         limit: int = 5,
         patient: bool = False,
         between: Between = EVER,
-    ) -> list[Recalled]:
+    ) -> list[RecalledTalk]:
         """What `npc` heard that bears on `question`, by words and by meaning, best first. An utterance that the NPC did
         not witness is neither returned nor counted, and changes nothing of what is. Empty when nothing bears on it.
 
@@ -179,7 +180,7 @@ class PastTalk(Protocol):
         """
         ...
 
-    def remind(
+    def recall_nowait(
         self,
         campaign: CampaignId,
         npc: NpcId,
@@ -188,7 +189,7 @@ class PastTalk(Protocol):
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
         between: Between = EVER,
-    ) -> list[Recalled] | None:
+    ) -> list[RecalledTalk] | None:
         """The same by words alone and from what is in memory now, at once: for every partial transcript, and while the
         database is away. What was said or rolled back since the last `recall` is as it was then. None: nothing of the
         campaign is in memory.

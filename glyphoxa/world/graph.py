@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import Fact, Viewer
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import RecalledUtterance
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Passage:
         depth: How far from the neighbourhood's middle the nearest entity is that it speaks of.
     """
 
-    recalled: Recalled
+    recalled: RecalledUtterance
     score: float
     entity_ids: tuple[EntityId, ...] = ()
     depth: int = 0

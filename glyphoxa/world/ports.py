@@ -47,8 +47,8 @@ class World(Protocol):
 
     async def rollback(self, campaign: CampaignId, session: SessionId, floor: int, cause: Cause) -> WorldEvent | None:
         """Back to what was known when that floor of the session had been said: drops what was learned from later
-        utterances of that session and of later sessions, and strikes these utterances from what anybody is reminded
-        of. Decisions of the DM and campaign files stay. None when there is nothing to drop.
+        utterances of that session and of later sessions, and strikes these utterances from what anybody recalls
+        . Decisions of the DM and campaign files stay. None when there is nothing to drop.
 
         Raises:
             NotFound: There is no such session.
@@ -56,7 +56,7 @@ class World(Protocol):
         ...
 
     async def strike(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
-        """As if one utterance had not been said: nobody is reminded of it, and what was learned from it alone is not
+        """As if one utterance had not been said: nobody recalls it, and what was learned from it alone is not
         known any more. It stays in the log.
 
         Raises:

@@ -92,7 +92,7 @@ class MouthParts:
     new_splitter: Called once a reply.
     new_clean: The safety filter of one reply.
     tools: What the model may look up (a pipecat `ToolsSchema`), by the NPC's budget tier.
-    facts_at: Where in the prompt what the NPC is reminded of stands.
+    facts_at: Where in the prompt what the NPC recalls stands.
     at_a_loss: What it says instead of a reply of which nothing may be said.
     """
 

@@ -27,7 +27,7 @@ class HotContextInjector(FrameProcessor):
 
     Args:
         tools: Function schemas to declare to the model (`pipecat` `ToolsSchema`), if any.
-        facts_at: Where what the NPC is reminded of stands.
+        facts_at: Where what the NPC recalls stands.
         deadline_ms: The source keeps deadlines of its own; this one holds when it does not.
     """
 
@@ -71,7 +71,7 @@ class HotContextInjector(FrameProcessor):
         hot = await self._gather(prompt)
         asked = with_hot_context(prompt, hot, self._facts_at)
         self._reports.mark(turn, Stage.CONTEXT_READY)
-        self._reports.listener(Injected(prompt.npc, turn, hot.recalled, hot.omitted, as_text(asked), hot.passed_over))
+        self._reports.listener(Injected(prompt.npc, turn, hot.recalled, hot.omitted, as_text(asked), hot.rejected))
         await self.push_frame(ReplyBeginsFrame(turn, prompt.question))
         await self.push_frame(LLMContextFrame(context=as_context(asked, tools=self._tools)))
 

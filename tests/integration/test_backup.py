@@ -20,7 +20,7 @@ from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import Said
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.embedders import embedder_of_topics
@@ -76,11 +76,11 @@ async def goes_on_as_before(before: Store, after: Store) -> None:
         await after.log.append([new])
         assert new.id in await ids(after, "What of the lantern?")
     assert await after.chunks.fill_missing(CAMPAIGN)
-    held = await after.past_talk.held.refresh(CAMPAIGN)
-    assert [held.said(row) for row in held.rows_of(said.utterance_id for said in await talk_in(after))] == (
+    index = await after.past_talk.talk_cache.refresh(CAMPAIGN)
+    assert [index.said(row) for row in index.rows_of(said.utterance_id for said in await talk_in(after))] == (
         await talk_in(after)
     )
-    assert len(held) == 43
+    assert len(index) == 43
 
 
 def run(server: EmbeddedPostgres, name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -158,11 +158,11 @@ async def test_a_table_that_is_open_while_its_database_is_restored_tells_what_is
             there = {said.utterance_id for said in await talk_in(other)}
         for _ in range(5):  # its connections are to what was dropped, and each is noticed by a use
             try:
-                held = await table.past_talk.held.refresh(CAMPAIGN)
+                index = await table.past_talk.talk_cache.refresh(CAMPAIGN)
                 break
             except GlyphoxaError:
                 continue
-        assert {held.said(row).utterance_id for row in range(len(held))} == there
+        assert {index.said(row).utterance_id for row in range(len(index))} == there
         assert UtteranceId("u60") in await ids(table)
         assert UtteranceId("u50") not in await ids(table)
 

@@ -42,7 +42,7 @@ ASKED = "What do you know of Eldrinax and the Salt Queen, and why"
 
 
 def _says_it(hot: HotContext) -> bool:
-    everything = (*hot.facts, *hot.identity, *(one.recalled.text for one in hot.passed_over))
+    everything = (*hot.facts, *hot.identity, *(one.recalled.text for one in hot.rejected))
     return any("Salt Queen" in line or "fears" in line for line in everything)
 
 

@@ -164,7 +164,7 @@ async def test_a_rollback_is_shown_and_asked_for_before_it_is_done(settings_file
     assert "no longer known: Grimjaw occupation: baker" in asked.out
     assert "no longer known: Elowen LOCATED_AT The Anvil" in asked.out
     assert "known again: Elowen LOCATED_AT The Drowned Lantern" in asked.out
-    assert "events that are dropped: 2\nutterances of which nobody is reminded any more: 3\n" in asked.out
+    assert "events that are dropped: 2\nutterances that nobody recalls any more: 3\n" in asked.out
     assert "Say --yes to do it without being asked" in asked.err
     assert "baker" in await told(capsys, settings_file, "conflicts")
 

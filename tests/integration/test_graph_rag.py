@@ -12,6 +12,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
@@ -117,7 +118,7 @@ async def test_meaning_is_compared_with_what_speaks_of_the_neighbourhood_and_was
     first = found[0]
     assert first.score == pytest.approx(float(question[1]))
     assert (first.entity_ids, first.depth) == ((CASK,), 2)
-    assert first.recalled.text == "Grimjaw said: In spring the cask leaks."
+    assert recalled_line(first.recalled) == "Grimjaw said: In spring the cask leaks."
     assert first.recalled.similarity == first.score
     nearest = await town.graph_rag.query_with_embedding(TOWN, GRIM, question, around=INN, limit=1)
     assert ids(nearest) == ["u4"]
@@ -157,7 +158,7 @@ async def test_a_connection_plans_once_for_talk_around_an_entity_and_for_nothing
 
 async def test_who_said_it_oneself_is_told_so(town: Store) -> None:
     (said,) = await town.graph_rag.query_with_context(TOWN, GRIM, "old", around=INN)
-    assert said.recalled.text == "You said: The inn is old, and so is the cask."
+    assert recalled_line(said.recalled) == "You said: The inn is old, and so is the cask."
     assert (said.entity_ids, said.depth) == ((CASK, INN), 0)
 
 

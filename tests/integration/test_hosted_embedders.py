@@ -467,7 +467,7 @@ async def test_a_table_goes_on_with_the_provider_that_its_settings_name_once_all
         assert table is not None
         await table.log.append([said("My sister.")])
         await table.chunks.fill_missing(CAMPAIGN)
-        await table.past_talk.held.refresh(CAMPAIGN)
+        await table.past_talk.talk_cache.refresh(CAMPAIGN)
         embedder = await load_embedder(written("google", other.http_url))
         stack.push_async_callback(embedder.aclose)
         assert await LaterEmbedders(file).embedder("openai/text-embedding-3-small", DIMENSIONS) is None
@@ -476,12 +476,12 @@ async def test_a_table_goes_on_with_the_provider_that_its_settings_name_once_all
         ) as store:
             assert (await reindex(store.database, embedder)).swapped
         await table.log.append([said("More rain.", id="u2")])
-        await table.past_talk.held.refresh(CAMPAIGN)
+        await table.past_talk.talk_cache.refresh(CAMPAIGN)
         assert await table.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
         found = await table.past_talk.recall(CAMPAIGN, SMITH, "Who are your kin?", limit=2, patient=True)
         assert {one.utterance_id: one.similarity for one in found}["u1"] == pytest.approx(1)
-        assert table.past_talk.held.embedder is not None
-        assert table.past_talk.held.embedder.name == "google/gemini-embedding-2"
+        assert table.past_talk.talk_cache.embedder is not None
+        assert table.past_talk.talk_cache.embedder.name == "google/gemini-embedding-2"
 
 
 async def test_with_none_nothing_is_embedded_and_a_verb_that_needs_it_says_so() -> None:

@@ -15,7 +15,8 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.search import name_words
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.domain.recalled import RecalledUtterance
+from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.ports import Between
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
 from tests.support.embedders import an_embedder, embedder_of_topics
@@ -49,9 +50,11 @@ async def test_a_natural_question_finds_what_shares_a_word_with_it(store: Store)
 async def test_what_is_recalled_says_who_said_it_when_and_why_it_may_be_known(store: Store) -> None:
     await store.log.append([told("My sister is a pirate.", id="u1", at_ms=5_000)])
     [found] = await store.past_talk.recall(CAMPAIGN, SMITH, "What does my sister do?")
-    assert (found.text, found.source, found.reason) == (
-        "Tamsin said: My sister is a pirate.",
-        "said",
+    assert isinstance(found, RecalledUtterance)
+    assert (found.speaker_name, found.text, found.is_own, found.reason) == (
+        "Tamsin",
+        "My sister is a pirate.",
+        False,
         "witnessed in session s1",
     )
     assert (found.session_id, found.utterance_id, found.at_ms, found.score) == ("s1", "u1", 5_000, 1.0)
@@ -62,8 +65,8 @@ async def test_what_was_said_at_another_time_takes_no_place_from_what_was_said_t
     await by_meaning.log.append(at_that_time)
     then = Between(after_ms=7_000, before_ms=9_000)
     assert set(await ids(by_meaning, "What of my sister?", limit=5, between=then)) == {"u7", "u8"}
-    reminded = by_meaning.past_talk.remind(CAMPAIGN, SMITH, "What of my sister?", limit=5, between=then)
-    assert {str(one.utterance_id) for one in reminded or ()} == {"u7", "u8"}
+    found = by_meaning.past_talk.recall_nowait(CAMPAIGN, SMITH, "What of my sister?", limit=5, between=then)
+    assert {str(one.utterance_id) for one in found or ()} == {"u7", "u8"}
     assert "u7" not in await ids(by_meaning, "What of my sister?", limit=2)
 
 
@@ -175,7 +178,7 @@ async def test_whoever_asks_for_embeddings_meanwhile_waits_and_nothing_is_embedd
     assert sorted(embedded) == sorted(f"Tamsin: line {n}" for n in range(5))
 
 
-async def test_a_rare_word_outweighs_common_ones_and_who_was_not_there_is_not_reminded(store: Store) -> None:
+async def test_a_rare_word_outweighs_common_ones_and_who_was_not_there_recalls_nothing(store: Store) -> None:
     """Each word of the refrain is in two thirds of 600 turns."""
     await store.log.append(
         [

@@ -1,4 +1,4 @@
-"""`glyphoxa recall` on a real database: what an NPC would be reminded of, and why."""
+"""`glyphoxa recall` on a real database: what an NPC would recall, and why."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_of_each_it_is_said_why_it_is_found_and_why_this_npc_may_know_it(
 
 async def test_an_npc_that_was_not_there_is_reminded_of_nothing(settings_file: Path, capsys: Capture) -> None:
     assert await recalled(capsys, settings_file, "silver?", "Elowen") == (
-        "Elowen is reminded of nothing: Elowen has heard nothing yet\n"
+        "Elowen recalls nothing: Elowen has heard nothing yet\n"
     )
 
 
@@ -78,7 +78,7 @@ async def test_whatever_is_asked_there_is_an_answer_in_one_line(
     settings_file: Path, capsys: Capture, question: str
 ) -> None:
     assert await recalled(capsys, settings_file, question, "Grimjaw") == (
-        "Grimjaw is reminded of nothing: nothing that Grimjaw heard has anything in common with it\n"
+        "Grimjaw recalls nothing: nothing that Grimjaw heard has anything in common with it\n"
     )
 
 
@@ -91,7 +91,7 @@ async def test_of_a_very_long_question_it_is_said_that_its_end_counts(settings_f
 async def test_before_the_first_evening_nothing_was_said(tmp_path: Path, dsn: str, capsys: Capture) -> None:
     settings_file = await a_settings_file(tmp_path, dsn)
     assert await recalled(capsys, settings_file, "Any news?", "Grimjaw") == (
-        "Grimjaw is reminded of nothing: nothing was said yet\n"
+        "Grimjaw recalls nothing: nothing was said yet\n"
     )
 
 

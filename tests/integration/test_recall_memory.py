@@ -22,7 +22,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.guard import MemoryGuard
-from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.recall.talk_cache import TalkCache
 from glyphoxa.transcript.feed import Embedding, Said
 from glyphoxa.transcript.watch import MemoryWatch
@@ -247,7 +247,7 @@ async def test_what_was_rolled_back_is_not_in_the_next_answer_and_what_was_given
     event = await memory.world.rollback(CAMPAIGN, SessionId("s1"), 1, DM)
     assert event is not None
     assert await ids(memory) == []
-    assert memory.past_talk.remind(CAMPAIGN, SMITH, QUESTION) == []
+    assert memory.past_talk.recall_nowait(CAMPAIGN, SMITH, QUESTION) == []
     await memory.world.undo(CAMPAIGN, event.seq, DM)
     assert "u1" in await ids(memory)
 
@@ -329,7 +329,7 @@ async def test_a_reading_that_is_cut_between_its_pages_is_gone_on_with(
     monkeypatch.setattr("glyphoxa.recall.talk_cache._PAGE", 10)
     await memory.log.append([told(f"My sister, {n}.", id=f"u{n}", at_ms=n) for n in range(60)])
     async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as table:
-        changed = table.past_talk.held._feed.changed
+        changed = table.past_talk.talk_cache._feed.changed
         n_pages = 0
 
         async def cut_at_the_third(campaign: CampaignId, *, after: int, limit: int) -> Sequence[Said]:
@@ -339,15 +339,15 @@ async def test_a_reading_that_is_cut_between_its_pages_is_gone_on_with(
                 network.cut()
             return await changed(campaign, after=after, limit=limit)
 
-        table.past_talk.held._feed.changed = cut_at_the_third  # type: ignore[method-assign]
+        table.past_talk.talk_cache._feed.changed = cut_at_the_third  # type: ignore[method-assign]
         with pytest.raises(Unavailable):
             await ids(table)
-        assert table.past_talk.remind(CAMPAIGN, SMITH, QUESTION) is None
+        assert table.past_talk.recall_nowait(CAMPAIGN, SMITH, QUESTION) is None
         network.well()
         event = await memory.world.rollback(CAMPAIGN, SessionId("s1"), 59, DM)
         assert event is not None
         n_pages = 100
-        index = await table.past_talk.held.refresh(CAMPAIGN)
+        index = await table.past_talk.talk_cache.refresh(CAMPAIGN)
         assert len(index) == 60
         assert "u59" not in await ids(table, "My sister, 59")
 
@@ -373,7 +373,7 @@ async def test_what_is_missed_while_the_database_is_away_is_recalled_when_it_is_
         network.cut()
         with pytest.raises(Unavailable):
             await guard.recall(CAMPAIGN, SMITH, QUESTION)
-        assert guard.remind(CAMPAIGN, SMITH, QUESTION) is None
+        assert guard.recall_nowait(CAMPAIGN, SMITH, QUESTION) is None
         watch.lost("it is away")
         with pytest.raises(Unavailable, match="away"):
             await guard.recall(CAMPAIGN, SMITH, QUESTION)
@@ -386,7 +386,7 @@ async def test_what_is_missed_while_the_database_is_away_is_recalled_when_it_is_
         network.cut()
         await memory.log.append([told("My sister fell.", id="u2", at_ms=2_000)])
         # Not known to be away yet, and then known: what is in memory is told.
-        unaware = await table.past_talk.reminded(CAMPAIGN, SMITH, QUESTION)
+        unaware = await table.past_talk.search(CAMPAIGN, SMITH, QUESTION)
         assert [one.utterance_id for one in unaware.items] == ["u1"]
         assert any(why.startswith("the latest talk: the database is away") for why in unaware.left_out)
         watch.lost("it is away")
@@ -405,7 +405,7 @@ async def test_past_talk_that_cannot_be_read_keeps_nobody_from_writing_down_more
     async def broken(campaign: CampaignId) -> None:
         raise fault
 
-    monkeypatch.setattr(memory.past_talk.held, "refresh", broken)
+    monkeypatch.setattr(memory.past_talk.talk_cache, "refresh", broken)
     table = TableMemory(memory, a_campaign(), tmp_path / "spool", tell=lambda _: None, now_ms=lambda: 0)
     try:
         await table.open()

@@ -17,7 +17,7 @@ from aiohttp import web
 from benchmarks.servers.local import LocalServer
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.adapters.postgres.store import WeightStore
+from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.weights.store import WeightStore as Weights
 from glyphoxa.bootstrap.deep_recall import open_deep_recall
 from glyphoxa.bootstrap.structured_llm import local_slots, slot_of
@@ -27,7 +27,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.experimental.graph.methods import RecallMethod
 from glyphoxa.providers.registry import RECALL, SECOND_LOOK
-from glyphoxa.recall.recall import Reminded
+from glyphoxa.recall.recall import RecallResult
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run, two_evenings
 from tests.support.live_table import an_evening, settings_for, write_campaign
@@ -93,7 +93,7 @@ def settings_with(method: str, **llm: Any) -> Settings:
 
 
 @pytest.fixture
-async def talk(store: WeightStore) -> WeightStore:
+async def talk(store: Store) -> Store:
     told = [replace(an_utterance(text, id=f"u{n}"), at_ms=1_000 * n) for n, text in enumerate(TALK, start=1)]
     secret = replace(an_utterance(SECRET, id="secret"), at_ms=500, witnesses=frozenset({INNKEEPER}))
     await store.log.append([secret, *told])
@@ -101,60 +101,60 @@ async def talk(store: WeightStore) -> WeightStore:
 
 
 async def asked(
-    store: WeightStore, settings: Settings, method: RecallMethod, *, environ: Mapping[str, str] = KEYS, **more: Any
-) -> Reminded:
+    store: Store, settings: Settings, method: RecallMethod, *, environ: Mapping[str, str] = KEYS, **more: Any
+) -> RecallResult:
     async with AsyncExitStack() as stack:
         deep = open_deep_recall(settings, store.past_talk, stack, method=method, environ=environ, **more)
         return await deep.recall(CAMPAIGN, SMITH, "What of Ilvara?", method=method)
 
 
 @pytest.mark.parametrize(
-    ("method", "model", "found"),
+    ("method", "model", "picked"),
     [
         (RecallMethod.HYBRID_LLM, picks("met", "sails"), ["u2", "u1"]),
         (RecallMethod.LLM, picks("drowned", opens="met"), ["u3"]),
     ],
 )
 async def test_a_model_behind_openai_s_protocol_picks_what_an_npc_is_reminded_of(
-    talk: WeightStore, method: RecallMethod, model: Any, found: list[str]
+    talk: Store, method: RecallMethod, model: Any, picked: list[str]
 ) -> None:
     """What the NPC did not witness is never sent."""
     async with OpenAiServer(model, key="secret-1234") as server:
-        reminded = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
-    assert [one.utterance_id for one in reminded.items] == [UtteranceId(each) for each in found]
-    assert reminded.left_out == ("meaning: no embeddings model is set",)
+        found = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
+    assert [one.utterance_id for one in found.items] == [UtteranceId(each) for each in picked]
+    assert found.left_out == ("meaning: no embeddings model is set",)
     assert server.completions
     assert SECRET not in json.dumps(server.completions)
 
 
 @pytest.mark.parametrize("answer", ["No idea.", "{}", '{"chosen": [99], "open": []}', '{"chosen": "1", "open": []}'])
-async def test_an_answer_that_makes_no_sense_leaves_what_was_found_without_it(talk: WeightStore, answer: str) -> None:
+async def test_an_answer_that_makes_no_sense_leaves_what_was_found_without_it(talk: Store, answer: str) -> None:
     method = RecallMethod.HYBRID_LLM
     plain = await asked(talk, Settings(), RecallMethod.HYBRID)
     async with OpenAiServer([Reply(answer)], key="secret-1234") as server:
-        reminded = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
-    assert reminded.items == plain.items
-    assert reminded.left_out[-1].startswith("language model: ")
+        found = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
+    assert found.items == plain.items
+    assert found.left_out[-1].startswith("language model: ")
 
 
-async def test_a_provider_that_refuses_leaves_what_was_found_without_it(talk: WeightStore) -> None:
+async def test_a_provider_that_refuses_leaves_what_was_found_without_it(talk: Store) -> None:
     method = RecallMethod.LLM
     plain = await asked(talk, Settings(), RecallMethod.HYBRID)
     async with OpenAiServer(key="secret-1234", refuse_with=500) as server:
-        reminded = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
-    assert reminded.items == plain.items
-    assert reminded.left_out[-1].startswith("language model: ")
+        found = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
+    assert found.items == plain.items
+    assert found.left_out[-1].startswith("language model: ")
 
 
-async def test_a_server_that_reranks_has_its_say_on_the_order(talk: WeightStore) -> None:
+async def test_a_server_that_reranks_has_its_say_on_the_order(talk: Store) -> None:
     async with RerankServer() as server:
-        reminded = await asked(talk, reranked_by(server), RecallMethod.HYBRID_RERANK)
+        found = await asked(talk, reranked_by(server), RecallMethod.HYBRID_RERANK)
     [body] = server.asked
     assert (body["model"], body["query"]) == ("m", "What of Ilvara?")
     assert SECRET not in json.dumps(body)
-    longest = max(reminded.items, key=lambda one: len(one.text))
+    longest = max(found.items, key=lambda one: len(one.text))
     assert longest.signals["reranker"] == 1.0
-    assert len(reminded.items) == len(body["documents"])
+    assert len(found.items) == len(body["documents"])
 
 
 @pytest.mark.parametrize(
@@ -166,13 +166,13 @@ async def test_a_server_that_reranks_has_its_say_on_the_order(talk: WeightStore)
         ({"answer": ["no"]}, "gave no number to each of"),
     ],
 )
-async def test_a_reranker_that_fails_changes_nothing_of_the_order(talk: WeightStore, options: Any, why: str) -> None:
+async def test_a_reranker_that_fails_changes_nothing_of_the_order(talk: Store, options: Any, why: str) -> None:
     plain = await asked(talk, Settings(), RecallMethod.HYBRID)
     async with RerankServer(**options) as server:
-        reminded = await asked(talk, reranked_by(server), RecallMethod.HYBRID_RERANK)
-    assert reminded.items == plain.items
-    assert why in reminded.left_out[-1]
-    assert "secret" not in reminded.left_out[-1]
+        found = await asked(talk, reranked_by(server), RecallMethod.HYBRID_RERANK)
+    assert found.items == plain.items
+    assert why in found.left_out[-1]
+    assert "secret" not in found.left_out[-1]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ async def test_a_reranker_that_fails_changes_nothing_of_the_order(talk: WeightSt
         ({"name": "local"}, "recall.llm local needs a providers.llm that runs here, such as qwen-1.5b"),
     ],
 )
-async def test_who_cannot_be_asked_is_named_before_anything_is(talk: WeightStore, llm: Any, problem: str) -> None:
+async def test_who_cannot_be_asked_is_named_before_anything_is(talk: Store, llm: Any, problem: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(problem)):
         await asked(talk, settings_with("llm", **llm), RecallMethod.LLM, environ={})
 
@@ -284,7 +284,7 @@ async def test_without_a_model_to_ask_the_dm_hears_it_in_one_line(
 
 
 @pytest.mark.models
-async def test_whatever_a_real_small_model_picks_is_something_that_was_witnessed(talk: WeightStore) -> None:
+async def test_whatever_a_real_small_model_picks_is_something_that_was_witnessed(talk: Store) -> None:
     try:
         weights = Weights().path("qwen2.5-coder-0.5b-instruct-q4_k_m")
     except NotFound as missing:
@@ -292,6 +292,6 @@ async def test_whatever_a_real_small_model_picks_is_something_that_was_witnessed
     witnessed = {f"u{n}" for n in range(1, len(TALK) + 1)}
     async with LlamaServer(model_path=weights, slots=1) as llama:
         for method in (RecallMethod.HYBRID_LLM, RecallMethod.LLM):
-            reminded = await asked(talk, settings_with(method, name="local"), method, llama=llama)
-            assert {str(one.utterance_id) for one in reminded.items} <= witnessed
-            assert not any("cannot be asked" in part for part in reminded.left_out)
+            found = await asked(talk, settings_with(method, name="local"), method, llama=llama)
+            assert {str(one.utterance_id) for one in found.items} <= witnessed
+            assert not any("cannot be asked" in part for part in found.left_out)

@@ -1,4 +1,4 @@
-"""Evenings on different days of a story, from the campaign file to what an NPC is reminded of."""
+"""Evenings on different days of a story, from the campaign file to what an NPC recalls."""
 
 from __future__ import annotations
 

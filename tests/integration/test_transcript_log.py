@@ -1,18 +1,30 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.transcript.turn_rows import turn_of_row
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.errors import InvalidInput, Unavailable, Unstorable
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, TurnId
-from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
+from glyphoxa.domain.recalled import RecalledFact, RecalledSummary, RecalledUtterance, Signal
+from glyphoxa.domain.turn import Outcome, Rejected, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.transcript.ports import TranscriptLog
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, an_utterance
+from tests.support.recalled import a_fact, heard
+
+RECALLED = (
+    heard("x", score=0.5, at_ms=1_000, similarity=0.25, signals={Signal.WORDS: 1.5, Signal.ROUND: 1.0}),
+    a_fact("Mirelle keeps the inn.", path="named 'Mirelle'"),
+    RecalledSummary(SESSION, "They crossed the fen.", 1_000, reason="asked about last session"),
+)
 
 
 async def test_what_was_said_is_read_back_as_it_was(store: Store) -> None:
@@ -184,7 +196,8 @@ async def test_a_turn_is_logged_once_with_its_outcome_and_timeline(store: Store)
         outcome=Outcome.INTERRUPTED,
         reply="A long story.",
         reply_heard="A long",
-        recalled=(Recalled("Tamsin said: x", "said", 0.5),),
+        recalled=RECALLED,
+        rejected=(Rejected(RECALLED[0], "no room"),),
         stages={Stage.SPEECH_END: 1_000, Stage.FIRST_AUDIO: 1_700},
         omitted=("scene: late",),
     )
@@ -196,7 +209,44 @@ async def test_a_turn_is_logged_once_with_its_outcome_and_timeline(store: Store)
     assert rows[0]["outcome"] == "interrupted"
     assert rows[0]["reply"] == "A long story."
     assert rows[0]["stages"] == {"speech_end": 1_000, "first_audio": 1_700}
-    assert rows[0]["recalled"][0]["text"] == "Tamsin said: x"
+    read = turn_of_row(rows[0])
+    assert read.recalled == RECALLED
+    assert [(one.recalled, one.why) for one in read.rejected] == [(RECALLED[0], "no room")]
+
+
+OLDER: Mapping[str, Any] = {
+    "text": "Tamsin said: My sister sails.",
+    "source": "said",
+    "score": 0.5,
+    "session_id": "s1",
+    "utterance_id": "u1",
+    "reason": "witnessed in session s1",
+    "at_ms": 1_000,
+    "speaker_id": "tamsin",
+    "similarity": None,
+    "signals": {"words": 1.5, "a signal of old": 1.0},
+    "fact_id": None,
+    "path": "",
+}
+
+
+async def test_what_an_older_version_recorded_is_read(store: Store) -> None:
+    """It had no types: all fields for everything, and who spoke in the text."""
+    turn = TurnRecord(
+        TurnId("t1"), SESSION, SpeakerId("tamsin"), "Tamsin", "raw", "text", SMITH, "named", Outcome.ANSWERED
+    )
+    await store.log.record_turn(CAMPAIGN, turn)
+    fact = {**OLDER, "source": "entity", "text": "Mirelle keeps the inn.", "fact_id": "f1", "path": "named 'Mirelle'"}
+    async with store.database.use(CAMPAIGN) as connection:
+        await connection.execute("UPDATE turns SET recalled = $1", [OLDER, fact, {**OLDER, "source": "summary"}])
+        [row] = await connection.fetch("SELECT * FROM turns")
+    said, known, summary = turn_of_row(row).recalled
+    assert isinstance(said, RecalledUtterance)
+    assert recalled_line(said) == "Tamsin said: My sister sails."
+    assert said.signals == {Signal.WORDS: 1.5}
+    assert isinstance(known, RecalledFact)
+    assert (known.fact_id, known.path, recalled_line(known)) == ("f1", "named 'Mirelle'", "Mirelle keeps the inn.")
+    assert isinstance(summary, RecalledSummary)
 
 
 async def test_a_database_that_is_not_there_is_unavailable_and_nothing_else(tmp_path: Path) -> None:

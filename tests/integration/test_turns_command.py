@@ -109,7 +109,7 @@ async def test_what_was_rolled_back_since_is_marked(
     await two_sessions(settings, monkeypatch)
     assert await run("facts", "rollback", "s1", "1", "--yes", "--config", settings_file) == 0
     explained = (await told(capsys, settings_file, "last")).splitlines()
-    # What was said to Grimjaw, what he said, what he was reminded of, and what of it he was not told.
+    # What was said to Grimjaw, what he said, what he recalled, and what of it he was not told.
     assert [len(line) - len(line.lstrip()) for line in explained if "since then: rolled back" in line] == [4, 4, 6, 6]
 
 

@@ -205,7 +205,7 @@ class AnsweringMouth(MouthTwin):
         if self.turn != turn:
             return
         text = "\n".join(message.content for message in with_hot_context(prompt, hot).messages)
-        self._listener(Injected(self.npc.id, turn, hot.recalled, hot.omitted, text, hot.passed_over))
+        self._listener(Injected(self.npc.id, turn, hot.recalled, hot.omitted, text, hot.rejected))
         if self.looks_up is not None and self.tools is not None:
             await self.tools.call(*self.looks_up)
             if self.turn != turn:

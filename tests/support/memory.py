@@ -13,7 +13,8 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, Fact, Viewer, Visibility
-from glyphoxa.domain.turn import Recalled, TurnRecord
+from glyphoxa.domain.recalled import RecalledTalk, RecalledUtterance
+from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.by_name import KnownByName
 from glyphoxa.recall.entities.named_world import NamedWorld
@@ -212,12 +213,12 @@ class LogTwin:
         limit: int = 5,
         patient: bool = False,
         between: Between = EVER,
-    ) -> list[Recalled]:
+    ) -> list[RecalledTalk]:
         await self.weather.pass_through()
         found = self._found(npc, question, exclude, sys.maxsize)
         return [one for one in found if between.holds(one.at_ms)][:limit]
 
-    def remind(
+    def recall_nowait(
         self,
         campaign: CampaignId,
         npc: NpcId,
@@ -226,21 +227,21 @@ class LogTwin:
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
         between: Between = EVER,
-    ) -> list[Recalled] | None:
+    ) -> list[RecalledTalk] | None:
         """Nothing is in memory."""
         return None
 
-    def _found(self, npc: NpcId, question: str, exclude: Sequence[UtteranceId], limit: int) -> list[Recalled]:
+    def _found(self, npc: NpcId, question: str, exclude: Sequence[UtteranceId], limit: int) -> list[RecalledTalk]:
         asked = set(question.lower().strip("?.").split())
         found = [
-            Recalled(
-                text=f"{u.speaker_name} said: {u.text}",
-                source="said",
-                session_id=u.session_id,
-                utterance_id=u.id,
+            RecalledUtterance(
+                u.id,
+                u.session_id,
+                u.speaker_id,
+                u.speaker_name,
+                u.text,
+                u.at_ms,
                 reason=f"witnessed in session {u.session_id}",
-                speaker_id=u.speaker_id,
-                at_ms=u.at_ms,
             )
             for u in self.utterances.values()
             if npc in u.witnesses and u.id not in exclude and asked & set(u.text.lower().strip(".").split())

@@ -17,7 +17,7 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from glyphoxa.transcript.ports import EVER, Between
 from tests.support.memory import GraphTwin
@@ -67,7 +67,7 @@ def a_graph() -> GraphTwin:
 class Talk:
     """Past talk's twin: everything Grimjaw heard."""
 
-    heard: tuple[Recalled, ...] = ()
+    heard: tuple[RecalledTalk, ...] = ()
     asked_for: list[NpcId] = field(default_factory=list)
 
     async def recall(
@@ -80,12 +80,12 @@ class Talk:
         limit: int = 5,
         patient: bool = False,
         between: Between = EVER,
-    ) -> list[Recalled]:
+    ) -> list[RecalledTalk]:
         self.asked_for.append(npc)
         heard = [one for one in self.heard if between.holds(one.at_ms)]
         return heard[:limit] if npc == GRIMJAW else []
 
-    def remind(
+    def recall_nowait(
         self,
         campaign: CampaignId,
         npc: NpcId,
@@ -94,7 +94,7 @@ class Talk:
         exclude: Sequence[UtteranceId] = (),
         limit: int = 5,
         between: Between = EVER,
-    ) -> list[Recalled] | None:
+    ) -> list[RecalledTalk] | None:
         return None
 
 

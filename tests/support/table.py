@@ -33,9 +33,11 @@ from glyphoxa.domain.events import (
 )
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
+from glyphoxa.domain.recalled import Recalled
+from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Seat, Table
+from tests.support.recalled import heard
 
 LOUD = 0.01
 END_OF_TURN_MS = 900
@@ -184,11 +186,10 @@ class TwinTable:
     def _recall(self, npc: NpcId, question: str) -> tuple[Recalled, ...]:
         asked = content_words(question)
         return tuple(
-            Recalled(
-                text=str(row["text"]),
-                source="said",
-                session_id=SessionId(str(row["session"])),
-                utterance_id=UtteranceId(str(row["id"])),
+            heard(
+                str(row["text"]),
+                session=str(row["session"]),
+                utterance=str(row["id"]),
                 reason="witnessed in an earlier session",
             )
             for row in self.past

@@ -42,7 +42,7 @@ from glyphoxa.domain.ids import (
     UtteranceId,
     id_of_line,
 )
-from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
+from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table
 from glyphoxa.npc.typed_lines import TypedLines
@@ -53,6 +53,7 @@ from glyphoxa.web.seats import Deadlines
 from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa_pipelines.webrtc import build
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
+from tests.support.recalled import a_fact
 
 TONE_HZ = 660
 PATIENT = Pulse(page_waits_ms=DEADLINE_MS, server_waits_ms=DEADLINE_MS)
@@ -252,7 +253,7 @@ class TwinTable:
                     Outcome.ANSWERED,
                     REPLY,
                     REPLY,
-                    recalled=(Recalled(SECRET, "secret"),),
+                    recalled=(a_fact(SECRET),),
                     stages=stages,
                     prompt_text=f"Only you know: {SECRET}",
                     reply_id=reply.id,

@@ -1,4 +1,4 @@
-"""Along what memories remind of each other, in two layers: what is related, and what came one after another.
+"""Along what memories lead to each other, in two layers: what is related, and what came one after another.
 
 Conductances, the share of the reverse direction and the temporal edges are the memory graph document's; that
 contradictions inhibit is its idea too, how strongly is ours.

@@ -7,12 +7,9 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from glyphoxa.experimental.graph.best import best
-from glyphoxa.experimental.graph.fusion import fuse_ranks
 from glyphoxa.experimental.graph.memory_graph import MemoryGraph
 from glyphoxa.experimental.graph.question import GraphQuestion
 from glyphoxa.experimental.graph.settings import GraphRecallSettings
-
-_FUSED_RANKS = 100
 
 
 def vector_scores(graph: MemoryGraph, question: GraphQuestion, settings: GraphRecallSettings) -> NDArray[float64]:
@@ -48,8 +45,6 @@ def base_scores(
     """A ranking of both, from 0 to 1, shape (n,); where one of them has nothing to say, of the other alone."""
     if question.base is not None:
         return spread_out(question.base)
-    if settings.fusion == "ranks":
-        return _by_ranks(graph, vector, lexical)
     if not lexical.any() or not vector.any():
         return spread_out(vector + lexical)
     share = settings.lexical_share
@@ -61,13 +56,3 @@ def spread_out(values: NDArray[np.floating]) -> NDArray[float64]:
     least = np.maximum(np.asarray(values, float64), 0.0)
     high = least.max(initial=0.0)
     return least / high if high > 0 else least
-
-
-def _by_ranks(graph: MemoryGraph, *arms: NDArray[float64]) -> NDArray[float64]:
-    rankings = [
-        [int(at) for at in best(arm, most=_FUSED_RANKS, ties=graph.ties, among=np.flatnonzero(arm))] for arm in arms
-    ]
-    fused = np.zeros(len(graph))
-    for node, score in fuse_ranks(rankings):
-        fused[node] = score
-    return spread_out(fused)

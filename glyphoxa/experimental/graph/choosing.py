@@ -24,7 +24,7 @@ _LONGEST_LINE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ChoiceRequest:
     """What memories are chosen for.
 
     Attributes:
@@ -41,7 +41,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class NodeChoice:
     """
     Attributes:
         chosen: Indices of lines that matter, the most helpful first.
@@ -53,7 +53,7 @@ class Choice:
 
 
 class NodeChooser(Protocol):
-    async def choose(self, asked: Asked, lines: Sequence[str], *, deadline_ms: int) -> Choice:
+    async def choose(self, asked: ChoiceRequest, lines: Sequence[str], *, deadline_ms: int) -> NodeChoice:
         """What of the candidate lines matters.
 
         Raises:
@@ -69,16 +69,16 @@ class LlmNodeChooser:
 
     llm: StructuredLlm
 
-    async def choose(self, asked: Asked, lines: Sequence[str], *, deadline_ms: int) -> Choice:
+    async def choose(self, asked: ChoiceRequest, lines: Sequence[str], *, deadline_ms: int) -> NodeChoice:
         if not lines:
-            return Choice()
+            return NodeChoice()
         answer = await self.llm.complete(
             SYSTEM, prompt(asked, lines), schema(), temperature=0.0, deadline_ms=deadline_ms
         )
         return choice_in(answer, len(lines))
 
 
-def prompt(asked: Asked, lines: Sequence[str]) -> str:
+def prompt(asked: ChoiceRequest, lines: Sequence[str]) -> str:
     """The message to the model. Numbers count from 1; a line is one line, and cut off if it is long."""
     parts = []
     if asked.world_info.strip():
@@ -88,7 +88,7 @@ def prompt(asked: Asked, lines: Sequence[str]) -> str:
     parts += ["Memories:", *(f"{number}. {_one_line(line)}" for number, line in enumerate(lines, start=1))]
     if not asked.may_open:
         parts.append('This is the last round: "open" is empty.')
-    return "\n".join([*parts, f"Asked: {_one_line(asked.question, longest=len(asked.question))}"])
+    return "\n".join([*parts, f"ChoiceRequest: {_one_line(asked.question, longest=len(asked.question))}"])
 
 
 def schema() -> dict[str, Any]:
@@ -103,13 +103,13 @@ def schema() -> dict[str, Any]:
     }
 
 
-def choice_in(answer: Mapping[str, Any], n_lines: int) -> Choice:
+def choice_in(answer: Mapping[str, Any], n_lines: int) -> NodeChoice:
     """What of an answer is taken: each number once.
 
     Raises:
         Unparseable: One of the lists is none, or has something else than numbers from 1 to `n_lines`.
     """
-    return Choice(_indices(answer, "chosen", n_lines), _indices(answer, "open", n_lines))
+    return NodeChoice(_indices(answer, "chosen", n_lines), _indices(answer, "open", n_lines))
 
 
 def _indices(answer: Mapping[str, Any], key: str, n_lines: int) -> tuple[int, ...]:

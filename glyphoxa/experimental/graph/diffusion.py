@@ -1,4 +1,4 @@
-"""Energy spreads from what a question touches along what it reminds of.
+"""Energy spreads from what a question touches along what it leads to.
 
 Spreading activation (Collins & Loftus, 1975) in the form of the memory graph document, "Parallel Energy-Decay Spreading
 Activation". One step:

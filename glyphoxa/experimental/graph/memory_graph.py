@@ -1,7 +1,7 @@
 """What recall over the memory graph works on: one viewer's nodes and edges as arrays, built once, asked often.
 
 A graph holds what one viewer may know and nothing else: degrees, frequencies and who was met with whom are counted in
-it, so that what somebody else knows changes nothing of what this one is reminded of.
+it, so that what somebody else knows changes nothing of what this one recalls.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.experimental.graph.best import best
-from glyphoxa.experimental.graph.choosing import Asked, Choice, NodeChooser
+from glyphoxa.experimental.graph.choosing import ChoiceRequest, NodeChoice, NodeChooser
 from glyphoxa.experimental.graph.memory_graph import MemoryGraph
 from glyphoxa.experimental.graph.question import GraphQuestion, Hit, Recollection
 from glyphoxa.experimental.graph.recall import recall
@@ -47,7 +47,6 @@ class RecallPath(StrEnum):
     """A turn: somebody waits for the answer."""
     DEEP = "deep"
     """An NPC was asked to think about it."""
-    BACKGROUND = "background"
 
 
 def check_method(
@@ -102,7 +101,7 @@ class Exploration:
         """Whether there is a round after this one."""
         return self._round < self._rounds
 
-    def take(self, choice: Choice) -> None:
+    def take(self, choice: NodeChoice) -> None:
         """The answer to `shown`."""
         for index in choice.chosen:
             self.chosen.setdefault(self.shown[index], self._round)
@@ -166,12 +165,14 @@ class GraphRecall:
             return await self._filtered(found, asked, self.chooser)
         return found
 
-    def _asked(self, text: str, recent: Sequence[str], world_info: str) -> Asked:
+    def _asked(self, text: str, recent: Sequence[str], world_info: str) -> ChoiceRequest:
         settings = self.settings
         visible = tuple(recent[-settings.visible_recent_messages :]) if settings.visible_recent_messages else ()
-        return Asked(text[-settings.max_query_chars :], visible, world_info if settings.include_world_info else "")
+        return ChoiceRequest(
+            text[-settings.max_query_chars :], visible, world_info if settings.include_world_info else ""
+        )
 
-    async def _filtered(self, found: Recollection, asked: Asked, chooser: NodeChooser) -> Recollection:
+    async def _filtered(self, found: Recollection, asked: ChoiceRequest, chooser: NodeChooser) -> Recollection:
         if not found.hits:
             return found
         lines = [self.text_of(hit.node) for hit in found.hits]
@@ -182,7 +183,7 @@ class GraphRecall:
         return replace(found, hits=tuple(_chosen(found.hits[index], round_=1) for index in choice.chosen))
 
     async def _explored(
-        self, question: GraphQuestion, found: Recollection, asked: Asked, chooser: NodeChooser
+        self, question: GraphQuestion, found: Recollection, asked: ChoiceRequest, chooser: NodeChooser
     ) -> Recollection:
         settings = self.settings
         may_be_recalled = question.recallable(self.graph, exclude_rounds=settings.exclude_recent_rounds)

@@ -8,15 +8,15 @@ from typing import TypeAlias
 from numpy import int64
 
 from glyphoxa.experimental.graph.talk_graph import TalkGraph, graph_of_talk
-from glyphoxa.recall.lexical.talk_index import TalkIndex
-from glyphoxa.recall.lexical.view import Columns
+from glyphoxa.recall.index.talk_index import TalkIndex
+from glyphoxa.recall.index.view import ViewColumns
 from glyphoxa.speech.language.words import words
 
 Read: TypeAlias = tuple[str, tuple[str, ...]]
 """Of a row: the utterance's id, and the names that stand in it."""
 
 
-def graph_of_view(index: TalkIndex, columns: Columns, *, read: MutableMapping[int, Read]) -> TalkGraph:
+def graph_of_view(index: TalkIndex, columns: ViewColumns, *, read: MutableMapping[int, Read]) -> TalkGraph:
     """A view's turns, in its order, with the names that stand in them. Which words a turn has is not in it: a question
     brings that with it, see `glyphoxa.recall.ranking.signals.by_words`.
 

@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-
-Fusion = Literal["convex", "ranks"]
 
 STAGES: Final = (
     *("vector_prefilter", "diffusion", "hybrid_score", "co_occurrence"),
@@ -54,7 +52,7 @@ class GraphRecallSettings:
     """
     Attributes:
         vector_prefilter: Only the `vector_top_k` nearest have a vector score and are seeds; off: every
-            node has its cosine, and the best by `fusion` are seeds.
+            node has its cosine, and the best of the base ranking are seeds.
         diffusion: Spreading activation.
         semantic_edges, temporal_edges: The two layers of edges.
         forgetting: Energy fades with the turns since anything was heard of a node's entities.
@@ -70,8 +68,7 @@ class GraphRecallSettings:
         refractory: What one of the 15 most energetic nodes of a step passes on in those after it. As small as it is,
             little gets further than one edge unless more than 15 are reached; 1 lets all go on.
         half_lives_turns: By type, for forgetting and recency; `math.inf` never fades.
-        fusion: How words and vectors make the base ranking: convex, or by reciprocal rank.
-        lexical_share: Of words in the convex fusion.
+        lexical_share: Of words in the base ranking; the rest is of vectors.
         pool_factor: The stages after scoring work on this many times `max_results`.
         diversity_relevance: The power of the score that is a candidate's quality in the diverse set. At 1, the
             document's, being unlike the others counts for much; the higher, the more it takes to be let before better
@@ -105,7 +102,6 @@ class GraphRecallSettings:
     teleport_probability: float = 0.0
     refractory: float = 0.15
     half_lives_turns: Mapping[str, float] = field(default_factory=lambda: HALF_LIVES_TURNS)
-    fusion: Fusion = "convex"
     lexical_share: float = 0.5
     pool_factor: int = 3
     diversity_relevance: int = 1
@@ -132,8 +128,6 @@ class GraphRecallSettings:
         for name in (*STAGES, *_PARTS):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidInput(f"recall.{name} is {getattr(self, name)!r}; valid: true, false")
-        if self.fusion not in get_args(Fusion):
-            raise InvalidInput(f"recall.fusion is {self.fusion!r}; valid: {', '.join(get_args(Fusion))}")
         for kind, turns in self.half_lives_turns.items():
             if not turns > 0:
                 raise InvalidInput(f"recall.half_lives_turns of {kind!r} is {turns}; valid: more than 0 turns")

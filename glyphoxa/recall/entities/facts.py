@@ -15,7 +15,7 @@ from typing import Final
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.recall.entities.asked import AskedFor, asked_for
+from glyphoxa.recall.entities.asked_predicates import AskedPredicates, asked_predicates
 from glyphoxa.recall.entities.gate import Named
 from glyphoxa.world.graph import Known
 from glyphoxa.world.state import WorldEntity
@@ -59,7 +59,7 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
         if other.id in named:
             names.update((other.name, *other.aliases))
     predicates = {fact.claim.predicate for fact in (*attributes, *(fact for fact, _ in relations))}
-    asked = asked_for(question, names=names, predicates=predicates, language=language)
+    asked = asked_predicates(question, names=names, predicates=predicates, language=language)
     attributes = [fact for fact in attributes if asked.side_of(fact.claim.predicate)]
     relations = [each for each in relations if asked.side_of(each[0].claim.predicate)]
     if not attributes and not relations:
@@ -95,7 +95,7 @@ def named_relation(fact: Fact) -> Named:
     return Named(tie_id(fact.id), (), "", ends, whole, has_ended=has_ended, validity=fact.validity)
 
 
-def _stands_right(fact: Fact, entity: EntityId, asked: AskedFor) -> bool:
+def _stands_right(fact: Fact, entity: EntityId, asked: AskedPredicates) -> bool:
     side = asked.side_of(fact.claim.predicate)
     return side == "either" or entity == (fact.claim.subject if side == "subject" else fact.claim.object)
 

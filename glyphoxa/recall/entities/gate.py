@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from glyphoxa.domain.knowledge import ALWAYS, Validity
-from glyphoxa.recall.entities.names import Call, NamesInText
+from glyphoxa.recall.entities.names import NameMention, NamesInText
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,7 @@ class Named:
         participants: Ids of what a relation is between.
         part_of: Of a relation, the one of its participants that the others come along with: of who took part in a
             battle, the battle.
-        is_pinned: It is told whether it is asked for or not.
-        is_question: It is not settled; told apart from facts when it is pinned.
         has_ended: It was superseded or resolved: it is never called for.
-        told_ms: When it was last confirmed, milliseconds since the Unix epoch; the latest of the pinned come first.
     """
 
     id: str
@@ -43,11 +40,8 @@ class Named:
     kind: str = ""
     participants: tuple[str, ...] = ()
     part_of: str = ""
-    is_pinned: bool = False
-    is_question: bool = False
     has_ended: bool = False
     validity: Validity = ALWAYS
-    told_ms: int = 0
 
     def holds_at(self, at_ms: int | None) -> bool:
         """Whether it holds at a time; None for now, when nothing that has an end is told."""
@@ -71,21 +65,6 @@ class CalledFor:
     is_named: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ExactSet:
-    """The answer of the gate. Nothing is in it twice.
-
-    Attributes:
-        pinned: Facts that are told anyway, the latest first.
-        questions: Pinned questions that are open.
-        called: What is called for beside these, in the order in which it is named; participants of relations last.
-    """
-
-    pinned: tuple[Named, ...] = ()
-    questions: tuple[Named, ...] = ()
-    called: tuple[CalledFor, ...] = ()
-
-
 MaySee: TypeAlias = Callable[[Named], bool]
 
 
@@ -106,7 +85,6 @@ class ExactGate:
     def __init__(self, items: Iterable[Named] = (), *, language: str = "en") -> None:
         self._names = NamesInText(language)
         self._items: dict[str, Named] = {}
-        self._pinned: set[str] = set()
         self._relations_of: dict[str, set[str]] = {}
         self._parts_of: dict[str, set[str]] = {}
         for item in items:
@@ -119,8 +97,6 @@ class ExactGate:
         """Know this item, in the place of one with the same id."""
         self.remove(item.id)
         self._items[item.id] = item
-        if item.is_pinned:
-            self._pinned.add(item.id)
         for participant in item.participants:
             self._relations_of.setdefault(participant, set()).add(item.id)
         if item.part_of:
@@ -132,42 +108,29 @@ class ExactGate:
         item = self._items.pop(item_id, None)
         if item is None:
             return
-        self._pinned.discard(item_id)
         for participant in item.participants:
             _discard(self._relations_of, participant, item_id)
         if item.part_of:
             _discard(self._parts_of, item.part_of, item_id)
         self._names.remove(item_id)
 
-    def ask(
-        self, question: str, *, may_see: MaySee = everything, at_ms: int | None = None, limit: int | None = None
-    ) -> ExactSet:
-        """What a question calls for.
+    def ask(self, question: str, *, may_see: MaySee = everything, at_ms: int | None = None) -> tuple[CalledFor, ...]:
+        """What a question calls for, each once, in the order in which it is named; participants of relations last.
 
         Args:
             may_see: Decides before anything else: what may not be seen changes nothing of the answer.
             at_ms: The time that is spoken of, session time; None for now.
-            limit: Of pinned facts and what is called for, together, 0 or more; pinned facts come first.
         """
 
         def is_live(item_id: str) -> bool:
             item = self._items.get(item_id)
             return item is not None and item.holds_at(at_ms) and may_see(item)
 
-        standing = sorted(
-            (self._items[item_id] for item_id in self._pinned if is_live(item_id)),
-            key=lambda item: (-item.told_ms, item.id),
-        )
-        pinned = [item for item in standing if not item.is_question][:limit]
-        questions = [item for item in standing if item.is_question]
-        told_anyway = {item.id for item in standing}
-        room = None if limit is None else max(0, limit - len(pinned))
-        called = [each for each in self._called(question, is_live) if each.item.id not in told_anyway]
-        return ExactSet(tuple(pinned), tuple(questions), tuple(called[:room]))
+        return tuple(self._called(question, is_live))
 
     def _called(self, question: str, is_live: Callable[[str], bool]) -> Iterator[CalledFor]:
         calls = self._outermost(self._names.calls(question, is_live), is_live)
-        named: dict[str, Call] = {}
+        named: dict[str, NameMention] = {}
         for call in calls:
             named.setdefault(call.bearer, call)
         for bearer, call in named.items():
@@ -185,10 +148,10 @@ class ExactGate:
             if is_live(part):
                 yield from self._items[part].participants
 
-    def _outermost(self, calls: Sequence[Call], is_live: Callable[[str], bool]) -> Iterator[Call]:
+    def _outermost(self, calls: Sequence[NameMention], is_live: Callable[[str], bool]) -> Iterator[NameMention]:
         """Without names that only stand inside a longer one."""
-        widest: Call | None = None
-        around: list[Call] = []
+        widest: NameMention | None = None
+        around: list[NameMention] = []
         for call in calls:
             if widest is None or call.first > widest.last:
                 widest, around = call, []
@@ -215,5 +178,5 @@ def _discard(sets: dict[str, set[str]], key: str, member: str) -> None:
         sets.pop(key, None)
 
 
-def _why(call: Call) -> str:
+def _why(call: NameMention) -> str:
     return f"{call.heard!r} is one letter from {call.name!r}" if call.is_typo else f"named {call.heard!r}"

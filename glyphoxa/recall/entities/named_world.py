@@ -76,10 +76,9 @@ class NamedWorld:
             question: Its end counts, if it is long.
             at_ms: Now, session time.
         """
-        answer = self._gate.ask(question[-MOST_CHARACTERS:], may_see=self._may_see(viewer), at_ms=at_ms)
         found: list[KnownByName] = []
         brought = 0
-        for called in answer.called:
+        for called in self._gate.ask(question[-MOST_CHARACTERS:], may_see=self._may_see(viewer), at_ms=at_ms):
             brought += not called.is_named
             known = self.known(viewer, EntityId(called.item.id), at_ms=at_ms) if brought <= _MOST_BROUGHT else None
             if known is not None:

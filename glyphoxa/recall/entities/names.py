@@ -33,7 +33,7 @@ IsWanted = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NameMention:
     """A name in a text, and one who bears it.
 
     Attributes:
@@ -51,10 +51,10 @@ class Call:
     last: int
     is_typo: bool = False
 
-    def is_inside(self, other: Call) -> bool:
+    def is_inside(self, other: NameMention) -> bool:
         return other.first <= self.first and self.last <= other.last and not self.is_as_long_as(other)
 
-    def is_as_long_as(self, other: Call) -> bool:
+    def is_as_long_as(self, other: NameMention) -> bool:
         return (self.first, self.last) == (other.first, other.last)
 
 
@@ -99,14 +99,14 @@ class NamesInText:
                 del self._bearers[name.joined]
                 del self._spellings[bisect_left(self._spellings, name.joined)]
 
-    def calls(self, text: str, is_wanted: IsWanted) -> list[Call]:
+    def calls(self, text: str, is_wanted: IsWanted) -> list[NameMention]:
         """The names in a text, by where they stand, longer ones first, then by who bears them; also names within names.
 
         Args:
             is_wanted: Of whom names count. Others' change nothing.
         """
         spoken = _with_tight_joins(words(text), text)
-        found: dict[tuple[str, int, int], Call] = {}
+        found: dict[tuple[str, int, int], NameMention] = {}
         named: set[int] = set()
         for first in range(len(spoken)):
             for last, names in self._spelled_from(spoken, first, is_wanted):
@@ -123,7 +123,7 @@ class NamesInText:
 
     def _calls_over(
         self, spoken: Sequence[Word], text: str, at: int, meant: str, is_wanted: IsWanted
-    ) -> Iterator[Call]:
+    ) -> Iterator[NameMention]:
         """The names over one place if another word stood there."""
         begin = max(0, at - _REACH)
         put_right = spoken[at]._replace(folded=meant, full=meant, tail="")
@@ -193,10 +193,10 @@ def _spellings(stem: str, last: Word, vocabulary: Vocabulary) -> Iterator[str]:
 
 def _calls_of(
     names: Sequence[Name], spoken: Sequence[Word], text: str, first: int, last: int, *, is_typo: bool
-) -> Iterator[Call]:
+) -> Iterator[NameMention]:
     heard = text[spoken[first].start : spoken[last].end]
     for name in names:
-        yield Call(name.entity_id, name.text, heard, first, last, is_typo)
+        yield NameMention(name.entity_id, name.text, heard, first, last, is_typo)
 
 
 def _with_tight_joins(spoken: Sequence[Word], text: str) -> list[Word]:

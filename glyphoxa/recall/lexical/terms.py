@@ -31,7 +31,7 @@ _CACHE = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SearchTerms:
     """What is looked for.
 
     Attributes:
@@ -70,7 +70,7 @@ class Terms:
             terms.update(self._of(word, is_name=may_be_name))
         return terms
 
-    def of_question(self, question: str) -> Asked:
+    def of_question(self, question: str) -> SearchTerms:
         """Of a question; the last 200 words of a longer one."""
         found: dict[str, None] = {}
         for word in words(question)[-MOST_WORDS:]:
@@ -78,7 +78,7 @@ class Terms:
                 found[NAME + word.folded] = None
             elif word.folded not in self._stop:
                 found[self._stem(word.folded)] = None
-        return Asked(tuple(found))
+        return SearchTerms(tuple(found))
 
     def stems(self, text: str) -> Iterable[str]:
         """The stems of the words of a text that are no stop words, in order."""

@@ -12,19 +12,16 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.domain.turn import Recalled
-from glyphoxa.recall.lexical.talk_index import Seen, TalkIndex
-from glyphoxa.recall.question import Question
-from glyphoxa.recall.ranking.ranking import Ranking, Weights, rank
-from glyphoxa.recall.ranking.second_hop import second_hop
+from glyphoxa.domain.recalled import RecalledUtterance, Signal
+from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
+from glyphoxa.recall.question import RecallQuestion
+from glyphoxa.recall.ranking.ranking import Ranking, RankingWeights, rank
 from glyphoxa.recall.ranking.several import POOL, apart, wants_several
+from glyphoxa.recall.ranking.time_of_view import fit_of
 from glyphoxa.recall.temporal.fit import Fit
-from glyphoxa.recall.temporal.in_view import fit_of
 from glyphoxa.transcript.feed import Said
 from glyphoxa.transcript.ports import EVER, Between
 
-THEN: Final = "then"
-"""The signal of a turn that was said in the days that the question tells, which are over."""
 _FITS: Final = 0.5
 """A turn that fits the time of the question so well is told with that reason."""
 
@@ -39,16 +36,16 @@ class Ranked:
         is_about_it: Turns that have something of the question themselves.
         may_be_told: Turns that are not in the prompt already, and were said in the time that is asked for.
         between: That time.
-        apart: See `Weights`.
+        apart: See `RankingWeights`.
         is_of_then: The question tells days that are over.
     """
 
     index: TalkIndex
     changes: int
     viewer: Viewer
-    question: Question
+    question: RecallQuestion
     vector: NDArray[float32] | None
-    seen: Seen
+    seen: ViewSnapshot
     ranking: Ranking
     fit: Fit | None
     is_about_it: NDArray[bool_]
@@ -57,7 +54,7 @@ class Ranked:
     apart: float
     is_of_then: bool
 
-    def items(self, limit: int) -> list[Recalled]:
+    def items(self, limit: int) -> list[RecalledUtterance]:
         """The best that are about it, or beside what is."""
         return [self.recalled(at, score=score) for at, score in self.best(limit)]
 
@@ -78,7 +75,7 @@ class Ranked:
         """It may be in the log already, under an id that the caller does not know."""
         return self._said(at).text.casefold() == self.question.text.casefold()
 
-    def recalled(self, at: int, *, score: float = 1.0) -> Recalled:
+    def recalled(self, at: int, *, score: float = 1.0) -> RecalledUtterance:
         said = self._said(at)
         cosines = self.seen.cosines
         reason = f"witnessed in session {said.session_id}"
@@ -86,16 +83,17 @@ class Ranked:
         if self.fit is not None and self.fit.scores[at] >= _FITS:
             reason = f"{reason}; {self.fit.reason}"
             if self.is_of_then:
-                signals[THEN] = 1.0
-        return Recalled(
-            text=f"{'You' if str(said.speaker_id) == self.viewer else said.speaker_name} said: {said.text}",
-            source="said",
+                signals[Signal.THEN] = 1.0
+        return RecalledUtterance(
+            said.utterance_id,
+            said.session_id,
+            said.speaker_id,
+            said.speaker_name,
+            said.text,
+            said.at_ms,
+            is_own=str(said.speaker_id) == self.viewer,
             score=score,
-            session_id=said.session_id,
-            utterance_id=said.utterance_id,
             reason=reason,
-            at_ms=said.at_ms,
-            speaker_id=said.speaker_id,
             similarity=None if cosines is None or np.isnan(cosines[at]) else float(cosines[at]),
             signals=signals,
         )
@@ -107,12 +105,12 @@ class Ranked:
 def rank_view(
     index: TalkIndex,
     viewer: Viewer,
-    asked: Question,
+    asked: RecallQuestion,
     vector: NDArray[float32] | None,
     *,
     exclude: Collection[UtteranceId],
     between: Between = EVER,
-    weights: Weights,
+    weights: RankingWeights,
     min_cosine: float,
     now_ms: int,
 ) -> Ranked:
@@ -134,7 +132,7 @@ def rank_view(
         seen,
         speakers=frozenset(heard[name] for name in asked.speakers if name in heard),
         time=None if fit is None else fit.prior,
-        second_hop=second_hop(index, viewer, asked.terms, seen) if weights.has_second_hop else None,
+        extra={name: signal(index, viewer, asked.terms, seen) for name, signal in weights.extra.items()},
         weights=weights,
     )
     may_be_told = ~np.isin(seen.columns.rows, index.rows_of(exclude))
@@ -152,7 +150,7 @@ def rank_view(
     )
 
 
-def _is_about_it(seen: Seen, min_cosine: float) -> NDArray[bool_]:
+def _is_about_it(seen: ViewSnapshot, min_cosine: float) -> NDArray[bool_]:
     """Whether a turn shares a word with the question, or is near to it in meaning. A session that is spoken of in the
     question makes its turns likelier, none of them relevant.
     """
@@ -164,7 +162,7 @@ def _is_about_it(seen: Seen, min_cosine: float) -> NDArray[bool_]:
     return found
 
 
-def _with_neighbours(found: NDArray[bool_], seen: Seen) -> NDArray[bool_]:
+def _with_neighbours(found: NDArray[bool_], seen: ViewSnapshot) -> NDArray[bool_]:
     """An answer need not repeat the words of its question: it follows within two turns."""
     widened = found.copy()
     for distance in (1, 2):

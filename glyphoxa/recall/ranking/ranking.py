@@ -2,64 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.recall.lexical.talk_index import Seen
-from glyphoxa.recall.question import Question
+from glyphoxa.domain.knowledge import Viewer
+from glyphoxa.domain.recalled import Signal
+from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
+from glyphoxa.recall.lexical.terms import SearchTerms
+from glyphoxa.recall.question import RecallQuestion
 from glyphoxa.recall.ranking.several import APART
 from glyphoxa.recall.ranking.signals import signals_of
 
 Scores = NDArray[float32]
+ExtraSignal = Callable[[TalkIndex, Viewer, SearchTerms, ViewSnapshot], Scores]
+"""A signal that is registered with the weights: one number for each turn of the snapshot."""
 
-STAGES: Final[Mapping[str, tuple[str, ...]]] = {
-    "meaning": ("meaning", "meaning_before", "meaning_after", "meaning_answers", "meaning_near"),
-    "neighbours": ("led_up", "meaning_before", "meaning_after", "meaning_near"),
-    "answers": ("answers", "meaning_answers", "asks"),
-    "scene": ("scene",),
-    "speaker": ("speaker",),
-    "traits": ("tells_time", "tells_number"),
-    "time": ("time",),
+STAGES: Final[Mapping[str, tuple[Signal, ...]]] = {
+    "meaning": (
+        Signal.MEANING,
+        Signal.MEANING_BEFORE,
+        Signal.MEANING_AFTER,
+        Signal.MEANING_ANSWERS,
+        Signal.MEANING_NEAR,
+    ),
+    "neighbours": (Signal.LED_UP, Signal.MEANING_BEFORE, Signal.MEANING_AFTER, Signal.MEANING_NEAR),
+    "answers": (Signal.ANSWERS, Signal.MEANING_ANSWERS, Signal.ASKS),
+    "scene": (Signal.SCENE,),
+    "speaker": (Signal.SPEAKER,),
+    "traits": (Signal.TELLS_TIME, Signal.TELLS_NUMBER),
+    "time": (Signal.TIME,),
     "several": (),
 }
 """What can be left out together to see what it is worth, each with its signals."""
 
-BY_WORDS: Final[Mapping[str, float]] = {
-    "words": 5.0,
-    "led_up": 3.5,
-    "scene": 10.0,
-    "speaker": 1.0,
-    "asks": -1.0,
-    "answers": 5.0,
-    "tells_time": 2.5,
-    "tells_number": 2.5,
-    "time": 6.5,
+BY_WORDS: Final[Mapping[Signal, float]] = {
+    Signal.WORDS: 5.0,
+    Signal.LED_UP: 3.5,
+    Signal.SCENE: 10.0,
+    Signal.SPEAKER: 1.0,
+    Signal.ASKS: -1.0,
+    Signal.ANSWERS: 5.0,
+    Signal.TELLS_TIME: 2.5,
+    Signal.TELLS_NUMBER: 2.5,
+    Signal.TIME: 6.5,
 }
-BY_WORDS_AND_MEANING: Final[Mapping[str, float]] = {
-    "words": 2.5,
-    "led_up": 2.5,
-    "scene": 14.0,
-    "speaker": 1.2,
-    "asks": -1.0,
-    "answers": 2.5,
-    "tells_time": 2.5,
-    "tells_number": 2.5,
-    "time": 6.5,
-    "meaning": 3.0,
-    "meaning_before": 0.2,
-    "meaning_after": 0.6,
-    "meaning_answers": 1.0,
-    "meaning_near": 2.5,
+BY_WORDS_AND_MEANING: Final[Mapping[Signal, float]] = {
+    Signal.WORDS: 2.5,
+    Signal.LED_UP: 2.5,
+    Signal.SCENE: 14.0,
+    Signal.SPEAKER: 1.2,
+    Signal.ASKS: -1.0,
+    Signal.ANSWERS: 2.5,
+    Signal.TELLS_TIME: 2.5,
+    Signal.TELLS_NUMBER: 2.5,
+    Signal.TIME: 6.5,
+    Signal.MEANING: 3.0,
+    Signal.MEANING_BEFORE: 0.2,
+    Signal.MEANING_AFTER: 0.6,
+    Signal.MEANING_ANSWERS: 1.0,
+    Signal.MEANING_NEAR: 2.5,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class RankingWeights:
     """What each signal counts; one that is not named counts nothing.
 
     Learnt by a listwise softmax (Cao et al., 2007) from five conversations of LoCoMo and, at three tenths of the
@@ -68,13 +80,15 @@ class Weights:
     Attributes:
         apart: See `glyphoxa.recall.ranking.several`; 0: an answer may lie in one session as well as in many.
         by_words: While the question has no vector: it is not asked for on partial transcripts, or it is late.
+        extra: Signals that are computed elsewhere, by the names that they have in the tables.
     """
 
-    by_words: Mapping[str, float] = field(default_factory=lambda: BY_WORDS)
-    by_words_and_meaning: Mapping[str, float] = field(default_factory=lambda: BY_WORDS_AND_MEANING)
+    by_words: Mapping[Signal, float] = field(default_factory=lambda: BY_WORDS)
+    by_words_and_meaning: Mapping[Signal, float] = field(default_factory=lambda: BY_WORDS_AND_MEANING)
     apart: float = APART
+    extra: Mapping[Signal, ExtraSignal] = field(default_factory=dict)
 
-    def without(self, stage: str) -> Weights:
+    def without(self, stage: str) -> RankingWeights:
         """The same with a stage of `STAGES` left out."""
         gone = STAGES[stage]
         return replace(
@@ -86,20 +100,8 @@ class Weights:
             apart=0.0 if stage == "several" else self.apart,
         )
 
-    def with_second_hop(self, weight: float) -> Weights:
-        """The same with `glyphoxa.recall.ranking.second_hop`, which has proved to add nothing to these signals."""
-        return replace(
-            self,
-            by_words={**self.by_words, "second_hop": weight},
-            by_words_and_meaning={**self.by_words_and_meaning, "second_hop": weight},
-        )
 
-    @property
-    def has_second_hop(self) -> bool:
-        return "second_hop" in self.by_words_and_meaning
-
-
-DEFAULT: Final = Weights()
+DEFAULT: Final = RankingWeights()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,29 +113,28 @@ class Ranking:
     """
 
     scores: Scores
-    shares: Mapping[str, Scores] = field(default_factory=dict)
+    shares: Mapping[Signal, Scores] = field(default_factory=dict)
 
 
 def rank(
-    question: Question,
-    seen: Seen,
+    question: RecallQuestion,
+    seen: ViewSnapshot,
     *,
     speakers: frozenset[int] = frozenset(),
     time: Scores | None = None,
-    second_hop: Scores | None = None,
-    weights: Weights = DEFAULT,
+    extra: Mapping[Signal, Scores] = MappingProxyType({}),
+    weights: RankingWeights = DEFAULT,
 ) -> Ranking:
     """
     Args:
         speakers: The numbers of those whom the question names.
         time: How much the time that the question tells speaks for each turn, 0 to 1; None if it tells none.
-        second_hop: What the first hits lead to.
+        extra: Of `weights.extra`, as computed for this question.
     """
     signals = signals_of(question, seen, speakers)
     if time is not None:
-        signals["time"] = time
-    if second_hop is not None:
-        signals["second_hop"] = second_hop
+        signals[Signal.TIME] = time
+    signals |= extra
     table = weights.by_words if seen.cosines is None else weights.by_words_and_meaning
     shares = {name: np.float32(weight) * signals[name] for name, weight in table.items() if name in signals}
     scores = np.zeros(len(seen), float32)

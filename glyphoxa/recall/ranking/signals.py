@@ -12,11 +12,13 @@ import numpy as np
 from numpy import float32, float64, int64
 from numpy.typing import NDArray
 
-from glyphoxa.recall.lexical.talk_index import Match, Seen
+from glyphoxa.domain.recalled import Signal
+from glyphoxa.recall.index.talk_index import TermMatch, ViewSnapshot
 from glyphoxa.recall.lexical.traits import Trait
-from glyphoxa.recall.question import Question
+from glyphoxa.recall.question import RecallQuestion
 
-Signal = NDArray[float32]
+Values = NDArray[float32]
+"""Of one signal: a number for each turn."""
 _K1, _B = 0.9, 0.2
 """Of BM25. Utterances are short, and a longer one tells more: length counts little."""
 _SCENE_K1, _SCENE_B = 1.2, 0.75
@@ -31,7 +33,7 @@ _LEAST_TURNS, _LEAST_SCENES = 300, 10
 _TINY = 1e-6
 
 
-def signals_of(question: Question, seen: Seen, speakers: frozenset[int]) -> dict[str, Signal]:
+def signals_of(question: RecallQuestion, seen: ViewSnapshot, speakers: frozenset[int]) -> dict[Signal, Values]:
     """The signals by their names, each float32 of shape (n,). What speaks for no turn at all is left out.
 
     - `words`: BM25.
@@ -60,31 +62,31 @@ def signals_of(question: Question, seen: Seen, speakers: frozenset[int]) -> dict
     asks_when = time.asks_for_time or time.asks_how_long
     asks_how_many = time.asks_how_often or time.asks_how_long
     found = {
-        "words": words,
-        "led_up": led_up * scale,
-        "scene": _of_scenes(hits, seen) * scale,
-        "asks": asks,
-        "answers": follows * _shifted(words, 1, seen),
+        Signal.WORDS: words,
+        Signal.LED_UP: led_up * scale,
+        Signal.SCENE: _of_scenes(hits, seen) * scale,
+        Signal.ASKS: asks,
+        Signal.ANSWERS: follows * _shifted(words, 1, seen),
     }
     if speakers:
-        found["speaker"] = np.isin(seen.columns.speakers, list(speakers)).astype(float32)
+        found[Signal.SPEAKER] = np.isin(seen.columns.speakers, list(speakers)).astype(float32)
     if asks_when:
-        found["tells_time"] = _has(seen, Trait.TELLS_TIME)
+        found[Signal.TELLS_TIME] = _has(seen, Trait.TELLS_TIME)
     if asks_how_many:
-        found["tells_number"] = _has(seen, Trait.TELLS_NUMBER)
+        found[Signal.TELLS_NUMBER] = _has(seen, Trait.TELLS_NUMBER)
     if seen.cosines is not None:
         meaning = _above_average(seen.cosines)
         found |= {
-            "meaning": meaning,
-            "meaning_before": _shifted(meaning, 2, seen),
-            "meaning_after": _shifted(meaning, -1, seen),
-            "meaning_answers": follows * _shifted(meaning, 1, seen),
-            "meaning_near": _best_near(meaning, seen),
+            Signal.MEANING: meaning,
+            Signal.MEANING_BEFORE: _shifted(meaning, 2, seen),
+            Signal.MEANING_AFTER: _shifted(meaning, -1, seen),
+            Signal.MEANING_ANSWERS: follows * _shifted(meaning, 1, seen),
+            Signal.MEANING_NEAR: _best_near(meaning, seen),
         }
     return found
 
 
-def said_at_best(question: Question, seen: Seen, led_up: Signal) -> float:
+def said_at_best(question: RecallQuestion, seen: ViewSnapshot, led_up: Values) -> float:
     """How much of the question the turn that says most of it has said with the two before it: by rarity, 0 to 1; a word
     of which nobody spoke is as rare as can be.
 
@@ -97,7 +99,7 @@ def said_at_best(question: Question, seen: Seen, led_up: Signal) -> float:
     return float(led_up.max(initial=0.0)) / asked if asked > 0 else 1.0
 
 
-def by_words(seen: Seen) -> Signal:
+def by_words(seen: ViewSnapshot) -> Values:
     """BM25 (Robertson & Zaragoza, 2009) with frequencies and lengths of the view."""
     return _bm25(_hits_of(seen), seen)
 
@@ -119,7 +121,7 @@ class _Hits:
     rarities: NDArray[float64]
 
 
-def _hits_of(seen: Seen) -> _Hits:
+def _hits_of(seen: ViewSnapshot) -> _Hits:
     found = seen.matches
     return _Hits(
         np.repeat(np.arange(len(found)), [len(match.places) for match in found]),
@@ -129,7 +131,7 @@ def _hits_of(seen: Seen) -> _Hits:
     )
 
 
-def rarity(match: Match, n: int) -> float:
+def rarity(match: TermMatch, n: int) -> float:
     """Of a term in a view of n turns: the inverse document frequency of BM25, above 0."""
     return _idf(len(match.places), max(n, _LEAST_TURNS))
 
@@ -138,7 +140,7 @@ def _idf(df: int, n: int) -> float:
     return float(np.log1p((n - df + 0.5) / (df + 0.5)))
 
 
-def _bm25(hits: _Hits, seen: Seen) -> Signal:
+def _bm25(hits: _Hits, seen: ViewSnapshot) -> Values:
     scores = np.zeros(len(seen), float32)
     norm = _K1 * (1 - _B + _B * seen.columns.lengths[hits.places] / max(seen.mean_length, 1.0))
     weights = hits.rarities.astype(float32)[hits.matches]
@@ -146,7 +148,7 @@ def _bm25(hits: _Hits, seen: Seen) -> Signal:
     return scores
 
 
-def _led_up(hits: _Hits, seen: Seen) -> Signal:
+def _led_up(hits: _Hits, seen: ViewSnapshot) -> Values:
     """The summed rarity of the terms that stand, once or often, in a turn or the two before it in its session."""
     n = len(seen)
     steps = np.zeros(n + 1)
@@ -164,7 +166,7 @@ def _led_up(hits: _Hits, seen: Seen) -> Signal:
     return np.cumsum(steps[:n]).astype(float32)
 
 
-def _of_scenes(hits: _Hits, seen: Seen) -> Signal:
+def _of_scenes(hits: _Hits, seen: ViewSnapshot) -> Values:
     """BM25 of the scene that a turn is in."""
     n = len(seen)
     if not n:
@@ -182,7 +184,7 @@ def _of_scenes(hits: _Hits, seen: Seen) -> Signal:
     return np.repeat(scores.astype(float32), n_turns)
 
 
-def _scene_starts(seen: Seen) -> NDArray[int64]:
+def _scene_starts(seen: ViewSnapshot) -> NDArray[int64]:
     """The first turn of each scene: those of a session are of one length, give or take a turn."""
     starts = seen.columns.starts
     lengths = np.diff(np.append(starts, len(seen)))
@@ -193,24 +195,24 @@ def _scene_starts(seen: Seen) -> NDArray[int64]:
     return begins
 
 
-def _has(seen: Seen, trait: Trait) -> Signal:
-    found: Signal = ((seen.columns.traits & trait) != 0).astype(float32)
+def _has(seen: ViewSnapshot, trait: Trait) -> Values:
+    found: Values = ((seen.columns.traits & trait) != 0).astype(float32)
     return found
 
 
-def _above_average(cosines: Signal) -> Signal:
+def _above_average(cosines: Values) -> Values:
     """0 for the average turn, 1 for the best; 0 for one without a vector."""
     unknown = np.isnan(cosines)
     known = cosines[~unknown]
     if not len(known):
         return np.zeros_like(cosines)
     mean, best = float(known.mean()), float(known.max())
-    spread: Signal = (cosines - np.float32(mean)) / np.float32(max(best - mean, _TINY))
+    spread: Values = (cosines - np.float32(mean)) / np.float32(max(best - mean, _TINY))
     spread[unknown] = 0
     return spread
 
 
-def _shifted(values: Signal, by: int, seen: Seen) -> Signal:
+def _shifted(values: Values, by: int, seen: ViewSnapshot) -> Values:
     """The value of the turn that is so many before (behind, if negative) in the same session; 0 if there is none."""
     n, starts = len(values), seen.columns.starts
     found = np.zeros_like(values)
@@ -225,7 +227,7 @@ def _shifted(values: Signal, by: int, seen: Seen) -> Signal:
     return found
 
 
-def _best_near(values: Signal, seen: Seen) -> Signal:
+def _best_near(values: Values, seen: ViewSnapshot) -> Values:
     """The best of the turns that are at most eight away in the same session."""
     before, after = values, values
     # 1 + 2 + 4 + 1 steps reach eight: four passes instead of eight.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy import bool_, float32, int32, intp
 from numpy.typing import NDArray
 
-from glyphoxa.recall.lexical.view import NOWHERE, grown
+from glyphoxa.recall.arrays import NOWHERE, grown
 
 _BLOCK_BYTES = 1 << 24
 """With smaller ones a thread asks for the interpreter more often than it works."""

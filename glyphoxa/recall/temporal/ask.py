@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from glyphoxa.domain.calendar import StoryDays
-from glyphoxa.recall.temporal.days import Window
+from glyphoxa.recall.temporal.days import TimeWindow
 from glyphoxa.recall.temporal.words import Part, Relation
 
 PlaceKind = Literal["session", "first", "latest", "recent", "long_ago", "opening", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SessionReference:
     """A place in the order of what was said.
 
     Attributes:
@@ -60,8 +60,8 @@ class TimeAsk:
             them, for its words are looked for like others.
     """
 
-    window: Window | None = None
-    place: Place | None = None
+    window: TimeWindow | None = None
+    place: SessionReference | None = None
     anchor: Anchor | None = None
     story: StoryDays | None = None
     asks_for_time: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from glyphoxa.recall.temporal.days import Days, Window
+from glyphoxa.recall.temporal.days import Days, TimeWindow
 from glyphoxa.recall.temporal.words import TimeWords, day_before
 from glyphoxa.speech.language.words import Word
 
@@ -32,7 +32,7 @@ class Date:
     day: int | None = None
     season: int = 0
 
-    def window(self, days: Days) -> Window | None:
+    def window(self, days: Days) -> TimeWindow | None:
         """None if there is no such day."""
         return days.season(self.season, self.year) if self.season else days.in_calendar(self.year, self.month, self.day)
 

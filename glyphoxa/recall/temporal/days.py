@@ -26,7 +26,7 @@ _EARLIEST_NOW: Final = 366
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeWindow:
     """A span of session time: `from_ms` is in it, `until_ms` is not; None is open.
 
     Attributes:
@@ -87,15 +87,15 @@ class Days:
     def _date(self) -> date:
         return date.fromordinal(self.today + _EPOCH_DAY)
 
-    def window(self, first: int, last: int, *, fades: float = FADES_DAYS) -> Window:
+    def window(self, first: int, last: int, *, fades: float = FADES_DAYS) -> TimeWindow:
         """Days, both in it."""
-        return Window(self.begins_ms(first), self.begins_ms(last + 1), round(fades * DAY_MS), is_of_days=True)
+        return TimeWindow(self.begins_ms(first), self.begins_ms(last + 1), round(fades * DAY_MS), is_of_days=True)
 
-    def part_of_day(self, day: int, first_hour: int, last_hour: int) -> Window:
+    def part_of_day(self, day: int, first_hour: int, last_hour: int) -> TimeWindow:
         """Hours of a day from midnight, `last_hour` not in it; beyond 24 is the day after."""
-        return Window(self.begins_ms(day, hour=first_hour), self.begins_ms(day, hour=last_hour), DAY_MS // 2)
+        return TimeWindow(self.begins_ms(day, hour=first_hour), self.begins_ms(day, hour=last_hour), DAY_MS // 2)
 
-    def in_calendar(self, year: int | None, month: int | None, day: int | None) -> Window | None:
+    def in_calendar(self, year: int | None, month: int | None, day: int | None) -> TimeWindow | None:
         """A year, a month or a day. Without a year the latest that has begun. None when there is no such day.
 
         Args:
@@ -114,7 +114,7 @@ class Days:
         except ValueError:
             return None
 
-    def season(self, first_month: int, year: int | None) -> Window | None:
+    def season(self, first_month: int, year: int | None) -> TimeWindow | None:
         """Three months; without a year the latest that has begun."""
         if year is None:
             year = self.year - (_number(self.year, first_month, 1) > self.today)
@@ -128,7 +128,7 @@ class Days:
         back = (self._date.weekday() - nth) % 7
         return self.today - (back or 7)
 
-    def week(self, ago: int) -> Window:
+    def week(self, ago: int) -> TimeWindow:
         """Monday to Sunday."""
         monday = self.today - self._date.weekday() - 7 * ago
         return self.window(monday, monday + 6, fades=1)
@@ -137,25 +137,25 @@ class Days:
     def is_weekend(self) -> bool:
         return self._date.weekday() > 4
 
-    def weekend(self, ago: int) -> Window:
+    def weekend(self, ago: int) -> TimeWindow:
         """The latest that has begun is 0. Friday is in it: tables meet in its evening."""
         back = (self._date.weekday() - 5) % 7
         friday = self.today - back - 1 - 7 * ago
         return self.window(friday, friday + 2, fades=1)
 
-    def month(self, ago: int) -> Window:
+    def month(self, ago: int) -> TimeWindow:
         counted = self.year * 12 + self._date.month - 1 - ago
         found = self.in_calendar(counted // 12, counted % 12 + 1, None)
         return found or self.window(self.today - 30 * (ago + 1), self.today - 30 * ago)
 
-    def about(self, days_ago: float, *, within: float) -> Window:
+    def about(self, days_ago: float, *, within: float) -> TimeWindow:
         """Around a moment in the past, `within` days to either side."""
         at = self._from_ms(days_ago) - round(days_ago * DAY_MS)
-        return Window(at - round(within * DAY_MS), at + round(within * DAY_MS), round(max(within, 0.02) * DAY_MS))
+        return TimeWindow(at - round(within * DAY_MS), at + round(within * DAY_MS), round(max(within, 0.02) * DAY_MS))
 
-    def since(self, days_ago: float) -> Window:
+    def since(self, days_ago: float) -> TimeWindow:
         at = self._from_ms(days_ago) - round(days_ago * DAY_MS)
-        return Window(at, None, round(max(days_ago / 4, 0.02) * DAY_MS))
+        return TimeWindow(at, None, round(max(days_ago / 4, 0.02) * DAY_MS))
 
     def _from_ms(self, days_ago: float) -> int:
         """Whence one counts back: days from the day that it still is, hours from now."""

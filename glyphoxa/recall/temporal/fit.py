@@ -16,8 +16,8 @@ from numpy import float32, float64, int32, int64
 from numpy.typing import NDArray
 
 from glyphoxa.domain.calendar import StoryDays
-from glyphoxa.recall.temporal.ask import Anchor, Place, PlaceKind, TimeAsk
-from glyphoxa.recall.temporal.days import Window
+from glyphoxa.recall.temporal.ask import Anchor, PlaceKind, SessionReference, TimeAsk
+from glyphoxa.recall.temporal.days import TimeWindow
 from glyphoxa.recall.temporal.words import Part, Relation
 
 _TOLD_LATER: Final = 6.0
@@ -55,7 +55,7 @@ class PastSession:
     """
     Attributes:
         number: From 1: among all that were played, or among those the viewer was at; see
-            `glyphoxa.recall.temporal.in_view.sessions_of`.
+            `glyphoxa.recall.ranking.time_of_view.sessions_of`.
         first_ms: When its first turn was said, milliseconds since the Unix epoch.
         story: Its days of the story, as far as they are known.
         summary: As the viewer may know it; None if none is written.
@@ -69,7 +69,7 @@ class PastSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class TurnTimes:
     """What was said, in the order in which it was said; arrays of one length n.
 
     Attributes:
@@ -112,7 +112,7 @@ class Fit:
 def fit_in_time(
     ask: TimeAsk,
     sessions: Sequence[PastSession],
-    turns: Turns,
+    turns: TurnTimes,
     *,
     current: int | None,
     anchors: Sequence[int] = (),
@@ -146,7 +146,7 @@ def fit_in_time(
     return Fit(np.minimum.reduce(fits), prior, is_exact, f"asked about {ask.words}{resolved}")
 
 
-def session_number(place: Place, sessions: Sequence[PastSession], current: int | None) -> int:
+def session_number(place: SessionReference, sessions: Sequence[PastSession], current: int | None) -> int:
     """Of the session that is meant, whether there is one or not."""
     if place.number is not None:
         return place.number
@@ -157,7 +157,7 @@ def _present(sessions: Sequence[PastSession], current: int | None) -> int:
     return max((session.number for session in sessions), default=0) + 1 if current is None else current
 
 
-def _in_span(ask: TimeAsk, sessions: Sequence[PastSession], turns: Turns) -> NDArray[float32]:
+def _in_span(ask: TimeAsk, sessions: Sequence[PastSession], turns: TurnTimes) -> NDArray[float32]:
     scores = np.zeros(len(turns), float32)
     if ask.window is not None:
         by_evening = turns.as_of_evening_ms if ask.window.is_of_days else None
@@ -168,7 +168,7 @@ def _in_span(ask: TimeAsk, sessions: Sequence[PastSession], turns: Turns) -> NDA
     return scores
 
 
-def _in_window(window: Window, at_ms: NDArray[int64]) -> NDArray[float32]:
+def _in_window(window: TimeWindow, at_ms: NDArray[int64]) -> NDArray[float32]:
     scores = np.ones(len(at_ms), float32)
     if window.from_ms is not None:
         scores *= _faded((window.from_ms - at_ms) / window.fades_ms)
@@ -198,7 +198,9 @@ def _in_story(asked: StoryDays, session: StoryDays | None) -> float:
     return float(np.exp(-early / fades - late / (_STORY_TOLD_LATER * fades)))
 
 
-def _at_place(place: Place, sessions: Sequence[PastSession], turns: Turns, current: int | None) -> NDArray[float32]:
+def _at_place(
+    place: SessionReference, sessions: Sequence[PastSession], turns: TurnTimes, current: int | None
+) -> NDArray[float32]:
     numbers = np.array([session.number for session in sessions], float64)
     ago = np.maximum(_present(sessions, current) - numbers, 0.0)
     match place.kind:
@@ -259,7 +261,7 @@ def _in_part(part: Part, n: int) -> NDArray[float32]:
     return scores
 
 
-def _beside_event(anchor: Anchor, turns: Turns, anchors: Sequence[int]) -> NDArray[float32]:
+def _beside_event(anchor: Anchor, turns: TurnTimes, anchors: Sequence[int]) -> NDArray[float32]:
     """The best of what fits one of the turns that tell of it."""
     scores = np.zeros(len(turns), float32)
     later, earlier = _BESIDE.get(anchor.relation, 0.0), _BESIDE.get(_REVERSED[anchor.relation], 0.0)

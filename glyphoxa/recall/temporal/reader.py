@@ -35,7 +35,7 @@ def read_time(question: str, *, language: str, days: Days, story: Story | None =
         story: If it counts its days: then those are read as well.
 
     >>> read_time("What happened last session?", language="en", days=Days(now_ms=0)).place
-    Place(kind='session', back=1, number=None, relation='during', part=None)
+    SessionReference(kind='session', back=1, number=None, relation='during', part=None)
     """
     table = _LANGUAGES.get(primary_language(language))
     if table is None:

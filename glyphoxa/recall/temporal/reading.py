@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final
 
-from glyphoxa.recall.temporal.ask import NO_TIME, Anchor, Place, TimeAsk
+from glyphoxa.recall.temporal.ask import NO_TIME, Anchor, SessionReference, TimeAsk
 from glyphoxa.recall.temporal.dates import dates_in
-from glyphoxa.recall.temporal.days import Days, Window
+from glyphoxa.recall.temporal.days import Days, TimeWindow
 from glyphoxa.recall.temporal.spans import beside, part_of, place_of, related, window_of
 from glyphoxa.recall.temporal.story import Story, story_days_in, story_related
 from glyphoxa.recall.temporal.words import Part, Phrase, Relation, TimeWords
@@ -120,7 +120,7 @@ class Reading:
             days = self.story.of_window(window, self.days) if of_unit is None else story_related(of_unit, relation)
             self._ask = replace(self._ask, story=days)
 
-    def _put_window(self, window: Window, first: int, last: int, *, is_date: bool = False) -> Window:
+    def _put_window(self, window: TimeWindow, first: int, last: int, *, is_date: bool = False) -> TimeWindow:
         relation, begins = self._relation(first)
         if not is_date and self._tokens[begins] in self.table.dates_only:
             relation, begins = "during", first  # "Did he come by last night?"
@@ -139,7 +139,7 @@ class Reading:
         self._take(begins, last)
         return window
 
-    def _put_place(self, place: Place, first: int, last: int) -> None:
+    def _put_place(self, place: SessionReference, first: int, last: int) -> None:
         relation, begins = self._relation(first)
         part = place.part
         if relation == "during" and place.kind == "session" and part is None:

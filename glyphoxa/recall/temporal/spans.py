@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from glyphoxa.recall.temporal.ask import Place
-from glyphoxa.recall.temporal.days import DAY_MS, Days, Window
+from glyphoxa.recall.temporal.ask import SessionReference
+from glyphoxa.recall.temporal.days import DAY_MS, Days, TimeWindow
 from glyphoxa.recall.temporal.words import NIGHT, SESSION, WEEKEND, Part, Relation, TimeWords
 
 Slots = Mapping[str, str | None]
@@ -15,31 +15,31 @@ _LONGEST = {WEEKEND: 7.0, NIGHT: 1.0}
 _EVENING, _DAWN = 17, 30
 
 
-def place_of(kind: str, said: Slots, table: TimeWords) -> Place | None:
+def place_of(kind: str, said: Slots, table: TimeWords) -> SessionReference | None:
     """None if the phrase means no place."""
     is_session = table.units.get(said.get("u") or "") == SESSION
     match kind:
         case "back_0" | "back_1" | "back_2":
-            return Place("session", back=int(kind[-1]))
+            return SessionReference("session", back=int(kind[-1]))
         case "left_off":
-            return Place("session", back=1, part="end")
+            return SessionReference("session", back=1, part="end")
         case "nth":
-            return Place("session", number=number_of(said.get("n") or said.get("o"), table))
+            return SessionReference("session", number=number_of(said.get("n") or said.get("o"), table))
         case "ago" if is_session and said["n"] in table.vague:
-            return Place("long_ago")
+            return SessionReference("long_ago")
         case "ago" if is_session:
-            return Place("session", back=number_of(said["n"], table))
+            return SessionReference("session", back=number_of(said["n"], table))
         case "last" | "this" if is_session:
-            return Place("session", back=int(kind == "last"))
+            return SessionReference("session", back=int(kind == "last"))
         case "within" if is_session:
-            return Place("recent", back=number_of(said["n"], table))
+            return SessionReference("recent", back=number_of(said["n"], table))
         case "first" | "latest" | "recent" | "long_ago" | "opening" | "whole":
-            return Place(kind)
+            return SessionReference(kind)
         case _:
             return None
 
 
-def window_of(kind: str, said: Slots, table: TimeWords, days: Days) -> Window | None:
+def window_of(kind: str, said: Slots, table: TimeWords, days: Days) -> TimeWindow | None:
     """None if the phrase means no span."""
     unit = table.units.get(said.get("u") or "")
     match kind:
@@ -65,7 +65,7 @@ def window_of(kind: str, said: Slots, table: TimeWords, days: Days) -> Window | 
             return None
 
 
-def _ago(kind: str, number: int, unit: float, days: Days, *, is_vague: bool) -> Window:
+def _ago(kind: str, number: int, unit: float, days: Days, *, is_vague: bool) -> TimeWindow:
     length = _LONGEST.get(unit, unit)
     if kind == "within":
         return days.since(number * length)
@@ -75,7 +75,7 @@ def _ago(kind: str, number: int, unit: float, days: Days, *, is_vague: bool) -> 
     return days.about(number * length, within=max(length / 2, number * length / (2 if is_vague else 6)))
 
 
-def _of_unit(unit: float, ago: int, days: Days) -> Window | None:
+def _of_unit(unit: float, ago: int, days: Days) -> TimeWindow | None:
     if unit == WEEKEND:
         return days.weekend(ago if days.is_weekend else 0)
     if unit == NIGHT:
@@ -91,7 +91,7 @@ def _of_unit(unit: float, ago: int, days: Days) -> Window | None:
             return days.about(unit * (ago + 0.5), within=unit)
 
 
-def beside(window: Window, relation: Relation, said: Slots, table: TimeWords) -> Window:
+def beside(window: TimeWindow, relation: Relation, said: Slots, table: TimeWords) -> TimeWindow:
     """What "two weeks before 11 August" means: from then on until that day, on which it was told; "after" likewise."""
     unit = 7.0 if said.get("w") else table.units[said["u"] or ""]
     length = max(_LONGEST.get(unit, unit), 1.0)
@@ -103,7 +103,7 @@ def beside(window: Window, relation: Relation, said: Slots, table: TimeWords) ->
     return window
 
 
-def related(window: Window, relation: Relation) -> Window:
+def related(window: TimeWindow, relation: Relation) -> TimeWindow:
     """What is before it, after it, ..."""
     match relation:
         case "before":
@@ -118,7 +118,7 @@ def related(window: Window, relation: Relation) -> Window:
             return window
 
 
-def part_of(window: Window, part: Part) -> Window:
+def part_of(window: TimeWindow, part: Part) -> TimeWindow:
     """A third of it."""
     if window.from_ms is None or window.until_ms is None:
         return window

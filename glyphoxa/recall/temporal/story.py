@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays, name_words
-from glyphoxa.recall.temporal.days import Days, Window
+from glyphoxa.recall.temporal.days import Days, TimeWindow
 from glyphoxa.recall.temporal.words import Relation, TimeWords, day_before
 from glyphoxa.speech.language.words import Word, fold
 
@@ -54,7 +54,7 @@ class Story:
         back = (self.calendar.weekday_of(self.today) - nth) % len(self.calendar.weekdays)
         return StoryDays(*[self.today - (back or len(self.calendar.weekdays))] * 2)
 
-    def of_window(self, window: Window, days: Days) -> StoryDays | None:
+    def of_window(self, window: TimeWindow, days: Days) -> StoryDays | None:
         """Days as far from its today as the span is from ours: at a table "yesterday" may be either."""
         if self.today is None:
             return None

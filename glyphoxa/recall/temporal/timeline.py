@@ -16,8 +16,8 @@ import numpy as np
 from numpy import float32, int64
 from numpy.typing import NDArray
 
-from glyphoxa.recall.temporal.ask import Place, TimeAsk
-from glyphoxa.recall.temporal.fit import Fit, PastSession, Turns, fit_in_time
+from glyphoxa.recall.temporal.ask import SessionReference, TimeAsk
+from glyphoxa.recall.temporal.fit import Fit, PastSession, TurnTimes, fit_in_time
 
 LEAST_TOKENS: Final = 40
 """A session that gets less than that is left out: nothing can be told in it."""
@@ -28,11 +28,11 @@ _TRIED: Final = 3
 """Of a stretch, until one is short enough."""
 _ROUNDING: Final = 1e-6
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?…])\s+")
-_LAST_SESSION: Final = Place("session", back=1)
+_LAST_SESSION: Final = SessionReference("session", back=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TimelinePiece:
     """One piece of a timeline.
 
     Attributes:
@@ -57,30 +57,32 @@ def estimated_tokens(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class RankedTalk:
     """What may be told.
 
     Attributes:
         worth: How telling each turn is for the question, any scale from 0; shape (n,). For a recap how rare its words
             are, summed up, does better than their number or how central they are.
-        text_of: A turn as it stands in a prompt.
+        text_of: A turn's words.
+        lead_of: How many characters stand in front of them in a prompt: who says it.
     """
 
-    turns: Turns
+    turns: TurnTimes
     worth: NDArray[float32]
     text_of: Callable[[int], str]
+    lead_of: Callable[[int], int] = lambda _: 0
     count_tokens: Callable[[str], int] = estimated_tokens
 
 
 def timeline_of(
     ask: TimeAsk,
     sessions: Sequence[PastSession],
-    talk: Talk,
+    talk: RankedTalk,
     *,
     current: int | None,
     budget_tokens: int,
     anchors: Sequence[int] = (),
-) -> list[Told]:
+) -> list[TimelinePiece]:
     """The sessions that were asked about, in order, within the budget. Empty if the question asks for no recap and no
     order, if there is nothing to tell, or no room for it.
 
@@ -102,7 +104,7 @@ def timeline_of(
     reason = "asked about the order of things" if fit is None else fit.reason
     # Of a part of a session its summary does not tell.
     is_part = ask.place is not None and ask.place.part is not None
-    told: list[Told] = []
+    told: list[TimelinePiece] = []
     left = budget_tokens
     for nth, index in enumerate(chosen):
         share = left // (len(chosen) - nth)
@@ -115,7 +117,7 @@ def timeline_of(
     return told
 
 
-def _scope(fit: Fit | None, turns: Turns) -> list[int]:
+def _scope(fit: Fit | None, turns: TurnTimes) -> list[int]:
     """Sessions of which a turn fits at least half as well as the best one does; all if no time was told.
 
     What does not fit by itself is not told as if it did: nothing was said last year in a campaign that began in May.
@@ -126,7 +128,7 @@ def _scope(fit: Fit | None, turns: Turns) -> list[int]:
     return [int(index) for index in there[np.r_[True, np.diff(there) > 0]]] if len(there) else []
 
 
-def _chosen(scope: list[int], sessions: Sequence[PastSession], talk: Talk, *, most: int) -> list[int]:
+def _chosen(scope: list[int], sessions: Sequence[PastSession], talk: RankedTalk, *, most: int) -> list[int]:
     if len(scope) > most:
         starts = np.flatnonzero(np.r_[True, np.diff(talk.turns.sessions) > 0])
         best = dict(zip(talk.turns.sessions[starts].tolist(), np.maximum.reduceat(talk.worth, starts), strict=True))
@@ -134,23 +136,25 @@ def _chosen(scope: list[int], sessions: Sequence[PastSession], talk: Talk, *, mo
     return sorted(scope, key=lambda index: sessions[index].number)
 
 
-def _summary(session: PastSession, talk: Talk, share: int, reason: str) -> list[Told]:
+def _summary(session: PastSession, talk: RankedTalk, share: int, reason: str) -> list[TimelinePiece]:
     text = _cut(session.summary or "", share, talk)
-    return [Told(session.number, session.first_ms, text, None, talk.count_tokens(text), reason)] if text else []
+    return (
+        [TimelinePiece(session.number, session.first_ms, text, None, talk.count_tokens(text), reason)] if text else []
+    )
 
 
-def _cut(text: str, share: int, talk: Talk) -> str:
-    """The sentences that there is room for, from the first on."""
-    kept = ""
+def _cut(text: str, share: int, talk: RankedTalk, *, n_lead: int = 0) -> str:
+    """The sentences that there is room for, from the first on, behind so many characters."""
+    kept, lead = "", " " * n_lead
     for sentence in _SENTENCE_END.split(text.strip()):
         longer = f"{kept} {sentence}".strip()
-        if talk.count_tokens(longer) > share:
+        if talk.count_tokens(lead + longer) > share:
             break
         kept = longer
     return kept
 
 
-def _meant(index: int, fit: Fit | None, turns: Turns, *, part: bool) -> NDArray[int64]:
+def _meant(index: int, fit: Fit | None, turns: TurnTimes, *, part: bool) -> NDArray[int64]:
     of_session = turns.of_session(index)
     places = np.arange(of_session.start, of_session.stop)
     if fit is None:
@@ -159,21 +163,26 @@ def _meant(index: int, fit: Fit | None, turns: Turns, *, part: bool) -> NDArray[
     return places[scores >= (scores.max() - _ROUNDING if part else _ROUNDING)]
 
 
-def _telling(session: PastSession, places: NDArray[int64], talk: Talk, share: int, reason: str) -> list[Told]:
+def _telling(
+    session: PastSession, places: NDArray[int64], talk: RankedTalk, share: int, reason: str
+) -> list[TimelinePiece]:
     """The best turn of each of as many stretches as there is room for, of equals the first.
 
     No stretch takes the room of the next: of a long turn only its first sentences are told. On three episodes of CRD3,
     with 600 tokens, that touches 31 % of what their recaps tell; with whole turns it was 5 %.
     """
-    told: list[Told] = []
+    told: list[TimelinePiece] = []
     n_stretches = min(len(places), max(1, share // _TURN_TOKENS))
     for nth, stretch in enumerate(np.array_split(places, n_stretches) if n_stretches else ()):
         room = share // (n_stretches - nth)
         for place in stretch[np.argsort(-talk.worth[stretch], kind="stable")][:_TRIED]:
-            text = _cut(talk.text_of(int(place)), room, talk)
+            n_lead = talk.lead_of(int(place))
+            text = _cut(talk.text_of(int(place)), room, talk, n_lead=n_lead)
             if text:
-                n_tokens = talk.count_tokens(text)
-                told.append(Told(session.number, int(talk.turns.at_ms[place]), text, int(place), n_tokens, reason))
+                n_tokens = talk.count_tokens(" " * n_lead + text)
+                told.append(
+                    TimelinePiece(session.number, int(talk.turns.at_ms[place]), text, int(place), n_tokens, reason)
+                )
                 share -= n_tokens
                 break
     return told

@@ -18,11 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Protocol
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import Correction, HeardWord
-from glyphoxa.speech.correction.documents import PlainMatcher
 from glyphoxa.speech.correction.matching import Matcher
 from glyphoxa.speech.correction.scheduling import Match
 from glyphoxa.speech.language.alignment import words_of_text
@@ -30,9 +29,8 @@ from glyphoxa.speech.language.spans import applied, composed
 from glyphoxa.speech.language.words import Word, words
 from glyphoxa.speech.names.gazetteer import Gazetteer
 
-Algorithm = Literal["shipped", "documents"]
-
-_MOST_PASSES = 4
+MOST_PASSES: Final = 4
+"""A replaced word can complete a longer name ("tower of wispers" when "Whispers" is a name too)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +45,21 @@ class Corrected:
     corrections: tuple[Correction, ...]
 
 
+class NameMatcher(Protocol):
+    def choose(
+        self, spoken: Sequence[Word], heard: Sequence[HeardWord] = (), nearby: Container[EntityId] = frozenset()
+    ) -> list[Match]:
+        """The words that are a misheard name, in order and without overlap. Arguments as of `Corrector.correct`."""
+        ...
+
+
 class Corrector:
     """Corrects transcripts. One object may serve every ear at once: what it answers depends on the text alone.
 
     Args:
         caution: Log-odds asked for beyond an even chance (see `glyphoxa.speech.correction.evidence`).
-        algorithm: "shipped", or "documents": the algorithm as it was first written down, which rewrites
-            ordinary speech and is here to be measured against.
-        phonetic_threshold: Of "documents": least Jaro-Winkler similarity of spellings that sound alike, 0 to 1.
-        fuzzy_threshold: Of "documents": the same where nothing sounds alike.
+        matcher: Finds the names; left out, `Matcher` does.
+        most_passes: How often a corrected text is looked at again.
     """
 
     def __init__(
@@ -63,19 +67,12 @@ class Corrector:
         gazetteer: Gazetteer,
         *,
         caution: float = 0.0,
-        algorithm: Algorithm = "shipped",
-        phonetic_threshold: float = 0.70,
-        fuzzy_threshold: float = 0.85,
+        matcher: NameMatcher | None = None,
+        most_passes: int = MOST_PASSES,
     ) -> None:
         self.gazetteer = gazetteer
-        self._matcher: Matcher | PlainMatcher
-        if algorithm == "shipped":
-            self._matcher = Matcher(gazetteer, caution=caution)
-            # A replaced word can complete a longer name ("tower of wispers" when "Whispers" is a name too).
-            self._passes = _MOST_PASSES
-        else:
-            self._matcher = PlainMatcher(gazetteer, phonetic_threshold, fuzzy_threshold)
-            self._passes = 1
+        self._matcher = Matcher(gazetteer, caution=caution) if matcher is None else matcher
+        self._passes = most_passes
 
     def correct(
         self, text: str, *, heard: Sequence[HeardWord] = (), nearby: Container[EntityId] = frozenset()

@@ -15,7 +15,8 @@ from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, witnessed_by
-from glyphoxa.domain.turn import LookUp, Outcome, PassedOver, Recalled, Stage, TurnRecord
+from glyphoxa.domain.recalled import RecalledFact, RecalledUtterance, Signal
+from glyphoxa.domain.turn import LookUp, Outcome, Rejected, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.world.events import Cause, Event, FactClosed, FactScoped, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
@@ -23,16 +24,16 @@ from tests.support.world_twin import a_world
 
 ASKED, TOLD, SPOKEN = UtteranceId("s2-1"), UtteranceId("s1-7"), UtteranceId("s2-2")
 S1, S2 = SessionId("s1"), SessionId("s2")
-BROTHER = Recalled(
-    "Tamsin said: My brother was lost in the fen.",
-    "said",
-    session_id=S1,
-    utterance_id=TOLD,
+BROTHER = RecalledUtterance(
+    TOLD,
+    S1,
+    SpeakerId("tamsin"),
+    "Tamsin",
+    "My brother was lost in the fen.",
+    60_000,
     reason="witnessed in session s1",
-    at_ms=60_000,
-    speaker_id=SpeakerId("tamsin"),
     similarity=0.5,
-    signals={"words": 1.574, "meaning": 1.941},
+    signals={Signal.WORDS: 1.574, Signal.MEANING: 1.941},
 )
 TURN = TurnRecord(
     id=TurnId("s2-19ab3cd4e5f-t0007"),
@@ -111,8 +112,8 @@ class Evening:
         return [f"{'  ' * line.depth}{line.text}" for line in told(explained, self.desk.cast, self.calendar)]
 
 
-def of_fact(fact: FactId) -> Recalled:
-    return Recalled("Mirelle, debt: 40.", "entity", reason="witnessed in session s1", session_id=S1, fact_id=fact)
+def of_fact(fact: FactId) -> RecalledFact:
+    return RecalledFact(fact, "Mirelle, debt: 40.", reason="witnessed in session s1", session_id=S1)
 
 
 DEBT = Claim.attribute(EntityId("e-mirelle"), "debt", 40)
@@ -138,10 +139,10 @@ async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it(
 
 
 async def test_what_was_recalled_in_vain_and_what_was_late_is_told_with_the_reason() -> None:
-    vain = replace(BROTHER, text="Tamsin said: Good evening.", utterance_id=None)
-    turn = replace(TURN, passed_over=(PassedOver(vain, "not near enough to the question"),), omitted=("scene: late",))
+    vain = replace(BROTHER, text="Good evening.")
+    turn = replace(TURN, rejected=(Rejected(vain, "not near enough to the question"),), omitted=("scene: late",))
     lines = await Evening(turn).told()
-    assert "  in its prompt: 1, of 2 that it was reminded of" in lines
+    assert "  in its prompt: 1, of 2 that it recalled" in lines
     at = lines.index("  left out:")
     assert lines[at + 1 : at + 3] == [
         "    Tamsin said: Good evening.",
@@ -221,8 +222,8 @@ async def test_what_its_model_looked_up_is_told_with_what_was_found() -> None:
     ]
 
 
-async def test_an_npc_that_was_reminded_by_words_alone_is_said_to_be() -> None:
-    by_words = replace(BROTHER, signals={"words": 1.5}, similarity=None)
+async def test_an_npc_that_recalls_by_words_alone_is_said_to_be() -> None:
+    by_words = replace(BROTHER, signals={Signal.WORDS: 1.5}, similarity=None)
     lines = await Evening(replace(TURN, recalled=(by_words,))).told()
     assert "    found by words alone: what the question means had no say" in lines
     assert "    found by words alone: what the question means had no say" not in await Evening(TURN).told()
@@ -236,7 +237,7 @@ async def test_an_npc_that_was_reminded_by_words_alone_is_said_to_be() -> None:
             "  failed: no model, 812 ms",
         ),
         (replace(TURN, outcome=Outcome.INTERRUPTED, reply_heard="In"), "    it would have said: In the fen."),
-        (replace(TURN, recalled=()), "  reminded of nothing"),
+        (replace(TURN, recalled=()), "  recalled nothing"),
         (replace(TURN, npc_id=None, outcome=Outcome.NOT_ADDRESSED, stages={}, prompt_text=""), "  answered by nobody"),
     ],
 )

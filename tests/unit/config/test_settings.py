@@ -12,6 +12,7 @@ from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.recall_settings import RecallMethodName, RecallStageName
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.experimental import second_hop
 from glyphoxa.experimental.graph.methods import RecallMethod
 from glyphoxa.experimental.graph.settings import STAGES
 from glyphoxa.turns.floor import Floor
@@ -92,7 +93,7 @@ def test_values_that_are_wrong_together_are_reported(tmp_path: Path) -> None:
 
 def test_how_deep_recall_is_done_is_checked_by_name(tmp_path: Path) -> None:
     assert set(get_args(RecallMethodName)) == set(RecallMethod)
-    assert get_args(RecallStageName) == STAGES
+    assert get_args(RecallStageName) == (*STAGES, second_hop.NAME)
     text = "recall:\n  method: hybird\n  stages: [difusion, topics]\n"
     assert mistakes(tmp_path, text) == [
         "2: recall.method: 'hybird' is not valid, did you mean 'hybrid'?",

@@ -92,17 +92,17 @@ async def test_a_name_inside_a_longer_one_is_meant_where_the_two_belong_together
 
 async def test_who_took_part_in_something_is_told_of_beside_it() -> None:
     by_name = await of(a_feud())
-    told = by_name.told(SMITH, "What do you know of the Salt Feud?")
+    told = by_name.facts(SMITH, "What do you know of the Salt Feud?")
     assert told[0].text == "The Salt Feud was about salt."
     beside = {one.text: one.score for one in told[1:]}
     assert beside == {"Eldrinax is an old wizard.": 0.5, "Mirelle keeps the inn.": 0.5}
-    assert [one.text for one in by_name.told(SMITH, "What of Eldrinax?")] == ["Eldrinax is an old wizard."]
+    assert [one.text for one in by_name.facts(SMITH, "What of Eldrinax?")] == ["Eldrinax is an old wizard."]
 
 
 async def test_a_question_that_is_answered_brings_nobody_along() -> None:
     graph = a_feud()
     graph.of_world.append(holds(Claim.relation(FEUD.id, "LOCATED_AT", MIRELLE)))
-    told = (await of(graph)).told(SMITH, "Where was the Salt Feud?")
+    told = (await of(graph)).facts(SMITH, "Where was the Salt Feud?")
     assert [one.text for one in told] == ["the Salt Feud is at Mirelle."]
 
 
@@ -116,13 +116,13 @@ async def test_without_long_term_memory_the_file_tells() -> None:
     """Each NPC what is for it."""
     by_name = ByName(a_campaign(), None)
     await by_name.refresh()
-    assert [one.text for one in by_name.told(SMITH, "What of Eldrinax?")] == ["Eldrinax is an old wizard."]
+    assert [one.text for one in by_name.facts(SMITH, "What of Eldrinax?")] == ["Eldrinax is an old wizard."]
 
 
 async def test_with_it_nobody_is_named_before_it_was_read() -> None:
     """The DM may have hidden since what the file tells everybody."""
     by_name = ByName(a_campaign(), ByNameTwin(GraphTwin.of(a_campaign())))
-    assert by_name.told(SMITH, "What of Eldrinax?") == []
+    assert by_name.facts(SMITH, "What of Eldrinax?") == []
 
 
 async def test_what_the_file_is_less_sure_of_than_the_settings_want_is_told_to_nobody() -> None:
@@ -130,7 +130,7 @@ async def test_what_the_file_is_less_sure_of_than_the_settings_want_is_told_to_n
     campaign = replace(a_campaign(), relationships=(unsure,))
     asked = "What does Eldrinax own?"
     for accept_at, knows in ((0.7, True), (0.9, False)):
-        told = ByName(campaign, None, accept_at=accept_at).told(SMITH, asked)
+        told = ByName(campaign, None, accept_at=accept_at).facts(SMITH, asked)
         assert any(one.text.startswith("Eldrinax owns") for one in told) is knows
         identities = Identities(campaign, None, tokens=120, accept_at=accept_at)
         await identities.read(INNKEEPER)

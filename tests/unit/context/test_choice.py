@@ -1,24 +1,26 @@
-"""Which of the things an NPC is reminded of get a place in its prompt."""
+"""Which of the things an NPC recalls get a place in its prompt."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.choice import chosen, tokens_of
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.context.wording import recalled_line
+from glyphoxa.domain.ids import FactId, SessionId
+from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledSummary, RecalledUtterance
+from tests.support.recalled import a_fact, heard
 
 
-def said(text: str, *, score: float = 1.0, at_ms: int = 0) -> Recalled:
-    return Recalled(text, "said", score, at_ms=at_ms)
+def said(text: str, *, score: float = 1.0, at_ms: int = 0) -> RecalledUtterance:
+    """By nobody: a line is no longer than its words."""
+    return heard(text, by="", score=score, at_ms=at_ms)
 
 
-def known(text: str, *, score: float = 1.0) -> Recalled:
-    return Recalled(text, "entity", score)
-
-
-def texts(candidates: list[Recalled], *, tokens: int = 1_000, most: int = 10, already: tuple[str, ...] = ()) -> str:
+def texts(candidates: Sequence[Recalled], *, tokens: int = 1_000, most: int = 10, already: tuple[str, ...] = ()) -> str:
     return " ".join(one.text for one in chosen(candidates, tokens=tokens, most=most, already=already))
 
 
@@ -43,7 +45,7 @@ def test_talk_is_told_in_the_order_in_which_it_was_said_and_not_of_its_worth() -
 
 
 def test_kinds_stand_in_the_order_in_which_they_are_given() -> None:
-    talk, fact = said("talk", score=0.7), known("fact")
+    talk, fact = said("talk", score=0.7), a_fact("fact")
     assert texts([fact, talk]) == "fact talk"
     assert texts([talk, fact]) == "talk fact"
 
@@ -68,13 +70,12 @@ def test_a_budget_that_only_names_tokens_has_lines_for_them() -> None:
     assert Budgets(facts_tokens=1_500, max_facts=4).most_facts == 4
 
 
+TEXTS, SCORES, TIMES = st.text("ab ", min_size=1, max_size=60), st.floats(0, 1), st.none() | st.integers(0, 9)
 LINES = st.lists(
-    st.builds(
-        Recalled,
-        text=st.text("ab ", min_size=1, max_size=60),
-        source=st.sampled_from(["said", "entity", "summary"]),
-        score=st.floats(0, 1),
-        at_ms=st.none() | st.integers(0, 9),
+    st.one_of(
+        st.builds(RecalledFact, st.just(FactId("f")), TEXTS, score=SCORES),
+        st.builds(RecalledSummary, st.just(SessionId("s")), TEXTS, TIMES, SCORES),
+        st.builds(heard, TEXTS, by=st.sampled_from(["", "bran"]), score=SCORES, at_ms=TIMES),
     ),
     max_size=12,
 )
@@ -87,7 +88,8 @@ def test_whatever_is_chosen_fits_and_is_one_of_the_candidates(
 ) -> None:
     found = chosen(candidates, tokens=tokens, most=most, already=already)
     assert len(found) <= most
-    assert len({one.text for one in found}) == len(found)
+    lines = [recalled_line(one) for one in found]
+    assert len(set(lines)) == len(found)
     assert all(one in candidates for one in found)
-    fresh = sum(tokens_of(one.text) for one in found if one.text not in already)
+    fresh = sum(tokens_of(line) for line in lines if line not in already)
     assert fresh <= tokens

@@ -19,12 +19,13 @@ from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.by_name import ByName
 from glyphoxa.context.knowledge import Sentence, fitting
 from glyphoxa.context.of_file import ScopedKnowledge
-from glyphoxa.context.passed_over import OWN_WORDS
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.scene import Scenes
+from glyphoxa.context.selection import OWN_WORDS
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Knower, Provenance, Visibility, secret_of
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import Recalled, learned_from
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
 from tests.support.patience import DEADLINE_MS
@@ -205,7 +206,7 @@ async def test_what_is_in_the_talk_of_the_prompt_is_not_recalled_again(hasty_min
     mind.words_in_prompt[SMITH] = [BROTHER.text]
     assert (await mind.assembly.gather(SMITH, asked)).recalled == ()
     mind.words_in_prompt.clear()
-    assert [fact.utterance_id for fact in (await mind.assembly.gather(SMITH, asked)).recalled] == ["told"]
+    assert [learned_from(one) for one in (await mind.assembly.gather(SMITH, asked)).recalled] == ["told"]
 
 
 async def test_what_is_recalled_and_not_told_is_noted_with_the_reason(mind: Mind) -> None:
@@ -214,7 +215,7 @@ async def test_what_is_recalled_and_not_told_is_noted_with_the_reason(mind: Mind
 
     async def why_not(npc: NpcId = SMITH) -> dict[str | None, str]:
         hot = await mind.assembly.gather(npc, asked)
-        return {one.recalled.utterance_id: one.why for one in hot.passed_over}
+        return {learned_from(one.recalled): one.why for one in hot.rejected}
 
     assert await why_not() == {"dog": "not near enough to the question"}
     mind.words_in_prompt[SMITH] = [BROTHER.text]
@@ -224,7 +225,7 @@ async def test_what_is_recalled_and_not_told_is_noted_with_the_reason(mind: Mind
 
 async def test_what_stands_in_every_prompt_is_noted_not_to_be_told_again(mind: Mind) -> None:
     hot = await mind.assembly.gather(SMITH, "Who knows Mirelle?")
-    assert [(one.recalled.text, one.why) for one in hot.passed_over] == [
+    assert [(one.recalled.text, one.why) for one in hot.rejected] == [
         ("Mirelle knows Grimjaw.", "it stands in every prompt")
     ]
 
@@ -237,7 +238,7 @@ async def test_a_fact_says_by_which_name_it_was_found_and_what_was_asked_for(min
 
 async def test_an_npc_recalls_only_what_it_witnessed(mind: Mind) -> None:
     asked = "do you remember my brother?"
-    assert [fact.utterance_id for fact in (await mind.assembly.gather(SMITH, asked)).recalled] == ["told"]
+    assert [learned_from(one) for one in (await mind.assembly.gather(SMITH, asked)).recalled] == ["told"]
     assert (await mind.assembly.gather(INNKEEPER, asked)).recalled == ()
 
 
@@ -554,13 +555,13 @@ async def test_who_is_called_is_reminded_first_and_sound_gets_through_before_the
     mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     happened: list[str] = []
-    remind = mind.log.remind
+    recall_nowait = mind.log.recall_nowait
 
     def noted(campaign: CampaignId, npc: NpcId, question: str, **options: Any) -> list[Recalled] | None:
         happened.append(npc)
-        return remind(campaign, npc, question, **options)
+        return recall_nowait(campaign, npc, question, **options)
 
-    monkeypatch.setattr(mind.log, "remind", noted)
+    monkeypatch.setattr(mind.log, "recall_nowait", noted)
     before = asyncio.all_tasks()
     mind.prefetch.on_partial(TAMSIN, "Mirelle, do you remember my brother Joren?")
     asyncio.get_running_loop().call_soon(happened.append, "sound")
@@ -599,7 +600,7 @@ async def test_what_an_npc_said_itself_is_no_fact_the_next_evening(mind: Mind, a
     await mind.log.append([CLAIM])
     hot = await mind.assembly.gather(SMITH, asked)
     assert not any("tithe" in line for line in (*hot.facts, *hot.remembered, *hot.identity))
-    assert (CLAIM.id, OWN_WORDS) in [(one.recalled.utterance_id, one.why) for one in hot.passed_over]
+    assert (CLAIM.id, OWN_WORDS) in [(learned_from(one.recalled), one.why) for one in hot.rejected]
 
 
 async def test_who_asks_an_npc_what_it_said_hears_it_quoted_and_apart_from_facts(mind: Mind) -> None:
@@ -609,7 +610,7 @@ async def test_who_asks_an_npc_what_it_said_hears_it_quoted_and_apart_from_facts
     assert "Grimjaw said: It was Eldrinax who stole the tithe box." in hot.remembered
     assert hot.facts == ("Eldrinax is an old wizard.",)
     told = (*hot.facts, *hot.remembered)
-    assert tuple(one.text for one in hot.recalled)[: len(told)] == told
+    assert tuple(recalled_line(one) for one in hot.recalled)[: len(told)] == told
 
 
 async def test_what_another_npc_claimed_is_told_as_its_words_and_not_as_a_fact(mind: Mind) -> None:

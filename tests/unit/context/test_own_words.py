@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.context.own_words import asks_what_it_said, looks_for_own_words, of_others
-from glyphoxa.domain.ids import SpeakerId
-from glyphoxa.domain.turn import Recalled
 from tests.support.builders import SMITH
+from tests.support.recalled import heard, said_itself
 
 ENGLISH = (
     "What did you promise me?",
@@ -120,6 +119,6 @@ def test_its_model_looks_for_what_it_said(language: str, query: str, is_so: bool
 
 
 def test_what_others_said_stays() -> None:
-    own = Recalled("You said: It was Liora.", "said", speaker_id=SpeakerId(SMITH))
-    hers = Recalled("Mirelle said: It was Liora.", "said", speaker_id=SpeakerId("mirelle"))
+    own = said_itself("It was Liora.", npc=SMITH)
+    hers = heard("It was Liora.", by="mirelle")
     assert of_others([own, hers], SMITH) == [hers]

@@ -7,15 +7,16 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.context.relevance import bears_on, without_call, worth_telling
-from glyphoxa.domain.ids import SpeakerId
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.recalled import RecalledSummary, RecalledUtterance, Signal
 from tests.support.builders import SMITH
+from tests.support.recalled import heard, said_itself
 
 BROTHER = "My brother Thomas was lost near Graumsted."
 
 
-def said(text: str = BROTHER, *, similarity: float | None = None, speaker: str = "tamsin") -> Recalled:
-    return Recalled(f"Tamsin said: {text}", "said", speaker_id=SpeakerId(speaker), similarity=similarity)
+def said(text: str = BROTHER, *, similarity: float | None = None, speaker: str = "tamsin") -> RecalledUtterance:
+    return heard(text, by=speaker, similarity=similarity)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +60,11 @@ def test_the_name_that_is_called_is_no_part_of_the_question() -> None:
 
 
 QUESTION = "Where was my brother Joren lost?"
-ASKED = Recalled("Tamsin said: Do you remember where my brother was lost?", "said", 0.8, speaker_id=SpeakerId("tamsin"))
-ANSWER = Recalled("Bran said: In the fen.", "said", 0.9, speaker_id=SpeakerId("bran"), signals={"answers": 2.0})
-FAR = Recalled("Bran said: The lantern was lost at the mill.", "said", 0.3, speaker_id=SpeakerId("bran"))
-HERS = Recalled("Tamsin said: " + BROTHER, "said", 1.0, speaker_id=SpeakerId("tamsin"))
-CHATTER = Recalled("Bran said: The harvest festival begins tomorrow.", "said", 0.6, speaker_id=SpeakerId("bran"))
+ASKED = heard("Do you remember where my brother was lost?", score=0.8)
+ANSWER = heard("In the fen.", by="bran", score=0.9, signals={Signal.ANSWERS: 2.0})
+FAR = heard("The lantern was lost at the mill.", by="bran", score=0.3)
+HERS = heard(BROTHER)
+CHATTER = heard("The harvest festival begins tomorrow.", by="bran", score=0.6)
 SMALL, LARGE = 90, 1_500
 
 
@@ -78,7 +79,7 @@ def test_what_only_happens_to_rank_first_is_not_told() -> None:
 
 
 def test_what_bears_on_the_question_is_told_even_if_something_else_ranks_before_it() -> None:
-    first = Recalled("Bran said: The harvest festival begins tomorrow.", "said", 1.0, speaker_id=SpeakerId("bran"))
+    first = heard("The harvest festival begins tomorrow.", by="bran")
     assert worth_telling(QUESTION, [first, FAR], npc=SMITH, tokens=SMALL) == [FAR]
 
 
@@ -88,20 +89,20 @@ def test_a_small_budget_is_left_to_the_best_and_a_large_one_is_filled_by_the_ran
     assert worth_telling(QUESTION, found, npc=SMITH, tokens=LARGE) == found
 
 
-def test_a_small_model_is_not_reminded_of_its_own_ignorance() -> None:
-    own = Recalled("You said: I never heard of that.", "said", 0.9, speaker_id=SpeakerId(SMITH))
+def test_a_small_model_does_not_recall_its_own_ignorance() -> None:
+    own = said_itself("I never heard of that.", npc=SMITH, score=0.9)
     assert worth_telling(QUESTION, [HERS, own], npc=SMITH, tokens=SMALL) == [HERS]
 
 
 def test_what_happened_last_time_is_told_without_a_word_in_common() -> None:
-    summary = Recalled("They crossed the fen by night.", "summary", 1.0)
-    happened = Recalled("Bran said: The mill is on fire!", "said", 1.0, signals={"recap": 1.0})
-    then = Recalled("Bran said: The miller bought seven lanterns.", "said", 0.9, signals={"time": 6.0})
+    summary = RecalledSummary(SessionId("s1"), "They crossed the fen by night.")
+    happened = heard("The mill is on fire!", by="bran", signals={Signal.RECAP: 1.0})
+    then = heard("The miller bought seven lanterns.", by="bran", score=0.9, signals={Signal.TIME: 6.0})
     found = [summary, happened, then]
     asked = "What happened last session?"
     assert worth_telling(asked, found, npc=SMITH, tokens=SMALL, asks_of_the_past=True) == found
     assert worth_telling("Good evening.", [then], npc=SMITH, tokens=SMALL) == []
-    of_that_day = replace(then, signals={"time": 6.0, "then": 1.0})
+    of_that_day = replace(then, signals={Signal.TIME: 6.0, Signal.THEN: 1.0})
     assert worth_telling("Who came on 12 Hammer?", [of_that_day], npc=SMITH, tokens=SMALL) == [of_that_day]
 
 

@@ -28,8 +28,9 @@ from glyphoxa.domain.ids import (
     TurnId,
     UtteranceId,
 )
-from glyphoxa.domain.turn import Outcome, Recalled, Stage, TurnRecord
+from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
+from tests.support.recalled import heard
 
 SMITH, WIDOW, ANN = NpcId("odo"), NpcId("berta"), PlayerId("ann")
 TOLD = "My uncle Rufus drowned in the Velmar at harvest."
@@ -118,7 +119,7 @@ def session(
 
 
 FIRST = session(1, said=(utterance(TOLD),))
-MEMORY = Recalled(text=TOLD, source="said", session_id=SessionId("s1"), utterance_id=UtteranceId("u1000"))
+MEMORY = heard(TOLD, utterance="u1000")
 
 
 def remembers(*turns: TurnRecord) -> bool:

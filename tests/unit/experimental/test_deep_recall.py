@@ -15,15 +15,16 @@ from loguru import logger
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import NpcId, UtteranceId
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import Recalled
 from glyphoxa.experimental import graph_cache
 from glyphoxa.experimental.deep import DeepRecall
 from glyphoxa.experimental.deep_talk import DeepTalk
-from glyphoxa.experimental.graph.choosing import Asked, Choice, NodeChooser
+from glyphoxa.experimental.graph.choosing import ChoiceRequest, NodeChoice, NodeChooser
 from glyphoxa.experimental.graph.methods import RecallMethod, RecallPath
 from glyphoxa.experimental.graph.of_view import graph_of_view
 from glyphoxa.experimental.graph.settings import GraphRecallSettings
-from glyphoxa.recall.recall import Recall, RecallSettings, Reminded
+from glyphoxa.recall.recall import Recall, RecallResult
+from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import Said
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.patience import DEADLINE_MS
@@ -50,11 +51,11 @@ class ChooserTwin:
     opens: tuple[str, ...] = ()
     error: Exception | None = None
     is_silent: bool = False
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ChoiceRequest] = field(default_factory=list)
     shown: list[list[str]] = field(default_factory=list)
     deadlines_ms: list[int] = field(default_factory=list)
 
-    async def choose(self, asked: Asked, lines: Sequence[str], *, deadline_ms: int) -> Choice:
+    async def choose(self, asked: ChoiceRequest, lines: Sequence[str], *, deadline_ms: int) -> NodeChoice:
         self.asked.append(asked)
         self.shown.append(list(lines))
         self.deadlines_ms.append(deadline_ms)
@@ -66,7 +67,7 @@ class ChooserTwin:
         def places(words: Sequence[str]) -> tuple[int, ...]:
             return tuple(at for word in words for at, line in enumerate(lines) if word in line)
 
-        return Choice(places(self.chooses), places(self.opens) if asked.may_open else ())
+        return NodeChoice(places(self.chooses), places(self.opens) if asked.may_open else ())
 
 
 @dataclass
@@ -96,11 +97,11 @@ def deep_over(feed: FeedTwin, *stages: str, chooser: NodeChooser | None = None) 
     )
 
 
-async def asked(deep: DeepRecall, question: str = QUESTIONS[0], *, npc: NpcId = SMITH, **options: Any) -> Reminded:
+async def asked(deep: DeepRecall, question: str = QUESTIONS[0], *, npc: NpcId = SMITH, **options: Any) -> RecallResult:
     return await deep.recall(CAMPAIGN, npc, question, **options)
 
 
-def ids(found: Reminded) -> list[str]:
+def ids(found: RecallResult) -> list[str]:
     return [str(one.utterance_id) for one in found.items]
 
 
@@ -122,9 +123,9 @@ def test_with_no_stage_on_it_is_what_recall_is(texts: list[str], question: str, 
     feed.tell(*told(texts))
     exclude = [UtteranceId(f"u{excluded}")]
 
-    async def both() -> tuple[Reminded, Reminded]:
+    async def both() -> tuple[RecallResult, RecallResult]:
         recall = a_recall(feed)
-        plain = await recall.reminded(CAMPAIGN, SMITH, question, exclude=exclude, limit=limit, patient=True)
+        plain = await recall.search(CAMPAIGN, SMITH, question, exclude=exclude, limit=limit, patient=True)
         return plain, await asked(DeepRecall(recall), question, exclude=exclude, limit=limit)
 
     plain, deep = asyncio.run(both())
@@ -313,7 +314,7 @@ async def test_a_graph_that_is_not_ready_is_left_out_and_there_for_the_next(
     made: tuple[list[int], threading.Event],
 ) -> None:
     deep = deep_over(two_sessions(), "diffusion")
-    plain = await a_recall(two_sessions()).reminded(CAMPAIGN, SMITH, QUESTIONS[0], limit=15, patient=True)
+    plain = await a_recall(two_sessions()).search(CAMPAIGN, SMITH, QUESTIONS[0], limit=15, patient=True)
     made[1].clear()
     found = await asked(deep, deadline_ms=20)
     assert (ids(found), found.left_out) == (ids(plain), ("memory graph: it was not ready in time",))
@@ -361,4 +362,4 @@ async def test_where_talk_cannot_be_read_at_all_the_other_way_is_taken(warnings:
     talk = DeepTalk(other, deep, method=RecallMethod.HYBRID, deadline_ms=DEADLINE_MS)
     assert await talk.recall(CAMPAIGN, SMITH, "Ilvara?") == await other.recall(CAMPAIGN, SMITH, "Ilvara?")
     assert len(warnings) == 1
-    assert talk.remind(CAMPAIGN, SMITH, "Ilvara?") == other.remind(CAMPAIGN, SMITH, "Ilvara?")
+    assert talk.recall_nowait(CAMPAIGN, SMITH, "Ilvara?") == other.recall_nowait(CAMPAIGN, SMITH, "Ilvara?")

@@ -76,13 +76,6 @@ def test_a_ranking_made_elsewhere_can_be_built_upon() -> None:
     assert [(hit.id, hit.score) for hit in found.hits] == [("dragon", 1.0), ("poisoning", 0.5)]
 
 
-def test_ranks_may_be_fused_instead_of_scores() -> None:
-    question = GraphQuestion(tokens=["mira", "feast"], vector=vector(1, 0, 0))
-    found = recall(feast(), question, only(fusion="ranks"))
-    assert [hit.score for hit in found.hits] == pytest.approx([1.0, 1.0])
-    assert ids(found) == ["feast", "mira"]
-
-
 def test_nothing_that_bears_on_a_question_is_nothing() -> None:
     for question in (
         GraphQuestion(),

@@ -18,7 +18,6 @@ from glyphoxa.experimental.graph.adjacency import Adjacency, both, semantic_laye
 from glyphoxa.experimental.graph.best import best
 from glyphoxa.experimental.graph.diffusion import fading, spread
 from glyphoxa.experimental.graph.diversity import capped_per_type, diverse
-from glyphoxa.experimental.graph.fusion import fuse_ranks
 from glyphoxa.experimental.graph.hybrid_score import Signals, hybrid_scores
 from glyphoxa.experimental.graph.residual import ITERATIONS, LAMBDA, residual_of
 from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings
@@ -228,13 +227,6 @@ def test_each_type_weighs_the_signals_its_own_way() -> None:
     assert parts["diffusion"].tolist() == [0.30, 0.10, 0.25]
 
 
-def test_ranks_fuse_by_their_reciprocals() -> None:
-    fused = fuse_ranks([["a", "b"], ["b", "c"]])
-    assert [key for key, _ in fused] == ["b", "a", "c"]
-    assert dict(fused)["b"] == pytest.approx(1 / 62 + 1 / 61)
-    assert fuse_ranks([]) == []
-
-
 # -- topics
 
 
@@ -430,7 +422,6 @@ def test_stages_are_switched_by_name() -> None:
         ({"teleport_probability": math.nan}, "recall.teleport_probability is nan"),
         ({"max_query_chars": -5}, "valid: a whole number from 1 to 10000 characters"),
         ({"diffusion": "yes"}, "recall.diffusion is 'yes'; valid: true, false"),
-        ({"fusion": "sum"}, "recall.fusion is 'sum'; valid: convex, ranks"),
         ({"half_lives_turns": {"event": 0}}, "recall.half_lives_turns of 'event' is 0; valid: more than 0 turns"),
     ],
 )

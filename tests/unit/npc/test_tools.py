@@ -5,34 +5,36 @@ from dataclasses import replace
 
 import pytest
 
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import SessionId, SpeakerId
-from glyphoxa.domain.turn import LookUp, Recalled
+from glyphoxa.domain.recalled import RecalledTalk
+from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Talk, a_graph, tools_of
+from tests.support.recalled import heard, said_itself
 
 
 class AwayTalk(Talk):
-    async def recall(self, *args: object, **kwargs: object) -> list[Recalled]:
+    async def recall(self, *args: object, **kwargs: object) -> list[RecalledTalk]:
         raise Unavailable("database away")
 
 
 class BrokenTalk(Talk):
-    async def recall(self, *args: object, **kwargs: object) -> list[Recalled]:
+    async def recall(self, *args: object, **kwargs: object) -> list[RecalledTalk]:
         raise ZeroDivisionError
 
 
 class EndlessTalk(Talk):
-    async def recall(self, *args: object, **kwargs: object) -> list[Recalled]:
+    async def recall(self, *args: object, **kwargs: object) -> list[RecalledTalk]:
         await asyncio.Event().wait()
         raise AssertionError
 
 
-OCTOBER = Recalled("Tamsin: My sister is ill.", "said", session_id=SessionId("s1"), at_ms=1_791_000_000_000)
-NOVEMBER = Recalled("Tamsin: She is well again.", "said", session_id=SessionId("s2"), at_ms=1_794_000_000_000)
-TIMELESS = Recalled("Tamsin: She likes plums.", "said", session_id=SessionId("s1"))
+OCTOBER = heard("My sister is ill.", at_ms=1_791_000_000_000)
+NOVEMBER = heard("She is well again.", session="s2", at_ms=1_794_000_000_000)
+TIMELESS = heard("She likes plums.")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ async def test_past_talk_is_searched_in_the_name_of_the_npc_that_asks() -> None:
     talk = Talk((OCTOBER,))
     told = await tools_of(talk=talk).call("memory_search_sessions", {"query": "sister"})
     absent = await tools_of(ELOWEN, talk=talk).call("memory_search_sessions", {"query": "sister"})
-    assert told["found"] == [{"said": OCTOBER.text, "session": "s1", "when": "2026-10-03T04:00+00:00"}]
+    assert told["found"] == [{"said": recalled_line(OCTOBER), "session": "s1", "when": "2026-10-03T04:00+00:00"}]
     assert absent == {"found": [], "note": "nothing found"}
     assert talk.asked_for == [GRIMJAW, ELOWEN]
 
@@ -140,7 +142,7 @@ async def test_facts_are_what_is_held_and_what_was_said_about_it() -> None:
     *facts, said = answer["found"]  # type: ignore[misc]
     occupation = {"fact": "Grimjaw, occupation: blacksmith.", "why": "public", "session": None, "when": None}
     assert occupation in facts
-    assert said["said"] == OCTOBER.text
+    assert said["said"] == recalled_line(OCTOBER)
 
 
 async def test_a_secret_that_is_found_is_marked_to_be_kept() -> None:
@@ -162,7 +164,7 @@ async def test_a_time_filter_keeps_only_what_is_known_to_lie_inside_it() -> None
         "memory_search_facts", {"query": "sister of Grimjaw", "after": "2026-10-31", "before": "2026-12-01T00:00:00Z"}
     )
     fact, said = answer["found"]  # type: ignore[misc]
-    assert (fact["session"], said["said"]) == ("s2", NOVEMBER.text)
+    assert (fact["session"], said["said"]) == ("s2", recalled_line(NOVEMBER))
 
 
 async def test_much_that_was_said_at_another_time_takes_no_place_from_what_was_said_then() -> None:
@@ -170,10 +172,10 @@ async def test_much_that_was_said_at_another_time_takes_no_place_from_what_was_s
     answer = await tools_of(talk=Talk((*before, NOVEMBER))).call(
         "memory_search_facts", {"query": "sister", "after": "2026-10-31"}
     )
-    assert NOVEMBER.text in [one.get("said") for one in answer["found"]]  # type: ignore[attr-defined]
+    assert recalled_line(NOVEMBER) in [one.get("said") for one in answer["found"]]  # type: ignore[attr-defined]
 
 
-OWN = Recalled("You said: It was Liora who stole the tithe box.", "said", speaker_id=SpeakerId(GRIMJAW), at_ms=1)
+OWN = said_itself("It was Liora who stole the tithe box.", npc=GRIMJAW, at_ms=1)
 
 
 @pytest.mark.parametrize("tool", ["memory_search_sessions", "memory_search_facts"])
@@ -181,9 +183,9 @@ async def test_what_an_npc_said_itself_answers_only_who_looks_for_what_it_said(t
     own = tuple(replace(OWN, at_ms=n) for n in range(5))
     tools = tools_of(talk=Talk((*own, OCTOBER)))
     told = (await tools.call(tool, {"query": "who stole the tithe box"}))["found"]
-    assert [one["said"] for one in told if "said" in one] == [OCTOBER.text]  # type: ignore[attr-defined]
+    assert [one["said"] for one in told if "said" in one] == [recalled_line(OCTOBER)]  # type: ignore[attr-defined]
     asked = (await tools.call(tool, {"query": "what I said about the tithe box"}))["found"]
-    assert OWN.text in [one.get("said") for one in asked]  # type: ignore[attr-defined]
+    assert recalled_line(OWN) in [one.get("said") for one in asked]  # type: ignore[attr-defined]
 
 
 async def test_without_summaries_the_tool_says_so_instead_of_inventing_one() -> None:

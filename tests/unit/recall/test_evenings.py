@@ -13,7 +13,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.recall.temporal.ask import TimeAsk
 from glyphoxa.recall.temporal.days import DAY_MS, HOUR_MS, Days
 from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS, as_of_its_evening, days_at, evenings_in
-from glyphoxa.recall.temporal.fit import PastSession, Turns, fit_in_time
+from glyphoxa.recall.temporal.fit import PastSession, TurnTimes, fit_in_time
 from glyphoxa.recall.temporal.reader import read_time
 from glyphoxa.recall.temporal.table_times import TableTimes
 from glyphoxa.recall.temporal.zone import read_zone, zone_of_campaign
@@ -124,7 +124,7 @@ def asked(question: str, now: str, *, language: str = "en", talk: np.ndarray = T
 def found(question: str, now: str, *, language: str = "en") -> list[bool]:
     """Of each thing that was said, whether it fits."""
     ask, times = asked(question, now, language=language)
-    turns = Turns(TALK, np.repeat(np.arange(2, dtype=np.int32), (34, 6)), times.as_of_its_evening(TALK))
+    turns = TurnTimes(TALK, np.repeat(np.arange(2, dtype=np.int32), (34, 6)), times.as_of_its_evening(TALK))
     sessions = [PastSession(1, SATURDAY[0], SATURDAY[-1]), PastSession(2, SUNDAY[0], SUNDAY[-1])]
     fit = fit_in_time(ask, sessions, turns, current=None)
     assert fit is not None

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import IndexGeneration
 from glyphoxa.transcript.ports import EVER
 from tests.support.builders import CAMPAIGN, SMITH
@@ -43,13 +44,13 @@ async def another(name: str, dimensions: int) -> Embedder | None:
     return an_edition("wide", WIDE, dimensions=4 * WIDTH) if name == "wide" else None
 
 
-async def reminded(recall: Recall, question: str = QUESTION, limit: int = 8) -> tuple[set[str], tuple[str, ...]]:
-    found = await recall.reminded(CAMPAIGN, SMITH, question, limit=limit)
+async def search(recall: Recall, question: str = QUESTION, limit: int = 8) -> tuple[set[str], tuple[str, ...]]:
+    found = await recall.search(CAMPAIGN, SMITH, question, limit=limit)
     return {str(one.utterance_id) for one in found.items}, found.left_out
 
 
 def vectors_of(recall: Recall) -> np.ndarray[Any, Any]:
-    index = recall.held.index(CAMPAIGN)
+    index = recall.talk_cache.index(CAMPAIGN)
     assert index is not None
     rows = np.array(index.rows_of([UtteranceId(f"u{n}") for n in range(1, 31)]), np.int32)
     return index._vectors.first_of(rows)
@@ -67,10 +68,10 @@ async def test_talk_that_the_same_model_embedded_anew_is_asked_for_with_new_vect
         return np.stack([now[0](text) for text in texts])
 
     recall = Recall(feed, embedder=Embedder("old", WIDTH, embed_by_what_is_there), settings=PATIENT, now_ms=lambda: 0)
-    before = await reminded(recall)
+    before = await search(recall)
     feed.vectors, feed.embed, now[0] = IndexGeneration("old", WIDTH, 2), SAME, SAME
-    await recall.held.refresh(CAMPAIGN)
-    assert await reminded(recall) == before
+    await recall.talk_cache.refresh(CAMPAIGN)
+    assert await search(recall) == before
     assert asked_with == {0.1, 0.2}
     assert set(vectors_of(recall)[:, -1].tolist()) == {np.float32(0.2)}
 
@@ -79,10 +80,10 @@ async def test_another_model_is_followed_without_a_restart(monkeypatch: pytest.M
     asked_with = watch_editions(monkeypatch)
     feed = a_feed()
     recall = a_recall(feed, another=another)
-    before = await reminded(recall)
+    before = await search(recall)
     feed.vectors, feed.embed = IndexGeneration("wide", 4 * WIDTH, 2), WIDE
     feed.tell(said("u31", "My sister is back.", floor=31))
-    found, left_out = await reminded(recall, limit=40)
+    found, left_out = await search(recall, limit=40)
     assert found > before[0]
     assert "u31" in found
     assert not left_out
@@ -98,30 +99,30 @@ async def test_a_model_that_is_not_to_be_had_changes_nothing_of_what_is_in_memor
     asked_with = watch_editions(monkeypatch)
     feed = a_feed()
     recall = a_recall(feed)
-    before = await reminded(recall)
+    before = await search(recall)
     feed.vectors, feed.embed = IndexGeneration("unheard of", WIDTH, 2), WIDE
-    await recall.held.refresh(CAMPAIGN)
-    assert await reminded(recall) == before
+    await recall.talk_cache.refresh(CAMPAIGN)
+    assert await search(recall) == before
     feed.tell(said("u31", "A lantern is lit.", floor=31))
-    assert "u31" in (await reminded(recall, "a lantern?", limit=40))[0]
+    assert "u31" in (await search(recall, "a lantern?", limit=40))[0]
     assert asked_with == {0.1}
 
 
 async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_one_of_the_two(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("glyphoxa.recall.semantic.talk_embeddings._PAGE", 5)
+    monkeypatch.setattr("glyphoxa.recall.talk_embeddings._PAGE", 5)
     monkeypatch.setattr("glyphoxa.recall.recall._IN_A_THREAD", 0)
     asked_with = watch_editions(monkeypatch)
     feed = a_feed()
     recall = a_recall(feed, another=another)
-    await reminded(recall)
+    await search(recall)
     feed.vectors, feed.embed = IndexGeneration("wide", 4 * WIDTH, 2), WIDE
-    going_on = asyncio.create_task(recall.held.refresh(CAMPAIGN))
+    going_on = asyncio.create_task(recall.talk_cache.refresh(CAMPAIGN))
     n = 100  # nothing that was said has such a number
     while not going_on.done():
         n += 1
-        index = recall.held.index(CAMPAIGN)
+        index = recall.talk_cache.index(CAMPAIGN)
         assert index is not None
         # As who is late for what is being read: from memory, as it is.
         asked = recall._read(CAMPAIGN, index, SMITH, f"{QUESTION} {n}")
@@ -133,7 +134,7 @@ async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_o
         assert any("sister" in one.text for one in ranked.items(3))
     await going_on
     assert asked_with >= {0.1}
-    await reminded(recall)
+    await search(recall)
     assert 0.3 in asked_with
     await recall.close()
 
@@ -141,7 +142,7 @@ async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_o
 async def test_pages_that_are_read_while_the_vectors_are_exchanged_once_more_are_not_mixed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("glyphoxa.recall.semantic.talk_embeddings._PAGE", 5)
+    monkeypatch.setattr("glyphoxa.recall.talk_embeddings._PAGE", 5)
     watch_editions(monkeypatch)
     feed = a_feed()
     recall = a_recall(feed, another=another)
@@ -154,9 +155,9 @@ async def test_pages_that_are_read_while_the_vectors_are_exchanged_once_more_are
             feed.vectors, feed.embed = IndexGeneration("wide", 4 * WIDTH, 2), WIDE
 
     feed.before = exchange
-    await reminded(recall)
+    await search(recall)
     assert set(vectors_of(recall)[:, -1].tolist()) == {np.float32(0.1), np.float32(0)}
-    await recall.held.refresh(CAMPAIGN)
-    await reminded(recall)
+    await recall.talk_cache.refresh(CAMPAIGN)
+    await search(recall)
     assert set(vectors_of(recall)[:, -1].tolist()) == {np.float32(0.3)}
     await recall.close()

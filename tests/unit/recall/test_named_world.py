@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.context.told import told_by_name
+from glyphoxa.context.fact_selection import select_facts
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, HIDDEN, PUBLIC, Claim, Fact, Validity, Viewer, Visibility, secret_of
 from glyphoxa.recall.by_name import KnownByName
@@ -82,7 +82,7 @@ def a_world(entities: list[WorldEntity], facts: list[Fact]) -> NamedWorld:
 
 
 def told(found: list[KnownByName], question: str) -> list[object]:
-    return [(one.known, one.why, told) for one, told in told_by_name(found, question, NPC)]
+    return [(one.known, one.why, told) for one, told in select_facts(found, question, NPC)]
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)

@@ -1,4 +1,4 @@
-"""What an NPC did not witness changes nothing of what it is reminded of: neither what, nor how sure, nor why.
+"""What an NPC did not witness changes nothing of what it recalls: neither what, nor how sure, nor why.
 
 Each test asks the whole of recall twice: over the log as it is, and over one that has only what the NPC witnessed. One
 thing may differ, and only where a session is asked for by its number or as the last one: its number is the table's.
@@ -17,11 +17,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import RecalledTalk, RecalledUtterance
 from glyphoxa.experimental.deep import DeepRecall
+from glyphoxa.experimental.second_hop import with_second_hop
 from glyphoxa.recall.ranking.ranking import DEFAULT
-from glyphoxa.recall.recall import Recall, RecallSettings, Reminded
+from glyphoxa.recall.recall import Recall, RecallResult
+from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import Said
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
@@ -36,7 +39,7 @@ PATIENT = RecallSettings(
     refresh_deadline_ms=DEADLINE_MS,
     summaries_deadline_ms=DEADLINE_MS,
 )
-WITH_ALL_ARMS = replace(PATIENT, weights=DEFAULT.with_second_hop(1.0))
+WITH_ALL_ARMS = replace(PATIENT, weights=with_second_hop(DEFAULT))
 LINES = (
     "My sister sails with the pirates.",
     "Where is the sword?",
@@ -101,7 +104,9 @@ def of_smith(told: Sequence[Said]) -> list[Said]:
     return [one for one in told if SMITH in one.witnesses]
 
 
-async def everything(told: Sequence[Said], questions: Sequence[str], exclude: Sequence[UtteranceId]) -> list[Reminded]:
+async def everything(
+    told: Sequence[Said], questions: Sequence[str], exclude: Sequence[UtteranceId]
+) -> list[RecallResult]:
     feed = FeedTwin()
     feed.tell(*told)
     recall = Recall(
@@ -111,19 +116,23 @@ async def everything(told: Sequence[Said], questions: Sequence[str], exclude: Se
         settings=WITH_ALL_ARMS,
         now_ms=lambda: NOW_MS,
     )
-    found: list[Reminded] = []
+    found: list[RecallResult] = []
     for question in questions:
-        found.append(_rounded(await recall.reminded(CAMPAIGN, SMITH, question, exclude=exclude)))
+        found.append(_rounded(await recall.search(CAMPAIGN, SMITH, question, exclude=exclude)))
         # Once more, as remembered, and by words alone.
-        found.append(_rounded(await recall.reminded(CAMPAIGN, SMITH, question, exclude=exclude)))
-        found.append(_rounded(Reminded(tuple(recall.remind(CAMPAIGN, SMITH, question, exclude=exclude) or ()))))
+        found.append(_rounded(await recall.search(CAMPAIGN, SMITH, question, exclude=exclude)))
+        found.append(
+            _rounded(RecallResult(tuple(recall.recall_nowait(CAMPAIGN, SMITH, question, exclude=exclude) or ())))
+        )
     return found
 
 
-def _rounded(found: Reminded) -> Reminded:
+def _rounded(found: RecallResult) -> RecallResult:
     """The last digit of a product depends on what else is multiplied with it."""
 
-    def of(one: Recalled) -> Recalled:
+    def of(one: RecalledTalk) -> RecalledTalk:
+        if not isinstance(one, RecalledUtterance):
+            return one
         return replace(
             one,
             score=round(one.score, 3),
@@ -150,7 +159,7 @@ def test_a_session_has_the_tables_number_and_nothing_is_told_of_what_was_said_wi
     whole = asyncio.run(everything(told, BY_PLACE, ()))
     known = {one.utterance_id for one in of_smith(told) if not one.struck}
     for found in whole:
-        assert all(one.utterance_id in known for one in found.items if one.utterance_id)
+        assert all(one.utterance_id in known for one in found.items if isinstance(one, RecalledUtterance))
         assert all(str(one.session_id) in one.reason for one in found.items)
     sessions = {one.session_id for one in told if not one.struck}
     began = {at: min(one.at_ms for one in told if one.session_id == at and not one.struck) for at in sessions}
@@ -171,14 +180,14 @@ def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
         feed = FeedTwin()
         feed.tell(*of_smith(told))
         recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
-        before = [_rounded(await recall.reminded(CAMPAIGN, SMITH, question)) for question in QUESTIONS]
+        before = [_rounded(await recall.search(CAMPAIGN, SMITH, question)) for question in QUESTIONS]
         feed.tell(*others)
-        await recall.held.refresh(CAMPAIGN)
+        await recall.talk_cache.refresh(CAMPAIGN)
         for one in others:
             ways: list[dict[str, Any]] = [{"text": "The pirates have my sister."}, {"struck": True}, {}]
             changes = data.draw(st.sampled_from(ways))
             feed.change(one.utterance_id, **changes)
-        after = [_rounded(await recall.reminded(CAMPAIGN, SMITH, question)) for question in QUESTIONS]
+        after = [_rounded(await recall.search(CAMPAIGN, SMITH, question)) for question in QUESTIONS]
         assert before == after
 
     asyncio.run(scene())
@@ -187,7 +196,7 @@ def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
 @settings(max_examples=25, derandomize=True, deadline=None)
 @given(talk())
 def test_nor_of_what_the_memory_graph_finds(told: list[Said]) -> None:
-    async def deep(talk: Sequence[Said]) -> list[Reminded]:
+    async def deep(talk: Sequence[Said]) -> list[RecallResult]:
         feed = FeedTwin()
         feed.tell(*talk)
         recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
@@ -225,7 +234,9 @@ def test_nor_does_a_campaign_full_of_what_others_heard() -> None:
 # -- one by one, what could tell of it
 
 
-async def scene_of(*told: Said, npc: NpcId = SMITH, question: str = "Where is Joren with my sister?") -> list[Recalled]:
+async def scene_of(
+    *told: Said, npc: NpcId = SMITH, question: str = "Where is Joren with my sister?"
+) -> list[RecalledTalk]:
     feed = FeedTwin()
     feed.tell(*told)
     recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
@@ -248,7 +259,7 @@ async def test_the_name_of_somebody_it_never_heard_is_a_word_like_others_in_its_
     for npc in (SMITH, INNKEEPER):
         await recall.recall(CAMPAIGN, npc, "And where is Joren now?")
     assert asked == ["And where is Joren now?", "And where is I now?"]
-    index = recall.held.index(CAMPAIGN)
+    index = recall.talk_cache.index(CAMPAIGN)
     assert index is not None
     assert (set(index.speakers(SMITH)), set(index.speakers(INNKEEPER))) == ({"Tamsin"}, {"Joren"})
 
@@ -273,7 +284,7 @@ async def test_what_is_no_longer_to_be_known_is_in_no_later_answer(change: dict[
     feed.change("u1", **change)
     for question in ("Where is my sister?", "What happened so far?"):
         assert "u1" not in [one.utterance_id for one in await recall.recall(CAMPAIGN, SMITH, question)]
-        assert "u1" not in [one.utterance_id for one in recall.remind(CAMPAIGN, SMITH, question) or ()]
+        assert "u1" not in [one.utterance_id for one in recall.recall_nowait(CAMPAIGN, SMITH, question) or ()]
 
 
 async def test_a_summary_that_may_not_be_known_any_more_is_not_remembered() -> None:
@@ -314,7 +325,7 @@ async def test_of_a_session_that_it_was_not_at_an_npc_is_told_no_summary() -> No
 
 async def test_an_npc_hears_itself_as_you_and_nobody_elses_words_are_its_own() -> None:
     own = replace(said("u1", "My sister sails.", speaker="Grimjaw"), speaker_id=SpeakerId(SMITH))
-    assert [one.text for one in await scene_of(own, question="sister")] == ["You said: My sister sails."]
-    assert [one.text for one in await scene_of(own, npc=INNKEEPER, question="sister")] == [
+    assert [recalled_line(one) for one in await scene_of(own, question="sister")] == ["You said: My sister sails."]
+    assert [recalled_line(one) for one in await scene_of(own, npc=INNKEEPER, question="sister")] == [
         "Grimjaw said: My sister sails."
     ]

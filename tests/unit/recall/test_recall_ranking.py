@@ -12,9 +12,9 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
-from glyphoxa.recall.lexical.talk_index import TalkIndex
+from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.lexical.terms import Terms
-from glyphoxa.recall.question import Question, read_question
+from glyphoxa.recall.question import RecallQuestion, read_question
 from glyphoxa.recall.ranking.ranking import rank
 from glyphoxa.recall.ranking.signals import said_at_best, signals_of
 from glyphoxa.transcript.feed import Embedding, Said
@@ -49,7 +49,7 @@ def an_index(*texts: str, vectors: Sequence[NDArray[float32]] = (), language: st
     return index
 
 
-def read(index: TalkIndex, question: str, *speakers: str) -> Question:
+def read(index: TalkIndex, question: str, *speakers: str) -> RecallQuestion:
     return read_question(question, terms=index.terms, speakers=speakers, now_ms=0)
 
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
-from glyphoxa.recall.temporal.ask import NO_TIME, Anchor, Place, TimeAsk
+from glyphoxa.recall.temporal.ask import NO_TIME, Anchor, SessionReference, TimeAsk
 from glyphoxa.recall.temporal.days import DAY_MS, Days
-from glyphoxa.recall.temporal.fit import Fit, PastSession, Turns, fit_in_time
+from glyphoxa.recall.temporal.fit import Fit, PastSession, TurnTimes, fit_in_time
 from glyphoxa.recall.temporal.reader import read_time
 from glyphoxa.recall.temporal.story import Story
-from glyphoxa.recall.temporal.timeline import LEAST_TOKENS, Talk, Told, estimated_tokens, timeline_of
+from glyphoxa.recall.temporal.timeline import LEAST_TOKENS, RankedTalk, TimelinePiece, estimated_tokens, timeline_of
 
 N_TURNS = 10
 MINUTE_MS = 60_000
@@ -39,12 +39,12 @@ def campaign(summaries: Sequence[str | None] = SUMMARIES) -> list[PastSession]:
 
 
 SESSIONS = campaign()
-TURNS = Turns(
+TURNS = TurnTimes(
     at_ms=np.array([each.first_ms + turn * MINUTE_MS for each in SESSIONS for turn in range(N_TURNS)], np.int64),
     sessions=np.repeat(np.arange(len(SESSIONS), dtype=np.int32), N_TURNS),
 )
 WORTH = np.zeros(len(TURNS), np.float32)
-TALK = Talk(TURNS, WORTH, lambda place: f"turn {place}")
+TALK = RankedTalk(TURNS, WORTH, lambda place: f"turn {place}")
 
 
 def asked(question: str, *, story: Story | None = None) -> TimeAsk:
@@ -166,10 +166,10 @@ def tell(
     question: str,
     *,
     sessions: Sequence[PastSession] = SESSIONS,
-    talk: Talk = TALK,
+    talk: RankedTalk = TALK,
     budget: int = 400,
     anchors: Sequence[int] = (),
-) -> list[Told]:
+) -> list[TimelinePiece]:
     return timeline_of(asked(question), sessions, talk, current=5, budget_tokens=budget, anchors=anchors)
 
 
@@ -246,8 +246,8 @@ def test_there_is_no_timeline_of_what_was_not_asked_for_or_never_was(question: s
 
 
 def test_there_is_no_timeline_without_talk_or_room() -> None:
-    nothing = Turns(np.zeros(0, np.int64), np.zeros(0, np.int32))
-    empty = Talk(nothing, np.zeros(0, np.float32), str)
+    nothing = TurnTimes(np.zeros(0, np.int64), np.zeros(0, np.int32))
+    empty = RankedTalk(nothing, np.zeros(0, np.float32), str)
     assert tell("What happened so far?", sessions=[], talk=empty) == []
     assert tell("What happened so far?", budget=0) == []
     found = fit_in_time(asked("last session"), [], nothing, current=None)
@@ -255,7 +255,7 @@ def test_there_is_no_timeline_without_talk_or_room() -> None:
 
 
 PLACES = st.builds(
-    Place,
+    SessionReference,
     st.sampled_from(["session", "first", "latest", "recent", "long_ago", "opening", "whole"]),
     back=st.none() | st.integers(0, 999),
     number=st.none() | st.integers(0, 999),
@@ -278,7 +278,7 @@ ANCHORS = st.builds(Anchor, st.just("the fire"), st.sampled_from(["during", "bef
 )
 def test_every_turn_fits_from_not_at_all_to_wholly_and_no_budget_is_exceeded(
     n: int,
-    place: Place | None,
+    place: SessionReference | None,
     anchor: Anchor | None,
     question: str,
     current: int | None,
@@ -298,7 +298,7 @@ def test_every_turn_fits_from_not_at_all_to_wholly_and_no_budget_is_exceeded(
         assert found.prior.shape == (len(turns),)
         assert found.prior.dtype == np.float32
         assert ((found.scores >= 0) & (found.scores <= 1) & (found.prior >= 0) & (found.prior <= 1)).all()
-    talk = Talk(turns, WORTH[: len(turns)], lambda place: f"turn {place} " * (place + 1))
+    talk = RankedTalk(turns, WORTH[: len(turns)], lambda place: f"turn {place} " * (place + 1))
     told = timeline_of(ask, sessions, talk, current=current, budget_tokens=budget, anchors=anchors)
     assert sum(estimated_tokens(each.text) for each in told) <= budget
     assert [(each.number, each.at_ms) for each in told] == sorted((each.number, each.at_ms) for each in told)
@@ -308,5 +308,5 @@ def test_nothing_asked_is_nothing_told() -> None:
     assert timeline_of(NO_TIME, SESSIONS, TALK, current=5, budget_tokens=400) == []
 
 
-def _first_turns(n_sessions: int) -> Turns:
-    return Turns(TURNS.at_ms[: n_sessions * N_TURNS], TURNS.sessions[: n_sessions * N_TURNS])
+def _first_turns(n_sessions: int) -> TurnTimes:
+    return TurnTimes(TURNS.at_ms[: n_sessions * N_TURNS], TURNS.sessions[: n_sessions * N_TURNS])

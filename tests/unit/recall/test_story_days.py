@@ -11,7 +11,7 @@ from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
 from glyphoxa.recall.temporal.ask import TimeAsk
 from glyphoxa.recall.temporal.days import Days
-from glyphoxa.recall.temporal.fit import PastSession, Turns, fit_in_time
+from glyphoxa.recall.temporal.fit import PastSession, TurnTimes, fit_in_time
 from glyphoxa.recall.temporal.reader import read_time
 from glyphoxa.recall.temporal.story import Story
 
@@ -127,7 +127,7 @@ def test_whether_the_days_that_are_told_are_over() -> None:
 
 def test_the_evening_of_the_day_is_meant_and_not_that_of_the_next() -> None:
     sessions = [PastSession(n, n, n, StoryDays(day, day)) for n, day in ((1, TODAY - 3), (2, TODAY - 2), (3, TODAY))]
-    turns = Turns(np.arange(3, dtype=np.int64), np.arange(3, dtype=np.int32))
+    turns = TurnTimes(np.arange(3, dtype=np.int64), np.arange(3, dtype=np.int32))
     fit = fit_in_time(read("on 3 Alturiak"), sessions, turns, current=None)
     assert fit is not None
     assert fit.scores[1] == 1

@@ -9,24 +9,24 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.domain.turn import Recalled
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.recall.semantic.question_vectors import QuestionVectors
 from glyphoxa.world.graph import Passage, TalkAround
 from tests.support.memory_twins import GRIMJAW, REAVERS, SALTMERE, SMITH, WARDENS, Talk, a_graph
+from tests.support.recalled import heard
 
-ELSEWHERE = Recalled("Tamsin: Somebody was at the mine.", "said", session_id=SessionId("s9"))
+ELSEWHERE = heard("Somebody was at the mine.", session="s9")
 
 
 def passage(utterance: str, score: float, depth: int, *entities: EntityId) -> Passage:
-    said = Recalled(utterance, "said", session_id=SessionId("s1"), utterance_id=UtteranceId(utterance))
-    return Passage(said, score, entities, depth)
+    return Passage(heard(utterance), score, entities, depth)
 
 
 SAID = (
@@ -124,7 +124,7 @@ async def test_a_graph_that_cannot_be_asked_for_talk_is_noticed() -> None:
     assert RecallAround.of(a_graph(), QuestionVectors(None)) is None
     without = tools(None)
     assert all("around" not in spec.parameters for spec in without.declared)
-    assert shown(await without.call("memory_search_sessions", ASK)) == [ELSEWHERE.text]
+    assert shown(await without.call("memory_search_sessions", ASK)) == [recalled_line(ELSEWHERE)]
 
 
 async def test_who_may_look_long_finds_what_was_said_of_a_groups_people_and_how_they_belong_to_it() -> None:
@@ -135,28 +135,28 @@ async def test_who_may_look_long_finds_what_was_said_of_a_groups_people_and_how_
     found: Any = (await tools(around).call("memory_search_sessions", ASK))["found"]
     first, second = found[:2]
     assert (first["speaks of"], first["relations away"]) == (["Reavers of Skarn"], 2)
-    assert (second["said"], second["speaks of"]) == ("near", ["Grimjaw", "Wardens of the Tide"])
+    assert (second["said"], second["speaks of"]) == ("Tamsin said: near", ["Grimjaw", "Wardens of the Tide"])
 
 
 async def test_who_must_be_quick_searches_all_talk() -> None:
     rag = RagTwin()
     quick = tools(asking(rag), tier="STANDARD")
     assert all("around" not in spec.parameters for spec in quick.declared)
-    assert shown(await quick.call("memory_search_sessions", ASK)) == [ELSEWHERE.text]
+    assert shown(await quick.call("memory_search_sessions", ASK)) == [recalled_line(ELSEWHERE)]
     assert rag.asked == []
 
 
 async def test_where_nothing_is_found_around_somebody_all_talk_is_searched_and_the_model_is_told() -> None:
     silent = tools(asking(RagTwin(said=())))
     answer = await silent.call("memory_search_sessions", ASK)
-    assert shown(answer) == [ELSEWHERE.text]
+    assert shown(answer) == [recalled_line(ELSEWHERE)]
     assert answer["note"] == "nothing is found around 'Wardens of the Tide', this is from everywhere"
     answer = await tools(asking(RagTwin())).call("memory_search_sessions", {**ASK, "around": "The Drowned Cult"})
-    assert shown(answer) == [ELSEWHERE.text]
+    assert shown(answer) == [recalled_line(ELSEWHERE)]
     assert "nothing called 'The Drowned Cult' is known, this is from everywhere" in str(answer["note"])
 
 
 async def test_while_the_database_is_away_the_talk_in_memory_is_searched() -> None:
     answer = await tools(asking(RagTwin(is_away=True))).call("memory_search_sessions", ASK)
-    assert shown(answer) == [ELSEWHERE.text]
+    assert shown(answer) == [recalled_line(ELSEWHERE)]
     assert "cannot be looked up now" in str(answer["note"])

@@ -15,7 +15,8 @@ import pytest
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.recall.lexical.terms import Terms
-from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.recall.talk_cache import Bounds, TalkCache
 from glyphoxa.transcript.feed import Embedding, IndexGeneration
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
@@ -39,6 +40,11 @@ def a_recall(
 
 async def ids(recall: Recall, question: str = QUESTION, campaign: CampaignId = CAMPAIGN) -> list[str]:
     return [str(one.utterance_id) for one in await recall.recall(campaign, SMITH, question)]
+
+
+async def ids_by_words(recall: Recall, question: str = QUESTION) -> list[str]:
+    found = await recall.search(CAMPAIGN, SMITH, question, by_words=True)
+    return [str(one.utterance_id) for one in found.items]
 
 
 def some_talk() -> FeedTwin:
@@ -97,7 +103,7 @@ async def test_an_answer_that_was_found_while_talk_was_rolled_back_is_not_given_
     class Slow:
         async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
             feed.change("u1", struck=True)
-            await recall.held.refresh(CAMPAIGN)
+            await recall.talk_cache.refresh(CAMPAIGN)
             return None
 
     recall = a_recall(feed, summaries=Slow())
@@ -113,7 +119,7 @@ async def test_what_was_let_go_from_memory_and_rolled_back_meanwhile_is_not_told
     recall = a_recall(feed, bounds=Bounds(most_bytes=1))
     assert "u1" in await ids(recall)
     await ids(recall, campaign=OTHER)
-    assert recall.held.index(CAMPAIGN) is None
+    assert recall.talk_cache.index(CAMPAIGN) is None
     feed.change("u1", struck=True)
     assert "u1" not in await ids(recall)
 
@@ -144,22 +150,20 @@ async def test_a_campaign_in_another_language_is_read_anew() -> None:
     feed = FeedTwin(languages={CAMPAIGN: "en"})
     feed.tell(said("u1", "Die Schwestern segeln."), said("u2", "Es regnet.", floor=2))
     recall = a_recall(feed, settings=PATIENT)
-    recall.vectors = type(recall.vectors)(None)
-    assert await ids(recall, "schwester") == []
+    assert await ids_by_words(recall, "schwester") == []
     feed.languages[CAMPAIGN] = "de"
     feed.change("u2")
     feed.change("u1")
-    assert "u1" in await ids(recall, "schwester")
+    assert "u1" in await ids_by_words(recall, "schwester")
 
 
 async def test_talk_of_a_campaign_that_was_not_stored_yet_is_in_its_language() -> None:
     feed = FeedTwin()
     recall = a_recall(feed)
-    recall.vectors = type(recall.vectors)(None)
-    assert await ids(recall) == []
+    assert await ids_by_words(recall) == []
     feed.languages[CAMPAIGN] = "de"
     feed.tell(said("u1", "Die Schwestern segeln."))
-    assert await ids(recall, "schwester") == ["u1"]
+    assert await ids_by_words(recall, "schwester") == ["u1"]
 
 
 async def test_who_waits_when_all_is_closed_is_told_so() -> None:
@@ -258,7 +262,7 @@ async def test_reading_anew_ends_with_what_was_rolled_back_meanwhile() -> None:
     for n in range(1_200):
         feed.change("n1", text=f"It snows {n}.")
         if n % 100 == 0:
-            await recall.held.refresh(CAMPAIGN)
+            await recall.talk_cache.refresh(CAMPAIGN)
     feed.change("u1", struck=True)
     assert "u1" not in await ids(recall)
 
@@ -275,11 +279,11 @@ def test_a_database_that_hangs_costs_a_turn_no_more_than_its_deadline_and_it_is_
 
         feed.before = never
         began = asyncio.get_running_loop().time()
-        found = await recall.reminded(CAMPAIGN, SMITH, QUESTION)
+        found = await recall.search(CAMPAIGN, SMITH, QUESTION)
         assert asyncio.get_running_loop().time() - began <= 0.0201
         assert [str(one.utterance_id) for one in found.items] == ["u1", "u2"]
         assert found.left_out == ("the latest talk: it took more than 20 ms",)
-        again = await recall.reminded(CAMPAIGN, SMITH, QUESTION)
+        again = await recall.search(CAMPAIGN, SMITH, QUESTION)
         assert again.left_out == found.left_out
         await recall.close()
 
@@ -312,7 +316,7 @@ async def test_of_a_log_that_was_restored_and_went_on_otherwise_nothing_is_misse
     feed.tell(*(said(f"v{n}", f"My sister fell, {n}.", floor=n + 3) for n in range(n_new)))
     feed.tell(*(said(f"o{n}", "Another table.") for n in range(6 - n_new)), campaign=OTHER)
     feed.tell(said("last", "My sister is here.", floor=30))
-    index = await recall.held.refresh(CAMPAIGN)
+    index = await recall.talk_cache.refresh(CAMPAIGN)
     there = {"u1", "u2", *(f"v{n}" for n in range(n_new)), "last"}
     assert {index.said(row).utterance_id for row in range(len(index))} == there
     assert set(await ids(recall)) <= there
@@ -390,7 +394,7 @@ async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_
             )
             feed.change(f"u{n - 100}", text=f"A sister, better {n}.")
             feed.change(f"u{n - 90}", struck=n % 2 == 0)
-            await recall.held.refresh(CAMPAIGN)
+            await recall.talk_cache.refresh(CAMPAIGN)
 
     playing = asyncio.create_task(play())
     questions = (QUESTION, "What did Speaker150 say before my sister, part 3?", "What happened after my sister came?")

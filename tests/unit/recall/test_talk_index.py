@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Viewer
-from glyphoxa.recall.lexical.talk_index import TalkIndex
+from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.lexical.terms import Terms
 from glyphoxa.recall.question import read_question
 from glyphoxa.recall.ranking.ranking import rank

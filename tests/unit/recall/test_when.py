@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
-from glyphoxa.recall.temporal.ask import NO_TIME, Anchor, Place, TimeAsk
+from glyphoxa.recall.temporal.ask import NO_TIME, Anchor, SessionReference, TimeAsk
 from glyphoxa.recall.temporal.days import DAY_MS, Days
 from glyphoxa.recall.temporal.reader import MOST_CHARACTERS, read_time, tells_time
 from glyphoxa.recall.temporal.story import Story
@@ -128,46 +128,46 @@ def test_a_span_of_time_is_read_at_a_german_table(question: str, first: str | No
 @pytest.mark.parametrize(
     ("question", "language", "place"),
     [
-        ("What did she say last session?", "en", Place("session", back=1)),
-        ("What happened to the king last time?", "en", Place("session", back=1)),
-        ("Who was there two sessions ago?", "en", Place("session", back=2)),
-        ("the session before last", "en", Place("session", back=2)),
-        ("earlier this session", "en", Place("session", back=0)),
-        ("at the end of last session", "en", Place("session", back=1, part="end")),
-        ("since last session", "en", Place("session", back=1, relation="since")),
-        ("before last session", "en", Place("session", back=1, relation="before")),
-        ("a few sessions ago", "en", Place("long_ago")),
-        ("three sessions back", "en", Place("session", back=3)),
-        ("at the start of the session", "en", Place("session", back=0, part="beginning")),
-        ("What was the first thing I asked you?", "en", Place("first")),
-        ("vor ein paar Sitzungen", "de", Place("long_ago")),
-        ("am Anfang der Sitzung", "de", Place("session", back=0, part="beginning")),
-        ("in session 3", "en", Place("session", number=3)),
-        ("in our first session", "en", Place("session", number=1)),
-        ("in the last three sessions", "en", Place("recent", back=3)),
-        ("Do you remember the first time we met?", "en", Place("first")),
-        ("Where did we first meet?", "en", Place("first")),
-        ("the last time we saw Grimjaw", "en", Place("latest")),
-        ("Where did you last see him?", "en", Place("latest")),
-        ("in the beginning", "en", Place("opening")),
-        ("You mentioned a key a while ago", "en", Place("long_ago")),
-        ("Have you slept recently?", "en", Place("recent")),
-        ("Where did we leave off?", "en", Place("session", back=1, part="end")),
-        ("Wer war letzte Sitzung da?", "de", Place("session", back=1)),
-        ("vor zwei Sitzungen", "de", Place("session", back=2)),
-        ("in der vorletzten Sitzung", "de", Place("session", back=2)),
-        ("am Ende der letzten Sitzung", "de", Place("session", back=1, part="end")),
-        ("vorhin hast du gelogen", "de", Place("session", back=0)),
-        ("in der dritten Sitzung", "de", Place("session", number=3)),
-        ("das erste Mal", "de", Place("first")),
-        ("Wann habt ihr ihn zuletzt gesehen?", "de", Place("latest")),
-        ("Wo waren wir zuletzt?", "de", Place("session", back=1, part="end")),
-        ("ganz am Anfang", "de", Place("opening")),
-        ("damals", "de", Place("long_ago")),
-        ("neulich", "de", Place("recent")),
+        ("What did she say last session?", "en", SessionReference("session", back=1)),
+        ("What happened to the king last time?", "en", SessionReference("session", back=1)),
+        ("Who was there two sessions ago?", "en", SessionReference("session", back=2)),
+        ("the session before last", "en", SessionReference("session", back=2)),
+        ("earlier this session", "en", SessionReference("session", back=0)),
+        ("at the end of last session", "en", SessionReference("session", back=1, part="end")),
+        ("since last session", "en", SessionReference("session", back=1, relation="since")),
+        ("before last session", "en", SessionReference("session", back=1, relation="before")),
+        ("a few sessions ago", "en", SessionReference("long_ago")),
+        ("three sessions back", "en", SessionReference("session", back=3)),
+        ("at the start of the session", "en", SessionReference("session", back=0, part="beginning")),
+        ("What was the first thing I asked you?", "en", SessionReference("first")),
+        ("vor ein paar Sitzungen", "de", SessionReference("long_ago")),
+        ("am Anfang der Sitzung", "de", SessionReference("session", back=0, part="beginning")),
+        ("in session 3", "en", SessionReference("session", number=3)),
+        ("in our first session", "en", SessionReference("session", number=1)),
+        ("in the last three sessions", "en", SessionReference("recent", back=3)),
+        ("Do you remember the first time we met?", "en", SessionReference("first")),
+        ("Where did we first meet?", "en", SessionReference("first")),
+        ("the last time we saw Grimjaw", "en", SessionReference("latest")),
+        ("Where did you last see him?", "en", SessionReference("latest")),
+        ("in the beginning", "en", SessionReference("opening")),
+        ("You mentioned a key a while ago", "en", SessionReference("long_ago")),
+        ("Have you slept recently?", "en", SessionReference("recent")),
+        ("Where did we leave off?", "en", SessionReference("session", back=1, part="end")),
+        ("Wer war letzte Sitzung da?", "de", SessionReference("session", back=1)),
+        ("vor zwei Sitzungen", "de", SessionReference("session", back=2)),
+        ("in der vorletzten Sitzung", "de", SessionReference("session", back=2)),
+        ("am Ende der letzten Sitzung", "de", SessionReference("session", back=1, part="end")),
+        ("vorhin hast du gelogen", "de", SessionReference("session", back=0)),
+        ("in der dritten Sitzung", "de", SessionReference("session", number=3)),
+        ("das erste Mal", "de", SessionReference("first")),
+        ("Wann habt ihr ihn zuletzt gesehen?", "de", SessionReference("latest")),
+        ("Wo waren wir zuletzt?", "de", SessionReference("session", back=1, part="end")),
+        ("ganz am Anfang", "de", SessionReference("opening")),
+        ("damals", "de", SessionReference("long_ago")),
+        ("neulich", "de", SessionReference("recent")),
     ],
 )
-def test_a_place_in_the_order_of_sessions_is_read(question: str, language: str, place: Place) -> None:
+def test_a_place_in_the_order_of_sessions_is_read(question: str, language: str, place: SessionReference) -> None:
     assert read(question, language).place == place
 
 
@@ -286,7 +286,7 @@ def test_nothing_is_read_in_a_language_without_tables(language: str) -> None:
 
 
 def test_a_region_is_no_other_language() -> None:
-    assert read("letzte Sitzung", "de-AT").place == Place("session", back=1)
+    assert read("letzte Sitzung", "de-AT").place == SessionReference("session", back=1)
 
 
 def test_the_question_keeps_its_words_and_the_times_in_it_are_pointed_at() -> None:
@@ -390,7 +390,11 @@ def test_no_text_and_no_time_is_an_error(
 )
 def test_of_a_long_speech_only_the_end_is_read(word: str) -> None:
     speech = (word * 10_000)[:10_000]
-    assert read(speech + " last session").place == Place("session", back=1) or word in ("last ", "a", "before the ")
+    assert read(speech + " last session").place == SessionReference("session", back=1) or word in (
+        "last ",
+        "a",
+        "before the ",
+    )
     left_out = len(speech) - MOST_CHARACTERS
     ask = read(speech)
     assert all(left_out <= start < end <= len(speech) for start, end in ask.said)

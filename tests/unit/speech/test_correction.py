@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from benchmarks.names import OWN
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.experimental.documents_correction import documents_corrector
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
@@ -192,14 +193,14 @@ def test_odd_names_and_odd_texts_change_nothing(names: tuple[str, ...], text: st
 
 
 def test_the_documents_algorithm_rewrites_ordinary_speech() -> None:
-    """Why it is not shipped."""
-    plain = Corrector(CORRECTOR.gazetteer, algorithm="documents")
+    """why it is not shipped."""
+    plain = documents_corrector(CORRECTOR.gazetteer)
     heard = "so we walked out of the city and asked elder nacks about iron hold"
     assert "so we Tower of Whispers the city" in plain.correct(heard).text
 
 
 def test_the_documents_algorithm_finds_names_by_any_shared_code() -> None:
-    plain = Corrector(corrector("Grimjaw", "Ironhold").gazetteer, algorithm="documents")
+    plain = documents_corrector(corrector("Grimjaw", "Ironhold").gazetteer)
     assert plain.correct("Grimja went").text == "Grimjaw went"
 
 

@@ -44,7 +44,7 @@ INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_
             excluded.struck);
 
 -- refresh --
--- Who may be reminded of what is embedded already: that changes when talk is rolled back.
+-- Who may recall what is embedded already: that changes when talk is rolled back.
 UPDATE chunks c SET knowers = e.witnesses, struck = e.struck
   FROM session_entries e
  WHERE c.campaign_id = $1 AND c.utterance_id = ANY ($2)

@@ -9,9 +9,13 @@ from typing import Any, Final
 import asyncpg
 
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.turn import LookUp, Outcome, PassedOver, Recalled, Stage, TurnRecord
+from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledSummary, RecalledUtterance, Signal
+from glyphoxa.domain.turn import LookUp, Outcome, Rejected, Stage, TurnRecord
 
-_OF_RECALLED: Final = frozenset(field.name for field in fields(Recalled))
+_KINDS: Final[Mapping[str, type[Recalled]]] = {
+    kind.source: kind for kind in (RecalledUtterance, RecalledFact, RecalledSummary)
+}
+_SIGNALS: Final = {signal.value: signal for signal in Signal}
 _STAGES: Final = {stage.value: stage for stage in Stage}
 
 
@@ -29,12 +33,12 @@ def turn_parameters(turn: TurnRecord) -> tuple[object, ...]:
         turn.outcome.value,
         turn.reply,
         turn.reply_heard,
-        [asdict(one) for one in turn.recalled],
+        [_stored(one) for one in turn.recalled],
         {stage.value: at_ms for stage, at_ms in turn.stages.items()},
         list(turn.omitted),
         turn.prompt_text,
         turn.error,
-        [{**asdict(one.recalled), "why": one.why} for one in turn.passed_over],
+        [{**_stored(one.recalled), "why": one.why} for one in turn.rejected],
         [
             {"tool": one.tool, "arguments": dict(one.arguments), "found": dict(one.found), "took_ms": one.took_ms}
             for one in turn.looked_up
@@ -62,7 +66,7 @@ def turn_of_row(row: asyncpg.Record) -> TurnRecord:
         omitted=tuple(row["omitted"]),
         prompt_text=row["prompt_text"],
         error=row["error"],
-        passed_over=tuple(PassedOver(_recalled(one), one["why"]) for one in row["passed_over"]),
+        rejected=tuple(Rejected(_recalled(one), one["why"]) for one in row["passed_over"]),
         looked_up=tuple(
             LookUp(one["tool"], one["arguments"], one["found"], one["took_ms"]) for one in row["looked_up"]
         ),
@@ -71,9 +75,18 @@ def turn_of_row(row: asyncpg.Record) -> TurnRecord:
     )
 
 
+def _stored(one: Recalled) -> dict[str, Any]:
+    return {"source": one.source, **asdict(one)}
+
+
 def _recalled(stored: Mapping[str, Any]) -> Recalled:
-    known = {name: value for name, value in stored.items() if name in _OF_RECALLED}
-    return Recalled(**known)
+    """Also of an older version, which wrote who spoke into the text, and all fields for every kind."""
+    kind = _KINDS[stored["source"]]
+    known = {field.name: stored[field.name] for field in fields(kind) if field.name in stored}
+    if kind is RecalledUtterance:
+        known.setdefault("speaker_name", "")
+        known["signals"] = {_SIGNALS[name]: share for name, share in known["signals"].items() if name in _SIGNALS}
+    return kind(**known)
 
 
 def _utterance(key: str | None) -> UtteranceId | None:

@@ -12,7 +12,7 @@ from glyphoxa.adapters.postgres.transcript.search import name_words
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.domain.turn import Recalled
+from glyphoxa.domain.recalled import RecalledUtterance
 from glyphoxa.world.graph import Passage
 
 _DEADLINE_MS = 1000
@@ -72,17 +72,17 @@ class PostgresGraphRag:
 
 
 def _passage(row: asyncpg.Record, viewer: Viewer, *, similarity: bool) -> Passage:
-    speaker = "You" if row["speaker_id"] == viewer else row["speaker_name"]
     return Passage(
-        Recalled(
-            text=f"{speaker} said: {row['text']}",
-            source="said",
+        RecalledUtterance(
+            UtteranceId(row["utterance_id"]),
+            SessionId(row["session_id"]),
+            SpeakerId(row["speaker_id"]),
+            row["speaker_name"],
+            row["text"],
+            at_ms(row["timestamp"]),
+            is_own=row["speaker_id"] == viewer,
             score=row["score"],
-            session_id=SessionId(row["session_id"]),
-            utterance_id=UtteranceId(row["utterance_id"]),
             reason=f"witnessed in session {row['session_id']}",
-            at_ms=at_ms(row["timestamp"]),
-            speaker_id=SpeakerId(row["speaker_id"]),
             similarity=row["score"] if similarity else None,
         ),
         score=row["score"],

@@ -43,7 +43,7 @@ class LoggedUtterance:
 
 class TalkRetraction:
     """What rollbacks, and the DM's word on one utterance, do to the talk of one campaign, on a connection that is in a
-    transaction: it stays in the log, and nobody is reminded of it, or of what it said before.
+    transaction: it stays in the log, and nobody recalls it, or what it said before.
     """
 
     def __init__(self, connection: Connection, campaign: CampaignId) -> None:
@@ -83,7 +83,7 @@ class TalkRetraction:
         if row is None:
             raise NotFound(f"no utterance {utterance!r} in the log of campaign {self._campaign!r}")
         if row["struck"]:
-            raise InvalidInput(f"utterance {utterance!r} is struck already: nobody is reminded of it")
+            raise InvalidInput(f"utterance {utterance!r} is struck already: nobody recalls it")
         return LoggedUtterance(utterance, SessionId(row["session_id"]), row["floor"], row["text"])
 
     async def learned_from(self, said: LoggedUtterance) -> list[int]:

@@ -14,8 +14,8 @@ from numpy import bool_, int32, int64, uint8
 from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.recall.arrays import grown
 from glyphoxa.recall.lexical.traits import Trait
-from glyphoxa.recall.lexical.view import grown
 from glyphoxa.transcript.feed import Said
 
 ROW: Final = np.dtype(
@@ -60,7 +60,7 @@ class Numbered(Generic[T]):
         return number
 
 
-class Kept:
+class UtteranceTable:
     """
     Attributes:
         speakers: Their names.

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from loguru import logger
 
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.recall.lexical.talk_index import TalkIndex
+from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.transcript.feed import IndexGeneration, TalkFeed
 

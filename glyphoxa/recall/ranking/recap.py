@@ -11,25 +11,26 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.domain.turn import Recalled
-from glyphoxa.recall.lexical.talk_index import Seen, TalkIndex
-from glyphoxa.recall.question import Question
+from glyphoxa.domain.recalled import RecalledSummary, RecalledTalk, RecalledUtterance, Signal
+from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
+from glyphoxa.recall.question import RecallQuestion
+from glyphoxa.recall.ranking.time_of_view import anchors_of, current_session, sessions_of, turns_of
 from glyphoxa.recall.temporal.fit import Fit
-from glyphoxa.recall.temporal.in_view import anchors_of, current_session, sessions_of, turns_of
-from glyphoxa.recall.temporal.timeline import Talk, Told, timeline_of
+from glyphoxa.recall.temporal.timeline import RankedTalk, TimelinePiece, timeline_of
 
-RECAP = "recap"
-"""The signal of a turn that is told because it happened then, like the question or not."""
 MOST_SESSIONS = 8
 """Whose summaries are read for one question."""
 _TOKENS_PER_LINE = 40
+_SAID_CHARACTERS = 7
+"""Of what a prompt has between who speaks and the words."""
+_OWN_NAME_CHARACTERS = 3
 
 
-def asks_for_recap(question: Question) -> bool:
+def asks_for_recap(question: RecallQuestion) -> bool:
     return question.time.asks_for_recap or question.time.asks_for_order
 
 
-def sessions_in_question(index: TalkIndex, seen: Seen, fit: Fit | None) -> list[SessionId]:
+def sessions_in_question(index: TalkIndex, seen: ViewSnapshot, fit: Fit | None) -> list[SessionId]:
     """Those whose summaries may answer, at most eight: the ones that fit the time best, the latest among equals."""
     starts = seen.columns.starts
     if not len(starts):
@@ -40,17 +41,17 @@ def sessions_in_question(index: TalkIndex, seen: Seen, fit: Fit | None) -> list[
 
 
 def recap(
-    question: Question,
+    question: RecallQuestion,
     index: TalkIndex,
     viewer: Viewer,
-    seen: Seen,
+    seen: ViewSnapshot,
     worth: NDArray[float32],
     summaries: Mapping[SessionId, str],
     *,
-    told: Callable[[int], Recalled | None],
+    told: Callable[[int], RecalledUtterance | None],
     lines: int,
     now_ms: int,
-) -> list[Recalled]:
+) -> list[RecalledTalk]:
     """What happened, in its order; empty if nothing can be told.
 
     Args:
@@ -64,27 +65,31 @@ def recap(
         one = told(at)
         return "" if one is None else one.text
 
+    def lead_of(at: int) -> int:
+        said = index.said(int(seen.columns.rows[at]))
+        name = _OWN_NAME_CHARACTERS if str(said.speaker_id) == viewer else len(said.speaker_name)
+        return name + _SAID_CHARACTERS
+
     sessions = sessions_of(question, index, seen, summaries)
     pieces = timeline_of(
         question.time,
         sessions,
-        Talk(turns_of(question, seen), worth - worth.min(initial=0.0), text_of),
+        RankedTalk(turns_of(question, seen), worth - worth.min(initial=0.0), text_of, lead_of),
         current=current_session(sessions, now_ms=now_ms),
         budget_tokens=lines * _TOKENS_PER_LINE,
         anchors=anchors_of(question, index, viewer, seen),
     )
     ids = [index.said(int(seen.columns.rows[at])).session_id for at in seen.columns.starts]
     by_number = {past.number: session for past, session in zip(sessions, ids, strict=True)}
-    found: list[Recalled] = []
+    found: list[RecalledTalk] = []
     for piece in pieces:
         if piece.place is None:
             found.append(
-                Recalled(
-                    text=piece.text,
-                    source="summary",
-                    session_id=by_number[piece.number],
+                RecalledSummary(
+                    by_number[piece.number],
+                    piece.text,
+                    piece.at_ms,
                     reason=f"summary of session {by_number[piece.number]}; {piece.reason}",
-                    at_ms=piece.at_ms,
                 )
             )
         elif (one := told(piece.place)) is not None:
@@ -95,19 +100,19 @@ def recap(
     )
 
 
-def without_repeats(items: Sequence[Recalled]) -> list[Recalled]:
+def without_repeats(items: Sequence[RecalledTalk]) -> list[RecalledTalk]:
     """Each where it stands first. A turn is the same one whether all of it is told or its beginning."""
-    found: dict[tuple[str, str], Recalled] = {}
+    found: dict[tuple[str, str], RecalledTalk] = {}
     for one in items:
-        found.setdefault((one.source, one.utterance_id or one.text), one)
+        found.setdefault((one.source, one.utterance_id if isinstance(one, RecalledUtterance) else one.text), one)
     return list(found.values())
 
 
-def _because(recalled: Recalled, piece: Told) -> Recalled:
+def _because(recalled: RecalledUtterance, piece: TimelinePiece) -> RecalledUtterance:
     return replace(
         recalled,
         text=piece.text,
         score=1.0,
         reason=f"witnessed in session {recalled.session_id}; {piece.reason}",
-        signals={**recalled.signals, RECAP: 1.0},
+        signals={**recalled.signals, Signal.RECAP: 1.0},
     )

@@ -16,12 +16,29 @@ from jellyfish import jaro_winkler_similarity
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import HeardWord
+from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.correction.scheduling import Match
 from glyphoxa.speech.language.phonetics import coder_for
 from glyphoxa.speech.language.words import Word
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 
 _CODE_LENGTH = 4
+_PHONETIC_THRESHOLD, _FUZZY_THRESHOLD = 0.70, 0.85
+
+
+def documents_corrector(
+    gazetteer: Gazetteer,
+    *,
+    phonetic_threshold: float = _PHONETIC_THRESHOLD,
+    fuzzy_threshold: float = _FUZZY_THRESHOLD,
+) -> Corrector:
+    """
+    Args:
+        phonetic_threshold: Least Jaro-Winkler similarity of spellings that sound alike, 0 to 1.
+        fuzzy_threshold: The same where nothing sounds alike.
+    """
+    matcher = PlainMatcher(gazetteer, phonetic_threshold, fuzzy_threshold)
+    return Corrector(gazetteer, matcher=matcher, most_passes=1)
 
 
 @dataclass(frozen=True, slots=True)

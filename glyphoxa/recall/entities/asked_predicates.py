@@ -70,7 +70,7 @@ _ASKING: Final[Mapping[str, Mapping[str, tuple[Side, tuple[str, ...]]]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFor:
+class AskedPredicates:
     """What of somebody is asked.
 
     Attributes:
@@ -85,7 +85,9 @@ class AskedFor:
         return self.sides.get(predicate.upper())
 
 
-def asked_for(question: str, *, names: Iterable[str], predicates: Iterable[str], language: str = "en") -> AskedFor:
+def asked_predicates(
+    question: str, *, names: Iterable[str], predicates: Iterable[str], language: str = "en"
+) -> AskedPredicates:
     """
     Args:
         names: Of those whom the question names: their words are not words of asking.
@@ -104,7 +106,7 @@ def asked_for(question: str, *, names: Iterable[str], predicates: Iterable[str],
         own = _own_words(predicate, language)
         if predicate.upper() not in sides and own and own <= set(heard):
             sides[predicate.upper()] = "either"
-    return AskedFor(sides, _words_said(heard) <= SHORT_ASK)
+    return AskedPredicates(sides, _words_said(heard) <= SHORT_ASK)
 
 
 _Phrases = Mapping[str, Sequence[tuple[tuple[str, ...], Side, tuple[str, ...]]]]

@@ -1,7 +1,7 @@
 """The talk that one may know of, in its order: everything a ranking looks at, and nothing else.
 
 An NPC's view holds only what it witnessed. Places, neighbours, sessions, lengths and frequencies are counted in it, so
-that what somebody else heard changes nothing of what this one is reminded of.
+that what somebody else heard changes nothing of what this one recalls.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 from numpy import float32, int32, int64, uint8
 from numpy.typing import NDArray
 
-NOWHERE = -1
-_SPARE = 1.5
+from glyphoxa.recall.arrays import NOWHERE, grown
+
 NEVER: Final = int(np.iinfo(int64).max)
 """When a session began of which nothing is told."""
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ViewColumns:
     """The turns of a view, in the order in which they were said; arrays of one length n. They stay as they are while
     the view grows; what is said otherwise changes in them.
 
@@ -51,7 +51,7 @@ class View:
     """A growing view.
 
     Args:
-        table: All rows of the index, of type `glyphoxa.recall.lexical.columns.ROW`.
+        table: All rows of the index, of type `glyphoxa.recall.index.utterance_table.ROW`.
         chosen: Those that are in the view.
         session_ids: By their numbers in the table; sessions that began at one time are in the order of their ids.
     """
@@ -88,9 +88,9 @@ class View:
         columns = (self._rows, self._sessions, self._lengths, self._speakers, self._at_ms, self._traits, self._place_of)
         return sum(column.nbytes for column in columns)
 
-    def columns(self) -> Columns:
+    def columns(self) -> ViewColumns:
         n = self._n
-        return Columns(
+        return ViewColumns(
             self._rows[:n],
             self._sessions[:n],
             np.array(self._starts, int64),
@@ -173,12 +173,3 @@ def began_ms(table: NDArray[Any], rows: NDArray[int64], n_sessions: int) -> NDAr
     began = np.full(n_sessions, NEVER, int64)
     np.minimum.at(began, table["session"][rows], table["at_ms"][rows])
     return began
-
-
-def grown(array: NDArray[Any], least: int = 64, fill: int = 0) -> NDArray[Any]:
-    """A longer copy; what is added is not told from the outside."""
-    longer = np.zeros(max(least, int(len(array) * _SPARE)), array.dtype)
-    if fill:
-        longer[len(array) :] = fill
-    longer[: len(array)] = array
-    return longer

@@ -10,26 +10,27 @@ import copy
 import itertools
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
-from numpy import bool_, float32, int32, int64
+from numpy import float32, int32, int64
 from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import SessionId, UtteranceId
-from glyphoxa.domain.knowledge import Dm, Viewer
-from glyphoxa.recall.lexical.columns import Kept
+from glyphoxa.domain.knowledge import Viewer
+from glyphoxa.recall.arrays import NOWHERE
+from glyphoxa.recall.index.utterance_table import UtteranceTable
+from glyphoxa.recall.index.view import NEVER, View, ViewColumns, began_ms
+from glyphoxa.recall.index.views import Views
 from glyphoxa.recall.lexical.postings import Postings
-from glyphoxa.recall.lexical.terms import NAME, Asked, Terms
+from glyphoxa.recall.lexical.terms import NAME, SearchTerms, Terms
 from glyphoxa.recall.lexical.traits import Trait, traits_of
-from glyphoxa.recall.lexical.view import NEVER, NOWHERE, Columns, View, began_ms
 from glyphoxa.recall.semantic.vectors import Vectors
 from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said
 
-_MOST_VIEWS = 16
 _CHANGES = itertools.count(1)
 _BETWEEN_BREATHS = 20
 _BREATH_S = 0.000_05
@@ -42,7 +43,7 @@ _SAID_BYTES = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class TermMatch:
     """Where a term of the question stands in a view.
 
     Attributes:
@@ -55,7 +56,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ViewSnapshot:
     """A view as it was at one moment, with what it takes to rank it.
 
     Attributes:
@@ -63,9 +64,9 @@ class Seen:
             question has none.
     """
 
-    columns: Columns
+    columns: ViewColumns
     mean_length: float
-    matches: tuple[Match, ...]
+    matches: tuple[TermMatch, ...]
     cosines: NDArray[float32] | None = None
 
     def __len__(self) -> int:
@@ -88,12 +89,11 @@ class TalkIndex:
         self.edition: IndexGeneration | None = None
         """Of the vectors; None as long as none were asked for."""
         self._lock = threading.RLock()
-        self._kept = Kept()
+        self._utterances = UtteranceTable()
         self._row_of: dict[UtteranceId, int] = {}
         self._session_numbers: dict[SessionId, int] | None = None
         self._postings = Postings()
-        self._views: OrderedDict[str | None, View] = OrderedDict()
-        self._stale: set[str | None] = set()
+        self._views = Views(self._utterances)
         self._vectors = Vectors(dimensions)
         self._unembedded: dict[UtteranceId, int] = {}
         self._n_dead = 0
@@ -117,9 +117,8 @@ class TalkIndex:
     def size_bytes(self) -> int:
         """About what it takes in memory."""
         with self._lock:
-            views = sum(view.size_bytes for view in self._views.values())
-            parts = (self._kept, self._postings, self._vectors)
-            return self._bytes + sum(part.size_bytes for part in parts) + views
+            parts = (self._utterances, self._postings, self._vectors, self._views)
+            return self._bytes + sum(part.size_bytes for part in parts)
 
     @property
     def wastes(self) -> bool:
@@ -189,29 +188,29 @@ class TalkIndex:
     def has(self, said: Said) -> bool:
         """Whether it is here as it is."""
         row = self._row_of.get(said.utterance_id)
-        return row is not None and self._kept.said(row) == said
+        return row is not None and self._utterances.said(row) == said
 
     def changed_before(self, mark: int, nth: int) -> Said | None:
         """Of what changed before that mark the nth latest, as it is now; the first of all, if there is not so much."""
         with self._lock:
-            return self._kept.changed_before(mark, nth)
+            return self._utterances.changed_before(mark, nth)
 
     def changed_between(self, after: int, until: int) -> set[UtteranceId]:
         """What changed last behind the one mark, and not behind the other."""
         with self._lock:
-            return self._kept.changed_between(after, until)
+            return self._utterances.changed_between(after, until)
 
     def said(self, row: int) -> Said:
-        return self._kept.said(row)
+        return self._utterances.said(row)
 
     def rows_of(self, utterances: Iterable[UtteranceId]) -> list[int]:
         """The rows of those of them that are here."""
         return [row for utterance in utterances if (row := self._row_of.get(utterance)) is not None]
 
     def told_at_ms(self) -> NDArray[int64]:
-        """When everything was said that somebody may be reminded of, whoever was there."""
+        """When everything was said that somebody may recall, whoever was there."""
         with self._lock:
-            kept = self._kept.table
+            kept = self._utterances.table
             told: NDArray[int64] = kept["at_ms"][kept["is_told"]]
             return told
 
@@ -221,7 +220,7 @@ class TalkIndex:
         """
         with self._lock:
             if self._session_numbers is None:
-                kept, sessions = self._kept.table, self._kept.sessions.values
+                kept, sessions = self._utterances.table, self._utterances.sessions.values
                 began = began_ms(kept, np.flatnonzero(kept["is_told"]), len(sessions)).tolist()
                 ordered = sorted((at_ms, session) for at_ms, session in zip(began, sessions, strict=True))
                 ids = [session for at_ms, session in ordered if at_ms != NEVER]
@@ -231,28 +230,28 @@ class TalkIndex:
     def speakers(self, viewer: Viewer) -> dict[str, int]:
         """The names of those whom the viewer has heard, with their numbers."""
         with self._lock:
-            heard = self._view(viewer).speakers
-            return {self._kept.speakers.values[number]: number for number in sorted(heard)}
+            heard = self._views.of(viewer).speakers
+            return {self._utterances.speakers.values[number]: number for number in sorted(heard)}
 
-    def look(self, viewer: Viewer, asked: Asked, vector: NDArray[float32] | None = None) -> Seen:
+    def look(self, viewer: Viewer, asked: SearchTerms, vector: NDArray[float32] | None = None) -> ViewSnapshot:
         """What a ranking needs for one question in the name of a viewer.
 
         Args:
             vector: Of the question, of unit length.
         """
         with self._lock:
-            view = self._view(viewer)
+            view = self._views.of(viewer)
             columns = view.columns()
             matches = tuple(match for term in asked.words if (match := self._match(view, term)) is not None)
             mean_length = view.total_length / len(view) if len(view) else 0.0
             if vector is None:
-                return Seen(columns, mean_length, matches)
+                return ViewSnapshot(columns, mean_length, matches)
             vectors = self._vectors.now()
             places = view.places(vectors.owners)
         # The longest of it, and nobody need wait for it.
-        return Seen(columns, mean_length, matches, vectors.cosines(vector, places, len(columns)))
+        return ViewSnapshot(columns, mean_length, matches, vectors.cosines(vector, places, len(columns)))
 
-    def vectors_at(self, columns: Columns, places: Sequence[int]) -> NDArray[float32]:
+    def vectors_at(self, columns: ViewColumns, places: Sequence[int]) -> NDArray[float32]:
         """The first vector of each of those turns, shape (len(places), dimensions); zeros where there is none."""
         with self._lock:
             return self._vectors.first_of(columns.rows[np.asarray(places, int32)])
@@ -265,64 +264,28 @@ class TalkIndex:
         self._session_numbers = None
         before = self._row_of.get(said.utterance_id)
         if before is None:
-            row = self._new_row(said, terms, traits)
-            self._follow(row, said)
+            self._views.added(self._new_row(said, terms, traits), said)
             return
-        old = self._kept.said(before)
-        knew = {viewer for viewer in self._views if _may_know(viewer, old)}
-        know = {viewer for viewer in self._views if _may_know(viewer, said)}
+        old = self._utterances.said(before)
         if (old.text, old.speaker_name) == (said.text, said.speaker_name):
-            self._kept.put(before, said, int(self._kept.table[before]["length"]), traits)
-            self._stale |= knew ^ know
+            self._utterances.put(before, said, int(self._utterances.table[before]["length"]), traits)
+            self._views.changed(old, said)
             return
         # The old row stays where it is, and belongs to nobody any more.
-        self._kept.bury(before)
+        self._utterances.bury(before)
         self._unembedded.pop(said.utterance_id, None)
         self._n_dead += 1
-        row = self._new_row(said, terms, traits)
-        if old.speaker_name != said.speaker_name:
-            self._stale |= knew | know
-            return
-        self._stale |= knew ^ know
-        for viewer in (knew & know) - self._stale:
-            self._views[viewer].replace(before, row, self._kept.table[row])
+        self._views.replaced(before, self._new_row(said, terms, traits), old, said)
 
     def _new_row(self, said: Said, terms: Counter[str], traits: Trait) -> int:
-        row = self._kept.append(said, terms.total(), traits)
+        row = self._utterances.append(said, terms.total(), traits)
         self._row_of[said.utterance_id] = row
         self._unembedded[said.utterance_id] = row
         self._postings.put(row, terms)
         self._bytes += _SAID_BYTES + len(said.text)
         return row
 
-    def _follow(self, row: int, said: Said) -> None:
-        of = self._kept.table[row]
-        for viewer, view in self._views.items():
-            if viewer not in self._stale and _may_know(viewer, said):
-                if view.follows(of):
-                    view.append(row, of)
-                else:
-                    self._stale.add(viewer)
-
-    def _view(self, viewer: Viewer) -> View:
-        key = None if isinstance(viewer, Dm) else str(viewer)
-        if key is not None and not key:
-            raise ValueError("memory is asked in the name of DM or of an NPC, not of ''")
-        view = self._views.get(key)
-        if view is None or key in self._stale:
-            kept = self._kept.table
-            was_there = np.array([key is None or key in audience for audience in self._kept.audiences.values], bool_)
-            chosen = np.flatnonzero(kept["is_told"] & was_there[kept["audience"]])
-            view = self._views[key] = View(kept, chosen, self._kept.sessions.values)
-            self._stale.discard(key)
-        view.cover(len(self._kept))
-        self._views.move_to_end(key)
-        while len(self._views) > _MOST_VIEWS:
-            gone, _ = self._views.popitem(last=False)
-            self._stale.discard(gone)
-        return view
-
-    def _match(self, view: View, term: str) -> Match | None:
+    def _match(self, view: View, term: str) -> TermMatch | None:
         found = self._in_view(view, term)
         if found is None and term.startswith(NAME):
             # It is written like a name only in the question.
@@ -330,12 +293,8 @@ class TalkIndex:
             found = None if stem is None else self._in_view(view, stem)
         return found
 
-    def _in_view(self, view: View, term: str) -> Match | None:
+    def _in_view(self, view: View, term: str) -> TermMatch | None:
         rows, counts = self._postings.of(term)
         places = view.places(rows)
         there = places != NOWHERE
-        return Match(places[there], counts[there].astype(float32)) if there.any() else None
-
-
-def _may_know(viewer: str | None, said: Said) -> bool:
-    return not said.struck and (viewer is None or viewer in said.witnesses)
+        return TermMatch(places[there], counts[there].astype(float32)) if there.any() else None

@@ -12,7 +12,7 @@ def fuse_ranks(rankings: Iterable[Sequence[Key]], *, k: int = 60) -> list[tuple[
     """Merge rankings by reciprocal rank (Cormack, Clarke & Büttcher, 2009): a key earns 1 / (k + rank) from each.
 
     Ranks count from 1. Ties keep the order in which keys were first seen. With arms of unequal worth it is no better
-    than the best of them alone: it is there as a switch and to be compared with.
+    than the best of them alone: recall is compared with it.
     """
     fused: dict[Key, float] = {}
     for ranking in rankings:

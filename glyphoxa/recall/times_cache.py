@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.recall.lexical.talk_index import TalkIndex
+from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.temporal.ports import TimesOfCampaigns
 from glyphoxa.recall.temporal.table_times import TableTimes
 

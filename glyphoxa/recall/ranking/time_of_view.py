@@ -8,25 +8,25 @@ import numpy as np
 
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.recall.lexical.talk_index import Seen, TalkIndex
-from glyphoxa.recall.question import Question
+from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
+from glyphoxa.recall.question import RecallQuestion
 from glyphoxa.recall.ranking.signals import by_words
 from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS
-from glyphoxa.recall.temporal.fit import Fit, PastSession, Turns, fit_in_time
+from glyphoxa.recall.temporal.fit import Fit, PastSession, TurnTimes, fit_in_time
 
 _MOST_ANCHORS = 3
 _SURE = 0.6
 """Of the best by words: a turn that is nearly as good may tell of the event as well."""
 
 
-def turns_of(question: Question, seen: Seen) -> Turns:
+def turns_of(question: RecallQuestion, seen: ViewSnapshot) -> TurnTimes:
     at_ms, window = seen.columns.at_ms, question.time.window
     by_evening = question.times.as_of_its_evening(at_ms) if window is not None and window.is_of_days else None
-    return Turns(at_ms, seen.columns.sessions, by_evening)
+    return TurnTimes(at_ms, seen.columns.sessions, by_evening)
 
 
 def sessions_of(
-    question: Question, index: TalkIndex, seen: Seen, summaries: Mapping[SessionId, str] | None = None
+    question: RecallQuestion, index: TalkIndex, seen: ViewSnapshot, summaries: Mapping[SessionId, str] | None = None
 ) -> list[PastSession]:
     """The sessions of a view in its order. They have the numbers of the table where one is asked for by its number or
     as the last one: who asks counts the evenings that were played. Otherwise those that the viewer was at are counted:
@@ -61,7 +61,9 @@ def current_session(sessions: list[PastSession], *, now_ms: int) -> int | None:
     return last.number
 
 
-def fit_of(question: Question, index: TalkIndex, viewer: Viewer, seen: Seen, *, now_ms: int) -> Fit | None:
+def fit_of(
+    question: RecallQuestion, index: TalkIndex, viewer: Viewer, seen: ViewSnapshot, *, now_ms: int
+) -> Fit | None:
     """How well each turn fits the time that is asked about; None if the question tells none."""
     if not question.time.tells_a_time or not len(seen):
         return None
@@ -71,7 +73,7 @@ def fit_of(question: Question, index: TalkIndex, viewer: Viewer, seen: Seen, *, 
     return fit_in_time(question.time, sessions, turns_of(question, seen), current=current, anchors=anchors)
 
 
-def anchors_of(question: Question, index: TalkIndex, viewer: Viewer, seen: Seen) -> list[int]:
+def anchors_of(question: RecallQuestion, index: TalkIndex, viewer: Viewer, seen: ViewSnapshot) -> list[int]:
     """Turns that tell of the event by which the question tells its time, the likeliest first."""
     anchor = question.time.anchor
     if anchor is None:

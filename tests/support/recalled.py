@@ -1,0 +1,35 @@
+"""What an NPC recalls, with what a test says of it and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.recalled import RecalledFact, RecalledUtterance
+
+
+def heard(text: str, *, by: str = "tamsin", utterance: str = "", session: str = "s1", **more: Any) -> RecalledUtterance:
+    """Somebody said this.
+
+    Args:
+        by: Who; their name is this with a capital letter.
+        utterance: Its id; by default its words.
+    """
+    more = {"at_ms": None, **more}
+    return RecalledUtterance(
+        UtteranceId(utterance or text), SessionId(session), SpeakerId(by), by.title(), text, **more
+    )
+
+
+def said_itself(text: str, *, npc: str, **more: Any) -> RecalledUtterance:
+    """The NPC said this."""
+    return heard(text, by=npc, is_own=True, **more)
+
+
+def a_fact(text: str, *, fact: str = "", **more: Any) -> RecalledFact:
+    """This is known.
+
+    Args:
+        fact: Its id; by default its words.
+    """
+    return RecalledFact(FactId(fact or text), text, **more)
