@@ -14,7 +14,7 @@ from glyphoxa.config.recall_settings import RecallMethodName
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.experimental import second_hop
-from glyphoxa.experimental.deep import DeepRecall, DeepSearch
+from glyphoxa.experimental.deep import DeepRecall, SearchByMethod
 from glyphoxa.experimental.deep_talk import DeepTalk
 from glyphoxa.experimental.graph.choosing import LlmNodeChooser
 from glyphoxa.experimental.graph.methods import RecallMethod
@@ -84,7 +84,7 @@ async def load_deep_recall(
     *,
     method: RecallMethodName,
     environ: Mapping[str, str] = os.environ,
-) -> DeepSearch:
+) -> SearchByMethod:
     """As `open_deep_recall`, for verbs that need no table: a model that runs here is loaded if it is asked. Nothing is
     fetched.
 
@@ -96,7 +96,7 @@ async def load_deep_recall(
     both_here = all(runs_here(each, settings.chosen(each).name) for each in (RECALL, LLM))
     if by.asks_a_model and both_here:
         llama = await load_llama(settings, stack)
-    return DeepSearch(open_deep_recall(settings, recall, stack, method=by, llama=llama, environ=environ), by)
+    return SearchByMethod(open_deep_recall(settings, recall, stack, method=by, llama=llama, environ=environ), by)
 
 
 def open_deep_talk(

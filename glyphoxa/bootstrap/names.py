@@ -238,10 +238,10 @@ class TableNames:
         self._made = self._made_for(names)
 
     def _made_for(self, names: Gazetteer) -> _Made:
-        return _Made(names, _corrector(names, self._settings) if self._settings.phonetic else None)
+        return _Made(names, corrector_of(names, self._settings) if self._settings.phonetic else None)
 
 
-def _corrector(names: Gazetteer, settings: CorrectionSettings) -> Corrector:
+def corrector_of(names: Gazetteer, settings: CorrectionSettings) -> Corrector:
     if settings.algorithm == "shipped":
         return Corrector(names, caution=settings.caution)
     # Loaded by who asks for it alone.

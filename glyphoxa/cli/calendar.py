@@ -19,7 +19,7 @@ from glyphoxa.dm.wording import moment
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS
+from glyphoxa.recall.api import STILL_PLAYED_MS
 from glyphoxa.transcript.story_days import BETWEEN, day_now
 
 

@@ -25,7 +25,7 @@ from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.api import Recall
 from glyphoxa.transcript.ports import TalkSearch
 from glyphoxa.world.graph import KnowledgeGraph
 

@@ -14,8 +14,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.api import Embedder, RecallSettings
 
 CONFIG: Final = argument(
     "--config", type=Path, metavar="FILE", help="settings file (YAML): where the database is, and which campaign"

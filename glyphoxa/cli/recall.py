@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Final, get_args
+from typing import Final, get_args
 
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli.desk import Desk, desk_at
@@ -14,7 +14,7 @@ from glyphoxa.cli.facts_shown import limit
 from glyphoxa.cli.lines import Line, show_lines
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory
 from glyphoxa.cli.recall_around import answer_around
-from glyphoxa.cli.recall_asked import AskedAbout, Asking
+from glyphoxa.cli.recall_asked import AskedAbout, Asking, DeepSearch
 from glyphoxa.cli.recall_shown import listing
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, one_of
 from glyphoxa.config.recall_settings import RecallMethodName
@@ -22,13 +22,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.recalled import Recalled, RecalledUtterance
-from glyphoxa.recall.by_name import FactsByName
-from glyphoxa.recall.question import MOST_CHARACTERS
-from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.settings import RecallSettings
-
-if TYPE_CHECKING:
-    from glyphoxa.experimental.deep import DeepSearch
+from glyphoxa.recall.api import MOST_CHARACTERS, Embedder, FactsByName, RecallSettings
 
 _MOST_SHOWN: Final = 10
 _PATIENT: Final = RecallSettings(

@@ -9,7 +9,7 @@ from glyphoxa.cli.recall_shown import Shown, listing
 from glyphoxa.dm.cast import Cast
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.recall.around import RecallAround
+from glyphoxa.recall.api import RecallAround
 from glyphoxa.world.graph import Passage
 
 _SELECTED = "when it looks for it (tier DEEP)"

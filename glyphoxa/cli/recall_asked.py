@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from glyphoxa.cli.desk import Desk
 from glyphoxa.cli.facts_shown import validity_in_words
@@ -18,17 +18,29 @@ from glyphoxa.context.identity import NOTHING_KNOWN, Identity, identity_of
 from glyphoxa.context.knowledge import sentences_of
 from glyphoxa.context.relevance import without_call
 from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, Selection, select
-from glyphoxa.domain.ids import FactId, NpcId
+from glyphoxa.domain.ids import CampaignId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledTalk, RecalledUtterance
-from glyphoxa.recall.by_name import FactsByName
-from glyphoxa.recall.recall import RecallResult
-
-if TYPE_CHECKING:
-    from glyphoxa.experimental.deep import DeepSearch
+from glyphoxa.recall.api import FactsByName, RecallResult
 
 _SAME_WORDS: Final = "the same words stand in it"
 _NOT_ASKED_FOR: Final = "beyond what a turn asks for"
+
+
+class DeepSearch(Protocol):
+    """Talk, searched as the tools of an NPC of tier DEEP can."""
+
+    @property
+    def asks_a_model(self) -> bool: ...
+
+    async def recall(
+        self, campaign: CampaignId, npc: NpcId, question: str, *, limit: int, world: str = ""
+    ) -> RecallResult:
+        """
+        Args:
+            world: What the NPC knows of itself, for a language model.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.recalled import RecalledFact, RecalledTalk, RecalledUtterance
-from glyphoxa.recall.lexical.terms import Terms
+from glyphoxa.recall.api import Terms
 from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
 

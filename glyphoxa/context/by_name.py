@@ -11,8 +11,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.recalled import RecalledFact
-from glyphoxa.recall.by_name import FactsByName, KnownByName
-from glyphoxa.recall.entities.named_world import NamedWorld
+from glyphoxa.recall.api import FactsByName, KnownByName, NamedWorld
 from glyphoxa.world.graph import IdentitySnapshot
 
 _NOW_MS = 0

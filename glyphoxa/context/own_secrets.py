@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from glyphoxa.domain.recalled import RecalledFact
-from glyphoxa.recall.lexical.terms import NAME, Terms
+from glyphoxa.recall.api import NAME, Terms
 
 MOST_KEPT: Final = 2
 _FOLLOWS: Final = 2

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.recalled import ANSWERING, RecalledSummary, RecalledTalk, Signal, is_own_utterance
-from glyphoxa.recall.ranking.ranking import BY_WORDS
+from glyphoxa.recall.api import BY_WORDS
 
 VAGUE = frozenset(
     {"about", "anything", "away", "come", "dear", "else", "evening", "everything", "friend", "give", "good", "hello"}

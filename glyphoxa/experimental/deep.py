@@ -150,7 +150,7 @@ class DeepRecall:
 
 
 @dataclass(frozen=True, slots=True)
-class DeepSearch:
+class SearchByMethod:
     """Recall by one method."""
 
     deep: DeepRecall

@@ -34,7 +34,7 @@ from glyphoxa.npc.budget import (
     TierRule,
 )
 from glyphoxa.npc.tool_answers import MOST_FOUND, Found, best_match, described, fact_found, found, nothing, when
-from glyphoxa.recall.entities.asked_predicates import asked_predicates
+from glyphoxa.recall.api import asked_predicates
 from glyphoxa.transcript.ports import EVER, Between, PastTalk, SessionSummaries
 from glyphoxa.world.graph import KnowledgeGraph, Passage, TalkAround
 

@@ -1,0 +1,36 @@
+"""What other packages may use of recall."""
+
+from __future__ import annotations
+
+from glyphoxa.recall.around import RecallAround
+from glyphoxa.recall.by_name import FactsByName, KnownByName
+from glyphoxa.recall.entities.asked_predicates import asked_predicates
+from glyphoxa.recall.entities.facts import TOOK_PART, FactsAsked, facts_asked
+from glyphoxa.recall.entities.named_world import NamedWorld
+from glyphoxa.recall.lexical.terms import NAME, Terms
+from glyphoxa.recall.question import MOST_CHARACTERS
+from glyphoxa.recall.ranking.ranking import BY_WORDS
+from glyphoxa.recall.recall import Recall, RecallResult
+from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS
+
+__all__ = [
+    "BY_WORDS",
+    "MOST_CHARACTERS",
+    "NAME",
+    "STILL_PLAYED_MS",
+    "TOOK_PART",
+    "Embedder",
+    "FactsAsked",
+    "FactsByName",
+    "KnownByName",
+    "NamedWorld",
+    "Recall",
+    "RecallAround",
+    "RecallResult",
+    "RecallSettings",
+    "Terms",
+    "asked_predicates",
+    "facts_asked",
+]

@@ -1,0 +1,48 @@
+"""What is off by default is not even loaded before somebody switches it on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from glyphoxa.config.recall_settings import DeepRecallSettings
+
+ASKED = """
+import importlib, json, sys
+from pathlib import Path
+import glyphoxa
+
+OFF, OPENS_IT = "glyphoxa.experimental", "glyphoxa.bootstrap.deep_recall"
+root = Path(glyphoxa.__path__[0])
+for package in ("cli", "bootstrap", "web"):
+    for path in sorted((root / package).rglob("*.py")):
+        name = ".".join(("glyphoxa", *path.relative_to(root).with_suffix("").parts)).removesuffix(".__init__")
+        if name != OPENS_IT and not name.endswith("__main__"):
+            importlib.import_module(name)
+
+from glyphoxa.bootstrap.names import corrector_of
+from glyphoxa.config.settings import CorrectionSettings
+from glyphoxa.speech.names.gazetteer import Gazetteer
+
+def loaded():
+    return sorted(name for name in sys.modules if name.startswith((OFF, OPENS_IT)))
+
+corrector_of(Gazetteer.build([]), CorrectionSettings())
+by_default = loaded()
+corrector_of(Gazetteer.build([]), CorrectionSettings(algorithm="documents"))
+print(json.dumps([by_default, loaded()]))
+"""
+
+
+def test_a_verb_and_a_table_load_what_is_off_by_default_only_when_it_is_switched_on() -> None:
+    answer = subprocess.run([sys.executable, "-c", ASKED], capture_output=True, text=True, check=True)
+    by_default, switched_on = json.loads(answer.stdout.splitlines()[-1])
+    assert by_default == []
+    assert switched_on == ["glyphoxa.experimental", "glyphoxa.experimental.documents_correction"]
+
+
+def test_by_default_no_npc_searches_its_memory_otherwise_than_the_others() -> None:
+    """A table opens nothing but the shipped recall then."""
+    assert DeepRecallSettings().is_plain
+    assert not DeepRecallSettings(stages=("second_hop",)).is_plain
