@@ -12,7 +12,7 @@ from glyphoxa.adapters.weights.progress import progress_to
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.config.settings import Settings
 from glyphoxa.providers.building import maker_of, not_installed
-from glyphoxa.providers.registry import EMBEDDINGS, LLM, STT, TTS, find, runs_here
+from glyphoxa.providers.registry import EMBEDDINGS, LLM, NONE, STT, TTS, find, runs_here
 
 if TYPE_CHECKING:
     from hibari import Hibari
@@ -49,14 +49,15 @@ def _here(settings: Settings) -> list[str]:
 async def load(
     settings: Settings, stack: AsyncExitStack, *, slots: int, tell: Callable[[str], None] = lambda _: None
 ) -> LocalModels:
-    """Fetch what is missing, load and warm up. What must be closed is pushed onto `stack`.
+    """Fetch what is missing, load and warm up. What must be closed is pushed onto `stack`. What asks providers far away
+    is imported: nobody at the open table waits for that.
 
     Args:
         slots: How many NPCs think with the local language model; each gets a prompt cache of its own.
         tell: Takes a line for the user about what takes long.
 
     Raises:
-        InvalidInput: The extra `local` is not installed.
+        InvalidInput: An extra that these settings need is not installed.
         Unavailable: A model is missing and cannot be fetched.
         Corrupt: A model's bytes are not what they must be.
     """
@@ -65,6 +66,10 @@ async def load(
     with progress_to() as progress:
         await asyncio.to_thread(store.ensure, names, progress)
     tell("loading models")
+    for section in _SECTIONS:
+        name = settings.chosen(section).name
+        if name != NONE and not runs_here(section, name):
+            await asyncio.to_thread(maker_of, find(section, name), section=section)
     made = {section: await _made(section, settings, stack, slots=slots) for section in _here(settings)}
     return LocalModels(whisper=made.get(STT), llama=made.get(LLM), hibari=made.get(TTS), minilm=made.get(EMBEDDINGS))
 

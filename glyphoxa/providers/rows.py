@@ -66,7 +66,7 @@ ROWS: Final = (
     Provider(
         "stt",
         "deepgram-nova",
-        "glyphoxa_processors.cloud_stt:nova",
+        "glyphoxa_processors.deepgram_stt:make_nova",
         "deepgram",
         ("pipecat", "deepgram"),
         "DEEPGRAM_API_KEY",
@@ -76,7 +76,7 @@ ROWS: Final = (
     Provider(
         "stt",
         "deepgram-flux",
-        "glyphoxa_processors.cloud_stt:flux",
+        "glyphoxa_processors.deepgram_stt:make_flux",
         "deepgram",
         ("pipecat", "deepgram"),
         "DEEPGRAM_API_KEY",

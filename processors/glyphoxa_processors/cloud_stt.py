@@ -11,8 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.providers.building import Connection, build
+from glyphoxa.providers.building import build
 from glyphoxa.providers.registry import STT, Choice
 
 if TYPE_CHECKING:
@@ -42,25 +41,11 @@ def make_stt(
     return made
 
 
-def nova(connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str) -> STTService:
-    if unknown := unknown_to_nova(language):
-        raise InvalidInput(f"{STT} 'deepgram-nova' {unknown}")
-    from glyphoxa_processors.deepgram_stt import make_nova
-
-    return make_nova(connection, keyterms=keyterms, sample_rate=sample_rate, language=language)
-
-
 def unknown_to_nova(language: str) -> str:
     """Why it cannot hear the language of this tag; "" if it can."""
     from pipecat.transcriptions.language import Language
 
     return "" if language in set(Language) else f"knows no language {language!r} (campaign.language)"
-
-
-def flux(connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str) -> STTService:
-    from glyphoxa_processors.deepgram_stt import make_flux
-
-    return make_flux(connection, keyterms=keyterms, sample_rate=sample_rate)
 
 
 def keyterms_frame(keyterms: Sequence[str], *, stt: STTService) -> Frame:

@@ -11,6 +11,9 @@ from pipecat.services.deepgram.stt import DeepgramSTTService
 from pipecat.services.stt_service import STTService
 from pipecat.transcriptions.language import Language
 
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.providers.registry import STT
+from glyphoxa_processors.cloud_stt import unknown_to_nova
 from glyphoxa_processors.deepgram_flux import FluxStt
 from glyphoxa_processors.deepgram_nova import NovaStt
 
@@ -21,6 +24,12 @@ if TYPE_CHECKING:
 def make_nova(
     connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str
 ) -> DeepgramSTTService:
+    """
+    Raises:
+        InvalidInput: It does not know the language.
+    """
+    if unknown := unknown_to_nova(language):
+        raise InvalidInput(f"{STT} 'deepgram-nova' {unknown}")
     return NovaStt(
         api_key=connection.key,
         base_url=connection.base_url or "",
@@ -53,7 +62,10 @@ def make_nova(
     )
 
 
-def make_flux(connection: Connection, *, keyterms: Sequence[str], sample_rate: int) -> DeepgramFluxSTTService:
+def make_flux(
+    connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str
+) -> DeepgramFluxSTTService:
+    """`language` is the model's own."""
     return FluxStt(
         api_key=connection.key,
         url=_flux_url(connection.base_url or "wss://api.deepgram.com"),

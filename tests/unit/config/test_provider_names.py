@@ -137,6 +137,25 @@ def test_the_providers_are_known_without_their_packages() -> None:
     assert not packages & {module.partition(".")[0] for module in loaded}
 
 
+def test_what_asks_a_recogniser_far_away_is_imported_before_anybody_sits_down() -> None:
+    """Its first import takes a second of the event loop that carries the sound of an open table."""
+    opening = """
+import asyncio, sys
+from contextlib import AsyncExitStack
+from glyphoxa.bootstrap.local_models import load
+from glyphoxa.config.settings import Settings
+far_away = {"stt": {"name": "deepgram-flux"}, "llm": {"name": "openai"}, "tts": {"name": "openai"}}
+settings = Settings.model_validate({"memory": {"postgres_dsn": "none"}, "providers": far_away})
+async def main():
+    async with AsyncExitStack() as stack:
+        await load(settings, stack, slots=1)
+asyncio.run(main())
+print(*sys.modules)
+"""
+    loaded = subprocess.run([sys.executable, "-c", opening], capture_output=True, text=True, check=True).stdout.split()
+    assert "pipecat.services.deepgram.flux.stt" in loaded
+
+
 def test_a_package_that_is_not_installed_is_named_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "glyphoxa.adapters.llm.google", None)
     with pytest.raises(InvalidInput, match=r"pip install 'glyphoxa\[google\]'"):
