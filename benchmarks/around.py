@@ -32,7 +32,7 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.observability import log
 from glyphoxa.recall.around import NEARER, RecallAround
 from glyphoxa.recall.semantic.question_vectors import QuestionVectors
-from glyphoxa.world.events import Cause, EntityAdded, FactStated
+from glyphoxa.world.api import Cause, EntityAdded, FactStated
 
 _CAMPAIGN: Final = CampaignId("around")
 _WITNESS: Final = NpcId("witness")

@@ -1,6 +1,6 @@
 """Puts the invented campaigns into memory the way the program does, and tells how fast that went.
 
-Talk goes through the transcript log and the world's happenings through `World.commit`. Vectors alone take a way of
+Talk goes through the transcript log and the world's events through `World.commit`. Vectors alone take a way of
 their own: they are copied in, and the index is made behind them, as one restores a backup; one by one, a hundred
 thousand of them would take the embedding model ten minutes and the index two.
 """
@@ -18,9 +18,9 @@ from benchmarks.memory_vectors import Embeddings
 from benchmarks.memory_world import InventedCampaign, Turn
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.transcript.chunking import chunk_id, pieces_of
-from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.api import Cause, Event
 
-_HAPPENINGS_AT_ONCE: Final = 500
+_EVENTS_AT_ONCE: Final = 500
 _CENTRES: Final = 2_000
 _KIB_A_VECTOR: Final = 1.5
 """While an index is made; with less memory than all of them need, it takes many times as long."""
@@ -32,7 +32,7 @@ class Loaded:
 
     turns: int = 0
     talk_s: float = 0.0
-    happenings: int = 0
+    events: int = 0
     world_s: float = 0.0
     relations: int = 0
     relations_s: float = 0.0
@@ -42,11 +42,11 @@ class Loaded:
     def figures(self) -> dict[str, float]:
         return {
             "turns_per_s": round(self.turns / max(self.talk_s, 1e-9)),
-            "happenings_per_s": round(self.happenings / max(self.world_s, 1e-9)),
+            "events_per_s": round(self.events / max(self.world_s, 1e-9)),
             "relations_per_s": round(self.relations / max(self.relations_s, 1e-9)),
             "chunks_per_s": round(self.chunks / max(self.chunks_s, 1e-9)),
             "loaded_turns": self.turns,
-            "loaded_happenings": self.happenings,
+            "loaded_events": self.events,
             "loaded_chunks": self.chunks,
             "talk_s": round(self.talk_s, 1),
             "world_s": round(self.world_s, 1),
@@ -65,7 +65,7 @@ async def load(
         tell(f"{loaded.turns} turns, {loaded.turns / max(loaded.talk_s, 1e-9):.0f} a second")
     for campaign in campaigns:
         await _load_world(store, campaign, loaded)
-        tell(f"{loaded.happenings} happenings, {loaded.happenings / max(loaded.world_s, 1e-9):.0f} a second")
+        tell(f"{loaded.events} events, {loaded.events / max(loaded.world_s, 1e-9):.0f} a second")
     await _load_chunks(store, campaigns, embeddings, loaded, tell=tell)
     began = perf_counter()
     async with store.database.administer() as connection:
@@ -102,9 +102,9 @@ async def _load_talk(store: Store, campaign: InventedCampaign, loaded: Loaded) -
 async def _load_world(store: Store, campaign: InventedCampaign, loaded: Loaded) -> None:
     cause = Cause("import", at_ms=1_700_000_000_000)
 
-    async def commit(happenings: Iterable[Event]) -> tuple[int, float]:
+    async def commit(events: Iterable[Event]) -> tuple[int, float]:
         n, took_s = 0, 0.0
-        for some in _in_batches(happenings, _HAPPENINGS_AT_ONCE):
+        for some in _in_batches(events, _EVENTS_AT_ONCE):
             began = perf_counter()
             await store.world.commit(campaign.id, some, cause)
             took_s += perf_counter() - began
@@ -114,7 +114,7 @@ async def _load_world(store: Store, campaign: InventedCampaign, loaded: Loaded) 
     entities, entities_s = await commit(campaign.entities_told())
     relations, relations_s = await commit(campaign.relations_told())
     summaries, summaries_s = await commit(campaign.summaries_told())
-    loaded.happenings += entities + relations + summaries
+    loaded.events += entities + relations + summaries
     loaded.world_s += entities_s + relations_s + summaries_s
     loaded.relations += relations
     loaded.relations_s += relations_s

@@ -26,7 +26,7 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.transcript.episodes import EPISODE, episode_of
-from glyphoxa.world.events import EntityAdded, Event, FactStated
+from glyphoxa.world.api import EntityAdded, Event, FactStated
 
 TURNS_IN_A_SESSION: Final = 400
 TURNS_IN_A_SCENE: Final = 20
@@ -87,7 +87,7 @@ class Turn:
 
 
 class InventedCampaign:
-    """One campaign: its names at once, its talk and its happenings as they are asked for."""
+    """One campaign: its names at once, its talk and its events as they are asked for."""
 
     def __init__(self, campaign: CampaignId, size: Size, *, seed: int) -> None:
         self.id = campaign
@@ -177,7 +177,7 @@ class InventedCampaign:
 
     # -- the graph
 
-    def happenings(self) -> Iterator[Event]:
+    def events(self) -> Iterator[Event]:
         """All of them, in the order in which they may happen."""
         yield from self.entities_told()
         yield from self.relations_told()
@@ -260,13 +260,13 @@ class InventedCampaign:
         """Nine in ten are sure enough to be accepted; the rest wait for the DM."""
         confidence = dice.uniform(0.7, 1.0) if dice.random() < 0.9 else dice.uniform(0.3, 0.7)
         turn = dice.randrange(self.size.turns)
-        session, floor = divmod(turn, TURNS_IN_A_SESSION)
+        session, ordinal = divmod(turn, TURNS_IN_A_SESSION)
         return Provenance(
             confidence=round(confidence, 2),
             session_id=self.session_id(session),
             utterance_id=UtteranceId(f"turn-{turn:08d}"),
-            floor=floor + 1,
-            at_ms=_BEGAN_MS + session * _WEEK_MS + floor * _TURN_MS,
+            ordinal=ordinal + 1,
+            at_ms=_BEGAN_MS + session * _WEEK_MS + ordinal * _TURN_MS,
         )
 
     def _invent_entities(self) -> tuple[Entity, ...]:

@@ -48,7 +48,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, did_yo
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.language.words import fold
-from glyphoxa.speech.learning.history import AlreadyTaken, Step, changes_something, standings
+from glyphoxa.speech.learning.history import AlreadyTaken, Step, changes_something, statuses
 from glyphoxa.speech.learning.wrong_forms import Uses, as_heard, objection, warning
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
@@ -69,8 +69,8 @@ class Learned:
     def corrector(self) -> Corrector:
         active: dict[EntityId, list[str]] = {}
         for key, steps in self._steps.items():
-            for entity, standing in standings(steps).items():
-                if standing.state == "active":
+            for entity, status in statuses(steps).items():
+                if status.state == "active":
                     active.setdefault(entity, []).append(self._forms[key])
         taught = [replace(entry, learned=tuple(active.get(entry.entity_id, ()))) for entry in self.entries]
         return Corrector(Gazetteer.build(taught, language=self.language))

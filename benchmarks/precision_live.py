@@ -32,7 +32,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, PlayerId, S
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Knower, Visibility
 from glyphoxa.domain.recalled import RecalledFact
 from glyphoxa.recall.entities.gate import CalledFor, Named
-from glyphoxa.world.events import AliasAdded, Cause, EntityAdded, Event, FactClosed, FactStated
+from glyphoxa.world.api import AliasAdded, Cause, EntityAdded, Event, FactClosed, FactStated
 
 _CAMPAIGN: Final = CampaignId("precision")
 _ROOM: Final = EntityId("the-room")
@@ -70,9 +70,9 @@ class Live:
         await store.campaigns.load(self._campaign)
         named = [EntityAdded(EntityId(each.id), each.kind, each.names[0], each.names[1:]) for each in self._beside]
         await self._commit(named)
-        await self._commit([happening for belief in self._beliefs.values() for happening in self._entity(belief)])
-        await self._commit([happening for belief in self._beliefs.values() for happening in self._facts(belief)])
-        await self._commit([happening for belief in self._beliefs.values() for happening in self._ends(belief)])
+        await self._commit([event for belief in self._beliefs.values() for event in self._entity(belief)])
+        await self._commit([event for belief in self._beliefs.values() for event in self._facts(belief)])
+        await self._commit([event for belief in self._beliefs.values() for event in self._ends(belief)])
         self._memory = memory_of(store)
         self._names = TableNames(self._campaign, CorrectionSettings(), store=store, now_ms=lambda: 0)
         await self._names.open()
@@ -93,8 +93,8 @@ class Live:
         """The DM adds to the campaign while the table is open."""
         for belief in beliefs:
             self._beliefs[belief.item.id] = belief
-        await self._commit([happening for belief in beliefs for happening in self._entity(belief)])
-        await self._commit([happening for belief in beliefs for happening in self._facts(belief)])
+        await self._commit([event for belief in beliefs for event in self._entity(belief)])
+        await self._commit([event for belief in beliefs for event in self._facts(belief)])
         await self._commit([AliasAdded(EntityId(each), alias) for each, names in renamed.items() for alias in names])
         await self._names.open()
 
@@ -137,9 +137,9 @@ class Live:
             ),
         )
 
-    async def _commit(self, happenings: Sequence[Event]) -> None:
-        if happenings:
-            await self._store.world.commit(_CAMPAIGN, happenings, Cause("dm", 0))
+    async def _commit(self, events: Sequence[Event]) -> None:
+        if events:
+            await self._store.world.commit(_CAMPAIGN, events, Cause("dm", 0))
 
     def _entity(self, belief: Belief) -> list[Event]:
         item = belief.item

@@ -31,7 +31,7 @@ from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.speech.names.campaign_entries import entries_of
 from glyphoxa.speech.names.gazetteer import Gazetteer
-from glyphoxa.world.graph import Known
+from glyphoxa.world.api import Known
 
 SECOND_PASS_MS: Final = 800
 """What asking a tool is taken to cost: the model is run a second time with what the tool found."""

@@ -48,7 +48,7 @@ def recall_cost(*, slow_down: SlowDown | None = None) -> float:
     with asyncio.Runner() as runner:
         runner.run(recall.talk_cache.refresh(CAMPAIGN))
         for n in range(_ROUNDS):
-            # Anew each round: the same question on the same floor is not asked again.
+            # Anew each round: the same question over the same talk is not asked again.
             questions = [f"{world.words.question(dice)} {n}" for _ in range(_QUESTIONS)]
             work_ns.append(runner.run(_all(recall, questions)))
             yard_ns.append(yardstick_ns())

@@ -139,7 +139,7 @@ class InventedTalk:
     """A `TalkFeed` over what is in memory already.
 
     Attributes:
-        said: By their marks, which count from 0.
+        said: By their change numbers, which count from 0.
         vectors: Shape (turns, dimensions).
         ends_ms: A day after the last of it.
         places: Of each utterance.
@@ -154,14 +154,14 @@ class InventedTalk:
     def of(cls, world: InventedCampaign, embeddings: Embeddings) -> InventedTalk:
         said: list[Said] = []
         for session in world.talk():
-            for floor, turn in enumerate(session, start=1):
+            for ordinal, turn in enumerate(session, start=1):
                 one = turn.utterance
                 said.append(
                     Said(
-                        mark=len(said),
+                        change_seq=len(said),
                         utterance_id=one.id,
                         session_id=one.session_id,
-                        floor=floor,
+                        ordinal=ordinal,
                         speaker_id=one.speaker_id,
                         speaker_name=one.speaker_name,
                         text=one.text,
@@ -170,7 +170,7 @@ class InventedTalk:
                     )
                 )
         vectors = np.concatenate([embeddings.invented(min(2_000, len(said) - at)) for at in range(0, len(said), 2_000)])
-        places = {one.utterance_id: one.mark for one in said}
+        places = {one.utterance_id: one.change_seq for one in said}
         return cls(said, vectors, said[-1].at_ms + 24 * 3_600_000, places)
 
     async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:

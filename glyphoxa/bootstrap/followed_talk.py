@@ -1,4 +1,4 @@
-"""A table that is being played follows what the DM decides of its talk: struck, rolled back, or other words."""
+"""A table that is being played follows what the DM decides of its talk: retracted, rolled back, or other words."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Final
 from loguru import logger
 
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.events import TableEvent, UtteranceRevised, UtteranceStruck
+from glyphoxa.domain.events import TableEvent, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.npc.actor import GetReady, NpcActor, Revise, Strike
+from glyphoxa.npc.actor import GetReady, NpcActor, Retract, Revise
 from glyphoxa.transcript.decisions import DecidedTalk, News
 from glyphoxa.transcript.ports import TalkDecisions
 from glyphoxa.transcript.recorder import Recorder
@@ -94,10 +94,10 @@ class FollowedTalk:
         utterance = news.utterance
         heard_it = utterance.witnesses & self._npcs.keys()
         match news:
-            case UtteranceStruck(is_struck=True):
-                self._recorder.struck(utterance.id)
+            case UtteranceRetracted(is_retracted=True):
+                self._recorder.retracted(utterance.id)
                 for npc in heard_it:
-                    self._npcs[npc].mailbox.post(Strike(utterance.id))
+                    self._npcs[npc].mailbox.post(Retract(utterance.id))
             case UtteranceRevised(was=was):
                 self._recorder.revised(utterance)
                 for npc in heard_it:

@@ -86,8 +86,8 @@ class Hints:
     def garbled_before(self, pairs: Iterable[LearnedName]) -> None:
         """What was misheard in earlier sessions, as far as nobody has said that it was not."""
         for pair in pairs:
-            if pair.standing.state in ("active", "suggested"):
-                self._expectation.garbled(pair.entity_id, pair.standing.count)
+            if pair.status.state in ("active", "suggested"):
+                self._expectation.garbled(pair.entity_id, pair.status.count)
         self._tell()
 
     def _set(self, scene: Scene) -> None:

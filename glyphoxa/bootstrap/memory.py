@@ -30,7 +30,7 @@ from glyphoxa.transcript.ports import TranscriptLog
 from glyphoxa.transcript.recorder import Recorder
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.transcript.watch import MemoryWatch
-from glyphoxa.world.graph import TalkAround
+from glyphoxa.world.api import TalkAround
 
 OPEN_MS = 30_000
 """What a database may take until a table opens without it. Its opening goes on, and memory joins later."""

@@ -205,7 +205,7 @@ class TableNames:
             Unavailable: The database is away.
         """
         if self._learned is not None and not self._is_open:
-            self.hints.garbled_before(await self._learned.standings(self._campaign.id))
+            self.hints.garbled_before(await self._learned.statuses(self._campaign.id))
             self._is_open = True
 
     def start(self, supervisor: Supervisor) -> None:

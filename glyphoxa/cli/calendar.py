@@ -15,12 +15,12 @@ from glyphoxa.cli.facts_shown import A_DAY
 from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
-from glyphoxa.dm.wording import moment
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.recall.api import STILL_PLAYED_MS
 from glyphoxa.transcript.story_days import BETWEEN, day_now
+from glyphoxa.world.api import moment
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from glyphoxa.dm.campaign_tables import with_tables
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, slug
-from glyphoxa.world.state import WorldState
+from glyphoxa.world.api import WorldState
 
 _MOST_TOLD = 40
 """Lines of a kind; a campaign that is new can have thousands."""

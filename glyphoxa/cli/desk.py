@@ -17,9 +17,9 @@ from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, Seen
 from glyphoxa.cli.opened import opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.verb import argument
 from glyphoxa.config.settings import Settings
-from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.entities import EntityDesk
 from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.domain.calendar import CampaignTimes
@@ -27,7 +27,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.recall.api import Recall
 from glyphoxa.transcript.ports import TalkSearch
-from glyphoxa.world.graph import KnowledgeGraph
+from glyphoxa.world.api import KnowledgeGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Desk:
 
     campaign: CampaignId
     settings: Settings
-    cast: Cast
+    resolver: NameResolver
     seen: tuple[SeenEntity, ...]
     inspection: PostgresInspection
     talk: TalkSearch
@@ -82,21 +82,21 @@ async def desk_at(store: Store, settings: Settings, wanted: CampaignId | None) -
     inspection, world = PostgresInspection(store.database), store.world
     seen = await inspection.entities(campaign)
     stored = await store.campaigns.get(campaign)
-    cast = Cast.of(stored, (each.entity for each in seen))
+    resolver = NameResolver.of(stored, (each.entity for each in seen))
     return Desk(
         campaign,
         settings,
-        cast,
+        resolver,
         tuple(seen),
         inspection,
         store.talk_search,
-        FactDesk(campaign, world, inspection, cast, _now_ms),
-        EntityDesk(campaign, world, inspection, cast, _now_ms),
+        FactDesk(campaign, world, inspection, resolver, _now_ms),
+        EntityDesk(campaign, world, inspection, resolver, _now_ms),
         Timeline(campaign, world, inspection, _now_ms),
         stored.language,
         store.graph,
         store.past_talk,
-        TurnDesk(campaign, PostgresTurns(store.database), inspection, cast),
+        TurnDesk(campaign, PostgresTurns(store.database), inspection, resolver),
         store.times,
         await store.times.times(campaign),
     )

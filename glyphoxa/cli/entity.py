@@ -14,13 +14,12 @@ from glyphoxa.cli.facts import json_or_text
 from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, any_option, argument
-from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.entities import MOST_FACTS
-from glyphoxa.dm.wording import happening_in_words, visibility_in_words
+from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.world.events import EntitiesMerged, WorldEvent
+from glyphoxa.world.api import EntitiesMerged, Words, WorldEvent, visibility_in_words
 
 _MOST_TOLD = 5
 
@@ -105,7 +104,7 @@ async def _list(desk: Desk, options: argparse.Namespace) -> int:
     table = a_table("type", "name", "also called", "id", "known to")
     for each in seen:
         entity = each.entity
-        known_to = "" if each.visibility.scope == "public" else visibility_in_words(each.visibility, desk.cast)
+        known_to = "" if each.visibility.scope == "public" else visibility_in_words(each.visibility, desk.resolver)
         aliases = ", ".join(entity.aliases)
         table.add_row(Text(entity.type), Text(entity.name), Text(aliases), Text(entity.id), Text(known_to))
     show(table)
@@ -114,20 +113,20 @@ async def _list(desk: Desk, options: argparse.Namespace) -> int:
 
 @VERB.action("an entity with all that is known of it", _NAME)
 async def _show(desk: Desk, options: argparse.Namespace) -> int:
-    entity = desk.cast.entity(options.entity)
+    entity = desk.resolver.entity(options.entity)
     [seen] = [each for each in desk.seen if each.entity.id == entity.id]
     print(f"{entity.name} ({entity.type}, id {entity.id})")
     if entity.aliases:
         print(f"  also called: {', '.join(entity.aliases)}")
-    print(f"  known to: {visibility_in_words(seen.visibility, desk.cast)}")
+    print(f"  known to: {visibility_in_words(seen.visibility, desk.resolver)}")
     facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=MOST_FACTS)
-    shown.listing(facts, desk.cast, limit=MOST_FACTS, nothing="nothing is known of it")
+    shown.listing(facts, desk.resolver, limit=MOST_FACTS, nothing="nothing is known of it")
     return 0
 
 
 @VERB.action("an entity and all that is known of it", _NAME, YES)
 async def _remove(desk: Desk, options: argparse.Namespace) -> int:
-    entity = desk.cast.entity(options.entity)
+    entity = desk.resolver.entity(options.entity)
     facts = await desk.entities.ends_with(entity.id)
     told = "; ".join(desk.facts.words(fact) for fact in facts[:_MOST_TOLD])
     more = f"; {len(facts) - _MOST_TOLD} more" if len(facts) > _MOST_TOLD else ""
@@ -145,10 +144,10 @@ async def _remove(desk: Desk, options: argparse.Namespace) -> int:
     argument("--type", dest="new_type", metavar="TYPE"),
 )
 async def _change(desk: Desk, options: argparse.Namespace) -> int:
-    entity = desk.cast.entity(options.entity)
+    entity = desk.resolver.entity(options.entity)
     changed, *more = await desk.entities.change(entity.id, name=options.new_name, type=options.new_type)
     _said(desk, [changed])
-    return _said(desk, more, cast=desk.cast.with_names({entity.id: options.new_name or entity.name}))
+    return _said(desk, more, resolver=desk.resolver.with_names({entity.id: options.new_name or entity.name}))
 
 
 @VERB.action("GONE was KEPT all along", _KEPT, argument("gone", metavar="GONE"))
@@ -159,9 +158,9 @@ async def _merge(desk: Desk, options: argparse.Namespace) -> int:
 @VERB.action("undo the merge by which NAME was gone", _NAME)
 async def _split(desk: Desk, options: argparse.Namespace) -> int:
     merge = await desk.entities.split(options.entity)
-    gone = merge.happening.gone if isinstance(merge.happening, EntitiesMerged) else EntityId("")
-    cast = desk.cast.with_names({gone: options.entity})  # which is known here by no other name
-    print(f"undone: {happening_in_words(merge.happening, cast, facts={})}")
+    gone = merge.event.gone if isinstance(merge.event, EntitiesMerged) else EntityId("")
+    resolver = desk.resolver.with_names({gone: options.entity})  # which is known here by no other name
+    print(f"undone: {merge.event.in_words(Words(resolver))}")
     return 0
 
 
@@ -194,7 +193,7 @@ async def _reveal(desk: Desk, options: argparse.Namespace) -> int:
     return _said(desk, await desk.entities.reveal(options.entity))
 
 
-def _said(desk: Desk, events: Sequence[WorldEvent], *, cast: Cast | None = None) -> int:
-    for event in events:
-        print(happening_in_words(event.happening, cast or desk.cast, facts={}))
+def _said(desk: Desk, events: Sequence[WorldEvent], *, resolver: NameResolver | None = None) -> int:
+    for recorded in events:
+        print(recorded.event.in_words(Words(resolver or desk.resolver)))
     return 0

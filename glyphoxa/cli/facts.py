@@ -12,10 +12,10 @@ from glyphoxa.cli.lines import plain
 from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.verb import Argument, Verb, argument
 from glyphoxa.dm.timeline import moment_of
-from glyphoxa.dm.wording import happening_in_words
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM, EndedFact, Viewer
+from glyphoxa.world.api import Words
 
 _MOST_SHOWN = 50
 
@@ -60,7 +60,7 @@ async def _pending(desk: Desk, options: argparse.Namespace) -> int:
     if not facts:
         print("nothing waits for your word")
     else:
-        shown.listing(facts, desk.cast, limit=options.limit)
+        shown.listing(facts, desk.resolver, limit=options.limit)
     for status, verb in (("conflict", "conflicts"), ("stale", "stale")):
         if n := counts.get(status, 0):  # type: ignore[call-overload] # a status each
             print(f"{n} {'facts are' if n > 1 else 'fact is'} in `glyphoxa facts {verb}`")
@@ -74,7 +74,7 @@ async def _conflicts(desk: Desk, options: argparse.Namespace) -> int:
     words = {fact.id: f"{shown.short(fact.id)} {desk.facts.words(fact)}" for fact in disputed}
     shown.listing(
         facts,
-        desk.cast,
+        desk.resolver,
         limit=options.limit,
         nothing="nothing disagrees",
         also=("disagrees with", lambda fact: "; ".join(words.get(each, each) for each in fact.disputes)),
@@ -85,7 +85,7 @@ async def _conflicts(desk: Desk, options: argparse.Namespace) -> int:
 @VERB.action("facts that rest on what is no longer so", _MOST)
 async def _stale(desk: Desk, options: argparse.Namespace) -> int:
     facts = await desk.inspection.of_status(desk.campaign, "stale", limit=options.limit)
-    shown.listing(facts, desk.cast, limit=options.limit, nothing="nothing is stale")
+    shown.listing(facts, desk.resolver, limit=options.limit, nothing="nothing is stale")
     return 0
 
 
@@ -97,15 +97,15 @@ async def _stale(desk: Desk, options: argparse.Namespace) -> int:
     _MOST,
 )
 async def _list(desk: Desk, options: argparse.Namespace) -> int:
-    viewer: Viewer = DM if options.viewer is None else desk.cast.npc(options.viewer)
-    about = None if options.about is None else desk.cast.entity(options.about).id
+    viewer: Viewer = DM if options.viewer is None else desk.resolver.npc(options.viewer)
+    about = None if options.about is None else desk.resolver.entity(options.about).id
     if options.as_of is None:
         facts = await desk.inspection.current(desk.campaign, viewer, about=about, limit=options.limit)
-        shown.listing(facts, desk.cast, limit=options.limit, nothing="nothing is known")
+        shown.listing(facts, desk.resolver, limit=options.limit, nothing="nothing is known")
         return 0
     state = await desk.timeline.as_of(options.as_of)
     facts = shown.of_state(state, viewer, about=about)
-    names = desk.cast.with_names({each.id: each.name for each in state.entities.values()})
+    names = desk.resolver.with_names({each.id: each.name for each in state.entities.values()})
     shown.listing(facts[: options.limit], names, limit=options.limit, nothing="nothing was known")
     return 0
 
@@ -216,8 +216,8 @@ async def _add(desk: Desk, options: argparse.Namespace) -> int:
 async def _undo(desk: Desk, options: argparse.Namespace) -> int:
     taken = await desk.timeline.undo(options.seq)
     words = await desk.facts.in_words(taken)
-    for event in taken:
-        print(f"undone: {plain(happening_in_words(event.happening, desk.cast, facts=words))}")
+    for recorded in taken:
+        print(f"undone: {plain(recorded.event.in_words(Words(desk.resolver, words)))}")
     return 0
 
 
@@ -240,11 +240,11 @@ async def _history(desk: Desk, options: argparse.Namespace) -> int:
 @VERB.action(
     "back to what was known when that utterance had been said",
     argument("session", type=SessionId, metavar="SESSION"),
-    argument("floor", type=int, metavar="FLOOR", help="number of the last utterance that stays; 0 for none"),
+    argument("ordinal", type=int, metavar="ORDINAL", help="number of the last utterance that stays; 0 for none"),
     YES,
 )
 async def _rollback(desk: Desk, options: argparse.Namespace) -> int:
-    preview = await desk.timeline.preview(options.session, options.floor)
+    preview = await desk.timeline.preview(options.session, options.ordinal)
     if not preview.events and not preview.n_utterances:
         print("nothing was said or learned after that")
         return 0
@@ -252,7 +252,7 @@ async def _rollback(desk: Desk, options: argparse.Namespace) -> int:
     if not await goes_on("Your own decisions and the campaign's file stay.", is_sure=options.yes):
         print("nothing was changed")
         return 1
-    done = await desk.timeline.rollback(options.session, options.floor)
+    done = await desk.timeline.rollback(options.session, options.ordinal)
     undo = f"; take it back with `glyphoxa facts undo {done.seq}`" if done is not None else ""
     print(f"rolled back{undo}")
     return 0

@@ -12,18 +12,12 @@ from glyphoxa.cli.desk import Desk
 from glyphoxa.cli.lines import plain
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Argument, argument
-from glyphoxa.dm.cast import Cast
-from glyphoxa.dm.wording import (
-    certainty_in_words,
-    claim_in_words,
-    knower_in_words,
-    moment,
-    visibility_in_words,
-)
+from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.dm.wording import certainty_in_words, knower_in_words
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.ids import EntityId, FactId, SessionId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Validity, Viewer
-from glyphoxa.world.state import WorldState
+from glyphoxa.world.api import WorldState, claim_in_words, may_know, moment, visibility_in_words
 
 A_DAY: Final = 'such as "12 Hammer 1492", or 12 where days are only counted'
 _DIGITS = 8
@@ -47,27 +41,27 @@ def short(fact: FactId) -> str:
     return fact if "-" in fact else fact[:_DIGITS]
 
 
-def place(session: SessionId | None, floor: int | None) -> str:
-    """Such as: s1, floor 12."""
+def place(session: SessionId | None, ordinal: int | None) -> str:
+    """Such as: s1, ordinal 12."""
     if session is None:
         return ""
-    return session if floor is None else f"{session}, floor {floor}"
+    return session if ordinal is None else f"{session}, ordinal {ordinal}"
 
 
 def learned_from(fact: Fact) -> str:
     """Where it was said; who wrote it, if nobody said it."""
     provenance = fact.provenance
-    return place(provenance.session_id, provenance.floor) or provenance.origin.replace("_", " ")
+    return place(provenance.session_id, provenance.ordinal) or provenance.origin.replace("_", " ")
 
 
 def in_one_line(desk: Desk, fact: Fact) -> str:
-    known_to = visibility_in_words(fact.visibility, desk.cast)
+    known_to = visibility_in_words(fact.visibility, desk.resolver)
     return plain(f"{short(fact.id)} {desk.facts.words(fact)}: {fact.status}, {known_to}")
 
 
 def listing(
     facts: Sequence[Fact],
-    cast: Cast,
+    resolver: NameResolver,
     *,
     limit: int,
     nothing: str = "",
@@ -76,7 +70,7 @@ def listing(
     """A row a fact.
 
     Args:
-        cast: Whose names are used.
+        resolver: Whose names are used.
         limit: As many were asked for: if there are so many, there may be more.
         also: Another column: its heading, and what it says of a fact.
     """
@@ -90,10 +84,10 @@ def listing(
     for fact in facts:
         table.add_row(
             short(fact.id),
-            Text(claim_in_words(fact.claim, cast)),
+            Text(claim_in_words(fact.claim, resolver)),
             *([fact.status] if with_status else []),
             "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
-            Text(visibility_in_words(fact.visibility, cast)),
+            Text(visibility_in_words(fact.visibility, resolver)),
             Text(learned_from(fact)),
             *([Text(also[1](fact))] if also else []),
         )
@@ -108,7 +102,7 @@ def of_state(state: WorldState, viewer: Viewer, *, about: EntityId | None) -> li
     facts = [
         fact
         for fact in state.facts.values()
-        if resolved in (None, fact.claim.subject, fact.claim.object) and _was_visible(state, fact, viewer)
+        if resolved in (None, fact.claim.subject, fact.claim.object) and may_know(viewer, fact, state.visibility_of)
     ]
     return sorted(facts, key=lambda fact: (fact.claim.subject, fact.claim.predicate, fact.id))
 
@@ -131,9 +125,9 @@ async def everything_about(desk: Desk, found: Fact | EndedFact) -> None:
         print(f"  holds {validity}")
     for key, value in fact.attributes.items():
         print(f"  {key}: {value}")
-    print(f"  known to: {visibility_in_words(fact.visibility, desk.cast)}")
+    print(f"  known to: {visibility_in_words(fact.visibility, desk.resolver)}")
     for knower in fact.visibility.knowers:
-        print(f"    {knower_in_words(knower, desk.cast)}")
+        print(f"    {knower_in_words(knower, desk.resolver)}")
     _say_facts(desk, "rests on", fact.supports, await inspection.facts(desk.campaign, fact.supports))
     resting = await inspection.resting_on(desk.campaign, fact.id)
     _say_facts(desk, "on it rests", [each.id for each in resting], resting)
@@ -144,18 +138,19 @@ async def _say_where(desk: Desk, fact: Fact) -> None:
     provenance = fact.provenance
     if provenance.utterance_id is None:
         at = moment(provenance.at_ms)
-        where = place(provenance.session_id, provenance.floor)
+        where = place(provenance.session_id, provenance.ordinal)
         told = ", ".join(each for each in (where, at) if each)
         print(f"  stated: {told}" if told else "  stated: nobody noted when")
         return
     said = await desk.inspection.said(desk.campaign, provenance.utterance_id)
     if said is None:
-        where = place(provenance.session_id, provenance.floor)
+        where = place(provenance.session_id, provenance.ordinal)
         print(f"  said: {where}, {moment(provenance.at_ms)} (utterance {provenance.utterance_id}, not in the log)")
         return
-    struck = ", rolled back" if said.is_struck else ""
+    where = place(said.session_id, said.ordinal)
+    retracted = ", rolled back" if said.is_retracted else ""
     print(
-        f"  said: {place(said.session_id, said.floor)}, {moment(said.at_ms)} (utterance {said.utterance_id}{struck})\n"
+        f"  said: {where}, {moment(said.at_ms)} (utterance {said.utterance_id}{retracted})\n"
         f"    {plain(f'{said.speaker_name}: {said.text}')}"
     )
 
@@ -193,14 +188,3 @@ def validity_in_words(validity: Validity, calendar: StoryCalendar | None) -> str
 
 def _day_in_words(day: int, calendar: StoryCalendar | None) -> str:
     return f"day {day} of the story" if calendar is None or not calendar.months else calendar.in_words(day)
-
-
-def _was_visible(state: WorldState, fact: Fact, viewer: Viewer) -> bool:
-    if not isinstance(viewer, str):
-        return True
-    ends = [state.entities.get(end) for end in (fact.claim.subject, fact.claim.object) if end is not None]
-    return (
-        fact.status == "accepted"
-        and fact.visibility.is_visible_to(viewer)
-        and all(end is not None and end.visibility.is_visible_to(viewer) for end in ends)
-    )

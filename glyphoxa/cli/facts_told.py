@@ -12,9 +12,8 @@ from glyphoxa.cli.lines import plain
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.timeline import Preview
-from glyphoxa.dm.wording import happening_in_words, moment
 from glyphoxa.domain.ids import FactId
-from glyphoxa.world.events import WorldEvent
+from glyphoxa.world.api import Words, WorldEvent, moment
 
 _MOST_IN_PREVIEW = 20
 
@@ -24,13 +23,13 @@ async def events(
 ) -> None:
     words = {**await desk.facts.in_words([event for event, _ in happened]), **(of or {})}
     table = a_table("event", "when", "by", "what", "where", "")
-    for event, counts in happened:
+    for recorded, counts in happened:
         table.add_row(
-            str(event.seq),
-            moment(event.cause.at_ms),
-            event.cause.by.replace("_", " "),
-            Text(happening_in_words(event.happening, desk.cast, facts=words)),
-            Text(shown.place(event.cause.session_id, event.cause.floor)),
+            str(recorded.seq),
+            moment(recorded.cause.at_ms),
+            recorded.cause.by.replace("_", " "),
+            Text(recorded.event.in_words(Words(desk.resolver, words))),
+            Text(shown.place(recorded.cause.session_id, recorded.cause.ordinal)),
             "" if counts else "undone",
         )
     show(table)

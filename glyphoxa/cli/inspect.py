@@ -16,10 +16,11 @@ from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.said import OPTIONS_OF_SAID, said
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
-from glyphoxa.dm.wording import certainty_in_words, moment, visibility_in_words
+from glyphoxa.dm.wording import certainty_in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
+from glyphoxa.world.api import moment, visibility_in_words
 
 _MOST_SHOWN = 50
 _RECENT = 20
@@ -47,7 +48,7 @@ async def _sessions(desk: Desk, _options: argparse.Namespace) -> int:
             moment(talk.started_ms),
             moment(talk.last_at_ms),
             str(talk.n_entries),
-            str(talk.n_struck) if talk.n_struck else "",
+            str(talk.n_retracted) if talk.n_retracted else "",
         )
     show(table)
     return 0
@@ -57,11 +58,11 @@ async def _sessions(desk: Desk, _options: argparse.Namespace) -> int:
 async def _recent(desk: Desk, options: argparse.Namespace) -> int:
     session = await session_of(desk, options.session)
     entries = await desk.inspection.recent(desk.campaign, session, limit=options.limit)
-    table = a_table("floor", "when", "who", "said", "")
+    table = a_table("ordinal", "when", "who", "said", "")
     for entry in entries:
         said = entry.said
-        struck = "rolled back" if said.is_struck else ""
-        table.add_row(str(said.floor), moment(said.at_ms), Text(said.speaker_name), Text(said.text), struck)
+        retracted = "rolled back" if said.is_retracted else ""
+        table.add_row(str(said.ordinal), moment(said.at_ms), Text(said.speaker_name), Text(said.text), retracted)
     show(table)
     return 0
 
@@ -76,9 +77,11 @@ async def _corrections(desk: Desk, options: argparse.Namespace) -> int:
     if not entries:
         print("everything is kept as it was heard")
         return 0
-    table = a_table("floor", "who", "heard", "kept")
+    table = a_table("ordinal", "who", "heard", "kept")
     for entry in entries:
-        table.add_row(str(entry.said.floor), Text(entry.said.speaker_name), Text(entry.raw_text), Text(entry.said.text))
+        table.add_row(
+            str(entry.said.ordinal), Text(entry.said.speaker_name), Text(entry.raw_text), Text(entry.said.text)
+        )
     show(table)
     return 0
 
@@ -120,8 +123,8 @@ async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
             Text(chunk.session_id),
             moment(chunk.at_ms),
             Text(chunk.content),
-            Text(", ".join(desk.cast.person(npc) for npc in chunk.knowers)),
-            "rolled back" if chunk.is_struck else "",
+            Text(", ".join(desk.resolver.person(npc) for npc in chunk.knowers)),
+            "rolled back" if chunk.is_retracted else "",
         )
     show(table)
     return 0
@@ -141,7 +144,7 @@ async def _entities(desk: Desk, options: argparse.Namespace) -> int:
             Text(each.entity.name),
             Text(", ".join(each.entity.aliases)),
             Text(attributes),
-            Text(visibility_in_words(each.visibility, desk.cast)),
+            Text(visibility_in_words(each.visibility, desk.resolver)),
         )
     show(table)
     return 0
@@ -149,7 +152,7 @@ async def _entities(desk: Desk, options: argparse.Namespace) -> int:
 
 @VERB.action("what an NPC, or another entity, is related to, how surely, and from where that is known", _NAME)
 async def _npc(desk: Desk, options: argparse.Namespace) -> int:
-    entity = desk.cast.entity(options.name)
+    entity = desk.resolver.entity(options.name)
     table = a_table("id", "relation", "status", "certainty", "from", "known to")
     for fact in await desk.inspection.relations(desk.campaign, entity.id):
         table.add_row(
@@ -158,7 +161,7 @@ async def _npc(desk: Desk, options: argparse.Namespace) -> int:
             fact.status,
             certainty_in_words(fact),
             Text(shown.learned_from(fact)),
-            Text(visibility_in_words(fact.visibility, desk.cast)),
+            Text(visibility_in_words(fact.visibility, desk.resolver)),
         )
     if not table.rows:
         print(f"{entity.name} is related to nothing")
@@ -170,7 +173,7 @@ async def _npc(desk: Desk, options: argparse.Namespace) -> int:
 @VERB.action("facts that wait for the DM's word", _MOST)
 async def _pending(desk: Desk, options: argparse.Namespace) -> int:
     facts = await desk.inspection.pending(desk.campaign, limit=options.limit)
-    shown.listing(facts, desk.cast, limit=options.limit, nothing="nothing waits for your word")
+    shown.listing(facts, desk.resolver, limit=options.limit, nothing="nothing waits for your word")
     return 0
 
 
@@ -182,7 +185,7 @@ async def _pending(desk: Desk, options: argparse.Namespace) -> int:
 async def _reach(desk: Desk, options: argparse.Namespace) -> int:
     if not 0 <= options.depth <= _DEEPEST:
         raise InvalidInput(f"--depth is from 0 to {_DEEPEST}, not {options.depth}")
-    entity = desk.cast.entity(options.name)
+    entity = desk.resolver.entity(options.name)
     table = a_table("depth", "type", "name")
     for each in await desk.inspection.reach(desk.campaign, entity.id, depth=options.depth):
         table.add_row(str(each.depth), Text(each.type), Text(each.name))
@@ -192,11 +195,11 @@ async def _reach(desk: Desk, options: argparse.Namespace) -> int:
 
 @VERB.action("everything that an NPC knows", argument("npc", metavar="NPC"), _MOST)
 async def _knows(desk: Desk, options: argparse.Namespace) -> int:
-    npc = desk.cast.npc(options.npc)
+    npc = desk.resolver.npc(options.npc)
     facts = await desk.inspection.current(desk.campaign, npc, limit=options.limit)
 
     if not facts:
-        print(f"{desk.cast.person(npc)} knows nothing")
+        print(f"{desk.resolver.person(npc)} knows nothing")
         return 0
     table = a_table("id", "fact", "how", "from")
     for fact in facts:
@@ -213,4 +216,4 @@ def _how(fact: Fact, npc: NpcId, desk: Desk) -> str:
     if fact.visibility.scope == "public":
         return "public"
     knower = next(each for each in fact.visibility.knowers if each.npc == npc)
-    return knower.how if knower.by is None else f"{knower.how} by {desk.cast.person(knower.by)}"
+    return knower.how if knower.by is None else f"{knower.how} by {desk.resolver.person(knower.by)}"

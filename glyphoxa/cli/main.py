@@ -26,7 +26,7 @@ _VERBS = {
     "calendar": ("calendar", "which day it is in the story, and on which each session was played"),
     "facts": ("facts", "what is known and why: review, change, take back"),
     "entity": ("entity", "the people, places and things of a campaign"),
-    "said": ("said_changed", "what was said last; strike or correct one utterance"),
+    "said": ("said_changed", "what was said last; retract or correct one utterance"),
     "inspect": ("inspect", "look into memory: what was said, what is known, what is embedded"),
     "recall": ("recall", "what an NPC would recall for a question, and why"),
     "turns": ("turns", "why an NPC said what it said: the latest turns, or all of one"),

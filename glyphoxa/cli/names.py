@@ -84,8 +84,8 @@ VERB = Verb(_at_desk, common=CAMPAIGN)
 @VERB.action("all names, with the wrong forms that are put right")
 async def _list(desk: _Desk, _options: argparse.Namespace) -> int:
     pairs: dict[EntityId, list[LearnedName]] = {}
-    for pair in await desk.kept.standings(desk.campaign):
-        if pair.standing.state != "undone":
+    for pair in await desk.kept.statuses(desk.campaign):
+        if pair.status.state != "undone":
             pairs.setdefault(pair.entity_id, []).append(pair)
     table = a_table("name", "type", "heard as")
     for entry in desk.entries:
@@ -97,7 +97,7 @@ async def _list(desk: _Desk, _options: argparse.Namespace) -> int:
 
 @VERB.action("wrong forms that wait for your word")
 async def _suggestions(desk: _Desk, _options: argparse.Namespace) -> int:
-    pairs = [pair for pair in await desk.kept.standings(desk.campaign) if pair.standing.state == "suggested"]
+    pairs = [pair for pair in await desk.kept.statuses(desk.campaign) if pair.status.state == "suggested"]
     if not pairs:
         print("nothing waits for your word")
         return 0
@@ -108,7 +108,7 @@ async def _suggestions(desk: _Desk, _options: argparse.Namespace) -> int:
         table.add_row(
             Text(pair.heard),
             Text(pair.name or pair.entity_id),
-            str(pair.standing.count),
+            str(pair.status.count),
             Text("; ".join(why)),
         )
     show(table)
@@ -220,12 +220,12 @@ def _pairs(file: Path, desk: _Desk) -> list[tuple[int, str, Entry]]:
 
 @VERB.action("print what is put right, as `import` reads it")
 async def _export(desk: _Desk, _options: argparse.Namespace) -> int:
-    for pair in await desk.kept.standings(desk.campaign):
-        if pair.standing.state == "active" and pair.name is not None:
+    for pair in await desk.kept.statuses(desk.campaign):
+        if pair.status.state == "active" and pair.name is not None:
             print(f"{pair.heard}\t{pair.name}")
     return 0
 
 
 def _heard(pair: LearnedName) -> str:
-    state = "" if pair.standing.state == "active" else f", {pair.standing.state}"
-    return f"{pair.heard} ({pair.standing.count}{state})"
+    state = "" if pair.status.state == "active" else f", {pair.status.state}"
+    return f"{pair.heard} ({pair.status.count}{state})"

@@ -103,8 +103,8 @@ async def _embedder(settings: Settings, *, by_words: bool) -> AsyncIterator[Embe
 
 
 async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argparse.Namespace) -> int:
-    npc = desk.cast.npc(options.npc)
-    who = desk.cast.person(npc)
+    npc = desk.resolver.npc(options.npc)
+    who = desk.resolver.person(npc)
     async with _deep(desk, options.method) as deep:
         asking = Asking(desk, npc, question, by_name, deep)
         found = await asking.ask(limit=options.limit, by_words=options.lexical)
@@ -122,7 +122,7 @@ async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argp
 def _also_left_out(desk: Desk, npc: NpcId, question: str, found: AskedAbout, *, by_words: bool) -> Iterator[str]:
     with_meaning = not by_words and not any(part.startswith("meaning") for part in found.left_out)
     if not found.said:
-        yield f"talk: {_why_nothing(desk, npc, desk.cast.person(npc))}"
+        yield f"talk: {_why_nothing(desk, npc, desk.resolver.person(npc))}"
     elif with_meaning and not any(_is_compared(one.recalled) for one in found.said):
         yield "meaning: what was said is not embedded yet; glyphoxa reindex does it"
     if len(question) > MOST_CHARACTERS:

@@ -113,23 +113,23 @@ class Asking:
 
     async def _world(self) -> str:
         """What the NPC knows of itself."""
-        itself = self.desk.cast.played(self.npc)
+        itself = self.desk.resolver.played(self.npc)
         known = None if itself is None else await self.desk.graph.known(self.desk.campaign, self.npc, itself)
         return "" if known is None else "\n".join(sentence.text for sentence in sentences_of(known))
 
     @property
     def _called(self) -> str:
         """The question without the name that the NPC is called by."""
-        return without_call(self.question, self.desk.cast.person(self.npc)) or self.question
+        return without_call(self.question, self.desk.resolver.person(self.npc)) or self.question
 
     async def _facts(self, left_out: list[str]) -> tuple[list[RecalledFact], dict[FactId, Fact]]:
         """Those of whom the question names, each once by its words; and all that is known of them."""
         desk, npc = self.desk, self.npc
         await self.by_name.refresh(desk.campaign)
         found = self.by_name.by_name(desk.campaign, npc, self._called) or []
-        others = [one for one in found if one.known.entity.id != desk.cast.played(npc)]
+        others = [one for one in found if one.known.entity.id != desk.resolver.played(npc)]
         if len(others) < len(found):
-            left_out.append(f"what {desk.cast.person(npc)} knows of itself: {IN_EVERY_PROMPT}")
+            left_out.append(f"what {desk.resolver.person(npc)} knows of itself: {IN_EVERY_PROMPT}")
         facts: dict[str, RecalledFact] = {}
         known: dict[FactId, Fact] = {}
         for one, selected in select_facts(others, self.question, npc, language=desk.language):
@@ -142,7 +142,7 @@ class Asking:
         return "" if fact is None else validity_in_words(fact.validity, self.desk.days.calendar) or "always"
 
     async def _identity(self, budgets: Budgets) -> Identity:
-        entity = self.desk.cast.played(self.npc)
+        entity = self.desk.resolver.played(self.npc)
         if entity is None:
             return NOTHING_KNOWN
         snapshot = await self.desk.graph.identity_snapshot(self.desk.campaign, self.npc, entity)

@@ -11,8 +11,8 @@ from rich.text import Text
 from glyphoxa.cli.lines import Line, show_lines
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.context.wording import recalled_line
-from glyphoxa.dm.wording import moment
 from glyphoxa.domain.recalled import Recalled, RecalledUtterance, Signal
+from glyphoxa.world.api import moment
 
 
 @dataclass(frozen=True, slots=True)

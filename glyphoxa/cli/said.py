@@ -12,10 +12,10 @@ from glyphoxa.cli.facts_shown import limit
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import argument
 from glyphoxa.dm.timeline import beginning_of
-from glyphoxa.dm.wording import moment
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM
+from glyphoxa.world.api import moment
 
 _MOST_SHOWN = 20
 
@@ -37,11 +37,11 @@ async def said(desk: Desk, options: argparse.Namespace) -> int:
     session = None if options.session is None else await session_of(desk, options.session)
     found = await desk.talk.search(
         desk.campaign,
-        DM if options.viewer is None else desk.cast.npc(options.viewer),
+        DM if options.viewer is None else desk.resolver.npc(options.viewer),
         words,
         match="all" if options.all_words else "any",
         session=session,
-        speaker=None if options.speaker is None else desk.cast.speaker(options.speaker),
+        speaker=None if options.speaker is None else desk.resolver.speaker(options.speaker),
         after_ms=_time(options.after, "--after"),
         before_ms=_time(options.before, "--before"),
         limit=options.limit,
@@ -49,13 +49,13 @@ async def said(desk: Desk, options: argparse.Namespace) -> int:
     if not found:
         print("nothing was said yet" if _is_everything(options) else "nothing like that was said")
         return 0
-    table = a_table("when", "session", "floor", "who", "said")
+    table = a_table("when", "session", "ordinal", "who", "said")
     for each in found:
         uttered = each.utterance
         table.add_row(
             moment(uttered.at_ms),
             Text(uttered.session_id),
-            str(each.floor),
+            str(each.ordinal),
             Text(uttered.speaker_name),
             Text(uttered.text),
         )

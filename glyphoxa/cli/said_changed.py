@@ -1,4 +1,4 @@
-"""`glyphoxa said`: what was said, and the DM's word on one utterance: it is struck, or other words were said."""
+"""`glyphoxa said`: what was said, and the DM's word on one utterance: it is retracted, or other words were said."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.dm.ports import Said
 from glyphoxa.dm.said import SaidDesk, short
-from glyphoxa.dm.wording import moment
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.world.events import WorldEvent
+from glyphoxa.world.api import WorldEvent, moment
 
 _MOST_SHOWN = 20
 
@@ -53,12 +52,12 @@ async def _list(desk: Desk, options: argparse.Namespace) -> int:
 
 
 @VERB.action("it was never said: nobody recalls it, nothing rests on it", _ID, YES)
-async def _strike(desk: Desk, options: argparse.Namespace) -> int:
+async def _retract(desk: Desk, options: argparse.Namespace) -> int:
     said = await SaidDesk(desk.campaign, desk.inspection, desk.talk).find(options.utterance)
-    print(f"struck: {_in_words(said)}")
+    print(f"retracted: {_in_words(said)}")
     if not await _is_wanted(desk, said, options):
         return 1
-    return _done("struck", await desk.timeline.strike(said))
+    return _done("retracted", await desk.timeline.retract(said))
 
 
 @VERB.action(

@@ -12,13 +12,13 @@ from glyphoxa.cli.facts_shown import short as short_fact
 from glyphoxa.cli.lines import Line, plain
 from glyphoxa.cli.recall_shown import signals_in_words
 from glyphoxa.context.wording import recalled_line
-from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.ports import Uttered
+from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.turns import ExplainedTurn, Memory, short
-from glyphoxa.dm.wording import moment
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.recalled import RecalledFact, RecalledUtterance, Signal
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
+from glyphoxa.world.api import moment
 
 _OUTCOMES: Final[Mapping[Outcome, str]] = {
     Outcome.ANSWERED: "answered",
@@ -35,18 +35,18 @@ _SAYS: Final = ("said", "fact", "summary")
 """What a tool found is one of these, or something else."""
 
 
-def told(explained: ExplainedTurn, cast: Cast, calendar: StoryCalendar | None) -> Iterator[Line]:
+def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[Line]:
     """The whole turn but for its prompt.
 
     Args:
         calendar: Of the story; None if it counts no days.
     """
     turn = explained.turn
-    asked = f"to {cast.person(turn.npc_id)}" if turn.npc_id is not None else "to nobody"
+    asked = f"to {resolver.person(turn.npc_id)}" if turn.npc_id is not None else "to nobody"
     yield Line(f"{turn.id}: {turn.speaker_name} {asked}, {when(turn)}")
     yield from chain(
         _heard(explained),
-        _came_of_it(explained, cast),
+        _came_of_it(explained, resolver),
         _in_mind(explained, calendar),
         _left_out(explained, calendar),
         _looked_up(turn.looked_up),
@@ -80,14 +80,14 @@ def _heard(explained: ExplainedTurn) -> Iterator[Line]:
         yield Line(f"addressed: {turn.address_reason}", 1)
 
 
-def _came_of_it(explained: ExplainedTurn, cast: Cast) -> Iterator[Line]:
+def _came_of_it(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[Line]:
     turn = explained.turn
     after = f", {turn.first_audio_ms} ms after the end of speech" if turn.first_audio_ms is not None else ""
     yield Line(f"{outcome(turn)}{after}", 1)
     if turn.npc_id is None:
         return
     if turn.reply_heard:
-        yield Line(f"{cast.person(turn.npc_id)}: {turn.reply_heard}", 2)
+        yield Line(f"{resolver.person(turn.npc_id)}: {turn.reply_heard}", 2)
     if turn.reply and plain(turn.reply) != plain(turn.reply_heard):
         yield Line(f"it would have said: {turn.reply}", 2)
     yield from _since(explained.spoken, turn.reply_heard)
@@ -143,7 +143,7 @@ def _source(memory: Memory) -> Iterator[str]:
     if recalled.session_id not in recalled.reason:
         yield f"session {recalled.session_id}"
     if said is not None:
-        yield f"floor {said.floor}"
+        yield f"ordinal {said.ordinal}"
     if at := moment(recalled.at_ms if said is None else said.at_ms):
         yield at
 
@@ -187,13 +187,13 @@ def _of_talk(explained: ExplainedTurn) -> list[RecalledUtterance]:
 def _where(uttered: Uttered | None) -> str:
     if uttered is None:
         return ""
-    return f"{place(uttered.said.session_id, uttered.said.floor)}, {moment(uttered.said.at_ms)}"
+    return f"{place(uttered.said.session_id, uttered.said.ordinal)}, {moment(uttered.said.at_ms)}"
 
 
 def _since(uttered: Uttered | None, text: str) -> Iterator[Line]:
     if uttered is None:
         return
-    if uttered.said.is_struck:
+    if uttered.said.is_retracted:
         yield Line("since then: rolled back", 2)
     elif uttered.said.text != text:
         yield Line(f"since then: its words are now: {uttered.said.text}", 2)

@@ -14,7 +14,7 @@ from glyphoxa.cli.lines import printable, show_lines
 from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
-from glyphoxa.dm.cast import Cast
+from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.turns import LAST, short
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
@@ -43,20 +43,20 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     if options.prompt and options.turn is None:
         raise InvalidInput(f"--prompt is of one turn: say which, such as: glyphoxa turns {LAST} --prompt")
     session = None if options.session is None else await session_of(desk, options.session)
-    npc = None if options.npc is None else desk.cast.npc(options.npc)
+    npc = None if options.npc is None else desk.resolver.npc(options.npc)
     if options.turn is None:
         latest = await desk.turns.latest(session=session, npc=npc, limit=options.limit)
-        _list(latest, desk.cast, most=options.limit, is_narrowed=session is not None or npc is not None)
+        _list(latest, desk.resolver, most=options.limit, is_narrowed=session is not None or npc is not None)
         return 0
     turn = await desk.turns.find(options.turn, session=session, npc=npc)
     if options.prompt:
         print(printable(turn.prompt_text) or "its model was given nothing")
     else:
-        show_lines(turn_shown.told(await desk.turns.explain(turn), desk.cast, desk.days.calendar))
+        show_lines(turn_shown.told(await desk.turns.explain(turn), desk.resolver, desk.days.calendar))
     return 0
 
 
-def _list(turns: list[TurnRecord], cast: Cast, *, most: int, is_narrowed: bool) -> None:
+def _list(turns: list[TurnRecord], resolver: NameResolver, *, most: int, is_narrowed: bool) -> None:
     if not turns:
         print("no turn like that was recorded" if is_narrowed else "no turn was recorded yet")
         return
@@ -67,7 +67,7 @@ def _list(turns: list[TurnRecord], cast: Cast, *, most: int, is_narrowed: bool) 
             Text(short(turn.id)),
             turn_shown.when(turn),
             Text(f"{turn.speaker_name}: {turn.text}"),
-            Text(_said(turn, cast)),
+            Text(_said(turn, resolver)),
             f"{len(turn.recalled)} of {n_recalled}" if n_recalled else "",
         )
     show(table)
@@ -75,10 +75,10 @@ def _list(turns: list[TurnRecord], cast: Cast, *, most: int, is_narrowed: bool) 
         print(f"the last {most}; --limit shows more")
 
 
-def _said(turn: TurnRecord, cast: Cast) -> str:
+def _said(turn: TurnRecord, resolver: NameResolver) -> str:
     """What came of it, in a line."""
     if turn.npc_id is None:
         return f"({turn_shown.outcome(turn)}: {turn.address_reason})"
     if turn.outcome is Outcome.ANSWERED and turn.reply_heard:
-        return f"{cast.person(turn.npc_id)}: {turn.reply_heard}"
-    return f"{cast.person(turn.npc_id)}: {turn.reply_heard} ({turn_shown.outcome(turn)})".replace(":  (", ": (")
+        return f"{resolver.person(turn.npc_id)}: {turn.reply_heard}"
+    return f"{resolver.person(turn.npc_id)}: {turn.reply_heard} ({turn_shown.outcome(turn)})".replace(":  (", ": (")

@@ -31,7 +31,7 @@ from glyphoxa.domain.campaign import (
 )
 from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
-from glyphoxa.world.slots import DEFAULT_RULES
+from glyphoxa.world.api import DEFAULT_RULES
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.recalled import RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.recall.api import Terms
 from glyphoxa.transcript.ports import PastTalk
-from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
+from glyphoxa.world.api import IdentitySnapshot, KnowledgeGraph, Known
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from glyphoxa.context.prompt import Message, with_facts, with_kept
 from glyphoxa.context.wording import SAYS, Example, said_line, wording
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.graph import Known
+from glyphoxa.world.api import Known
 
 OCCUPATIONS = frozenset(("occupation", "profession", "job", "trade", "beruf"))
 """Attributes that say what somebody does."""

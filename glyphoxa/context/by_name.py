@@ -12,7 +12,7 @@ from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.recalled import RecalledFact
 from glyphoxa.recall.api import FactsByName, KnownByName, NamedWorld
-from glyphoxa.world.graph import IdentitySnapshot
+from glyphoxa.world.api import IdentitySnapshot
 
 _NOW_MS = 0
 """What a campaign's file says holds always."""

@@ -1,7 +1,7 @@
 """What an NPC has heard and said in this session, as the messages of its next prompt.
 
 Appended to and cut in large steps, so that from turn to turn the prompt stays the same up to its tail and a prompt
-cache keeps its worth. Otherwise changed only for better words, and for what the DM strikes.
+cache keeps its worth. Otherwise changed only for better words, and for what the DM retracts.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Conversation:
                 return True
         return False
 
-    def strike(self, utterance_id: UtteranceId) -> bool:
+    def retract(self, utterance_id: UtteranceId) -> bool:
         """It was never said; False when it is not in the talk. As with `revise`, a cache of the prompt is read anew."""
         n_before = len(self._lines)
         self._lines = [line for line in self._lines if line[0] != utterance_id]

@@ -11,7 +11,7 @@ from glyphoxa.context.knowledge import most_telling, recalled_of
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.recalled import RecalledFact
 from glyphoxa.recall.api import FactsAsked, KnownByName, facts_asked
-from glyphoxa.world.graph import Known
+from glyphoxa.world.api import Known
 
 _BESIDE = 0.5
 """What describes an entity, against what is asked of it."""

@@ -13,7 +13,7 @@ from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, Fact
 from glyphoxa.domain.recalled import RecalledFact
 from glyphoxa.recall.api import Terms
-from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
+from glyphoxa.world.api import IdentitySnapshot, KnowledgeGraph, Known
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.recalled import RecalledFact
 from glyphoxa.recall.api import TOOK_PART
-from glyphoxa.world.graph import Known
+from glyphoxa.world.api import Known
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s|$)")
 _SPOKEN_FIRST = ("description", "summary", "lore_text", "common_knowledge")

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance, Status, Viewer, Visibility, secret_of
-from glyphoxa.world.graph import IdentitySnapshot, Known
-from glyphoxa.world.state import WorldEntity, WorldState
+from glyphoxa.world.api import IdentitySnapshot, Known, Rows, WorldEntity, WorldState, may_know
 
 
 def scoped_entities(campaign: Campaign) -> list[tuple[Entity, Visibility]]:
@@ -48,7 +47,7 @@ def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
     """The file's world, as it would be stored. See `facts_of`."""
     entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped_entities(campaign))
     state = WorldState()
-    state.load((), entities=entities, facts=facts_of(campaign, accept_at=accept_at))
+    state.load((), Rows(entities=entities, facts=facts_of(campaign, accept_at=accept_at)))
     return state
 
 
@@ -72,7 +71,7 @@ class ScopedKnowledge:
         return found if visibility.is_visible_to(viewer) else None
 
     def facts(self, viewer: Viewer) -> list[Fact]:
-        return [fact for fact in self._facts if self._may_know(viewer, fact)]
+        return [fact for fact in self._facts if may_know(viewer, fact, self._visibility_of)]
 
     def known(self, viewer: Viewer, entity: EntityId) -> Known | None:
         found = self.entity(viewer, entity)
@@ -99,13 +98,8 @@ class ScopedKnowledge:
         # What is hidden is visible to nobody, so that what is left of it here is secret.
         return IdentitySnapshot(known, tuple(fact for fact in self.facts(npc) if fact.visibility.scope == "secret"))
 
-    def _may_know(self, viewer: Viewer, fact: Fact) -> bool:
-        ends = (fact.claim.subject, *((fact.claim.object,) if fact.claim.object is not None else ()))
-        return (
-            fact.status == "accepted"
-            and fact.visibility.is_visible_to(viewer)
-            and all(self.entity(viewer, end) is not None for end in ends)
-        )
+    def _visibility_of(self, entity: EntityId) -> Visibility | None:
+        return self._entities[entity][1] if entity in self._entities else None
 
 
 def _visibility(known_by: Sequence[NpcId], *, hidden: bool) -> Visibility:

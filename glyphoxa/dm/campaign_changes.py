@@ -14,15 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from glyphoxa.dm.campaign_claims import claims_of
+from glyphoxa.dm.campaign_claims import Loading, claims_of
 from glyphoxa.dm.campaign_entities import EntityComparison
 from glyphoxa.dm.campaign_facts import FactComparison, Findings
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.knowledge import Origin
-from glyphoxa.world.events import Cause, Event, FactRejected, FactReplaced, FactScoped, WorldEvent
-from glyphoxa.world.preconditions import problem_with
-from glyphoxa.world.projection import apply
-from glyphoxa.world.state import WorldState
+from glyphoxa.world.api import Cause, Event, FactRejected, FactReplaced, FactScoped, WorldEvent, WorldState, apply
 
 _LATER: Final = 2**62
 """The number of an event that is tried and never kept."""
@@ -32,13 +28,13 @@ _LATER: Final = 2**62
 class CampaignChanges:
     """
     Attributes:
-        happenings: To be committed, in this order.
+        events: To be committed, in this order.
         added: What is new, in words for the DM; `changed` and `removed` likewise.
         remarks: Where a decision of the DM stands, or gives way, or waits for another.
         discreet_remarks: The same without what the facts say, for a log.
     """
 
-    happenings: tuple[Event, ...] = ()
+    events: tuple[Event, ...] = ()
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -48,19 +44,14 @@ class CampaignChanges:
     @property
     def is_empty(self) -> bool:
         """Neither the world nor what the campaign is otherwise (its NPCs, its scenes) changes."""
-        return not (self.happenings or self.added or self.changed or self.removed)
+        return not (self.events or self.added or self.changed or self.removed)
 
 
-def changes(
-    previous: Campaign | None, new: Campaign, world: WorldState, *, origin: Origin, at_ms: int, accept_at: float
-) -> CampaignChanges:
+def changes(previous: Campaign | None, new: Campaign, world: WorldState, loading: Loading) -> CampaignChanges:
     """
     Args:
         previous: The campaign as it was loaded before; None if it never was.
         world: As it is now, with all its entities and current facts; the past may be missing from it.
-        origin: Of what is stated: "campaign_file", or "import" for tables.
-        at_ms: Now, milliseconds since the Unix epoch.
-        accept_at: The confidence from which facts are accepted without the DM.
 
     Raises:
         InvalidInput: The campaign says what cannot be said: see `claims_of`.
@@ -68,15 +59,15 @@ def changes(
     nothing = replace(new, entities=(), relationships=(), npcs=(), players=(), scenes=(), secrets=(), slots={})
     before = nothing if previous is None else previous
     found = Findings()
-    EntityComparison(before, new, world, origin, found).run()
+    EntityComparison(before, new, world, loading.origin, found).run()
     FactComparison(
-        before=claims_of(before, world.resolve, origin=origin, at_ms=at_ms, accept_at=accept_at),
-        now=claims_of(new, world.resolve, origin=origin, at_ms=at_ms, accept_at=accept_at),
+        before=claims_of(before, world.resolve, loading),
+        now=claims_of(new, world.resolve, loading),
         rules=new.slots,
         world=world,
         found=found,
     ).run()
-    _compare_cast(before, new, found)
+    _compare_people(before, new, found)
     return CampaignChanges(
         tuple(_possible(found.made, world)),
         tuple(found.added),
@@ -87,21 +78,21 @@ def changes(
     )
 
 
-def _possible(happenings: Sequence[Event], world: WorldState) -> list[Event]:
+def _possible(events: Sequence[Event], world: WorldState) -> list[Event]:
     """Without those that an earlier one has left without the fact that they are about."""
-    if not any(isinstance(happening, FactRejected | FactReplaced | FactScoped) for happening in happenings):
-        return list(happenings)
+    if not any(isinstance(event, FactRejected | FactReplaced | FactScoped) for event in events):
+        return list(events)
     possible: list[Event] = []
-    mark = world.mark()
-    for happening in happenings:
-        if problem_with(world, happening) is None:
-            possible.append(happening)
-            apply(world, WorldEvent(_LATER, Cause("campaign_file", 0), happening))
-    world.back_to(mark)
+    savepoint = world.savepoint()
+    for event in events:
+        if event.failed_precondition(world) is None:
+            possible.append(event)
+            apply(world, WorldEvent(_LATER, Cause("campaign_file", 0), event))
+    world.roll_back_to(savepoint)
     return possible
 
 
-def _compare_cast(was: Campaign, now: Campaign, found: Findings) -> None:
+def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
     """What is not in the world, but of the table: only told."""
     for what in ("name", "language", "time_zone", "calendar", "story_day"):
         if getattr(was, what) != getattr(now, what):

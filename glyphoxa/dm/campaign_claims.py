@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from glyphoxa.domain.campaign import Campaign, Entity, Secret
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Knower, Origin, Provenance, Visibility, secret_of
-from glyphoxa.world.events import FactStated
-from glyphoxa.world.slots import rule_of
+from glyphoxa.world.api import FactStated, rule_of
 
 OFFERED: Final = "its attribute `location` names it"
 """Why a LOCATED_AT is offered that the file does not state."""
@@ -25,18 +24,30 @@ def visibility_of(known_by: Collection[NpcId], *, hidden: bool) -> Visibility:
     return secret_of(known_by) if known_by else PUBLIC
 
 
-def claims_of(
-    campaign: Campaign, resolve: Callable[[EntityId], EntityId], *, origin: Origin, at_ms: int, accept_at: float
-) -> dict[Claim, FactStated]:
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """
+    Attributes:
+        origin: Of what is stated: "campaign_file", or "import" for tables.
+        at_ms: Now, milliseconds since the Unix epoch.
+        accept_at: The confidence from which facts are accepted without the DM.
+    """
+
+    origin: Origin
+    at_ms: int
+    accept_at: float
+
+
+def claims_of(campaign: Campaign, resolve: Callable[[EntityId], EntityId], loading: Loading) -> dict[Claim, FactStated]:
     """Everything the campaign states, one statement a claim.
 
     Args:
         resolve: From an entity to the one into which it was merged: what is said of it is said of that one.
-        accept_at: The confidence from which the DM need not look at one.
 
     Raises:
         InvalidInput: A secret is known to nobody and about nothing, or a value is none that JSON can hold.
     """
+    origin, at_ms, accept_at = loading.origin, loading.at_ms, loading.accept_at
     firm = Provenance(1.0, "stated", dm_confirmed=True, origin=origin, at_ms=at_ms, accept_at=accept_at)
     found: dict[Claim, FactStated] = {}
     for entity in campaign.entities:

@@ -12,7 +12,8 @@ from glyphoxa.dm.campaign_facts import Findings
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import PUBLIC, Origin, Visibility
-from glyphoxa.world.events import (
+from glyphoxa.world.api import (
+    DEFAULT_RULES,
     AliasAdded,
     AliasRemoved,
     EntityAdded,
@@ -20,9 +21,8 @@ from glyphoxa.world.events import (
     EntityRemoved,
     EntityScoped,
     SlotDeclared,
+    WorldState,
 )
-from glyphoxa.world.slots import DEFAULT_RULES
-from glyphoxa.world.state import WorldState
 
 _MOST_COMPARED: Final = 50
 

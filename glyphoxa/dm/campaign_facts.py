@@ -10,9 +10,7 @@ from glyphoxa.dm.campaign_claims import OFFERED, is_offer
 from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance
-from glyphoxa.world.events import Event, FactRejected, FactReplaced, FactScoped, FactStated
-from glyphoxa.world.slots import rule_of
-from glyphoxa.world.state import WorldState
+from glyphoxa.world.api import Event, FactRejected, FactReplaced, FactScoped, FactStated, WorldState, rule_of
 
 _FROM_FILES: Final = ("campaign_file", "import")
 Statements = Mapping[Claim, FactStated]

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from glyphoxa.dm.campaign_claims import OFFERED
-from glyphoxa.dm.cast import Cast
-from glyphoxa.dm.past import all_events
+from glyphoxa.dm.history import all_events
 from glyphoxa.dm.ports import Review
+from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.stating import attribute_claim, secret_among
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Provenance, Visibility
 from glyphoxa.speech.language.words import fold
-from glyphoxa.world.events import (
+from glyphoxa.world.api import (
     AliasAdded,
     AliasRemoved,
     Cause,
@@ -27,11 +27,11 @@ from glyphoxa.world.events import (
     EntityScoped,
     Event,
     FactStated,
+    World,
     WorldEvent,
+    dropped,
+    rule_of,
 )
-from glyphoxa.world.ports import World
-from glyphoxa.world.replay import dropped
-from glyphoxa.world.slots import rule_of
 
 MOST_FACTS: Final = 10_000
 """No entity has more, as far as the DM is shown them."""
@@ -40,18 +40,18 @@ _OFFERED_CONFIDENCE: Final = 0.6  # too little to be accepted without the DM
 
 @dataclass(frozen=True, slots=True)
 class EntityDesk:
-    """Entities of one campaign. They are named as `Cast.entity` understands it. Every call may raise what that raises
+    """Entities of one campaign, named as `NameResolver.entity` takes them. Every call may raise what that raises
     and, when the database is away, `Unavailable`.
 
     Args:
-        cast: As it is before the call; a decision does not change it.
+        resolver: As it is before the call; a decision does not change it.
         now_ms: Milliseconds since the Unix epoch.
     """
 
     campaign: CampaignId
     world: World
     review: Review
-    cast: Cast
+    resolver: NameResolver
     now_ms: Callable[[], int]
 
     async def add(
@@ -79,23 +79,23 @@ class EntityDesk:
         made = EntityId(id or slug(called))
         if not made:
             raise InvalidInput(f"{called!r} holds no letter or digit to make an id of; give one")
-        if made in self.cast.entities:
-            other = self.cast.entities[made]
+        if made in self.resolver.entities:
+            other = self.resolver.entities[made]
             raise InvalidInput(f"{made!r} is the id of {other.name} ({other.type}): give this one another")
         if id is None and (other_name := self._called(called)) is not None:
             raise InvalidInput(f"{other_name} is called {called!r}; if this is another one, give it an id of its own")
         at_ms = self.now_ms()
         provenance = Provenance(1.0, "stated", dm_confirmed=True, origin="dm", at_ms=at_ms)
         kind = self._type(type, is_new=is_new_type)
-        happenings: list[Event] = [EntityAdded(made, kind, called, tuple(map(_name, aliases)))]
+        events: list[Event] = [EntityAdded(made, kind, called, tuple(map(_name, aliases)))]
         for attribute, value in (attributes or {}).items():
-            happenings += [FactStated(claim, provenance) for claim in _claims(made, attribute, value)]
+            events += [FactStated(claim, provenance) for claim in _claims(made, attribute, value)]
         place = self._named((attributes or {}).get("location"))
         if place is not None:
             wait = replace(provenance, confidence=_OFFERED_CONFIDENCE, source="inferred", dm_confirmed=False)
             located = Claim.relation(made, "LOCATED_AT", place)
-            happenings.append(FactStated(located, replace(wait, reason=OFFERED)))
-        return await self._commit(*happenings)
+            events.append(FactStated(located, replace(wait, reason=OFFERED)))
+        return await self._commit(*events)
 
     async def change(self, entity: str, *, name: str | None = None, type: str | None = None) -> list[WorldEvent]:  # noqa: A002
         """Another name or type. The old name is kept as an alias: it was said.
@@ -103,35 +103,35 @@ class EntityDesk:
         Raises:
             InvalidInput: Nothing is to change, another entity has that name, or the type is unknown.
         """
-        found = self.cast.entity(entity)
+        found = self.resolver.entity(entity)
         new = None if name is None else _name(name)
         if new is None and type is None:
             raise InvalidInput("say what is to change: a name or a type")
         if new is not None and any(
-            fold(new) == fold(each.name) for each in self.cast.entities.values() if each.id != found.id
+            fold(new) == fold(each.name) for each in self.resolver.entities.values() if each.id != found.id
         ):
             raise InvalidInput(f"there is another entity {new!r}: merge the two, or choose another name")
-        happenings: list[Event] = [EntityChanged(found.id, None if type is None else self._type(type), new)]
+        events: list[Event] = [EntityChanged(found.id, None if type is None else self._type(type), new)]
         if new is not None and fold(new) != fold(found.name):
-            happenings.append(AliasAdded(found.id, found.name))
-            happenings += [AliasRemoved(found.id, alias) for alias in found.aliases if fold(alias) == fold(new)]
-        return await self._commit(*happenings)
+            events.append(AliasAdded(found.id, found.name))
+            events += [AliasRemoved(found.id, alias) for alias in found.aliases if fold(alias) == fold(new)]
+        return await self._commit(*events)
 
     async def ends_with(self, entity: str) -> list[Fact]:
         """The facts that would end if it were removed."""
-        found = self.cast.entity(entity)
+        found = self.resolver.entity(entity)
         return await self.review.current(self.campaign, DM, about=found.id, limit=MOST_FACTS)
 
     async def remove(self, entity: str) -> list[WorldEvent]:
         """With all that is known of it."""
-        return await self._commit(EntityRemoved(self.cast.entity(entity).id))
+        return await self._commit(EntityRemoved(self.resolver.entity(entity).id))
 
     async def add_alias(self, entity: str, alias: str) -> list[WorldEvent]:
         """
         Raises:
             InvalidInput: It is called so already, or another entity is.
         """
-        found, new = self.cast.entity(entity), _name(alias)
+        found, new = self.resolver.entity(entity), _name(alias)
         if (other := self._called(new)) is not None:
             raise InvalidInput(f"{other} is called {new!r} already")
         return await self._commit(AliasAdded(found.id, new))
@@ -141,7 +141,7 @@ class EntityDesk:
         Raises:
             NotFound: It has no such alias.
         """
-        found = self.cast.entity(entity)
+        found = self.resolver.entity(entity)
         for known in found.aliases:
             if fold(known) == fold(alias):
                 return await self._commit(AliasRemoved(found.id, known))
@@ -149,19 +149,19 @@ class EntityDesk:
 
     async def keep_secret(self, entity: str, known_by: Sequence[str]) -> list[WorldEvent]:
         """Only these NPCs know that there is such a thing at all."""
-        npcs = tuple(dict.fromkeys(self.cast.npc(name) for name in known_by))
+        npcs = tuple(dict.fromkeys(self.resolver.npc(name) for name in known_by))
         if not npcs:
             raise InvalidInput("say which NPCs")
         visibility = secret_among(npcs, PUBLIC, now_ms=self.now_ms())
-        return await self._commit(EntityScoped(self.cast.entity(entity).id, visibility))
+        return await self._commit(EntityScoped(self.resolver.entity(entity).id, visibility))
 
     async def hide(self, entity: str) -> list[WorldEvent]:
         """Nobody knows of it until it is revealed."""
-        return await self._commit(EntityScoped(self.cast.entity(entity).id, Visibility("hidden")))
+        return await self._commit(EntityScoped(self.resolver.entity(entity).id, Visibility("hidden")))
 
     async def reveal(self, entity: str) -> list[WorldEvent]:
         """Everybody may know of it."""
-        return await self._commit(EntityScoped(self.cast.entity(entity).id, PUBLIC))
+        return await self._commit(EntityScoped(self.resolver.entity(entity).id, PUBLIC))
 
     async def merge(self, kept: str, gone: str) -> list[WorldEvent]:
         """`gone` was `kept` all along: what is known of it is known of that one, and its names become aliases.
@@ -169,10 +169,10 @@ class EntityDesk:
         Raises:
             InvalidInput: They are the same, or an NPC of the campaign plays the one that would be gone.
         """
-        staying, leaving = self.cast.entity(kept), self.cast.entity(gone)
+        staying, leaving = self.resolver.entity(kept), self.resolver.entity(gone)
         if staying.id == leaving.id:
             raise InvalidInput(f"{kept!r} and {gone!r} are the same entity: {staying.name}")
-        if any(npc.entity_id == leaving.id for npc in self.cast.npcs):
+        if any(npc.entity_id == leaving.id for npc in self.resolver.npcs):
             raise InvalidInput(f"{leaving.name} is an NPC that is played: merge the other one into it instead")
         return await self._commit(EntitiesMerged(staying.id, leaving.id))
 
@@ -189,9 +189,9 @@ class EntityDesk:
         events = await all_events(self.world, self.campaign)
         without = dropped(events)
         merges = [
-            (event, event.happening)
-            for event in events
-            if isinstance(event.happening, EntitiesMerged) and event.seq not in without
+            (recorded, recorded.event)
+            for recorded in events
+            if isinstance(recorded.event, EntitiesMerged) and recorded.seq not in without
         ]
         meant = {EntityId(name), *_ever_called(name, events)}
         found = [event for event, merged in merges if merged.gone in meant]
@@ -199,30 +199,30 @@ class EntityDesk:
             several = ", ".join(str(event.seq) for event in found)
             raise InvalidInput(f"{name!r} was merged several times, by the events {several}: undo one of them")
         if not found:
-            kept = self.cast.entity(name)
+            kept = self.resolver.entity(name)
             found = [event for event, merged in merges if merged.kept == kept.id][-1:]
             if not found:
                 raise NotFound(f"nothing was merged into {kept.name}")
         await self.world.undo(self.campaign, found[0].seq, Cause("dm", self.now_ms()))
         return found[0]
 
-    async def _commit(self, *happenings: Event) -> list[WorldEvent]:
-        return await self.world.commit(self.campaign, happenings, Cause("dm", self.now_ms()))
+    async def _commit(self, *events: Event) -> list[WorldEvent]:
+        return await self.world.commit(self.campaign, events, Cause("dm", self.now_ms()))
 
     def _called(self, name: str) -> str | None:
         """The name of the first entity that goes by this name or alias."""
         wanted = fold(name)
-        found = (e for e in self.cast.entities.values() if wanted in map(fold, (e.name, *e.aliases)))
+        found = (e for e in self.resolver.entities.values() if wanted in map(fold, (e.name, *e.aliases)))
         return next((each.name for each in found), None)
 
     def _named(self, value: object) -> EntityId | None:
         """The entity whose name this is."""
         if not isinstance(value, str) or not fold(value):
             return None
-        return next((each.id for each in self.cast.entities.values() if fold(each.name) == fold(value)), None)
+        return next((each.id for each in self.resolver.entities.values() if fold(each.name) == fold(value)), None)
 
     def _type(self, wanted: str, *, is_new: bool = False) -> str:
-        known = {*ENTITY_TYPES, *(each.type for each in self.cast.entities.values())}
+        known = {*ENTITY_TYPES, *(each.type for each in self.resolver.entities.values())}
         called = " ".join(wanted.split())
         if not called or (called not in known and not is_new):
             raise InvalidInput(f"unknown entity type {wanted!r}: {did_you_mean(wanted, known)}")
@@ -232,12 +232,12 @@ class EntityDesk:
 def _ever_called(name: str, events: Sequence[WorldEvent]) -> set[EntityId]:
     wanted = fold(name)
     return {
-        event.happening.entity
-        for event in events
-        if isinstance(event.happening, EntityAdded | EntityChanged)
+        recorded.event.entity
+        for recorded in events
+        if isinstance(recorded.event, EntityAdded | EntityChanged)
         and wanted
-        and event.happening.name is not None
-        and fold(event.happening.name) == wanted
+        and recorded.event.name is not None
+        and fold(recorded.event.name) == wanted
     }
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.ports import Review
+from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.stating import attribute_claim, predicate_of, secret_among, stated_by_dm
-from glyphoxa.dm.wording import claim_in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import (
@@ -19,7 +18,7 @@ from glyphoxa.domain.knowledge import (
     Fact,
     Visibility,
 )
-from glyphoxa.world.events import (
+from glyphoxa.world.api import (
     Cause,
     Event,
     FactClosed,
@@ -29,9 +28,10 @@ from glyphoxa.world.events import (
     FactRevealed,
     FactScoped,
     FactTold,
+    World,
     WorldEvent,
+    claim_in_words,
 )
-from glyphoxa.world.ports import World
 
 _MOST_ABOUT_ONE = 10_000
 _MOST_LISTED = 10
@@ -64,7 +64,7 @@ class FactDesk:
     campaign: CampaignId
     world: World
     review: Review
-    cast: Cast
+    resolver: NameResolver
     now_ms: Callable[[], int]
 
     async def find(self, fact: str) -> Fact:
@@ -104,13 +104,13 @@ class FactDesk:
 
     async def in_words(self, events: Sequence[WorldEvent]) -> dict[FactId, str]:
         """What the facts say of which these events speak, as far as anybody held them."""
-        ids = {fact for event in events if (fact := getattr(event.happening, "fact", None)) is not None}
+        ids = {fact for recorded in events if (fact := getattr(recorded.event, "fact", None)) is not None}
         held = {fact.id: self.words(fact) for fact in await self.review.facts(self.campaign, ids)}
         once = await self.review.once_held(self.campaign, ids - held.keys())
         return held | {each.fact.id: self.words(each.fact) for each in once}
 
     def words(self, fact: Fact) -> str:
-        return claim_in_words(fact.claim, self.cast)
+        return claim_in_words(fact.claim, self.resolver)
 
     async def confirm(self, facts: Sequence[str]) -> Decision:
         """They are true; what they disagree with ends."""
@@ -194,7 +194,7 @@ class FactDesk:
         found = await self.find(fact)
         if found.visibility.scope == "public":
             raise InvalidInput(f"{self.words(found)} is public: there is nobody to tell it to")
-        told = FactTold(found.id, self._npcs(to), self.cast.speaker(by), self.now_ms())
+        told = FactTold(found.id, self._npcs(to), self.resolver.speaker(by), self.now_ms())
         return await self._decide([told], [found])
 
     async def add(
@@ -215,7 +215,7 @@ class FactDesk:
             known_by: NPCs who alone know it; nobody named: it is public, unless hidden.
             is_hidden: Nobody knows it until it is revealed; these NPCs would.
         """
-        claim = self._claim(self.cast.entity(subject).id, predicate, object=object, value=value)
+        claim = self._claim(self.resolver.entity(subject).id, predicate, object=object, value=value)
         visibility = PUBLIC
         if known_by:
             visibility = secret_among(self._npcs(known_by), PUBLIC, now_ms=self.now_ms())
@@ -223,19 +223,17 @@ class FactDesk:
             visibility = Visibility.of("hidden", visibility.knowers)
         return await self._decide([stated_by_dm(claim, visibility, at_ms=self.now_ms())], [], says=claim)
 
-    async def _decide(
-        self, happenings: Sequence[Event], about: Sequence[Fact], *, says: Claim | None = None
-    ) -> Decision:
+    async def _decide(self, events: Sequence[Event], about: Sequence[Fact], *, says: Claim | None = None) -> Decision:
         """
         Args:
             says: A claim that is stated by it: the fact it became is told, too.
         """
-        events = await self.world.commit(self.campaign, happenings, Cause("dm", self.now_ms()))
+        made = await self.world.commit(self.campaign, events, Cause("dm", self.now_ms()))
         facts = await self.review.facts(self.campaign, [each.id for each in about])
         if says is not None:
             known = await self.review.current(self.campaign, DM, about=says.subject, limit=_MOST_ABOUT_ONE)
             facts += [fact for fact in known if fact.claim == says and fact not in facts]
-        numbers = tuple(event.seq for event in events)
+        numbers = tuple(recorded.seq for recorded in made)
         return Decision(numbers, tuple(facts), tuple(await self.review.ended_by(self.campaign, numbers)))
 
     async def _find_all(self, facts: Sequence[str]) -> list[Fact]:
@@ -252,14 +250,14 @@ class FactDesk:
     def _npcs(self, names: Sequence[str]) -> tuple[NpcId, ...]:
         if not names:
             raise InvalidInput("say which NPCs")
-        return tuple(dict.fromkeys(self.cast.npc(name) for name in names))
+        return tuple(dict.fromkeys(self.resolver.npc(name) for name in names))
 
     def _claim(self, subject: EntityId, predicate: str, *, object: str | None, value: object) -> Claim:  # noqa: A002
         if (object is None) == (value is None):
             raise InvalidInput("a fact has an object (another entity) or a value: say one of both")
         if object is None:
             return attribute_claim(subject, predicate_of(predicate), value)
-        return Claim.relation(subject, predicate_of(predicate), self.cast.entity(object).id)
+        return Claim.relation(subject, predicate_of(predicate), self.resolver.entity(object).id)
 
     def _claim_instead(
         self,
@@ -278,5 +276,5 @@ class FactDesk:
             return Claim.relation(claim.subject, word, claim.object)
         if predicate is None and (object is None or value is None) and (object is None) != (claim.object is None):
             kind = "an attribute: say a value" if claim.object is None else "a relation: say an object"
-            raise InvalidInput(f"{claim_in_words(claim, self.cast)} is {kind}, or a predicate, too")
+            raise InvalidInput(f"{claim_in_words(claim, self.resolver)} is {kind}, or a predicate, too")
         return self._claim(claim.subject, predicate or claim.predicate, object=object, value=value)

@@ -10,7 +10,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, 
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Correction
-from glyphoxa.world.events import WorldEvent
+from glyphoxa.world.api import WorldEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +18,17 @@ class Said:
     """An utterance, as far as a fact points to it.
 
     Attributes:
-        floor: Its number in the session.
-        is_struck: It was rolled back.
+        ordinal: Its number in the session.
+        is_retracted: It was rolled back.
     """
 
     utterance_id: UtteranceId
     session_id: SessionId
-    floor: int
+    ordinal: int
     speaker_name: str
     text: str
     at_ms: int
-    is_struck: bool = False
+    is_retracted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Uttered:
 class Session:
     """
     Attributes:
-        last_floor: How many utterances it has.
+        last_ordinal: How many utterances it has.
     """
 
     id: SessionId
     started_ms: int
-    last_floor: int
+    last_ordinal: int
 
 
 class Review(Protocol):
@@ -110,7 +110,7 @@ class Review(Protocol):
         """Utterances whose id ends so, rolled back or not, the latest first."""
         ...
 
-    async def talk_after(self, campaign: CampaignId, session: SessionId, floor: int) -> int:
+    async def talk_after(self, campaign: CampaignId, session: SessionId, ordinal: int) -> int:
         """How many utterances of that session and of later ones are not rolled back yet."""
         ...
 

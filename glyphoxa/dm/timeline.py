@@ -7,15 +7,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from glyphoxa.dm.past import all_events, events_about
+from glyphoxa.dm.history import all_events, events_about
 from glyphoxa.dm.ports import Review, Said, Session
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.events import Cause, RolledBack, TakenBack, Undone, WorldEvent
-from glyphoxa.world.ports import World
-from glyphoxa.world.replay import difference, dropped, replay
-from glyphoxa.world.state import WorldState
+from glyphoxa.world.api import (
+    Cause,
+    RolledBack,
+    TakenBack,
+    Undone,
+    World,
+    WorldEvent,
+    WorldState,
+    difference,
+    dropped,
+    replay,
+)
 
 _LOOKED_AT_FIRST: Final = 64
 _DAY_MS: Final = 86_400_000
@@ -66,26 +74,26 @@ class Timeline:
         await self.world.undo_all(self.campaign, [event.seq for event in taken], Cause("dm", self.now_ms()))
         return taken
 
-    async def preview(self, session: SessionId, floor: int) -> Preview:
+    async def preview(self, session: SessionId, ordinal: int) -> Preview:
         """What `rollback` would do.
 
         Raises:
             NotFound: There is no such session.
-            InvalidInput: It has no such floor.
+            InvalidInput: It has no such ordinal.
         """
         sessions = await self.review.sessions(self.campaign)
-        at = self._place(session, floor, sessions)
+        at = self._place(session, ordinal, sessions)
         later = {each.id for each in sessions[at + 1 :]}
         events = await all_events(self.world, self.campaign)
         without = dropped(events)
         going = tuple(
-            event for event in events if event.seq not in without and _is_learned_after(event, session, floor, later)
+            event for event in events if event.seq not in without and _is_learned_after(event, session, ordinal, later)
         )
-        n_utterances = await self.review.talk_after(self.campaign, session, floor)
+        n_utterances = await self.review.talk_after(self.campaign, session, ordinal)
         return self._without(events, going, n_utterances=n_utterances)
 
     async def preview_without(self, said: Said) -> Preview:
-        """What `strike`, or `correct`, of an utterance would do to what is known."""
+        """What `retract`, or `correct`, of an utterance would do to what is known."""
         events = await all_events(self.world, self.campaign)
         without = dropped(events)
         going = [event for event in events if event.seq not in without and _is_learned_from(event, said)]
@@ -106,35 +114,35 @@ class Timeline:
             n_utterances=n_utterances,
         )
 
-    async def rollback(self, session: SessionId, floor: int) -> WorldEvent | None:
-        """Back to what was known when that floor of the session had been said. None when there is nothing to drop.
+    async def rollback(self, session: SessionId, ordinal: int) -> WorldEvent | None:
+        """Back to what was known when the utterance of that ordinal had been said. None when there is nothing to drop.
 
         Raises:
             NotFound: There is no such session.
-            InvalidInput: It has no such floor.
+            InvalidInput: It has no such ordinal.
         """
-        self._place(session, floor, await self.review.sessions(self.campaign))
-        return await self.world.rollback(self.campaign, session, floor, Cause("dm", self.now_ms()))
+        self._place(session, ordinal, await self.review.sessions(self.campaign))
+        return await self.world.rollback(self.campaign, session, ordinal, Cause("dm", self.now_ms()))
 
-    async def strike(self, said: Said) -> WorldEvent:
+    async def retract(self, said: Said) -> WorldEvent:
         """As if it had not been said: nobody recalls it, and what was learned from it alone is not known.
 
         Raises:
             NotFound: It is not in the log.
-            InvalidInput: It is struck already.
+            InvalidInput: It is retracted already.
         """
-        return await self.world.strike(self.campaign, said.utterance_id, Cause("dm", self.now_ms()))
+        return await self.world.retract(self.campaign, said.utterance_id, Cause("dm", self.now_ms()))
 
     async def correct(self, said: Said, text: str) -> WorldEvent:
         """As if these words had been said instead.
 
         Raises:
             NotFound: It is not in the log.
-            InvalidInput: There are no words, it is struck, or it says just this.
+            InvalidInput: There are no words, it is retracted, or it says just this.
         """
         words = " ".join(text.split())
         if not words:
-            raise InvalidInput("an utterance without words is none: say what was said instead, or strike it")
+            raise InvalidInput("an utterance without words is none: say what was said instead, or retract it")
         return await self.world.correct(self.campaign, said.utterance_id, words, Cause("dm", self.now_ms()))
 
     async def fork(self, into: CampaignId, *, name: str) -> None:
@@ -181,11 +189,11 @@ class Timeline:
             )
         return await self.world.as_of(self.campaign, at_ms=at_ms)
 
-    def _place(self, session: SessionId, floor: int, sessions: list[Session]) -> int:
+    def _place(self, session: SessionId, ordinal: int, sessions: list[Session]) -> int:
         for place, each in enumerate(sessions):
             if each.id == session:
-                if not 0 <= floor <= each.last_floor:
-                    raise InvalidInput(f"session {session!r} has the floors 0 to {each.last_floor}, not {floor}")
+                if not 0 <= ordinal <= each.last_ordinal:
+                    raise InvalidInput(f"session {session!r} has the ordinals 0 to {each.last_ordinal}, not {ordinal}")
                 return place
         known = [each.id for each in sessions]
         raise NotFound(f"no session {session!r} in campaign {self.campaign!r}: {did_you_mean(session, known)}")
@@ -212,23 +220,25 @@ class Timeline:
             looked_at *= 8
 
 
-def _undoes(event: WorldEvent) -> bool:
-    return isinstance(event.happening, Undone)
+def _undoes(recorded: WorldEvent) -> bool:
+    return isinstance(recorded.event, Undone)
 
 
-def _is_learned_after(event: WorldEvent, session: SessionId, floor: int, later: set[SessionId]) -> bool:
-    cause = event.cause
-    if cause.by != "talk" or isinstance(event.happening, Undone | TakenBack):
+def _is_learned_after(recorded: WorldEvent, session: SessionId, ordinal: int, later: set[SessionId]) -> bool:
+    cause = recorded.cause
+    if cause.by != "talk" or isinstance(recorded.event, Undone | TakenBack):
         return False
     # What was learned from a whole session was learned at its end.
-    return cause.session_id in later or (cause.session_id == session and (cause.floor is None or cause.floor > floor))
+    return cause.session_id in later or (
+        cause.session_id == session and (cause.ordinal is None or cause.ordinal > ordinal)
+    )
 
 
 def _is_learned_from(event: WorldEvent, said: Said) -> bool:
     cause = event.cause
     if cause.by != "talk" or cause.session_id != said.session_id:
         return False
-    return cause.floor == said.floor or cause.utterance_id == said.utterance_id
+    return cause.ordinal == said.ordinal or cause.utterance_id == said.utterance_id
 
 
 def moment_of(when: str) -> int | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.ports import Review, Turns, Uttered
+from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Validity
@@ -62,6 +62,15 @@ class ExplainedTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class _Now:
+    """What is known now of what a turn rests on."""
+
+    uttered: Mapping[UtteranceId, Uttered]
+    held: Mapping[FactId, Fact]
+    ended: Mapping[FactId, EndedFact]
+
+
+@dataclass(frozen=True, slots=True)
 class TurnDesk:
     """Turns of one campaign. A turn is named by its id, an ending of it that no other has, or `LAST`. Every call raises
     `Unavailable` when the database is away.
@@ -70,7 +79,7 @@ class TurnDesk:
     campaign: CampaignId
     turns: Turns
     review: Review
-    cast: Cast
+    resolver: NameResolver
 
     async def latest(
         self, *, session: SessionId | None = None, npc: NpcId | None = None, limit: int
@@ -114,7 +123,8 @@ class TurnDesk:
         facts = {one.fact_id for one in everything if isinstance(one, RecalledFact)}
         held = {fact.id: fact for fact in await self.review.facts(self.campaign, facts)}
         ended = {each.fact.id: each for each in await self.review.once_held(self.campaign, facts - held.keys())}
-        memories = [self._memory(turn, one, why, uttered, held, ended) for one, why in recalled]
+        now = _Now(uttered, held, ended)
+        memories = [self._memory(turn, one, why, now) for one, why in recalled]
         return ExplainedTurn(
             turn,
             uttered.get(turn.utterance_id) if turn.utterance_id is not None else None,
@@ -127,16 +137,14 @@ class TurnDesk:
         turn: TurnRecord,
         one: Recalled,
         why_rejected: str,
-        uttered: Mapping[UtteranceId, Uttered],
-        held: Mapping[FactId, Fact],
-        ended: Mapping[FactId, EndedFact],
+        now: _Now,
     ) -> Memory:
         utterance = learned_from(one)
-        place = uttered.get(utterance) if utterance is not None else None
+        place = now.uttered.get(utterance) if utterance is not None else None
         if not isinstance(one, RecalledFact):
             gone = "not in the log any more" if utterance is not None and place is None else ""
             return Memory(one, place, None, gone or _of_talk(one, place), why_rejected)
-        fact, end = held.get(one.fact_id), ended.get(one.fact_id)
+        fact, end = now.held.get(one.fact_id), now.ended.get(one.fact_id)
         if fact is not None:
             return Memory(one, place, fact.validity, self._of_fact(fact, turn.npc_id), why_rejected)
         if end is not None:
@@ -149,7 +157,7 @@ class TurnDesk:
         if fact.status != "accepted":
             return f"{fact.status} now"
         if npc is not None and not fact.visibility.is_visible_to(npc):
-            return f"{self.cast.person(npc)} may not know it any more"
+            return f"{self.resolver.person(npc)} may not know it any more"
         return ""
 
     async def _missing(self, turn: str, *, session: SessionId | None, npc: NpcId | None) -> str:
@@ -157,7 +165,7 @@ class TurnDesk:
         of = "".join(
             [
                 f" of session {session!r}" if session is not None else "",
-                f" to {self.cast.person(npc)}" if npc is not None else "",
+                f" to {self.resolver.person(npc)}" if npc is not None else "",
             ]
         )
         if not known:
@@ -181,6 +189,6 @@ def _utterances(turn: TurnRecord, recalled: Sequence[Recalled]) -> set[Utterance
 def _of_talk(one: Recalled, place: Uttered | None) -> str:
     if place is None:
         return ""
-    if place.said.is_struck:
+    if place.said.is_retracted:
         return "rolled back"
     return "" if one.text.endswith(place.said.text) else f"its words are now: {place.said.text}"

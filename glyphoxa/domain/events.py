@@ -21,11 +21,11 @@ class UtteranceKept:
 
 
 @dataclass(frozen=True, slots=True)
-class UtteranceStruck:
+class UtteranceRetracted:
     """The DM says that this was never said, and nobody recalls it; or takes that back."""
 
     utterance: Utterance
-    is_struck: bool = True
+    is_retracted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ TableEvent = (
     EarEvent
     | UtteranceKept
     | UtteranceRevised
-    | UtteranceStruck
+    | UtteranceRetracted
     | NpcThinks
     | NpcSpeaks
     | NpcSilent

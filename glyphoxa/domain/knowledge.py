@@ -148,7 +148,7 @@ class Provenance:
         confidence: 0 to 1.
         accept_at: The confidence that was enough to be accepted when it was stated.
         source: Whether it was said, or concluded from what was said.
-        floor: Number of the utterance in its session.
+        ordinal: Number of the utterance in its session.
         at_ms: When it was said or decided, milliseconds since the Unix epoch.
         reason: Short words for the DM: why.
     """
@@ -159,7 +159,7 @@ class Provenance:
     origin: Origin = "talk"
     session_id: SessionId | None = None
     utterance_id: UtteranceId | None = None
-    floor: int | None = None
+    ordinal: int | None = None
     at_ms: int | None = None
     reason: str = ""
     accept_at: float = AUTO_ACCEPT

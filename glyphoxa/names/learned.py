@@ -118,8 +118,8 @@ class NameLearning:
 
     async def _uses(self, heard: str, *, meant_in: UtteranceId | None = None) -> tuple[int, Uses]:
         """In how many utterances the form was meant for a name, and where else its words stand, as themselves."""
-        known = await self.store.standings(self.campaign, heard)
-        meant = {utterance for pair in known for utterance in pair.standing.utterances}
+        known = await self.store.statuses(self.campaign, heard)
+        meant = {utterance for pair in known for utterance in pair.status.utterances}
         if meant_in is not None:
             meant.add(meant_in)
         return len(meant), await self.store.uses(self.campaign, heard, exclude=meant)

@@ -18,7 +18,7 @@ class LearnedNames(Protocol):
         """The names in the graph (all, or of these entities) with the wrong forms that are active; people first."""
         ...
 
-    async def standings(self, campaign: CampaignId, heard: str | None = None) -> list[LearnedName]:
+    async def statuses(self, campaign: CampaignId, heard: str | None = None) -> list[LearnedName]:
         """Every pair of form and name (or of one form, however it is spaced), those most often heard first."""
         ...
 

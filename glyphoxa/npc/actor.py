@@ -45,7 +45,7 @@ class Revise:
 
 
 @dataclass(frozen=True, slots=True)
-class Strike:
+class Retract:
     """It never heard or said this."""
 
     utterance: UtteranceId
@@ -101,7 +101,7 @@ class MakeASound:
     turn: TurnId
 
 
-NpcMessage = Hear | Spoke | Revise | Strike | GetReady | Expect | Relax | Ask | Speak | Hush | MakeASound
+NpcMessage = Hear | Spoke | Revise | Retract | GetReady | Expect | Relax | Ask | Speak | Hush | MakeASound
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
 
@@ -191,8 +191,8 @@ class NpcActor:
                 self.conversation.spoke(utterance)
             case Revise(utterance, was):
                 self.conversation.revise(utterance.id, was=was, now=utterance.text)
-            case Strike(utterance_id):
-                self.conversation.strike(utterance_id)
+            case Retract(utterance_id):
+                self.conversation.retract(utterance_id)
             case GetReady(text, speaker_name):
                 if not self._asked and (text or self.is_ready):
                     mouth.prime(self.conversation.prompt(text, speaker_name))

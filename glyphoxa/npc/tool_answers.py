@@ -10,7 +10,7 @@ from glyphoxa.context.knowledge import fact_sentence, is_secret, why_known
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.graph import Known
+from glyphoxa.world.api import Known
 
 MOST_FOUND: Final = 10
 

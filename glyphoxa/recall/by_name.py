@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
-from glyphoxa.world.graph import IdentitySnapshot, Known
+from glyphoxa.world.api import IdentitySnapshot, Known
 
 
 @dataclass(frozen=True, slots=True)

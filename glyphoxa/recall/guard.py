@@ -19,7 +19,7 @@ from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.recall.by_name import FactsByName, KnownByName
 from glyphoxa.transcript.ports import EVER, Between, PastTalk, SessionSummaries
 from glyphoxa.transcript.watch import MemoryWatch
-from glyphoxa.world.graph import (
+from glyphoxa.world.api import (
     KNOWN_THROUGH,
     Direction,
     IdentitySnapshot,

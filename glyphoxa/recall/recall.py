@@ -146,7 +146,7 @@ class Recall:
         patient: bool = False,
         between: Between = EVER,
     ) -> RecallResult:
-        """As `recall`, with what had no say in it. The same question on the same floor gets the same answer.
+        """As `recall`, with what had no say in it. The same question on the same ordinal gets the same answer.
 
         Args:
             by_words: Without what the question means.

@@ -42,13 +42,13 @@ class _Copy:
     Attributes:
         head: As of the last page.
         is_seen: It was read to its end: somebody may look into it.
-        asked: What there was when vectors were last asked for: up to which mark, and how far they were embedded.
+        asked: What there was when vectors were last asked for: up to which change_seq, and how far they were embedded.
     """
 
     index: TalkIndex
     head: TalkHead
     cursor: Cursor[Said] = field(
-        default_factory=lambda: Cursor(seq_of=attrgetter("mark"), key_of=attrgetter("utterance_id"))
+        default_factory=lambda: Cursor(seq_of=attrgetter("change_seq"), key_of=attrgetter("utterance_id"))
     )
     is_seen: bool = False
     asked: tuple[int, str, IndexGeneration] | None = None
@@ -184,7 +184,7 @@ class TalkCache:
         generation = copy.head.generation
         if generation is None:
             return
-        there = (copy.index.mark, copy.head.embedded, generation)
+        there = (copy.index.change_seq, copy.head.embedded, generation)
         if there == copy.asked or not await self._embeddings.is_ours(generation):
             return
         is_first = copy.index.edition != generation

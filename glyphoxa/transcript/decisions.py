@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from glyphoxa.domain.events import UtteranceRevised, UtteranceStruck
+from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.transcript.ports import Decided
 
-News = UtteranceStruck | UtteranceRevised
+News = UtteranceRetracted | UtteranceRevised
 
 
 class DecidedTalk:
@@ -36,15 +36,15 @@ class DecidedTalk:
             if utterance not in now and old.own_text is not None:
                 own = replace(old.utterance, text=old.own_text)
                 news += self._worded(replace(old, utterance=own), old.utterance.text)
-            if old.is_struck and (utterance not in now or not now[utterance].is_struck):
-                news.append(UtteranceStruck(old.utterance, is_struck=False))
+            if old.is_retracted and (utterance not in now or not now[utterance].is_retracted):
+                news.append(UtteranceRetracted(old.utterance, is_retracted=False))
         for utterance, new in now.items():
             known = before.get(utterance)
             was = (self._text_of(utterance) or new.own_text) if known is None else known.utterance.text
             if was is not None and (new.own_text is not None or known is not None):
                 news += self._worded(new, was)
-            if new.is_struck and (known is None or not known.is_struck):
-                news.append(UtteranceStruck(new.utterance))
+            if new.is_retracted and (known is None or not known.is_retracted):
+                news.append(UtteranceRetracted(new.utterance))
         return news
 
     def _worded(self, decided: Decided, was: str) -> list[News]:

@@ -17,22 +17,22 @@ class Said:
     """An utterance as it stands in the log now.
 
     Attributes:
-        mark: Of its last change. Within a campaign marks become visible in their order.
-        floor: Its number in its session, from 1.
+        change_seq: Number of its last change. Within a campaign the numbers become visible in their order.
+        ordinal: Its number in its session, from 1.
         witnesses: The NPCs that were there.
-        struck: It was rolled back: nobody recalls it.
+        retracted: It was rolled back: nobody recalls it.
     """
 
-    mark: int
+    change_seq: int
     utterance_id: UtteranceId
     session_id: SessionId
-    floor: int
+    ordinal: int
     speaker_id: SpeakerId
     speaker_name: str
     text: str
     at_ms: int
     witnesses: frozenset[NpcId]
-    struck: bool = False
+    retracted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class TalkHead:
 class TalkPage:
     """
     Attributes:
-        said: In the order of their marks.
+        said: In the order of their change_seqs.
     """
 
     said: Sequence[Said]
@@ -100,7 +100,7 @@ class TalkFeed(Protocol):
     """
 
     async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
-        """The changes from a mark on (0: all), at most `limit`.
+        """The changes from a change_seq on (0: all), at most `limit`.
 
         Raises:
             Unavailable: The database cannot be reached in time.

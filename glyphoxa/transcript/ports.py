@@ -60,12 +60,12 @@ class Decided:
 
     Attributes:
         utterance: As it stands in the log now.
-        is_struck: Nobody is to recall it: it was struck, or rolled back.
+        is_retracted: Nobody is to recall it: it was retracted, or rolled back.
         own_text: What it said before the DM put other words for it; None: nobody did.
     """
 
     utterance: Utterance
-    is_struck: bool
+    is_retracted: bool
     own_text: str | None = None
 
 
@@ -94,12 +94,12 @@ class Found:
     """An utterance that a search found.
 
     Attributes:
-        floor: Its number in its session, from 1.
+        ordinal: Its number in its session, from 1.
         score: How well the words fit, higher is better; 0 when no words were asked for.
     """
 
     utterance: Utterance
-    floor: int
+    ordinal: int
     score: float
 
 

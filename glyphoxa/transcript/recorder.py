@@ -136,7 +136,7 @@ class Recorder:
                 self._recent[at] = utterance
                 return
 
-    def struck(self, utterance: UtteranceId) -> None:
+    def retracted(self, utterance: UtteranceId) -> None:
         """Forget something recent: the DM says that it was never said. It stays on disk and in the log."""
         kept = [said for said in self._recent if said.id != utterance]
         self._recent.clear()
@@ -289,7 +289,7 @@ class Recorder:
             self._news.set()
 
     async def _append_directly(self, log: TranscriptLog, utterance: Utterance) -> None:
-        """Behind what is in the spool: a floor is a place in the order of arrival."""
+        """Behind what is in the spool: an ordinal is a place in the order of arrival."""
         try:
             async with self._draining:
                 await self._drain_spool(log)

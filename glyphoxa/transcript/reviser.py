@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from loguru import logger
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
-from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRevised, UtteranceStruck
+from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.utterance import UNSURE, Utterance
@@ -159,7 +159,7 @@ class Reviser:
             case UtteranceKept(utterance):
                 self._take(utterance)
                 self._before.append(utterance)
-            case UtteranceStruck(utterance):
+            case UtteranceRetracted(utterance):
                 self._say_before(utterance.id, None)
                 self._let_be(utterance.id)
             case UtteranceRevised(utterance):

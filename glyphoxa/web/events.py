@@ -24,8 +24,8 @@ from glyphoxa.domain.events import (
     TableEvent,
     TurnFinished,
     UtteranceKept,
+    UtteranceRetracted,
     UtteranceRevised,
-    UtteranceStruck,
 )
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, line_of
@@ -93,7 +93,7 @@ def event_json(event: TableEvent, campaign: Campaign) -> Json:
             }
         case NothingSaid(player, at_ms):
             return {"type": "nothing_said", "player": player, "at_ms": at_ms}
-        case UtteranceKept() | UtteranceRevised() | UtteranceStruck():
+        case UtteranceKept() | UtteranceRevised() | UtteranceRetracted():
             return _of_utterance(event)
         case NpcThinks(npc, name, turn, player, at_ms):
             return {"type": "npc_thinks", "npc": npc, "name": name, "turn": turn, "player": player, "at_ms": at_ms}
@@ -124,14 +124,14 @@ def _condition_json(event: NpcsGetReady | MemoryChanged | Degraded, campaign: Ca
             assert_never(event)
 
 
-def _of_utterance(event: UtteranceKept | UtteranceRevised | UtteranceStruck) -> Json:
+def _of_utterance(event: UtteranceKept | UtteranceRevised | UtteranceRetracted) -> Json:
     match event:
         case UtteranceKept(utterance):
             return _utterance_json(utterance)
         case UtteranceRevised(utterance):
             return {**_utterance_json(utterance), "type": "revised"}
-        case UtteranceStruck(utterance, is_struck):
-            return {"type": "struck", "id": utterance.id, "is_struck": is_struck}
+        case UtteranceRetracted(utterance, is_retracted):
+            return {"type": "retracted", "id": utterance.id, "is_retracted": is_retracted}
 
 
 def _utterance_json(utterance: Utterance) -> Json:

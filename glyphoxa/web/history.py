@@ -19,12 +19,12 @@ class History:
     def __init__(self) -> None:
         self._past: deque[Json] = deque(maxlen=LENGTH)
         self._now: list[Json] = []
-        self._struck: set[str] = set()
+        self._retracted: set[str] = set()
 
     @property
     def messages(self) -> list[Json]:
-        """Without what the game master struck."""
-        told = (m for m in self._past if m["type"] != "utterance" or m["id"] not in self._struck)
+        """Without what the game master retracted."""
+        told = (m for m in self._past if m["type"] != "utterance" or m["id"] not in self._retracted)
         return [*told, *self._now]
 
     def take(self, message: Json) -> None:
@@ -44,8 +44,8 @@ class History:
                     self._drop("speech_started", "partial", "turn_ended", player=speaker)
             case {"type": "revised", "id": utterance}:
                 self._revise(message, utterance)
-            case {"type": "struck", "id": utterance, "is_struck": is_struck}:
-                (self._struck.add if is_struck else self._struck.discard)(utterance)
+            case {"type": "retracted", "id": utterance, "is_retracted": is_retracted}:
+                (self._retracted.add if is_retracted else self._retracted.discard)(utterance)
             case {"type": "turn", "id": turn, "reply": reply}:
                 self._past.append(message)
                 self._drop("npc_thinks", turn=turn)

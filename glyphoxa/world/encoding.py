@@ -1,4 +1,4 @@
-"""Events and states as JSON text. What is written here is read for as long as there are campaigns: names of happenings
+"""Events and states as JSON text. What is written here is read for as long as there are campaigns: names of events
 and of their fields stay, and a new field has a default.
 """
 
@@ -12,13 +12,14 @@ from typing import Any, Final, NamedTuple, TypeVar, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
+from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim, EndedFact, Fact
-from glyphoxa.world.events import Cause, Event, SlotRule, WorldEvent
-from glyphoxa.world.state import WorldEntity, WorldState
+from glyphoxa.world.events.log import Cause, Event, WorldEvent
+from glyphoxa.world.state import Rows, WorldEntity, WorldState
 
-PROJECTION_VERSION: Final = 3
+PROJECTION_VERSION: Final = 4
 """Goes up when the rules of the projection change: states that were kept under others are not used any more."""
 
 _T = TypeVar("_T")
@@ -30,29 +31,29 @@ _LAST_NUMBER = 2**63 - 1
 
 
 class Encoded(NamedTuple):
-    """A happening as it is kept.
+    """An event as it is kept.
 
     Attributes:
-        happening: What a replay will read: what is done now must be the same.
+        event: What a replay will read: what is done now must be the same.
     """
 
     event_type: str
     payload: str
-    happening: Event
+    event: Event
 
 
-def event_type(happening: Event) -> str:
+def event_type(event: Event) -> str:
     """`FactStated` is "fact_stated"."""
-    return _snake_case(type(happening).__name__)
+    return _snake_case(type(event).__name__)
 
 
-def encode(happening: Event) -> Encoded:
+def encode(event: Event) -> Encoded:
     """
     Raises:
         InvalidInput: It holds something that cannot be kept: no JSON, a time beyond the year 9999, text with NUL.
     """
-    kind = event_type(happening)
-    fields = _ADAPTERS[kind].dump_python(happening, warnings=False)
+    kind = event_type(event)
+    fields = _ADAPTERS[kind].dump_python(event, warnings=False)
     _check_numbers(fields, kind)
     if (claim := fields.get("claim")) is not None:
         _check_value(claim["value"], kind)
@@ -60,14 +61,14 @@ def encode(happening: Event) -> Encoded:
         payload = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         payload.encode()
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{kind}: cannot be kept as JSON ({error}): {happening}") from None
+        raise InvalidInput(f"{kind}: cannot be kept as JSON ({error}): {event}") from None
     if _NUL.search(payload):
-        raise InvalidInput(f"{kind}: text cannot hold NUL characters: {happening}")
+        raise InvalidInput(f"{kind}: text cannot hold NUL characters: {event}")
     try:
         return Encoded(kind, payload, _ADAPTERS[kind].validate_json(payload, strict=True))
     except ValidationError as error:
         place, message = _first_problem(error)
-        raise InvalidInput(f"{kind}: {place}: {message}: {happening}") from None
+        raise InvalidInput(f"{kind}: {place}: {message}: {event}") from None
 
 
 def decode(campaign: CampaignId, seq: int, cause: Cause, kind: str, payload: str) -> WorldEvent:
@@ -117,15 +118,15 @@ def state_of_parts(parts: Iterable[str]) -> WorldState:
             table, _, rows = part.strip().removeprefix("[").removesuffix("]").partition(",")
             match json.loads(table):
                 case "entities":
-                    state.load((), entities=_ENTITIES.validate_json(rows))
+                    state.load((), Rows(entities=_ENTITIES.validate_json(rows)))
                 case "merged":
-                    state.load((), merges=dict(_MERGED.validate_json(rows)))
+                    state.load((), Rows(merges=dict(_MERGED.validate_json(rows))))
                 case "facts":
-                    state.load((), facts=_FACTS.validate_json(rows))
+                    state.load((), Rows(facts=_FACTS.validate_json(rows)))
                 case "ended":
-                    state.load((), ended=_ENDED.validate_json(rows))
+                    state.load((), Rows(ended=_ENDED.validate_json(rows)))
                 case "rules":
-                    state.load((), rules=dict(_RULES.validate_json(rows)))
+                    state.load((), Rows(rules=dict(_RULES.validate_json(rows))))
                 case other:
                     raise Corrupt(f"a kept state holds {other!r}, which no state has")
         except (ValueError, InvalidInput) as error:
@@ -176,7 +177,7 @@ def _snake_case(name: str) -> str:
 _NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     **dict.fromkeys(("at_ms", "from_ms", "to_ms"), (_FIRST_MS, _LAST_MS)),
-    **dict.fromkeys(("story", "story_from", "story_to", "floor"), (-_LAST_NUMBER, _LAST_NUMBER)),
+    **dict.fromkeys(("story", "story_from", "story_to", "ordinal"), (-_LAST_NUMBER, _LAST_NUMBER)),
 }
 _ADAPTERS: Final[Mapping[str, TypeAdapter[Any]]] = {
     _snake_case(kind.__name__): TypeAdapter(kind) for kind in get_args(Event)

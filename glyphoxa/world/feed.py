@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.world.events import WorldEvent
+from glyphoxa.world.events.log import WorldEvent
 from glyphoxa.world.state import WorldState
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, runtime_checkable
-
-from numpy import float32
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import Fact, Viewer
 from glyphoxa.domain.recalled import RecalledUtterance
+
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)

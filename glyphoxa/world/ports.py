@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.world.events import Cause, Event, WorldEvent
+from glyphoxa.world.events.log import Cause, Event, WorldEvent
 from glyphoxa.world.state import WorldState
 
 
@@ -14,7 +14,7 @@ class World(Protocol):
     """Memory level 3, as it is changed: only by what happens. See `glyphoxa.world`."""
 
     async def commit(
-        self, campaign: CampaignId, happenings: Sequence[Event], cause: Cause, *, expect: int | None = None
+        self, campaign: CampaignId, events: Sequence[Event], cause: Cause, *, expect: int | None = None
     ) -> list[WorldEvent]:
         """Append them and bring the projections along, in one transaction. All or nothing.
 
@@ -45,9 +45,9 @@ class World(Protocol):
         """
         ...
 
-    async def rollback(self, campaign: CampaignId, session: SessionId, floor: int, cause: Cause) -> WorldEvent | None:
-        """Back to what was known when that floor of the session had been said: drops what was learned from later
-        utterances of that session and of later sessions, and strikes these utterances from what anybody recalls
+    async def rollback(self, campaign: CampaignId, session: SessionId, ordinal: int, cause: Cause) -> WorldEvent | None:
+        """Back to what was known when that ordinal of the session had been said: drops what was learned from later
+        utterances of that session and of later sessions, and retracts these utterances from what anybody recalls
         . Decisions of the DM and campaign files stay. None when there is nothing to drop.
 
         Raises:
@@ -55,13 +55,13 @@ class World(Protocol):
         """
         ...
 
-    async def strike(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
+    async def retract(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
         """As if one utterance had not been said: nobody recalls it, and what was learned from it alone is not
         known any more. It stays in the log.
 
         Raises:
             NotFound: Nobody said it.
-            InvalidInput: It is struck already.
+            InvalidInput: It is retracted already.
         """
         ...
 
@@ -70,7 +70,7 @@ class World(Protocol):
 
         Raises:
             NotFound: Nobody said it.
-            InvalidInput: It is struck, or says just this.
+            InvalidInput: It is retracted, or says just this.
         """
         ...
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from glyphoxa.world.events import RolledBack, TakenBack, Undone, UtteranceCorrected, UtteranceStruck, WorldEvent
+from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.events.undo import Undoing
 from glyphoxa.world.projection import apply
 from glyphoxa.world.state import Changes, WorldState, changes_of
 
@@ -12,16 +13,11 @@ from glyphoxa.world.state import Changes, WorldState, changes_of
 def dropped(events: Sequence[WorldEvent]) -> set[int]:
     """Numbers of the events that are as if they had not been. An undoing that was itself undone drops nothing."""
     numbers: set[int] = set()
-    for event in reversed(events):
-        if event.seq in numbers:
+    for recorded in reversed(events):
+        if recorded.seq in numbers:
             continue
-        match event.happening:
-            case Undone(undone):
-                numbers.add(undone)
-            case RolledBack() | UtteranceStruck() | UtteranceCorrected() as taken_back:
-                numbers.update(taken_back.events)
-            case _:
-                pass
+        if isinstance(recorded.event, Undoing):
+            numbers.update(recorded.event.dropped())
     return numbers
 
 
@@ -32,7 +28,7 @@ def remaining(events: Sequence[WorldEvent]) -> list[WorldEvent]:
         events: In order, without a gap.
     """
     without = dropped(events)
-    return [e for e in events if e.seq not in without and not isinstance(e.happening, Undone | TakenBack)]
+    return [e for e in events if e.seq not in without and not isinstance(e.event, Undoing)]
 
 
 def replay(events: Iterable[WorldEvent], *, onto: WorldState | None = None) -> WorldState:

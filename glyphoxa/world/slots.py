@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.knowledge import Claim
-from glyphoxa.world.events import SlotRule
 
 DEFAULT_RULES: Final[Mapping[str, SlotRule]] = {
     "LOCATED_AT": "functional",

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import EntityId, FactId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, EndedFact, Fact, Origin, Visibility
-from glyphoxa.world.events import SlotRule
 
 Key: TypeAlias = tuple[str, ...]
 """Something that can be looked up:
@@ -56,6 +56,24 @@ class WorldEntity:
     aliases: tuple[str, ...] = ()
     visibility: Visibility = PUBLIC
     origin: Origin = "dm"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a state is loaded from.
+
+    Attributes:
+        merges: Gone, kept.
+        refused: Facts that ended because the DM refused them.
+        ended: For a complete state only.
+    """
+
+    entities: Iterable[WorldEntity] = ()
+    merges: Mapping[EntityId, EntityId] = field(default_factory=dict)
+    facts: Iterable[Fact] = ()
+    rules: Mapping[str, SlotRule] = field(default_factory=dict)
+    refused: Iterable[FactId] = ()
+    ended: Iterable[EndedFact] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,40 +143,27 @@ class WorldState:
         state._known = set()
         return state
 
-    def load(
-        self,
-        keys: Iterable[Key],
-        *,
-        entities: Iterable[WorldEntity] = (),
-        merges: Mapping[EntityId, EntityId] | None = None,
-        facts: Iterable[Fact] = (),
-        rules: Mapping[str, SlotRule] | None = None,
-        refused: Iterable[FactId] = (),
-        ended: Iterable[EndedFact] = (),
-    ) -> None:
+    def load(self, keys: Iterable[Key], rows: Rows | None = None) -> None:
         """Put rows into a partial state; what these keys ask for is known now. What was changed here before it was
         loaded stays as it is here. A complete state is made so from rows that were kept.
-
-        Args:
-            refused: Facts that ended because the DM refused them.
-            ended: For a complete state only.
         """
+        rows = Rows() if rows is None else rows
         changed = {(table, key) for table, key, _ in self._journal}
-        for entity in entities:
+        for entity in rows.entities:
             if ("entities", entity.id) not in changed:
                 self.entities[entity.id] = entity
-        for gone, kept in (merges or {}).items():
+        for gone, kept in rows.merges.items():
             if ("merged", gone) not in changed:
                 self.merged[gone] = kept
-        for fact in facts:
+        for fact in rows.facts:
             if ("facts", fact.id) not in changed:
                 self._put("facts", fact.id, fact)
-        for predicate, rule in (rules or {}).items():
+        for predicate, rule in rows.rules.items():
             if ("rules", predicate) not in changed:
                 self.rules[predicate] = rule
-        self._refused.update(refused)
-        for past in ended:
-            self._put("ended", (past.fact.id, past.ended_seq), past)
+        self._refused.update(rows.refused)
+        for ended in rows.ended:
+            self._put("ended", (ended.fact.id, ended.ended_seq), ended)
         if self._known is not None:
             self._known.update(keys)
 
@@ -179,6 +184,11 @@ class WorldState:
     def entity(self, entity: EntityId) -> WorldEntity | None:
         """By its id, or by that of one that was merged into it."""
         return self.entities.get(self.resolve(entity))
+
+    def visibility_of(self, entity: EntityId) -> Visibility | None:
+        """Who may know of an entity, by its own id; None when it is not there."""
+        found = self.entities.get(entity)
+        return None if found is None else found.visibility
 
     def fact(self, fact: FactId) -> Fact | None:
         self._need(("fact", fact), fact in self.facts)
@@ -266,12 +276,12 @@ class WorldState:
             }
         )
 
-    def mark(self) -> int:
+    def savepoint(self) -> int:
         """A point to go back to."""
         return len(self._journal)
 
-    def back_to(self, mark: int) -> None:
-        while len(self._journal) > mark:
+    def roll_back_to(self, savepoint: int) -> None:
+        while len(self._journal) > savepoint:
             table, key, old = self._journal.pop()
             self._put(table, key, old)
 
@@ -307,7 +317,7 @@ class WorldState:
                     self._index.add(entry, key)
         if table == "ended":
             entry = ("refused", key[0])
-            if (past := rows.get(key)) is not None and past.ended_as in REFUSED:
+            if (was := rows.get(key)) is not None and was.ended_as in REFUSED:
                 self._index.remove(entry, key)
             if value is not None and value.ended_as in REFUSED:
                 self._index.add(entry, key)

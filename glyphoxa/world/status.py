@@ -21,9 +21,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import EndedAs, EndedFact, Fact, Provenance, Validity
-from glyphoxa.world.events import SlotRule
 from glyphoxa.world.slots import OPPOSITES, rule_of
 from glyphoxa.world.state import WorldState
 
@@ -31,7 +31,7 @@ _EVER = -(2**63)
 _Ground: TypeAlias = Literal["stale", "pending"]
 
 
-class Standing:
+class StatusUpdate:
     """Ends facts and settles what follows, in one state and for one event.
 
     Args:

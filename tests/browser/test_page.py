@@ -16,8 +16,8 @@ from glyphoxa.domain.events import (
     MemoryHealth,
     Trouble,
     UtteranceKept,
+    UtteranceRetracted,
     UtteranceRevised,
-    UtteranceStruck,
 )
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Correction
@@ -103,18 +103,20 @@ async def test_words_that_are_known_better_later_take_the_place_of_those_that_we
         await expect(page.locator("#log .said .words mark").first).to_have_attribute("data-raw", "elder nacks")
 
 
-async def test_what_is_struck_leaves_the_page_and_comes_back_with_its_undoing(table: TwinTable, opened: Open) -> None:
+async def test_what_is_retracted_leaves_the_page_and_comes_back_with_its_undoing(
+    table: TwinTable, opened: Open
+) -> None:
     said = replace(an_utterance("It was Liora.", id="late-1", speaker="Tamsin"), duration_ms=900)
     async with served(table) as url, opened(url) as page:
         await sit(page, "bran")
         table.tell(UtteranceKept(said))
         line = page.locator("#log .said").filter(has_text="It was Liora.")
         await expect(line).to_be_visible()
-        table.tell(UtteranceStruck(said))
+        table.tell(UtteranceRetracted(said))
         await expect(line).to_be_hidden()
-        table.tell(UtteranceStruck(said, is_struck=False))
+        table.tell(UtteranceRetracted(said, is_retracted=False))
         await expect(line).to_be_visible()
-        table.tell(UtteranceStruck(said))
+        table.tell(UtteranceRetracted(said))
         table.tell(UtteranceKept(replace(said, id=UtteranceId("late-2"), text="Who was it?")))
         await page.reload()
         await expect(page.locator("#log .said").filter(has_text="Who was it?")).to_be_visible()

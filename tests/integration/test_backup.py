@@ -49,7 +49,7 @@ async def opened(dsn: str) -> AsyncIterator[Store]:
 
 
 async def an_evening(dsn: str) -> None:
-    """Some of it revised and some embedded, so that neither marks nor vectors are as they were given first."""
+    """Some of it revised and some embedded, so that neither change numbers nor vectors are as they were given first."""
     async with opened(dsn) as store:
         await a_campaign_row(store, CAMPAIGN)
         talk = [told(("My sister sails.", "It rains.")[n % 2] + f" Part {n}.", n) for n in range(40)]
@@ -138,7 +138,7 @@ async def test_a_dump_is_restored_on_a_server_that_has_never_seen_the_program(
 async def test_a_table_that_is_open_while_its_database_is_restored_tells_what_is_there_now(
     postgres: TestServer, dsn: str, tmp_path: Path
 ) -> None:
-    """With other talk since, and with marks that other campaigns have by now."""
+    """With other talk since, and with change numbers that other campaigns have by now."""
     await an_evening(dsn)
     name = dsn.split("?")[0].rsplit("/", 1)[1]
     async with opened(dsn) as table:
@@ -170,7 +170,7 @@ async def test_a_table_that_is_open_while_its_database_is_restored_tells_what_is
 async def test_rows_that_were_copied_without_their_sequence_are_followed_all_the_same(
     dsn: str, empty_dsn: str, tmp_path: Path
 ) -> None:
-    """By COPY, table by table, as logical replication does it too: what is inserted so has its old mark."""
+    """By COPY, table by table, as logical replication does it too: what is inserted so has its old change number."""
     await an_evening(dsn)
     async with opened(empty_dsn):
         pass
@@ -188,7 +188,7 @@ async def test_rows_that_were_copied_without_their_sequence_are_followed_all_the
             await other.copy_to_table(table, source=file, columns=columns, format="binary")
         # This one is noticed at once: a row of that number is there.
         await other.execute("SELECT setval('session_entries_id_seq', 1000)")
-        assert await other.fetchval("SELECT last_value FROM talk_marks") == 1
+        assert await other.fetchval("SELECT last_value FROM talk_changes") == 1
     finally:
         await one.close()
         await other.close()

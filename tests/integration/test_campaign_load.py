@@ -17,7 +17,7 @@ from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import DM, Claim
-from glyphoxa.world.events import Cause, EntityAdded, EntityRemoved, FactReplaced
+from glyphoxa.world.api import Cause, EntityAdded, EntityRemoved, FactReplaced
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.patience import DEADLINE_S
 
@@ -95,7 +95,7 @@ async def test_a_change_of_the_file_is_an_event_and_nothing_else_is(store: Store
     before = await n_events(store)
     await store.campaigns.load(described("A tired smith."))
     events = await store.world.events(CAMPAIGN, after=before)
-    assert [(type(e.happening), e.cause.by) for e in events] == [(FactReplaced, "campaign_file")]
+    assert [(type(e.event), e.cause.by) for e in events] == [(FactReplaced, "campaign_file")]
     assert await value(store) == "A tired smith."
 
 
@@ -114,7 +114,7 @@ async def test_what_the_dm_decided_survives_a_reload(store: Store) -> None:
     await store.world.commit(CAMPAIGN, [EntityRemoved(ELDRINAX), edited, added], DECIDED)
     npcs = (replace(a_campaign().npcs[0], persona="You are tired."), a_campaign().npcs[1])
     told = await store.campaigns.load(replace(a_campaign(), npcs=npcs))
-    assert (told.happenings, told.changed) == ((), ("NPC Grimjaw",))
+    assert (told.events, told.changed) == ((), ("NPC Grimjaw",))
     assert "Orla" in await names(store) and "Eldrinax" not in await names(store)
     assert await value(store) == "A spy."
     assert (await store.campaigns.get(CAMPAIGN)).npcs == npcs
@@ -221,6 +221,6 @@ async def test_a_large_campaign_is_loaded_in_one_go(dsn: str, tmp_path: Path) ->
     campaign = Campaign(CampaignId("big"), "Big", "en", entities, tuple(kept.values()), (), (), ())
     async with open_store(dsn, data_dir=tmp_path) as store:
         told = await store.campaigns.load(campaign)
-        assert len(told.happenings) == 800 + len(kept)
+        assert len(told.events) == 800 + len(kept)
         assert (await store.campaigns.load(campaign)).is_empty
         assert await store.campaigns.get(campaign.id) == campaign

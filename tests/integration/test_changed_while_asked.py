@@ -16,7 +16,7 @@ from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim, secret_of
-from glyphoxa.world.events import (
+from glyphoxa.world.api import (
     Cause,
     EntitiesMerged,
     EntityAdded,
@@ -95,7 +95,7 @@ async def test_what_is_changed_while_they_speak_is_not_answered(
     if change:
         await store.world.commit(CAMPAIGN, change, BY_DM)
     for event in [] if change else told:
-        assert isinstance((await store.world.undo(CAMPAIGN, event.seq, BY_DM)).happening, Undone)
+        assert isinstance((await store.world.undo(CAMPAIGN, event.seq, BY_DM)).event, Undone)
     assert not _says_it(await assembly.gather(SMITH, f"{ASKED}?"))
     await prefetch.close()
     await memory.close()

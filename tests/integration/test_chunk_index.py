@@ -74,7 +74,7 @@ async def test_what_is_embedded_keeps_who_said_it_when_where_and_who_heard_it(st
     assert await rows(store, "utterance_id, session_id, content, speaker_id, extract(epoch FROM timestamp)::int") == [
         ("u1", "s1", PREFIX + "My sister is a pirate.", an_utterance("x").speaker_id, 5)
     ]
-    assert await rows(store, "model, knowers, struck") == [("twin", sorted(an_utterance("x").witnesses), False)]
+    assert await rows(store, "model, knowers, retracted") == [("twin", sorted(an_utterance("x").witnesses), False)]
 
 
 async def test_who_was_not_there_finds_nothing_and_the_dm_everything(store: Store) -> None:
@@ -124,9 +124,9 @@ async def test_a_long_utterance_is_found_by_each_of_its_parts_and_recalled_once(
 async def test_talk_that_is_rolled_back_is_not_found_and_comes_back_with_its_undoing(store: Store) -> None:
     await store.log.append([said("My sister.")])
     await store.chunks.fill_missing(CAMPAIGN)
-    for struck, ids in ((True, []), (False, ["u1"])):
+    for retracted, ids in ((True, []), (False, ["u1"])):
         async with store.database.use(CAMPAIGN) as connection:
-            await connection.execute("UPDATE session_entries SET struck = $1", struck)
+            await connection.execute("UPDATE session_entries SET retracted = $1", retracted)
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(skipped=1)
         assert await found(store, "kin") == ids
 
@@ -134,7 +134,7 @@ async def test_talk_that_is_rolled_back_is_not_found_and_comes_back_with_its_und
 async def test_talk_that_was_rolled_back_before_it_was_embedded_is_not_found(store: Store) -> None:
     await store.log.append([said("My sister.")])
     async with store.database.use(CAMPAIGN) as connection:
-        await connection.execute("UPDATE session_entries SET struck = true")
+        await connection.execute("UPDATE session_entries SET retracted = true")
     await store.chunks.fill_missing(CAMPAIGN)
     assert await found(store, "kin", viewer=DM) == []
 

@@ -27,7 +27,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.web.hub import Hub
-from glyphoxa.world.events import AliasAdded, Cause
+from glyphoxa.world.api import AliasAdded, Cause
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS
@@ -96,7 +96,7 @@ async def fetch(dsn: str, query: str) -> list[Any]:
 
 async def logged(dsn: str) -> list[str]:
     """What the database holds of the session, in order of arrival."""
-    return await fetch(dsn, "SELECT text FROM session_entries ORDER BY session_id, floor")
+    return await fetch(dsn, "SELECT text FROM session_entries ORDER BY session_id, ordinal")
 
 
 def said(*lines: str) -> list[str]:

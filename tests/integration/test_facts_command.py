@@ -69,7 +69,7 @@ async def test_the_dm_sees_why_an_npc_knows_a_thing(settings_file: Path, capsys:
         f"{SCARED.fact_id}  Elowen fears: the sea",
         "  accepted",
         "  0.90 inferred, from talk, stated once",
-        "  said: s1, floor 1, 2096-10-02 07:07 (utterance s1-1)",
+        "  said: s1, ordinal 1, 2096-10-02 07:07 (utterance s1-1)",
         "    Tamsin: Elowen never goes near the water, she fears it.",
         "  known to: witnessed: Elowen, Grimjaw",
         "    Grimjaw was there when it was said, 2096-10-02 07:07 (utterance s1-1)",
@@ -77,7 +77,9 @@ async def test_the_dm_sees_why_an_npc_knows_a_thing(settings_file: Path, capsys:
     ):
         assert line in shown.splitlines()
     assert re.search(r"^    Elowen was told by Tamsin, 20", shown, re.MULTILINE)
-    assert re.search(r" talk +stated: Elowen fears: the sea \(witnessed: Grimjaw\) +s1, floor 1$", shown, re.MULTILINE)
+    assert re.search(
+        r" talk +stated: Elowen fears: the sea \(witnessed: Grimjaw\) +s1, ordinal 1$", shown, re.MULTILINE
+    )
     assert re.search(r" dm +Tamsin told Elowen: it$", shown, re.MULTILINE)
 
 
@@ -174,7 +176,7 @@ async def test_a_rollback_is_shown_and_asked_for_before_it_is_done(settings_file
     assert "The Drowned Lantern" in shown and "The Anvil" not in shown and "sings" in shown and "debt" in shown
     shown = await told(capsys, settings_file, "rollback", "s1", "2")
     assert shown == "nothing was said or learned after that\n"
-    assert "undone: rolled back to floor 2 of session s1" in await told(capsys, settings_file, "undo", again[1])
+    assert "undone: rolled back to ordinal 2 of session s1" in await told(capsys, settings_file, "undo", again[1])
     assert "The Anvil" in await told(capsys, settings_file, "list", "--about", "Elowen")
 
 
@@ -219,7 +221,7 @@ async def test_an_event_in_the_middle_is_undone_and_brought_back(settings_file: 
         (("close", DEBT.fact_id, "--at", "noon"), "--at 'noon' is no time such as 2026-11-22 or 2026-11-22T19:30"),
         (("undo", "9999"), "there is no event 9999 in campaign 'saltmere'"),
         (("rollback", "s3", "1"), "no session 's3' in campaign 'saltmere': valid: s1, s2"),
-        (("rollback", "s1", "7"), "session 's1' has the floors 0 to 3, not 7"),
+        (("rollback", "s1", "7"), "session 's1' has the ordinals 0 to 3, not 7"),
         (("list", "--as-of", "s9"), "'s9' is no time such as 2026-11-22"),
         (("list", "--as", "Tamsin"), "no NPC 'Tamsin' in campaign 'saltmere'"),
         (("pending", "--campaign", "saltmer"), "no campaign 'saltmer' here: did you mean 'saltmere'?"),

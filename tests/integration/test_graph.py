@@ -8,7 +8,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, HIDDEN, Claim, Fact, Provenance, Visibility, secret_of, witnessed_by
-from glyphoxa.world.events import Cause, EntitiesMerged, EntityAdded, Event, FactStated
+from glyphoxa.world.api import Cause, EntitiesMerged, EntityAdded, Event, FactStated
 from tests.support.world_tables import a_campaign_row
 
 TOWN = CampaignId("town")

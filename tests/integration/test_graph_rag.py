@@ -19,8 +19,7 @@ from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.world.events import Cause, EntityAdded, FactStated
-from glyphoxa.world.graph import GraphRag, Passage
+from glyphoxa.world.api import Cause, EntityAdded, FactStated, GraphRag, Passage
 from tests.support.world_tables import a_campaign_row
 
 TOWN = CampaignId("town")
@@ -31,7 +30,7 @@ SAID = (
     ("u2", "In spring the cask leaks.", [CASK], (MIRA,), False, "m"),
     ("u3", "A spring feeds the far tower.", [FAR], (MIRA, GRIM), False, "m"),
     ("u4", "The vault opens in spring.", [VAULT], (MIRA, GRIM), False, "m"),
-    ("u5", "Spring in the cellar was struck.", [CELLAR], (MIRA, GRIM), True, "m"),
+    ("u5", "Spring in the cellar was retracted.", [CELLAR], (MIRA, GRIM), True, "m"),
     ("u6", "The inn is old, and so is the cask.", [INN, CASK], (GRIM,), False, "m"),
     ("u7", "Another spring in the cellar.", [CELLAR], (MIRA,), False, "another model"),
 )
@@ -67,18 +66,18 @@ async def town(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
         )
         async with store.database.use(TOWN) as connection:
             await connection.execute("INSERT INTO sessions (campaign_id, id, started_at) VALUES ($1, 's', now())", TOWN)
-            for n, (id_, text, speaks_of, hearers, struck, model) in enumerate(SAID):
+            for n, (id_, text, speaks_of, hearers, retracted, model) in enumerate(SAID):
                 await connection.execute(
-                    """INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, speaker_id,
-                                                    speaker_name, text, witnesses, struck)
+                    """INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, speaker_id,
+                                                    speaker_name, text, witnesses, retracted)
                        VALUES ($1, 's', $2, $3, 'grim', 'Grimjaw', $4, $5, $6)""",
-                    *(TOWN, n + 1, id_, text, list(hearers), struck),
+                    *(TOWN, n + 1, id_, text, list(hearers), retracted),
                 )
                 await connection.execute(
                     """INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding,
-                                           model, entity_ids, knowers, struck)
+                                           model, entity_ids, knowers, retracted)
                        VALUES ($1, $2, $2, 's', $3, '', $4, $5, $6, $7, $8)""",
-                    *(TOWN, id_, text, towards(*([0] * n), 1), model, speaks_of, list(hearers), struck),
+                    *(TOWN, id_, text, towards(*([0] * n), 1), model, speaks_of, list(hearers), retracted),
                 )
         yield store
 
@@ -111,7 +110,7 @@ async def test_words_are_looked_for_in_what_speaks_of_the_neighbourhood_and_was_
 
 
 async def test_meaning_is_compared_with_what_speaks_of_the_neighbourhood_and_was_heard(town: Store) -> None:
-    """The struck one, that of another model, and that of the vault are nearer, and are not there."""
+    """The retracted one, that of another model, and that of the vault are nearer, and are not there."""
     question = towards(0.2, 0.3, 0, 0.9, 0.9, 0, 0.9)
     found = await town.graph_rag.query_with_embedding(TOWN, MIRA, question, around=INN)
     assert ids(found) == ["u2", "u1"]
@@ -124,10 +123,10 @@ async def test_meaning_is_compared_with_what_speaks_of_the_neighbourhood_and_was
     assert ids(nearest) == ["u4"]
 
 
-async def test_what_was_struck_while_it_was_being_embedded_is_not_found(town: Store) -> None:
+async def test_what_was_retracted_while_it_was_being_embedded_is_not_found(town: Store) -> None:
     assert "u1" in ids(await town.graph_rag.query_with_embedding(TOWN, MIRA, towards(1), around=INN))
     async with town.database.use(TOWN) as connection:
-        await connection.execute("UPDATE session_entries SET struck = TRUE WHERE utterance_id = 'u1'")
+        await connection.execute("UPDATE session_entries SET retracted = TRUE WHERE utterance_id = 'u1'")
     assert "u1" not in ids(await town.graph_rag.query_with_embedding(TOWN, MIRA, towards(1), around=INN))
 
 
@@ -189,7 +188,7 @@ async def test_words_and_entities_of_which_all_talk_lose_nothing_that_is_rare(to
 
         async def much(prefix: str, text: str, entity: EntityId) -> None:
             await connection.execute(
-                """INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, text, witnesses)
+                """INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, text, witnesses)
                    SELECT $1, 's', $4::int * 1000 + n, $2 || n, $3, '{mira}' FROM generate_series(1, 600) AS n""",
                 *(TOWN, prefix, text, len(prefix)),
             )
@@ -220,9 +219,9 @@ async def test_of_much_talk_what_is_nearest_is_found_however_little_was_heard(to
         index = await connection.fetchval("SELECT indexdef FROM pg_indexes WHERE indexname = 'idx_chunks_embedding'")
         await connection.execute("DROP INDEX idx_chunks_embedding")  # to fill faster
         await connection.execute("SELECT set_config('glyphoxa.campaign', $1, false)", TOWN)
-        await connection.execute("UPDATE sessions SET last_floor = $2 WHERE campaign_id = $1", TOWN, 100 + n)
+        await connection.execute("UPDATE sessions SET last_ordinal = $2 WHERE campaign_id = $1", TOWN, 100 + n)
         await connection.execute(
-            """INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, text, witnesses)
+            """INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, text, witnesses)
                SELECT $1, 's', 100 + n, 'z' || n, 'So it is.', '{}' FROM generate_series(0, $2::int - 1) AS n""",
             *(TOWN, n),
         )

@@ -130,7 +130,7 @@ async def test_entities_are_told_by_type(settings_file: Path, capsys: Capture) -
 async def test_an_npcs_relations_come_with_confidence_and_source(settings_file: Path, capsys: Capture) -> None:
     shown = await told(capsys, settings_file, "npc", "elowen")
     assert re.search(r"Elowen OWES_MONEY_TO Grimjaw +pending +0.60 inferred +campaign file", shown)
-    assert re.search(r"Elowen LOCATED_AT The Anvil +accepted +0.90 stated +s2, floor 1 +witnessed: Grimjaw", shown)
+    assert re.search(r"Elowen LOCATED_AT The Anvil +accepted +0.90 stated +s2, ordinal 1 +witnessed: Grimjaw", shown)
     assert "Elowen is related to nothing" not in shown
 
 
@@ -154,7 +154,7 @@ async def test_reach_counts_the_fewest_relations(settings_file: Path, capsys: Ca
 
 async def test_what_an_npc_knows_and_how(settings_file: Path, capsys: Capture) -> None:
     shown = await told(capsys, settings_file, "knows", "the smith")
-    assert re.search(r"Elowen fears: the sea +witnessed +s1, floor 1$", shown, re.MULTILINE)
+    assert re.search(r"Elowen fears: the sea +witnessed +s1, ordinal 1$", shown, re.MULTILINE)
     assert re.search(r"Grimjaw secret: Grimjaw forged the chain .* secret +campaign file$", shown, re.MULTILINE)
     assert re.search(r"Grimjaw KNOWS Elowen +public +campaign file$", shown, re.MULTILINE)
     assert "debt" not in shown

@@ -10,21 +10,19 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.dm.past import events_about
+from glyphoxa.dm.history import events_about
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import DM, Viewer
-from glyphoxa.world.events import Cause, EntityAdded, RolledBack
-from glyphoxa.world.replay import replay
-from glyphoxa.world.state import WorldState
+from glyphoxa.world.api import Cause, EntityAdded, RolledBack, WorldState, replay
 from tests.support.builders import an_utterance
-from tests.support.world_histories import ENTITIES, NPCS, a_happening
+from tests.support.world_histories import ENTITIES, NPCS, an_event
 from tests.support.world_tables import a_campaign_row
 from tests.support.world_twin import WorldTwin
 
 SESSIONS = tuple(SessionId(f"s{n}") for n in range(1, 4))
-FLOORS = 6
+ORDINALS = 6
 STEPS = 25
 
 
@@ -43,13 +41,13 @@ async def test_a_rollback_does_what_its_preview_said(store: Store, first: int) -
         await a_life(store, campaign, chance)
         inspection = PostgresInspection(store.database)
         timeline = Timeline(campaign, store.world, inspection, lambda: 10_000)
-        session, floor = chance.choice(SESSIONS), chance.randrange(FLOORS)
+        session, ordinal = chance.choice(SESSIONS), chance.randrange(ORDINALS)
 
         before = replay(await store.world.events(campaign))
-        preview = await timeline.preview(session, floor)
-        rolled_back = await timeline.rollback(session, floor)
-        if rolled_back is not None and isinstance(rolled_back.happening, RolledBack):
-            assert rolled_back.happening.events == tuple(event.seq for event in preview.events)
+        preview = await timeline.preview(session, ordinal)
+        rolled_back = await timeline.rollback(session, ordinal)
+        if rolled_back is not None and isinstance(rolled_back.event, RolledBack):
+            assert rolled_back.event.events == tuple(event.seq for event in preview.events)
         after = replay(await store.world.events(campaign))
         assert {fact.id for fact in preview.gone} == before.facts.keys() - after.facts.keys()
         assert {fact.id for fact in preview.back} == after.facts.keys() - before.facts.keys()
@@ -57,7 +55,7 @@ async def test_a_rollback_does_what_its_preview_said(store: Store, first: int) -
         assert {fact.id: fact for fact in preview.changed} == {
             fact: after.facts[fact] for fact in kept if before.facts[fact] != after.facts[fact]
         }
-        assert await inspection.talk_after(campaign, session, floor) == 0
+        assert await inspection.talk_after(campaign, session, ordinal) == 0
 
 
 async def shows_the_same(inspection: PostgresInspection, twin: WorldTwin, campaign: CampaignId) -> None:
@@ -98,23 +96,23 @@ async def a_life(store: Store, campaign: CampaignId, chance: random.Random) -> W
     await a_campaign_row(store, campaign)
     said = [
         replace(
-            an_utterance("Well.", id=f"{session}-{floor}"),
+            an_utterance("Well.", id=f"{session}-{ordinal}"),
             campaign_id=campaign,
             session_id=session,
-            at_ms=1_000 * n + floor,
+            at_ms=1_000 * n + ordinal,
         )
         for n, session in enumerate(SESSIONS, start=1)
-        for floor in range(1, FLOORS + 1)
+        for ordinal in range(1, ORDINALS + 1)
     ]
     await store.log.append(said)
     people = [EntityAdded(entity, "npc", entity.title()) for entity in chance.sample(ENTITIES, 5)]
     await store.world.commit(campaign, people, Cause("dm", 0))
     state = replay(await store.world.events(campaign))
     for step in range(STEPS):
-        session, floor = chance.choice(SESSIONS), chance.randint(1, FLOORS)
-        cause = chance.choice((Cause("dm", step), Cause("talk", step, session, floor)))
+        session, ordinal = chance.choice(SESSIONS), chance.randint(1, ORDINALS)
+        cause = chance.choice((Cause("dm", step), Cause("talk", step, session, ordinal)))
         with suppress(InvalidInput):  # an entity that is needed may have gone
-            await store.world.commit(campaign, [a_happening(chance, state)], cause)
+            await store.world.commit(campaign, [an_event(chance, state)], cause)
         if step % 8 == 7:
             events = await store.world.events(campaign, limit=1, latest_first=True)
             await store.world.undo(campaign, events[0].seq, Cause("dm", step))

@@ -69,7 +69,7 @@ async def test_what_the_dm_confirmed_is_put_right_from_then_on_until_it_is_undon
     said = "So we asked Mellow Dracks."
     assert await corrected(learned, said) == said
     pair = await learning.confirm("Mellow Dracks", ELDRINAX, await the_names(learned))
-    assert (pair.name, pair.standing.state, pair.standing.count) == ("Eldrinax", "active", 1)
+    assert (pair.name, pair.status.state, pair.status.count) == ("Eldrinax", "active", 1)
     assert await corrected(learned, said) == "So we asked Eldrinax."
     taken_back = await learning.undo()
     assert (taken_back.heard, taken_back.name, taken_back.step.kind) == ("Mellow Dracks", "Eldrinax", "confirmed")
@@ -84,10 +84,10 @@ async def test_a_pair_is_active_once_it_was_proved_in_two_utterances(
     names = await the_names(learned)
     [first] = await learning.prove([a_proof("Finkeldrum", "u1")], names)
     [again] = await learning.prove([a_proof("mellodracks", "u1")], names)
-    assert (first.standing.state, again.standing) == ("suggested", first.standing)
+    assert (first.status.state, again.status) == ("suggested", first.status)
     [second] = await learning.prove([a_proof("Mello-dracks", "u2")], names)
-    assert (second.standing.state, second.standing.count) == ("active", 2)
-    assert second.standing.utterances == (UtteranceId("u1"), UtteranceId("u2"))
+    assert (second.status.state, second.status.count) == ("active", 2)
+    assert second.status.utterances == (UtteranceId("u1"), UtteranceId("u2"))
 
 
 async def test_what_the_phonetic_stage_repeats_is_counted_without_a_history_that_grows(
@@ -99,18 +99,18 @@ async def test_what_the_phonetic_stage_repeats_is_counted_without_a_history_that
 
     for n in range(30):
         pair = await heard(n)
-    assert (pair.standing.state, pair.standing.count) == ("suggested", 30)
-    assert pair.standing.utterances == tuple(UtteranceId(f"u{n}") for n in range(10, 30))
+    assert (pair.status.state, pair.status.count) == ("suggested", 30)
+    assert pair.status.utterances == tuple(UtteranceId(f"u{n}") for n in range(10, 30))
     assert len(await learned.history(CAMPAIGN, heard="Finkeldrum", limit=100)) == 20
-    assert (await heard(29)).standing == pair.standing
+    assert (await heard(29)).status == pair.status
 
     await learned.record(CAMPAIGN, "Finkeldrum", confirmed(ELDRINAX))
     pair = await heard(30)
-    assert (pair.standing.state, pair.standing.count) == ("active", 31)
+    assert (pair.status.state, pair.status.count) == ("active", 31)
     assert len(await learned.history(CAMPAIGN, heard="Finkeldrum", limit=100)) == 21
 
     await learned.record(CAMPAIGN, "Finkeldrum", Step("rejected", ELDRINAX, "dm", "", 1_000))
-    assert (await heard(31)).standing.count == 31
+    assert (await heard(31)).status.count == 31
 
 
 async def test_a_rejected_pair_is_never_suggested_again(learned: PostgresLearnedNames, learning: NameLearning) -> None:
@@ -119,10 +119,10 @@ async def test_a_rejected_pair_is_never_suggested_again(learned: PostgresLearned
     await learning.reject("Finkeldrum", ELDRINAX)
     n_events = len(await learned.history(CAMPAIGN))
     await learning.prove([a_proof("Finkeldrum", f"v{n}") for n in range(3)], names)
-    assert [pair.standing.state for pair in await learned.standings(CAMPAIGN)] == ["rejected"]
+    assert [pair.status.state for pair in await learned.statuses(CAMPAIGN)] == ["rejected"]
     assert len(await learned.history(CAMPAIGN)) == n_events
     await learning.undo()
-    assert [pair.standing.state for pair in await learned.standings(CAMPAIGN)] == ["active"]
+    assert [pair.status.state for pair in await learned.statuses(CAMPAIGN)] == ["active"]
 
 
 async def test_ordinary_words_that_stand_in_talk_as_themselves_wait_for_the_dm(
@@ -132,10 +132,10 @@ async def test_ordinary_words_that_stand_in_talk_as_themselves_wait_for_the_dm(
     await store.log.append([*talk, an_utterance("No strings here.", id="t9", speaker="Mandolin")])
     names = await the_names(learned)
     proofs = await learning.prove([a_proof("mandolin", f"u{n}") for n in range(5)], names)
-    assert {pair.standing.state for pair in proofs} == {"suggested"}
+    assert {pair.status.state for pair in proofs} == {"suggested"}
     warned = await learning.before_confirming("mandolin", ELDRINAX, names)
     assert warned is not None and "stand in 4 earlier utterances" in warned
-    assert (await learning.confirm("mandolin", ELDRINAX, names)).standing.state == "active"
+    assert (await learning.confirm("mandolin", ELDRINAX, names)).status.state == "active"
 
 
 async def test_ordinary_words_of_the_campaign_s_own_text_are_never_learned(
@@ -146,7 +146,7 @@ async def test_ordinary_words_of_the_campaign_s_own_text_are_never_learned(
         await learning.confirm("old wizard", ELDRINAX, names)
     pairs = await learning.prove([a_proof("old wizard", f"u{n}") for n in range(9)], names)
     assert pairs == []
-    assert await learned.standings(CAMPAIGN) == []
+    assert await learned.statuses(CAMPAIGN) == []
 
 
 async def test_a_table_learns_from_its_talk(learned: PostgresLearnedNames, learning: NameLearning) -> None:
@@ -163,7 +163,7 @@ async def test_a_table_learns_from_its_talk(learned: PostgresLearnedNames, learn
         await talk.heard(replace(an_utterance(line, id=f"u{number}"), at_ms=1_000 * number))
     llm = Correction(8, 20, "Elder Knacks", "Eldrinax", 0.9, "llm", "he lives there")
     await talk.revised(replace(an_utterance(lines[-1], id="u4"), corrections=(llm,)))
-    pairs = {pair.heard: pair.standing for pair in await learned.standings(CAMPAIGN)}
+    pairs = {pair.heard: pair.status for pair in await learned.statuses(CAMPAIGN)}
     assert {heard: (each.state, each.utterances) for heard, each in pairs.items()} == {
         "Aldrinacks": ("active", ("u0",)),
         "Elder Knacks": ("suggested", ("u2", "u4")),  # ordinary words: one more
@@ -219,7 +219,7 @@ async def test_of_two_dms_who_confirm_at_once_one_is_kept_and_the_other_told(lea
     refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     assert len(kept) == 1 and len(refused) == 4 and all(isinstance(error, AlreadyTaken) for error in refused)
     assert len(await learned.history(CAMPAIGN)) == 1
-    assert [pair.standing.state for pair in await learned.standings(CAMPAIGN)] == ["active"]
+    assert [pair.status.state for pair in await learned.statuses(CAMPAIGN)] == ["active"]
 
 
 async def test_decisions_that_are_undone_at_once_are_undone_once_each(learned: PostgresLearnedNames) -> None:
@@ -227,7 +227,7 @@ async def test_decisions_that_are_undone_at_once_are_undone_once_each(learned: P
         await learned.record(CAMPAIGN, heard, confirmed(ELDRINAX))
     undone = await asyncio.gather(*(learned.undo(CAMPAIGN, at_ms=2_000) for _ in range(4)))
     assert sorted(each.heard if each else "" for each in undone) == ["", "Elder Max", "Eldrin Acts", "Finkeldrum"]
-    assert {pair.standing.state for pair in await learned.standings(CAMPAIGN)} == {"undone"}
+    assert {pair.status.state for pair in await learned.statuses(CAMPAIGN)} == {"undone"}
 
 
 async def test_the_history_says_who_did_what_when_and_why(
@@ -246,7 +246,7 @@ async def test_one_campaign_learns_nothing_from_another(learned: PostgresLearned
     await learning.confirm("Finkeldrum", ELDRINAX, await the_names(learned))
     assert await corrected(learned, "Finkeldrum!") == "Eldrinax!"
     assert await corrected(learned, "Finkeldrum!", OTHER) == "Finkeldrum!"
-    assert await learned.standings(OTHER) == [] and await learned.history(OTHER) == []
+    assert await learned.statuses(OTHER) == [] and await learned.history(OTHER) == []
     assert await learned.undo(OTHER, at_ms=1) is None
 
 

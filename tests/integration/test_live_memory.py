@@ -25,16 +25,7 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.transcript.episodes import EPISODE, episode_of
-from glyphoxa.world.events import (
-    Cause,
-    EntityAdded,
-    EntityScoped,
-    Event,
-    FactClosed,
-    FactRevealed,
-    FactScoped,
-    FactStated,
-)
+from glyphoxa.world.api import Cause, EntityAdded, EntityScoped, Event, FactClosed, FactRevealed, FactScoped, FactStated
 from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS
 
@@ -63,9 +54,9 @@ def settings(tmp_path: Path, dsn: str) -> Settings:
     return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
 
 
-async def happen(dsn: str, *happenings: Event) -> None:
+async def happen(dsn: str, *events: Event) -> None:
     async with open_store(dsn, data_dir=Path("unused")) as store:
-        await store.world.commit(TOWN, happenings, Cause("dm", at_ms=1))
+        await store.world.commit(TOWN, events, Cause("dm", at_ms=1))
 
 
 async def test_what_a_file_changed_is_logged_without_what_it_says(

@@ -23,7 +23,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, secret_of
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.world.events import AliasAdded, AliasRemoved, Cause, EntityAdded, EntityRemoved, EntityScoped, Event
+from glyphoxa.world.api import AliasAdded, AliasRemoved, Cause, EntityAdded, EntityRemoved, EntityScoped, Event
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
 from tests.support.postgres import TEST_SETTINGS, wait_until
@@ -45,10 +45,10 @@ async def dm(directory: Path, dsn: str, *arguments: str) -> None:
     assert await asyncio.to_thread(main, ["names", *arguments, "--config", str(file)]) == 0
 
 
-async def happen(dsn: str, *happenings: Event) -> None:
+async def happen(dsn: str, *events: Event) -> None:
     """As the DM's commands have it, on a connection of its own."""
     async with open_store(dsn, data_dir=Path("unused")) as store:
-        await store.world.commit(TOWN, happenings, Cause("dm", at_ms=1))
+        await store.world.commit(TOWN, events, Cause("dm", at_ms=1))
 
 
 async def taken_by(evening: Evening, happens: Awaitable[None]) -> None:
@@ -215,9 +215,9 @@ async def test_a_garble_that_the_ear_missed_is_put_right_behind_the_talk_recalle
         assert (edit.stage, edit.before, edit.after) == ("llm", "the linux", "Eldrinax")
         recalled = await store.past_talk.recall(TOWN, GRIMJAW, "Where did they meet Eldrinax?", limit=1)
         assert [each.text for each in recalled] == [better]
-        [pair] = await PostgresLearnedNames(store.database).standings(TOWN)
-    assert (pair.heard, pair.name, pair.standing.state) == ("the linux", "Eldrinax", "suggested")
-    assert pair.standing.utterances == (said.id,)
+        [pair] = await PostgresLearnedNames(store.database).statuses(TOWN)
+    assert (pair.heard, pair.name, pair.status.state) == ("the linux", "Eldrinax", "suggested")
+    assert pair.status.utterances == (said.id,)
 
 
 async def test_what_a_provider_wrote_down_of_an_npc_s_voice_is_put_right_behind_the_talk(
@@ -232,7 +232,7 @@ async def test_what_a_provider_wrote_down_of_an_npc_s_voice_is_put_right_behind_
         [said] = [each for each in await stored(store) if each.npc_id == GRIMJAW]
         assert (said.raw_text, said.text) == ("I forged it in iron hold.", "I forged it in Ironhold.")
         assert [edit.stage for edit in said.corrections] == ["phonetic"]
-        assert await PostgresLearnedNames(store.database).standings(TOWN) == []
+        assert await PostgresLearnedNames(store.database).statuses(TOWN) == []
 
 
 async def test_a_name_that_a_player_spells_out_is_heard_right_in_the_next_session(

@@ -30,10 +30,10 @@ from tests.support.recording import ClosableLog, a_recorder, lines
 
 
 async def assert_kept_once(store: Store, ids: Sequence[str], *, and_perhaps: Sequence[str] = ()) -> None:
-    """These, in this order, with floors from 1 without a gap; behind them what nobody was told of, or not."""
+    """These, in this order, with ordinals from 1 without a gap; behind them what nobody was told of, or not."""
     async with store.database.use(CAMPAIGN) as connection:
-        rows = await connection.fetch("SELECT floor, utterance_id FROM session_entries ORDER BY floor")
-    assert [row["floor"] for row in rows] == list(range(1, len(rows) + 1))
+        rows = await connection.fetch("SELECT ordinal, utterance_id FROM session_entries ORDER BY ordinal")
+    assert [row["ordinal"] for row in rows] == list(range(1, len(rows) + 1))
     found = [row["utterance_id"] for row in rows]
     assert found[: len(ids)] == list(ids)
     assert found[len(ids) :] in ([], list(and_perhaps))
@@ -320,10 +320,10 @@ async def test_two_processes_share_the_embedded_server_and_one_session(reachable
     await heard("done")
     both[0].kill()  # the server is the other one's too
     async with open_store(None, data_dir=reachable_dir) as store, store.database.use(CAMPAIGN) as connection:
-        rows = await connection.fetch("SELECT floor, utterance_id FROM session_entries ORDER BY floor")
+        rows = await connection.fetch("SELECT ordinal, utterance_id FROM session_entries ORDER BY ordinal")
     for process in both:
         process.communicate()
-    assert [row["floor"] for row in rows] == list(range(1, 301))
+    assert [row["ordinal"] for row in rows] == list(range(1, 301))
     for name in ("one", "two"):
         mine = [row["utterance_id"] for row in rows if row["utterance_id"].startswith(name)]
         assert mine == [f"{name}-{n}-{k}" for n in range(50) for k in range(3)]

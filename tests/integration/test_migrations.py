@@ -195,9 +195,9 @@ async def test_a_database_that_grew_step_by_step_is_the_same_as_a_new_one_and_ha
         for campaign in (CampaignId("town"), CampaignId("gone")):
             async with store.database.use(campaign) as connection:
                 rows = await connection.fetch(
-                    "SELECT session_id, floor, utterance_id, fts_config::text AS fts FROM session_entries ORDER BY id"
+                    "SELECT session_id, ordinal, utterance_id, fts_config::text AS fts FROM session_entries ORDER BY id"
                 )
-                last = await connection.fetch("SELECT id, last_floor FROM sessions ORDER BY id")
+                last = await connection.fetch("SELECT id, last_ordinal FROM sessions ORDER BY id")
                 names = await connection.fetch("SELECT heard, state FROM learned_names")
             assert [tuple(row)[:3] for row in rows] == [
                 ("s2", 1, "u1"),
@@ -218,7 +218,7 @@ async def test_a_database_that_grew_step_by_step_is_the_same_as_a_new_one_and_ha
         # What comes next follows what was there.
         await store.log.append([replace(an_utterance("next", id="u8"), session_id=SessionId("s2"))])
         [found] = await store.talk_search.search(CampaignId("town"), DM, "next")
-        assert found.floor == 5
+        assert found.ordinal == 5
 
 
 async def run(dsn: str, script: str) -> None:

@@ -16,12 +16,10 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Claim, Fact, Viewer, secret_of
 from glyphoxa.recall.entities.named_world import NamedWorld
 from glyphoxa.recall.entities.world_cache import WorldCache
-from glyphoxa.world.events import AliasAdded, Cause, EntityAdded, EntityScoped, FactStated
-from glyphoxa.world.graph import Known
-from glyphoxa.world.replay import dropped
+from glyphoxa.world.api import AliasAdded, Cause, EntityAdded, EntityScoped, FactStated, Known, dropped
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.network import a_network
-from tests.support.world_histories import ENTITIES, NPCS, a_happening
+from tests.support.world_histories import ENTITIES, NPCS, an_event
 from tests.support.world_tables import a_campaign_row, everything
 
 NOW = 100
@@ -86,7 +84,7 @@ async def test_a_world_in_memory_says_what_the_database_says_whatever_happens(st
                 await store.world.undo(campaign, chance.choice(left), cause)
         else:
             with suppress(InvalidInput):
-                await store.world.commit(campaign, [a_happening(chance, state)], cause)
+                await store.world.commit(campaign, [an_event(chance, state)], cause)
     for held in (followed, again):
         await held.refresh(campaign)
     question = " and ".join(entity.title() for entity in ENTITIES)

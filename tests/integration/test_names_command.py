@@ -150,7 +150,7 @@ async def test_ordinary_words_that_were_said_are_only_taken_when_that_was_said(
     connection = await asyncpg.connect(dsn)
     await connection.execute("INSERT INTO sessions VALUES ('saltmere', 's1', now())")
     await connection.execute(
-        "INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, text) "
+        "INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, text) "
         "VALUES ('saltmere', 's1', 1, 'u1', 'What a grim show that was.')"
     )
     await connection.close()

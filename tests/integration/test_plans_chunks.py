@@ -70,8 +70,8 @@ async def test_what_is_due_is_found_without_looking_through_all_talk(store: Stor
 
 async def test_what_changed_in_the_talk_is_read_by_its_marks_and_its_vectors_by_their_utterances(store: Store) -> None:
     read = await indexes(store, FEED["changes"], BIG, 50_000, 500)
-    assert {"idx_session_entries_mark", "idx_talk_to_embed_place"} <= read
-    assert read <= {"idx_session_entries_mark", "idx_talk_to_embed_place", *SMALL}
+    assert {"idx_session_entries_change_seq", "idx_talk_to_embed_place"} <= read
+    assert read <= {"idx_session_entries_change_seq", "idx_talk_to_embed_place", *SMALL}
     utterances = [f"u{n}" for n in range(500)]
     page = await PostgresTalkFeed(store.database, has_vectors=True).changes(BIG, since=0, limit=0)
     assert page.head.generation is not None

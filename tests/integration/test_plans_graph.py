@@ -51,8 +51,8 @@ _FILL = (
          FROM generate_series(1, 4 * $2::int) AS n""",
 )
 _TALK = (
-    "INSERT INTO sessions (campaign_id, id, started_at, last_floor) VALUES ($1, 's', now(), $2::int)",
-    """INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, text, witnesses)
+    "INSERT INTO sessions (campaign_id, id, started_at, last_ordinal) VALUES ($1, 's', now(), $2::int)",
+    """INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, text, witnesses)
        SELECT $1, 's', n, 'u' || n, 'word' || n % 3000 || ' word' || n % 700, ARRAY['npc-' || n % 40, 'npc-' || n % 3]
          FROM generate_series(1, $2::int) AS n""",
     """INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model,

@@ -21,7 +21,7 @@ SQL = {**load_queries("world/event_log"), **load_queries("world/tables"), **load
 BIG, OTHER = CampaignId("big"), CampaignId("other")
 _FILL = """
 INSERT INTO campaigns (id, name, language) VALUES ('{0}', 'A world', 'en');
-INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by, session_id, floor)
+INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by, session_id, ordinal)
     SELECT '{0}', n, CASE n % 1000 WHEN 0 THEN 'undone' ELSE 'fact_confirmed' END, '{{}}', now(), 'talk',
            's' || n / 1000, n % 1000 FROM generate_series(1, 30000) n;
 INSERT INTO entities (campaign_id, id, type, name, origin)
@@ -97,5 +97,5 @@ async def test_events_that_speak_of_others_have_an_index(store: Store) -> None:
     assert await rows_read(store, "undoing_events") < 70
 
 
-async def test_what_was_learned_behind_a_floor_has_an_index(store: Store) -> None:
+async def test_what_was_learned_behind_an_ordinal_has_an_index(store: Store) -> None:
     assert await rows_read(store, "learned_behind", "s3", 990, []) < 30

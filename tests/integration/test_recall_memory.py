@@ -87,13 +87,13 @@ async def test_whoever_follows_the_marks_misses_nothing_of_what_many_write_at_on
         held = TalkCache(feed, dimensions=1)
         seen: dict[UtteranceId, Said] = {}
         done = asyncio.gather(*writers)
-        mark = -1
+        change_seq = -1
         while True:
             is_last = done.done()
-            page = (await feed.changes(CAMPAIGN, since=mark + 1, limit=50)).said
-            assert [said.mark for said in page] == sorted({said.mark for said in page})
+            page = (await feed.changes(CAMPAIGN, since=change_seq + 1, limit=50)).said
+            assert [said.change_seq for said in page] == sorted({said.change_seq for said in page})
             seen |= {said.utterance_id: said for said in page}
-            mark = page[-1].mark if page else mark
+            change_seq = page[-1].change_seq if page else change_seq
             await held.refresh(CAMPAIGN)
             if is_last and not page:
                 break
@@ -127,7 +127,7 @@ async def _giving_up(store: Store) -> None:
         with pytest.raises(ZeroDivisionError):
             async with store.database.use(CAMPAIGN, deadline_ms=DEADLINE_MS) as connection, connection.transaction():
                 await connection.execute(
-                    "INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, speaker_id,"
+                    "INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, speaker_id,"
                     " speaker_name, text, raw_text, timestamp, duration_ns, witnesses, fts_config)"
                     " SELECT campaign_id, session_id, 100000 + $1, 'never', speaker_id, speaker_name, text, raw_text,"
                     " timestamp, duration_ns, witnesses, fts_config FROM session_entries WHERE utterance_id = 'first'",
@@ -159,8 +159,8 @@ async def _changing_language(store: Store) -> None:
         await update_text_search_config(store.database, CAMPAIGN)
 
 
-async def test_a_change_that_is_seen_later_has_a_later_mark(memory: Store, dsn: str) -> None:
-    """Else whoever is at the later mark already never reads it."""
+async def test_a_change_that_is_seen_later_has_a_later_number(memory: Store, dsn: str) -> None:
+    """Else whoever is at the later change already never reads it."""
     await memory.log.append([told("One.", id="u1"), told("Two.", id="u2", at_ms=2_000)])
     feed = PostgresTalkFeed(memory.database)
     known = list((await feed.changes(CAMPAIGN, since=0, limit=9)).said)
@@ -173,10 +173,10 @@ async def test_a_change_that_is_seen_later_has_a_later_mark(memory: Store, dsn: 
         await asyncio.wait(
             {second, asyncio.create_task(the_one_that_waits(watcher))}, return_when=asyncio.FIRST_COMPLETED
         )
-        seen = list((await feed.changes(CAMPAIGN, since=known[-1].mark + 1, limit=9)).said)
+        seen = list((await feed.changes(CAMPAIGN, since=known[-1].change_seq + 1, limit=9)).said)
         await under_way.commit()
     assert await second
-    latest = max(said.mark for said in known + seen)
+    latest = max(said.change_seq for said in known + seen)
     seen += (await feed.changes(CAMPAIGN, since=latest + 1, limit=9)).said
     assert {said.text for said in seen} == {"One.!", "Two!"}
 
@@ -207,7 +207,7 @@ async def test_a_page_of_talk_is_not_an_object_for_each_utterance(
     assert len(made) == 102
 
 
-async def test_talk_of_before_the_marks_has_marks(empty_dsn: str, tmp_path: Path) -> None:
+async def test_talk_of_before_the_change_numbers_has_some(empty_dsn: str, tmp_path: Path) -> None:
     folder = tmp_path / "before"
     folder.mkdir()
     for path in sorted(migrations_folder().glob("*.sql"))[:9]:
@@ -227,12 +227,12 @@ async def test_talk_of_before_the_marks_has_marks(empty_dsn: str, tmp_path: Path
     async with open_store(empty_dsn, data_dir=tmp_path, recall=PATIENT) as store:
         feed = PostgresTalkFeed(store.database)
         found = (await feed.changes(CAMPAIGN, since=0, limit=1_000)).said
-        assert len({said.mark for said in found}) == 300
-        assert [said.utterance_id for said in found if said.struck] == ["u7"]
+        assert len({said.change_seq for said in found}) == 300
+        assert [said.utterance_id for said in found if said.retracted] == ["u7"]
         assert (await ids(store, "part 42"))[0] == "u42"
         assert "u7" not in await ids(store, "part 7")
         await store.log.append([told("The sword.", id="new", session_id=SessionId("s1"))])
-        later = (await feed.changes(CAMPAIGN, since=found[-1].mark + 1, limit=9)).said
+        later = (await feed.changes(CAMPAIGN, since=found[-1].change_seq + 1, limit=9)).said
         assert [said.utterance_id for said in later] == ["new"]
         assert "new" in await ids(store, "the sword")
 

@@ -301,14 +301,16 @@ async def test_talk_that_is_rolled_back_or_revised_meanwhile_is_so_in_the_new_ta
         await first_of(begun, running)
         # The first sixteen are in the new table by now.
         async with live.database.use(CAMPAIGN) as connection:
-            await connection.execute("UPDATE session_entries SET struck = true WHERE utterance_id = 'u1'")
+            await connection.execute("UPDATE session_entries SET retracted = true WHERE utterance_id = 'u1'")
         await live.log.revise(said(2, "My sister sails."), was=said(2))
         go_on.set()
         await running
     async with opened(dsn, NEW) as store:
         async with store.database.use(CAMPAIGN) as connection:
-            rows = await connection.fetch("SELECT id, struck, content FROM chunks WHERE id IN ('u1', 'u2') ORDER BY id")
-        assert [row["struck"] for row in rows] == [True, False]
+            rows = await connection.fetch(
+                "SELECT id, retracted, content FROM chunks WHERE id IN ('u1', 'u2') ORDER BY id"
+            )
+        assert [row["retracted"] for row in rows] == [True, False]
         assert rows[1]["content"].endswith("My sister sails.")
 
 

@@ -1,4 +1,4 @@
-"""The DM's word on one utterance: struck, or corrected; and all that rests on it follows."""
+"""The DM's word on one utterance: retracted, or corrected; and all that rests on it follows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim, Provenance
 from glyphoxa.speech.learning.history import Step
-from glyphoxa.world.events import Cause, FactStated
+from glyphoxa.world.api import Cause, FactStated
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run, two_evenings
 from tests.support.embedders import embedder_of_topics
@@ -27,7 +27,7 @@ CLAIM = UtteranceId("u1")
 
 @pytest.fixture
 async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    """A claim (floor 1), something else, and a fact from each of them."""
+    """A claim (ordinal 1), something else, and a fact from each of them."""
     embedder = embedder_of_topics({"tithe": 0, "rain": 1})
     async with open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
         await store.campaigns.load(a_campaign())
@@ -39,8 +39,8 @@ async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
         yield store
 
 
-async def learn(store: Store, floor: int, value: str) -> None:
-    cause = Cause("talk", 1_000, SESSION, floor, UtteranceId(f"u{floor}"))
+async def learn(store: Store, ordinal: int, value: str) -> None:
+    cause = Cause("talk", 1_000, SESSION, ordinal, UtteranceId(f"u{ordinal}"))
     stated = FactStated(Claim.attribute(ELDRINAX, "note", value), Provenance(0.9, utterance_id=cause.utterance_id))
     await store.world.commit(CAMPAIGN, [stated], cause)
 
@@ -59,8 +59,10 @@ async def found(store: Store, words: str) -> list[str]:
     return [one.utterance.text for one in await store.talk_search.search(CAMPAIGN, DM, words)]
 
 
-async def test_what_is_struck_is_said_to_nobody_and_what_was_learned_from_it_alone_is_not_known(table: Store) -> None:
-    event = await table.world.strike(CAMPAIGN, CLAIM, BY_DM)
+async def test_what_is_retracted_is_said_to_nobody_and_what_was_learned_from_it_alone_is_not_known(
+    table: Store,
+) -> None:
+    event = await table.world.retract(CAMPAIGN, CLAIM, BY_DM)
     assert await notes(table) == {"likes the rain"}
     assert not any("tithe" in line for line in await recalled(table, "Who stole the tithe box?"))
     assert await found(table, "tithe") == []
@@ -73,17 +75,17 @@ async def test_what_is_struck_is_said_to_nobody_and_what_was_learned_from_it_alo
     assert await found(table, "tithe") != []
 
 
-async def test_what_two_said_is_still_known_when_one_of_them_is_struck(table: Store) -> None:
+async def test_what_two_said_is_still_known_when_one_of_them_is_retracted(table: Store) -> None:
     await learn(table, 2, "stole the tithe box")
-    await table.world.strike(CAMPAIGN, CLAIM, BY_DM)
+    await table.world.retract(CAMPAIGN, CLAIM, BY_DM)
     assert await notes(table) == {"stole the tithe box", "likes the rain"}
 
 
-async def test_what_rests_on_a_struck_fact_is_for_review(table: Store) -> None:
+async def test_what_rests_on_a_retracted_fact_is_for_review(table: Store) -> None:
     support = Claim.attribute(ELDRINAX, "note", "stole the tithe box").fact_id
     rests = FactStated(Claim.attribute(ELDRINAX, "note", "is a thief"), supports=(support,))
     await table.world.commit(CAMPAIGN, [rests], Cause("talk", 2_000, SESSION, 2))
-    await table.world.strike(CAMPAIGN, CLAIM, BY_DM)
+    await table.world.retract(CAMPAIGN, CLAIM, BY_DM)
     state = await table.world.as_of(CAMPAIGN)
     assert state.facts[rests.claim.fact_id].status == "stale"
 
@@ -118,28 +120,28 @@ async def test_a_correction_survives_a_second_look_that_comes_later(table: Store
     assert (await table.log.recent(CAMPAIGN, SESSION, since_ms=0))[0].text == "Nobody stole it."
 
 
-@pytest.mark.parametrize("decision", ["strike", "correct", "rollback"])
+@pytest.mark.parametrize("decision", ["retract", "correct", "rollback"])
 async def test_names_that_were_learned_from_it_are_not_known_any_more(table: Store, decision: str) -> None:
     learned = PostgresLearnedNames(table.database)
     await learned.record(CAMPAIGN, "Elder Max", Step("proved", ELDRINAX, "spelled", "so", 1_000, utterance=CLAIM))
     await learned.record(CAMPAIGN, "Finkeldrum", Step("confirmed", ELDRINAX, "dm", "", 1_000, utterance=CLAIM))
-    before = {(one.heard, one.standing.state) for one in await learned.standings(CAMPAIGN)}
+    before = {(one.heard, one.status.state) for one in await learned.statuses(CAMPAIGN)}
     assert len(before) == 2
     if decision == "rollback":
         event = await table.world.rollback(CAMPAIGN, SESSION, 0, BY_DM)
-    elif decision == "strike":
-        event = await table.world.strike(CAMPAIGN, CLAIM, BY_DM)
+    elif decision == "retract":
+        event = await table.world.retract(CAMPAIGN, CLAIM, BY_DM)
     else:
         event = await table.world.correct(CAMPAIGN, CLAIM, "Hm.", BY_DM)
     assert event is not None
-    assert [one.heard for one in await learned.standings(CAMPAIGN)] == ["Finkeldrum"]
+    assert [one.heard for one in await learned.statuses(CAMPAIGN)] == ["Finkeldrum"]
     await table.world.undo(CAMPAIGN, event.seq, BY_DM)
-    assert {(one.heard, one.standing.state) for one in await learned.standings(CAMPAIGN)} == before
+    assert {(one.heard, one.status.state) for one in await learned.statuses(CAMPAIGN)} == before
 
 
 async def test_one_campaign_strikes_nothing_of_another_and_a_fork_goes_its_own_way(table: Store) -> None:
     await table.world.fork(CAMPAIGN, other := type(CAMPAIGN)("other"), name="Other")
-    await table.world.strike(CAMPAIGN, CLAIM, BY_DM)
+    await table.world.retract(CAMPAIGN, CLAIM, BY_DM)
     assert [said.id for said in await table.log.recent(other, SESSION, since_ms=0)] == ["u1", "u2"]
 
 
@@ -159,7 +161,7 @@ async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
     return capsys.readouterr().out
 
 
-async def test_an_utterance_is_found_struck_and_taken_up_again(settings_file: Path, capsys: Capture) -> None:
+async def test_an_utterance_is_found_retracted_and_taken_up_again(settings_file: Path, capsys: Capture) -> None:
     listed = await told(capsys, settings_file, "said")
     assert "baker" in listed and "What a night." in listed
     listed = await told(capsys, settings_file, "said", "list", "baker")
@@ -168,22 +170,22 @@ async def test_an_utterance_is_found_struck_and_taken_up_again(settings_file: Pa
     utterance = row.split()[0]
 
     capsys.readouterr()
-    assert await run("said", "--config", settings_file, "strike", utterance) == 1
+    assert await run("said", "--config", settings_file, "retract", utterance) == 1
     asked = capsys.readouterr()
-    assert "struck: " in asked.out and "no longer known: Grimjaw occupation: baker" in asked.out
+    assert "retracted: " in asked.out and "no longer known: Grimjaw occupation: baker" in asked.out
     assert "Say --yes to do it without being asked" in asked.err
     assert "baker" in await told(capsys, settings_file, "facts", "conflicts")
 
-    done = await told(capsys, settings_file, "said", "strike", "Grimjaw is a baker", "--yes")
-    undo = re.search(r"struck; take it back with `glyphoxa facts undo (\d+)`", done)
+    done = await told(capsys, settings_file, "said", "retract", "Grimjaw is a baker", "--yes")
+    undo = re.search(r"retracted; take it back with `glyphoxa facts undo (\d+)`", done)
     assert undo is not None
     assert "nothing disagrees" in await told(capsys, settings_file, "facts", "conflicts")
     assert "baker" not in await told(capsys, settings_file, "said", "list")
-    assert await run("said", "strike", utterance, "--yes", "--config", settings_file) == 1
-    assert "is struck already" in capsys.readouterr().err
+    assert await run("said", "retract", utterance, "--yes", "--config", settings_file) == 1
+    assert "is retracted already" in capsys.readouterr().err
     shown = await told(capsys, settings_file, "facts", "history", "--limit", "1")
-    assert "struck what was said at floor 3 of session s1" in shown
-    assert "undone: struck what was said" in await told(capsys, settings_file, "facts", "undo", undo[1])
+    assert "retracted what was said at ordinal 3 of session s1" in shown
+    assert "undone: retracted what was said" in await told(capsys, settings_file, "facts", "undo", undo[1])
     assert "baker" in await told(capsys, settings_file, "said", "list")
 
 
@@ -198,14 +200,14 @@ async def test_an_utterance_is_corrected(settings_file: Path, capsys: Capture) -
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("strike", "the moon is cheese"), "nobody said 'the moon is cheese'"),
-        (("strike", " "), "name an utterance by its id"),
-        (("strike", "Elowen"), "'Elowen' may be several utterances: "),
+        (("retract", "the moon is cheese"), "nobody said 'the moon is cheese'"),
+        (("retract", " "), "name an utterance by its id"),
+        (("retract", "Elowen"), "'Elowen' may be several utterances: "),
         (("correct", "Grimjaw is a baker", "  "), "an utterance without words is none"),
         (("correct", "What a night.", "What a night."), "says just this already"),
     ],
 )
-async def test_what_cannot_be_struck_or_corrected_is_said_in_one_line(
+async def test_what_cannot_be_retracted_or_corrected_is_said_in_one_line(
     settings_file: Path, capsys: Capture, arguments: tuple[str, ...], problem: str
 ) -> None:
     capsys.readouterr()

@@ -17,7 +17,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact, Viewer
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.world.graph import KNOWN_THROUGH
+from glyphoxa.world.api import KNOWN_THROUGH
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import TestServer
 from tests.support.random_graphs import CENTRE, DIMENSIONS, MODEL, NPCS, VIEWERS, WORDS, World, a_world, depths, put

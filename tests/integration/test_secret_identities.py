@@ -9,7 +9,7 @@ import pytest
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.world.events import Cause, EntitiesMerged
+from glyphoxa.world.api import Cause, EntitiesMerged
 from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS
 

@@ -9,7 +9,7 @@ from glyphoxa.adapters.postgres.transcript.session_summaries import PostgresSess
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Provenance, Visibility, witnessed_by
 from glyphoxa.transcript.episodes import EPISODE, episode_of
-from glyphoxa.world.events import Cause, EntityAdded, Event, FactScoped, FactStated
+from glyphoxa.world.api import Cause, EntityAdded, Event, FactScoped, FactStated
 
 HERE = CampaignId("barrow")
 SESSION = SessionId("evening-3")
@@ -33,8 +33,8 @@ def told(text: str, scope: Visibility, *, kind: str = EPISODE, confidence: float
     ]
 
 
-async def commit(store: Store, happenings: list[Event]) -> None:
-    await store.world.commit(HERE, happenings, Cause("talk", at_ms=1_700_000_000_000, session_id=SESSION))
+async def commit(store: Store, events: list[Event]) -> None:
+    await store.world.commit(HERE, events, Cause("talk", at_ms=1_700_000_000_000, session_id=SESSION))
 
 
 async def test_who_was_there_is_told_what_happened_and_nobody_else(

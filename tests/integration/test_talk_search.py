@@ -60,7 +60,7 @@ async def test_what_fits_best_comes_first_and_the_latest_among_equals(store: Sto
     assert await search(store, "sword forge", limit=0) == []
 
 
-async def test_an_utterance_is_found_as_it_was_said_with_its_floor(store: Store) -> None:
+async def test_an_utterance_is_found_as_it_was_said_with_its_ordinal(store: Store) -> None:
     whole = replace(
         said(2, "Eldrinax has the crown"),
         raw_text="elder nacks has the crown",
@@ -69,7 +69,7 @@ async def test_an_utterance_is_found_as_it_was_said_with_its_floor(store: Store)
     )
     await store.log.append([said(1, "before"), whole])
     [found] = await store.talk_search.search(CAMPAIGN, DM, "crown")
-    assert (found.utterance, found.floor) == (whole, 2)
+    assert (found.utterance, found.ordinal) == (whole, 2)
     assert found.score > 0
 
 
@@ -89,7 +89,7 @@ async def test_talk_follows_its_campaign_into_another_language(store: Store, mon
     await speak(store, "de")
     assert await search(store, "Haus") == []
     async with store.database.use(CAMPAIGN) as connection:
-        await connection.execute("UPDATE session_entries SET fts_config = 'german' WHERE floor > 5")
+        await connection.execute("UPDATE session_entries SET fts_config = 'german' WHERE ordinal > 5")
     assert await update_text_search_config(store.database, CAMPAIGN) == 5
     assert len(await search(store, "Haus")) == 8
     assert await update_text_search_config(store.database, CAMPAIGN) == 0
@@ -192,7 +192,7 @@ async def test_a_thousand_random_searches_find_what_a_reader_of_all_talk_would(s
 async def test_what_was_rolled_back_is_not_found_not_even_by_the_dm(store: Store) -> None:
     await store.log.append([said(1, "The crown is false."), said(2, "The crown is real.")])
     async with store.database.use(CAMPAIGN) as connection:
-        await connection.execute("UPDATE session_entries SET struck = TRUE WHERE utterance_id = 'u2'")
+        await connection.execute("UPDATE session_entries SET retracted = TRUE WHERE utterance_id = 'u2'")
     for viewer in (DM, SMITH):
         assert await search(store, "crown", viewer) == ["u1"]
         assert await search(store, "", viewer) == ["u1"]
@@ -224,7 +224,7 @@ async def test_session_speaker_and_time_each_narrow_a_search(store: Store, words
 async def test_without_words_the_latest_come_first(store: Store) -> None:
     await store.log.append([said(n, f"line {n}") for n in (2, 1, 3)])
     found = await store.talk_search.search(CAMPAIGN, DM, "  ", limit=2)
-    assert [(item.utterance.id, item.floor, item.score) for item in found] == [("u3", 3, 0), ("u2", 1, 0)]
+    assert [(item.utterance.id, item.ordinal, item.score) for item in found] == [("u3", 3, 0), ("u2", 1, 0)]
 
 
 async def test_one_campaign_does_not_find_another_s_talk(store: Store) -> None:

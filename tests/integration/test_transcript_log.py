@@ -83,28 +83,28 @@ async def test_a_batch_is_stored_whole_or_not_at_all(store: Store) -> None:
     assert await store.log.count(CAMPAIGN) == 0
 
 
-async def floors(store: Store, session: str = "s1", campaign: CampaignId = CAMPAIGN) -> list[tuple[int, str]]:
+async def ordinals(store: Store, session: str = "s1", campaign: CampaignId = CAMPAIGN) -> list[tuple[int, str]]:
     async with store.database.use(campaign) as connection:
         rows = await connection.fetch(
-            "SELECT floor, utterance_id FROM session_entries WHERE session_id = $1 ORDER BY floor", session
+            "SELECT ordinal, utterance_id FROM session_entries WHERE session_id = $1 ORDER BY ordinal", session
         )
-        last = await connection.fetchval("SELECT last_floor FROM sessions WHERE id = $1", session)
+        last = await connection.fetchval("SELECT last_ordinal FROM sessions WHERE id = $1", session)
     assert last == len(rows)
     return [tuple(row) for row in rows]
 
 
-async def test_a_floor_is_the_number_of_an_utterance_in_its_session_in_the_order_of_arrival(store: Store) -> None:
+async def test_an_ordinal_is_the_number_of_an_utterance_in_its_session_in_the_order_of_arrival(store: Store) -> None:
     late = replace(an_utterance("said first, heard last", id="c"), at_ms=1)
     elsewhere = replace(an_utterance("elsewhere", id="x"), session_id=SessionId("s2"))
     far_away = replace(an_utterance("far away", id="a"), campaign_id=CampaignId("other"))
     await store.log.append([an_utterance("one", id="a"), elsewhere, an_utterance("two", id="b"), far_away])
     await store.log.append([an_utterance("one", id="a"), late, an_utterance("four", id="d"), late])
-    assert await floors(store) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
-    assert await floors(store, "s2") == [(1, "x")]
-    assert await floors(store, campaign=CampaignId("other")) == [(1, "a")]
+    assert await ordinals(store) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
+    assert await ordinals(store, "s2") == [(1, "x")]
+    assert await ordinals(store, campaign=CampaignId("other")) == [(1, "a")]
 
 
-async def test_floors_have_no_gap_when_many_append_to_one_session_at_once(
+async def test_ordinals_have_no_gap_when_many_append_to_one_session_at_once(
     store: Store, dsn: str, tmp_path: Path
 ) -> None:
     """Two processes, each with its own connections; what both send is there once."""
@@ -116,7 +116,7 @@ async def test_floors_have_no_gap_when_many_append_to_one_session_at_once(
 
     async with open_store(dsn, data_dir=tmp_path) as other:
         await asyncio.gather(*(send(log, n) for n in range(20) for log in (store.log, other.log)))
-        numbers = await floors(store)
+        numbers = await ordinals(store)
     assert [number for number, _ in numbers] == list(range(1, 102))
     for batch in range(20):
         places = [number for number, utterance in numbers if utterance.startswith(f"u{batch}-")]
@@ -132,7 +132,7 @@ async def test_one_utterance_sent_under_two_sessions_at_once_leaves_no_gap(
             await asyncio.gather(
                 store.log.append([said]), other.log.append([replace(said, session_id=SessionId("s2"))])
             )
-    assert len(await floors(store)) + len(await floors(store, "s2")) == 10
+    assert len(await ordinals(store)) + len(await ordinals(store, "s2")) == 10
 
 
 async def test_a_batch_of_a_thousand_keeps_its_order_and_its_corrections(store: Store) -> None:
@@ -147,13 +147,13 @@ async def test_a_batch_of_a_thousand_keeps_its_order_and_its_corrections(store: 
     await store.log.append(batch)
     await store.log.append(batch)
     assert await store.log.recent(CAMPAIGN, SESSION, since_ms=0, limit=2_000) == batch
-    assert [floor for floor, _ in await floors(store)] == list(range(1, 1_001))
+    assert [ordinal for ordinal, _ in await ordinals(store)] == list(range(1, 1_001))
 
 
 async def test_nobody_is_reminded_of_talk_that_was_rolled_back_and_it_still_counts(store: Store) -> None:
     await store.log.append([an_utterance("it stays"), an_utterance("it goes", id="u2")])
     async with store.database.use(CAMPAIGN) as connection:
-        await connection.execute("UPDATE session_entries SET struck = TRUE WHERE utterance_id = 'u2'")
+        await connection.execute("UPDATE session_entries SET retracted = TRUE WHERE utterance_id = 'u2'")
     assert [u.text for u in await store.log.recent(CAMPAIGN, SESSION, since_ms=0)] == ["it stays"]
     assert await store.log.count(CAMPAIGN) == await store.log.count(CAMPAIGN, SESSION) == 2
 
@@ -175,10 +175,10 @@ async def test_an_utterance_no_column_can_hold_is_told_from_a_database_that_refu
         await connection.execute("ALTER TABLE session_entries RENAME TO gone")
     with pytest.raises(Unavailable):
         await store.log.append([an_utterance("later")])
-    assert await floors_of_nobody(store) == 0
+    assert await ordinals_of_nobody(store) == 0
 
 
-async def floors_of_nobody(store: Store) -> int:
+async def ordinals_of_nobody(store: Store) -> int:
     async with store.database.use(CAMPAIGN) as connection:
         return int(await connection.fetchval("SELECT count(*) FROM sessions"))
 

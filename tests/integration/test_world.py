@@ -12,16 +12,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
-from glyphoxa.world.events import (
-    Cause,
-    EntityAdded,
-    EntityRemoved,
-    Event,
-    FactConfirmed,
-    FactRejected,
-    FactStated,
-    Undone,
-)
+from glyphoxa.world.api import Cause, EntityAdded, EntityRemoved, Event, FactConfirmed, FactRejected, FactStated, Undone
 from tests.support.world_tables import (
     DM,
     FORGE,
@@ -109,16 +100,16 @@ async def test_values_come_back_as_they_were_stated(town: Store) -> None:
 
 async def test_what_cannot_be_said_of_this_world_is_refused_with_all_that_comes_with_it(town: Store) -> None:
     refused: tuple[tuple[Event, str], ...] = (
-        (FactStated(Claim.relation(MIRA, "KNOWS", EntityId("nobody"))), "2. of 2 happenings, fact_stated: .*'nobody'"),
-        (FactConfirmed(FactId("0123")), "2. of 2 happenings, fact_confirmed: .*'0123'"),
-        (Undone(1), "2. of 2 happenings, undone: "),
+        (FactStated(Claim.relation(MIRA, "KNOWS", EntityId("nobody"))), "2. of 2 events, fact_stated: .*'nobody'"),
+        (FactConfirmed(FactId("0123")), "2. of 2 events, fact_confirmed: .*'0123'"),
+        (Undone(1), "2. of 2 events, undone: "),
         (EntityAdded(EntityId("x"), "npc", "no\0name"), "entity_added: .*NUL"),
         (FactStated(Claim(MIRA, "note", None, '{"b":1, "a":2}')), "Claim.attribute"),
         (FactStated(CALLED.claim, Provenance(at_ms=10**18)), "at_ms"),
     )
-    for happening, problem in refused:
+    for event, problem in refused:
         with pytest.raises(InvalidInput, match=problem):
-            await town.world.commit(TOWN, [at(INN), happening], DM)
+            await town.world.commit(TOWN, [at(INN), event], DM)
     assert len(await town.world.events(TOWN)) == 4
     assert not (await stands_as_replayed(town, TOWN)).facts
 
@@ -249,5 +240,5 @@ async def test_several_events_are_undone_together_or_not_at_all(town: Store) -> 
         await town.world.undo_all(TOWN, [2, 900], DM)
     n_before = len(await town.world.events(TOWN))
     undone = await town.world.undo_all(TOWN, [3, 2], DM)
-    assert [event.happening for event in undone] == [Undone(3), Undone(2)]
+    assert [recorded.event for recorded in undone] == [Undone(3), Undone(2)]
     assert [event.seq for event in undone] == [n_before + 1, n_before + 2]

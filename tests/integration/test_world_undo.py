@@ -1,4 +1,4 @@
-"""Taking back: single events, or all that was learned behind a floor. Looking back, and worlds that part ways."""
+"""Taking back: single events, or all that was learned behind an ordinal. Looking back, and worlds that part ways."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.adapters.postgres import world_log
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world import event_log
 from glyphoxa.adapters.postgres.world.fork import COPIED, NOT_COPIED
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, secret_of
-from glyphoxa.world.events import (
+from glyphoxa.world.api import (
     AliasAdded,
     AliasRemoved,
     Cause,
@@ -31,8 +31,8 @@ from glyphoxa.world.events import (
     FactStated,
     FactTold,
     SlotDeclared,
+    difference,
 )
-from glyphoxa.world.replay import difference
 from tests.support.builders import an_utterance
 from tests.support.world_tables import DM, FORGE, INN, MIRA, SWORD, TOWN, a_town, everything, stands_as_replayed
 
@@ -48,34 +48,34 @@ async def town(store: Store) -> Store:
     return store
 
 
-def of_talk(session: SessionId, floor: int, *, at_ms: int = 0) -> Cause:
-    return Cause("talk", at_ms, session, floor, UtteranceId(f"{session}-{floor}"))
+def of_talk(session: SessionId, ordinal: int, *, at_ms: int = 0) -> Cause:
+    return Cause("talk", at_ms, session, ordinal, UtteranceId(f"{session}-{ordinal}"))
 
 
-async def said(store: Store, session: SessionId, *, floors: range, began_ms: int) -> None:
+async def said(store: Store, session: SessionId, *, ordinals: range, began_ms: int) -> None:
     await store.log.append(
         [
             replace(
-                an_utterance(f"word {floor}", id=f"{session}-{floor}"),
+                an_utterance(f"word {ordinal}", id=f"{session}-{ordinal}"),
                 campaign_id=TOWN,
                 session_id=session,
-                at_ms=began_ms + floor,
+                at_ms=began_ms + ordinal,
             )
-            for floor in floors
+            for ordinal in ordinals
         ]
     )
 
 
 async def heard(store: Store) -> list[str]:
-    """Utterances that are not struck."""
+    """Utterances that are not retracted."""
     async with store.database.use(TOWN) as connection:
         rows = await connection.fetch(
-            "SELECT utterance_id FROM session_entries WHERE campaign_id = $1 AND NOT struck ORDER BY id", TOWN
+            "SELECT utterance_id FROM session_entries WHERE campaign_id = $1 AND NOT retracted ORDER BY id", TOWN
         )
     return [row["utterance_id"] for row in rows]
 
 
-async def test_each_kind_of_happening_can_be_undone_and_the_undoing_too(town: Store) -> None:
+async def test_each_kind_of_event_can_be_undone_and_the_undoing_too(town: Store) -> None:
     owns, runs, called = OWNS.claim.fact_id, RUNS.claim.fact_id, CALLED.claim.fact_id
     kinds: tuple[Event, ...] = (
         EntityAdded(EntityId("skarn"), "npc", "Skarn"),
@@ -98,15 +98,15 @@ async def test_each_kind_of_happening_can_be_undone_and_the_undoing_too(town: St
     )
     await town.world.commit(TOWN, [OWNS, RUNS, CALLED], DM)
     before = await everything(town, TOWN)
-    for happening in kinds:
-        (event,) = await town.world.commit(TOWN, [happening], DM)
+    for event in kinds:
+        (made,) = await town.world.commit(TOWN, [event], DM)
         after = await everything(town, TOWN)
-        undone = await town.world.undo(TOWN, event.seq, DM)
-        assert difference(await stands_as_replayed(town, TOWN), before).is_empty, happening
+        undone = await town.world.undo(TOWN, made.seq, DM)
+        assert difference(await stands_as_replayed(town, TOWN), before).is_empty, event
         again = await town.world.undo(TOWN, undone.seq, DM)
-        assert difference(await stands_as_replayed(town, TOWN), after).is_empty, happening
+        assert difference(await stands_as_replayed(town, TOWN), after).is_empty, event
         await town.world.undo(TOWN, again.seq, DM)
-        assert difference(await stands_as_replayed(town, TOWN), before).is_empty, happening
+        assert difference(await stands_as_replayed(town, TOWN), before).is_empty, event
 
 
 async def test_an_undone_beginning_takes_what_rests_on_it(town: Store) -> None:
@@ -127,8 +127,8 @@ async def test_what_is_not_there_or_is_undone_cannot_be_undone(town: Store) -> N
 
 
 async def test_a_rollback_takes_what_was_learned_later_and_the_talk_and_its_undoing_gives_it_back(town: Store) -> None:
-    await said(town, FIRST, floors=range(1, 5), began_ms=1_000)
-    await said(town, SECOND, floors=range(1, 3), began_ms=9_000)
+    await said(town, FIRST, ordinals=range(1, 5), began_ms=1_000)
+    await said(town, SECOND, ordinals=range(1, 3), began_ms=9_000)
     await town.world.commit(TOWN, [OWNS], of_talk(FIRST, 2))
     early = await everything(town, TOWN)
     await town.world.commit(TOWN, [RUNS], of_talk(FIRST, 3))
@@ -140,15 +140,15 @@ async def test_a_rollback_takes_what_was_learned_later_and_the_talk_and_its_undo
     assert difference(await stands_as_replayed(town, TOWN), early).is_empty
     assert await heard(town) == ["first-1", "first-2"]
 
-    await said(town, SECOND, floors=range(3, 4), began_ms=9_000)
+    await said(town, SECOND, ordinals=range(3, 4), began_ms=9_000)
     await town.world.undo(TOWN, event.seq, DM)
     assert difference(await stands_as_replayed(town, TOWN), late).is_empty
     assert await heard(town) == [*(f"first-{n}" for n in range(1, 5)), *(f"second-{n}" for n in range(1, 4))]
 
 
 async def test_a_rollback_takes_what_was_learned_from_a_whole_session(town: Store) -> None:
-    """Its summary tells of talk that is struck."""
-    await said(town, FIRST, floors=range(1, 4), began_ms=1_000)
+    """Its summary tells of talk that is retracted."""
+    await said(town, FIRST, ordinals=range(1, 4), began_ms=1_000)
     summary = FactStated(Claim.attribute(MIRA, "summary", "All that was said."))
     await town.world.commit(TOWN, [CALLED], of_talk(FIRST, 1))
     await town.world.commit(TOWN, [summary], Cause("talk", 0, FIRST))
@@ -158,9 +158,9 @@ async def test_a_rollback_takes_what_was_learned_from_a_whole_session(town: Stor
 
 
 async def test_what_is_said_after_a_rollback_stays_and_an_older_rollback_keeps_what_it_took(town: Store) -> None:
-    await said(town, FIRST, floors=range(1, 4), began_ms=1_000)
+    await said(town, FIRST, ordinals=range(1, 4), began_ms=1_000)
     first = await town.world.rollback(TOWN, FIRST, 2, DM)
-    await said(town, FIRST, floors=range(4, 6), began_ms=1_000)
+    await said(town, FIRST, ordinals=range(4, 6), began_ms=1_000)
     second = await town.world.rollback(TOWN, FIRST, 1, DM)
     assert first is not None
     assert second is not None
@@ -174,7 +174,7 @@ async def test_what_is_said_after_a_rollback_stays_and_an_older_rollback_keeps_w
 
 
 async def test_what_the_dm_decided_and_what_a_file_says_survives_a_rollback(town: Store) -> None:
-    await said(town, FIRST, floors=range(1, 4), began_ms=1_000)
+    await said(town, FIRST, ordinals=range(1, 4), began_ms=1_000)
     await town.world.commit(TOWN, [OWNS], Cause("dm", 0, FIRST, 3))
     await town.world.commit(TOWN, [RUNS], Cause("campaign_file", 0))
     before = await everything(town, TOWN)
@@ -186,8 +186,8 @@ async def test_what_the_dm_decided_and_what_a_file_says_survives_a_rollback(town
         await town.world.rollback(TOWN, SessionId("never"), 1, DM)
 
 
-async def test_chunks_of_struck_talk_are_struck(town: Store) -> None:
-    await said(town, FIRST, floors=range(1, 4), began_ms=1_000)
+async def test_chunks_of_retracted_talk_are_retracted(town: Store) -> None:
+    await said(town, FIRST, ordinals=range(1, 4), began_ms=1_000)
     async with town.database.use(TOWN) as connection:
         await connection.execute(
             """INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model)
@@ -198,17 +198,17 @@ async def test_chunks_of_struck_talk_are_struck(town: Store) -> None:
         )
     event = await town.world.rollback(TOWN, FIRST, 1, DM)
     assert event is not None
-    struck = "SELECT id FROM chunks WHERE campaign_id = $1 AND struck ORDER BY id"
+    retracted = "SELECT id FROM chunks WHERE campaign_id = $1 AND retracted ORDER BY id"
     async with town.database.use(TOWN) as connection:
-        assert [row["id"] for row in await connection.fetch(struck, TOWN)] == ["first-2", "first-3"]
+        assert [row["id"] for row in await connection.fetch(retracted, TOWN)] == ["first-2", "first-3"]
     await town.world.undo(TOWN, event.seq, DM)
     async with town.database.use(TOWN) as connection:
-        assert await connection.fetch(struck, TOWN) == []
+        assert await connection.fetch(retracted, TOWN) == []
 
 
 async def test_the_world_is_seen_as_of_an_event_a_time_or_a_session(town: Store) -> None:
-    await said(town, FIRST, floors=range(1, 4), began_ms=2_000)
-    await said(town, SECOND, floors=range(1, 2), began_ms=5_000)
+    await said(town, FIRST, ordinals=range(1, 4), began_ms=2_000)
+    await said(town, SECOND, ordinals=range(1, 2), began_ms=5_000)
     await town.world.commit(TOWN, [OWNS], of_talk(FIRST, 1, at_ms=2_001))
     await town.world.commit(TOWN, [FactConfirmed(OWNS.claim.fact_id)], Cause("dm", 4_000))
     # Learned late from what was said early.
@@ -239,7 +239,7 @@ async def test_looking_back_from_a_kept_state_shows_the_same(town: Store, monkey
     await town.world.undo(TOWN, 7, Cause("dm", 99_000))
     asked = [{"seq": n} for n in range(27)] + [{"at_ms": 1_000 * n} for n in range(0, 100, 3)]
     plain = [await town.world.as_of(TOWN, **each) for each in asked]
-    monkeypatch.setattr(world_log, "SNAPSHOT_EVERY", 4)
+    monkeypatch.setattr(event_log, "SNAPSHOT_EVERY", 4)
     for _ in range(2):
         for each, state in zip(asked, plain, strict=True):
             assert difference(await town.world.as_of(TOWN, **each), state).is_empty, each
@@ -254,7 +254,7 @@ async def test_looking_back_from_a_kept_state_shows_the_same(town: Store, monkey
 
 async def test_a_fork_has_the_same_past_and_a_future_of_its_own(town: Store) -> None:
     other = CampaignId("other")
-    await said(town, FIRST, floors=range(1, 4), began_ms=1_000)
+    await said(town, FIRST, ordinals=range(1, 4), began_ms=1_000)
     await town.world.commit(TOWN, [OWNS, RUNS, CALLED], of_talk(FIRST, 3))
     await town.world.commit(TOWN, [FactRejected(CALLED.claim.fact_id), SlotDeclared("note", "one")], DM)
     rolled = await town.world.rollback(TOWN, FIRST, 2, DM)
@@ -295,7 +295,7 @@ INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count
 
 async def test_a_fork_has_all_that_the_campaign_has_row_by_row(town: Store) -> None:
     other = CampaignId("other")
-    await said(town, FIRST, floors=range(1, 4), began_ms=1_000)
+    await said(town, FIRST, ordinals=range(1, 4), began_ms=1_000)
     note = FactStated(Claim.attribute(MIRA, "note", "one-eyed"))
     await town.world.commit(TOWN, [OWNS, RUNS, CALLED, note, SlotDeclared("note", "one")], of_talk(FIRST, 1))
     gone = [FactRejected(CALLED.claim.fact_id), EntityAdded(EntityId("x"), "item", "X")]
@@ -314,7 +314,9 @@ async def test_a_fork_has_all_that_the_campaign_has_row_by_row(town: Store) -> N
 
 async def _rows(store: Store, campaign: CampaignId, table: str) -> list[dict[str, object]]:
     async with store.database.use(campaign) as connection:
-        found = await connection.fetch(f"SELECT to_jsonb(t) - 'campaign_id' - 'mark' AS row FROM {table} t ORDER BY 1")
+        found = await connection.fetch(
+            f"SELECT to_jsonb(t) - 'campaign_id' - 'change_seq' AS row FROM {table} t ORDER BY 1"
+        )
     return [row["row"] for row in found]
 
 

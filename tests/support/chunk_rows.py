@@ -16,7 +16,7 @@ from glyphoxa.recall.semantic.embedder import Embedder
 _NEAREST = """
 SELECT id, embedding <=> $4 AS distance
   FROM chunks
- WHERE campaign_id = $1 AND model = $3 AND NOT struck AND ($2::text IS NULL OR knowers @> ARRAY[$2::text])
+ WHERE campaign_id = $1 AND model = $3 AND NOT retracted AND ($2::text IS NULL OR knowers @> ARRAY[$2::text])
  ORDER BY 2, 1
 """
 

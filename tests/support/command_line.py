@@ -12,7 +12,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.world.events import Cause, FactStated
+from glyphoxa.world.api import Cause, FactStated
 
 CAMPAIGN_FILE = Path(__file__).parent / "campaign.yaml"
 SALTMERE = CampaignId("saltmere")
@@ -69,37 +69,37 @@ async def _learn(
     store: Store,
     claim: Claim,
     session: str,
-    floor: int,
+    ordinal: int,
     *,
     confidence: float = 0.9,
     source: Literal["stated", "inferred"] = "inferred",
     supports: tuple[FactId, ...] = (),
 ) -> None:
-    at_ms = _at_ms(session, floor)
-    place = (SessionId(session), UtteranceId(f"{session}-{floor}"), floor, at_ms)
+    at_ms = _at_ms(session, ordinal)
+    place = (SessionId(session), UtteranceId(f"{session}-{ordinal}"), ordinal, at_ms)
     provenance = Provenance(confidence, source, False, "talk", *place)
     visibility = witnessed_by([GRIMJAW], at_ms=at_ms, utterance=place[1])
     stated = FactStated(claim, provenance, visibility, supports=supports)
-    await store.world.commit(SALTMERE, [stated], Cause("talk", at_ms, place[0], floor, place[1]))
+    await store.world.commit(SALTMERE, [stated], Cause("talk", at_ms, place[0], ordinal, place[1]))
 
 
-def _said(session: str, floor: int, text: str) -> Utterance:
+def _said(session: str, ordinal: int, text: str) -> Utterance:
     is_corrected = "Elowen" in text
     raw = text.replace("Elowen", "a lone")
     return Utterance(
-        UtteranceId(f"{session}-{floor}"),
+        UtteranceId(f"{session}-{ordinal}"),
         SALTMERE,
         SessionId(session),
         SpeakerId("tamsin"),
         "Tamsin",
         text,
         raw,
-        _at_ms(session, floor),
+        _at_ms(session, ordinal),
         duration_ms=900,
         witnesses=frozenset({GRIMJAW}),
         corrections=(Correction(0, 6, "a lone", "Elowen", 0.9, "phonetic", "sounds alike"),) if is_corrected else (),
     )
 
 
-def _at_ms(session: str, floor: int) -> int:
-    return FIRST_MS + (0 if session == "s1" else _DAY_MS) + 60_000 * floor
+def _at_ms(session: str, ordinal: int) -> int:
+    return FIRST_MS + (0 if session == "s1" else _DAY_MS) + 60_000 * ordinal

@@ -60,8 +60,8 @@ class ManyChunks:
                 "SELECT DISTINCT campaign_id, session_id, to_timestamp(0) FROM chunks"
             )
             await connection.execute(
-                """INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, speaker_id, speaker_name,
-                                                text, timestamp, witnesses)
+                """INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, speaker_id,
+                                                speaker_name, text, timestamp, witnesses)
                    SELECT campaign_id, session_id, row_number() OVER (PARTITION BY session_id ORDER BY timestamp),
                           utterance_id, speaker_id, 'Tamsin', content, timestamp, knowers FROM chunks"""
             )

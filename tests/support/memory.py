@@ -19,8 +19,17 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.by_name import KnownByName
 from glyphoxa.recall.entities.named_world import NamedWorld
 from glyphoxa.transcript.ports import EVER, Between
-from glyphoxa.world.graph import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
-from glyphoxa.world.state import WorldEntity, WorldState
+from glyphoxa.world.api import (
+    KNOWN_THROUGH,
+    Direction,
+    IdentitySnapshot,
+    Known,
+    Reached,
+    Rows,
+    Subgraph,
+    WorldEntity,
+    WorldState,
+)
 
 
 class Weather:
@@ -145,7 +154,7 @@ class ByNameTwin:
         state = WorldState()
         scoped = self._graph.scoped
         entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped)
-        state.load((), entities=entities, facts=self._graph.of_world)
+        state.load((), Rows(entities=entities, facts=self._graph.of_world))
         self._world = NamedWorld(state)
 
     def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:

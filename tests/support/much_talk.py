@@ -15,8 +15,8 @@ A_TIME_MS = 1_700_000_000_000 + 50_000 * 60_000
 
 # Word n is said about 1/n as often as the first, as in a language. 200 sessions of 500 utterances, one a minute.
 _TALK = """
-INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, speaker_id, speaker_name, text, raw_text,
-                             timestamp, duration_ns, witnesses, struck)
+INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, speaker_id, speaker_name, text, raw_text,
+                             timestamp, duration_ns, witnesses, retracted)
     SELECT $1, 's' || (n / 500), n % 500 + 1, 'u' || n, 'player-' || (n % 40), 'Player ' || (n % 40), t.text, t.text,
            to_timestamp(1700000000 + n * 60), 3000000000, ARRAY['npc-' || (n % 3), 'npc-' || (n % 100)], n % 1000 = 0
       FROM generate_series(0, $2::int - 1) AS n,
@@ -38,7 +38,7 @@ async def fill_with_talk(dsn: str) -> None:
         await connection.execute("SELECT setseed(0.5)")
         for campaign, n in [(BIG, N_UTTERANCES), *((f"small-{i}", 500) for i in range(9))]:
             await connection.execute(
-                "INSERT INTO sessions (campaign_id, id, started_at, last_floor) "
+                "INSERT INTO sessions (campaign_id, id, started_at, last_ordinal) "
                 "SELECT $1, 's' || s, to_timestamp(1700000000 + s * 30000), 500 FROM generate_series(0, $2::int) AS s",
                 campaign,
                 (n - 1) // 500,

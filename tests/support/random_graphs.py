@@ -20,7 +20,7 @@ from glyphoxa.adapters.postgres.world.rows import row_of_entity, row_of_fact
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Status, Viewer, Visibility
-from glyphoxa.world.state import WorldEntity
+from glyphoxa.world.api import WorldEntity
 
 GRAPHS: Final = 100
 CENTRE: Final = EntityId("centre")
@@ -43,12 +43,12 @@ class Said:
     text: str
     hearers: tuple[NpcId, ...]
     speaks_of: tuple[EntityId, ...]
-    struck: bool
+    retracted: bool
     model: str
     embedding: np.ndarray[Any, np.dtype[np.float32]]
 
     def is_for(self, viewer: Viewer) -> bool:
-        return not self.struck and (viewer is DM or viewer in self.hearers)
+        return not self.retracted and (viewer is DM or viewer in self.hearers)
 
 
 @dataclass(slots=True, eq=False)
@@ -180,20 +180,23 @@ async def put(connection: Any, campaign: CampaignId, world: World) -> None:
         _ATTRIBUTES, campaign, [{**row, "value": json.loads(str(row["value"]))} for row in attributes]
     )
     await connection.execute(
-        "INSERT INTO sessions (campaign_id, id, started_at, last_floor) VALUES ($1, $2, now(), $3)",
+        "INSERT INTO sessions (campaign_id, id, started_at, last_ordinal) VALUES ($1, $2, now(), $3)",
         *(campaign, SESSION, len(world.talk)),
     )
     await connection.executemany(
-        """INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, speaker_id, speaker_name, text,
-                                        witnesses, struck)
+        """INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, speaker_id, speaker_name, text,
+                                        witnesses, retracted)
            VALUES ($1, $2, $3, $4, 'tamsin', 'Tamsin', $5, $6, $7)""",
-        [(campaign, SESSION, n, s.id, s.text, s.hearers, s.struck) for n, s in enumerate(world.talk, start=1)],
+        [(campaign, SESSION, n, s.id, s.text, s.hearers, s.retracted) for n, s in enumerate(world.talk, start=1)],
     )
     await connection.executemany(
         """INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model,
-                               entity_ids, knowers, struck)
+                               entity_ids, knowers, retracted)
            VALUES ($1, $2, $2, $3, $4, '', $5, $6, $7, $8, $9)""",
-        [(campaign, s.id, SESSION, s.text, s.embedding, s.model, s.speaks_of, s.hearers, s.struck) for s in world.talk],
+        [
+            (campaign, s.id, SESSION, s.text, s.embedding, s.model, s.speaks_of, s.hearers, s.retracted)
+            for s in world.talk
+        ],
     )
 
 

@@ -11,7 +11,7 @@ from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.adapters.postgres.world.feed import PostgresWorldFeed
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.recall.cursor import Cursor
-from glyphoxa.world.events import Cause, EntityAdded, Event
+from glyphoxa.world.api import Cause, EntityAdded, Event
 from tests.support.builders import an_utterance
 from tests.support.talk_feed import FeedTwin, said
 from tests.support.world_feed import TOWN, WorldFeedTwin
@@ -41,7 +41,7 @@ class _Talk:
         return Cursor(seq_of=self.seq, key_of=attrgetter("utterance_id"))
 
     def seq(self, change: Any) -> int:
-        return int(change.mark)
+        return int(change.change_seq)
 
 
 class TalkInMemory(_Talk):
@@ -71,8 +71,8 @@ class TalkInPostgres(_Talk):
 
     async def put_back(self, seq: int) -> None:
         async with self._store.database.administer() as connection:
-            await connection.execute("DELETE FROM session_entries WHERE mark > $1", seq)
-            await connection.execute("SELECT setval('talk_marks', $1)", seq)
+            await connection.execute("DELETE FROM session_entries WHERE change_seq > $1", seq)
+            await connection.execute("SELECT setval('talk_changes', $1)", seq)
 
 
 class _World:
@@ -114,7 +114,7 @@ class WorldInPostgres(_World):
         gone = await self.changes(seq + 1, 1_000)
         async with self._store.database.administer() as connection:
             await connection.execute("DELETE FROM world_events WHERE campaign_id = $1 AND seq > $2", TOWN, seq)
-            ids = [event.happening.entity for event in gone]
+            ids = [recorded.event.entity for recorded in gone]
             await connection.execute("DELETE FROM entities WHERE campaign_id = $1 AND id = ANY ($2)", TOWN, ids)
 
 

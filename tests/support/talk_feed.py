@@ -1,4 +1,4 @@
-"""A `TalkFeed` in memory: a log whose changes have marks, that can be slow, break off, or be away."""
+"""A `TalkFeed` in memory: a log whose changes are numbered, that can be slow, break off, or be away."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ def said(
     text: str,
     *,
     session: str = "s1",
-    floor: int = 1,
+    ordinal: int = 1,
     speaker: str = "Tamsin",
     at_ms: int = 1_000,
     witnesses: frozenset[NpcId] = BOTH,
-    struck: bool = False,
+    retracted: bool = False,
 ) -> Said:
     return Said(
-        mark=0,
+        change_seq=0,
         utterance_id=UtteranceId(id),
         session_id=SessionId(session),
-        floor=floor,
+        ordinal=ordinal,
         speaker_id=SpeakerId(speaker.casefold()),
         speaker_name=speaker,
         text=text,
         at_ms=at_ms,
         witnesses=witnesses,
-        struck=struck,
+        retracted=retracted,
     )
 
 
@@ -95,12 +95,12 @@ class FeedTwin:
     vectors: IndexGeneration = field(default_factory=lambda: IndexGeneration("words", DIMENSIONS, 1))
     embed: Callable[[str], NDArray[float32]] = embed
     _talk: dict[CampaignId, dict[UtteranceId, Said]] = field(default_factory=dict)
-    _mark: int = 0
+    _change_seq: int = 0
 
     def tell(self, *talk: Said, campaign: CampaignId = CAMPAIGN) -> None:
         for one in talk:
-            self._mark += 1
-            self._talk.setdefault(campaign, {})[one.utterance_id] = replace(one, mark=self._mark)
+            self._change_seq += 1
+            self._talk.setdefault(campaign, {})[one.utterance_id] = replace(one, change_seq=self._change_seq)
 
     def change(self, id: str, campaign: CampaignId = CAMPAIGN, **changes: object) -> None:
         one = self._talk[campaign][UtteranceId(id)]
@@ -108,23 +108,23 @@ class FeedTwin:
 
     def forget(self, campaign: CampaignId = CAMPAIGN) -> Iterable[Said]:
         """As a database that is restored from before anything was said. Returns what was there."""
-        self._mark = 0
+        self._change_seq = 0
         return list(self._talk.pop(campaign, {}).values())
 
-    def put_back(self, mark: int) -> None:
+    def put_back(self, change_seq: int) -> None:
         """As a database that is restored from a backup of that change."""
-        self._mark = mark
+        self._change_seq = change_seq
         for talk in self._talk.values():
-            for one in [one for one in talk.values() if one.mark > mark]:
+            for one in [one for one in talk.values() if one.change_seq > change_seq]:
                 del talk[one.utterance_id]
 
     async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
         def page() -> TalkPage:
-            found = [one for one in self._talk.get(campaign, {}).values() if one.mark >= since]
+            found = [one for one in self._talk.get(campaign, {}).values() if one.change_seq >= since]
             head = TalkHead(
                 self.languages.get(campaign, "en"), self.vectors, f"{self.has_meanings} {self.n_batches}", self.times
             )
-            return TalkPage(sorted(found, key=lambda one: one.mark)[:limit], head)
+            return TalkPage(sorted(found, key=lambda one: one.change_seq)[:limit], head)
 
         return await self._answer("changes", page)
 

@@ -6,9 +6,7 @@ import asyncio
 from typing import Final
 
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.world.events import Cause, Event, WorldEvent
-from glyphoxa.world.feed import WorldRead
-from glyphoxa.world.replay import replay
+from glyphoxa.world.api import Cause, Event, WorldEvent, WorldRead, replay
 from tests.support.memory import Weather
 
 TOWN: Final = CampaignId("town")

@@ -15,7 +15,7 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.world.events import (
+from glyphoxa.world.api import (
     AliasAdded,
     AliasRemoved,
     Cause,
@@ -36,10 +36,11 @@ from glyphoxa.world.events import (
     SlotDeclared,
     Undone,
     WorldEvent,
+    WorldState,
+    apply,
+    dropped,
+    replay,
 )
-from glyphoxa.world.projection import apply
-from glyphoxa.world.replay import dropped, replay
-from glyphoxa.world.state import WorldState
 
 ENTITIES = tuple(EntityId(name) for name in ("mira", "inn", "tower", "sword", "tide", "skarn"))
 NPCS = tuple(NpcId(name) for name in ("mira", "korvald", "elowen"))
@@ -53,24 +54,24 @@ def a_history(seed: int, *, length: int = 14, with_undo: bool = True) -> list[Wo
     events: list[WorldEvent] = []
     state = WorldState()
     for entity in chance.sample(ENTITIES, 4):
-        happening = EntityAdded(entity, chance.choice(("npc", "location", "item")), entity.title())
-        events.append(WorldEvent(len(events) + 1, Cause("dm", 0), happening))
+        event = EntityAdded(entity, chance.choice(("npc", "location", "item")), entity.title())
+        events.append(WorldEvent(len(events) + 1, Cause("dm", 0), event))
     state = replay(events)
     while len(events) < length:
         if with_undo and chance.random() < 0.12:
             left = sorted({e.seq for e in events} - dropped(events))
-            happening: Event = Undone(chance.choice(left))
+            event: Event = Undone(chance.choice(left))
         else:
-            happening = a_happening(chance, state)
-        events.append(WorldEvent(len(events) + 1, _cause(chance, len(events) + 1), happening))
-        if isinstance(happening, Undone):
+            event = an_event(chance, state)
+        events.append(WorldEvent(len(events) + 1, _cause(chance, len(events) + 1), event))
+        if isinstance(event, Undone):
             state = replay(events)
         else:
             apply(state, events[-1])
     return events
 
 
-def a_happening(chance: random.Random, state: WorldState) -> Event:
+def an_event(chance: random.Random, state: WorldState) -> Event:
     facts = sorted(state.facts)
     entities = sorted(state.entities)
     kinds = ["state"] * 6 + ["add", "entity"] + (["fact"] * 5 if facts else [])
@@ -155,5 +156,5 @@ def _validity(chance: random.Random) -> Validity:
 
 def _cause(chance: random.Random, seq: int) -> Cause:
     if chance.random() < 0.5:
-        return Cause("talk", seq * 10, SessionId(f"s{1 + seq // 6}"), floor=seq)
+        return Cause("talk", seq * 10, SessionId(f"s{1 + seq // 6}"), ordinal=seq)
     return Cause("dm", seq * 10)

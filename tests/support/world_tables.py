@@ -6,9 +6,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.events import Cause, EntityAdded
-from glyphoxa.world.replay import difference, replay
-from glyphoxa.world.state import WorldState
+from glyphoxa.world.api import Cause, EntityAdded, WorldState, difference, replay
 
 TOWN = CampaignId("town")
 MIRA, INN, FORGE, SWORD = EntityId("mira"), EntityId("inn"), EntityId("forge"), EntityId("sword")

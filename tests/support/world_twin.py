@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from glyphoxa.dm.cast import Cast
 from glyphoxa.dm.ports import Said, Session
+from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status, Viewer
-from glyphoxa.world.events import (
+from glyphoxa.world.api import (
     Cause,
     EntityAdded,
     Event,
@@ -20,13 +20,13 @@ from glyphoxa.world.events import (
     RolledBack,
     Undone,
     UtteranceCorrected,
-    UtteranceStruck,
+    UtteranceRetracted,
     WorldEvent,
+    WorldState,
+    apply,
+    dropped,
+    replay,
 )
-from glyphoxa.world.preconditions import problem_with
-from glyphoxa.world.projection import apply
-from glyphoxa.world.replay import dropped, replay
-from glyphoxa.world.state import WorldState
 from tests.support.builders import a_campaign
 
 
@@ -46,16 +46,16 @@ class WorldTwin:
     # As `World`
 
     async def commit(
-        self, campaign: CampaignId, happenings: Sequence[Event], cause: Cause, *, expect: int | None = None
+        self, campaign: CampaignId, events: Sequence[Event], cause: Cause, *, expect: int | None = None
     ) -> list[WorldEvent]:
         if expect is not None and expect != len(self.log):
             raise InvalidInput("somebody was faster")
         state = self.state
         made: list[WorldEvent] = []
-        for happening in happenings:
-            if (problem := problem_with(state, happening)) is not None:
+        for event in events:
+            if (problem := event.failed_precondition(state)) is not None:
                 raise InvalidInput(problem)
-            made.append(WorldEvent(len(self.log) + len(made) + 1, cause, happening))
+            made.append(WorldEvent(len(self.log) + len(made) + 1, cause, event))
             apply(state, made[-1])
         self.log += made
         return made
@@ -68,7 +68,7 @@ class WorldTwin:
     async def undo_all(self, campaign: CampaignId, seqs: Sequence[int], cause: Cause) -> list[WorldEvent]:
         return [await self.undo(campaign, seq, cause) for seq in seqs]
 
-    async def rollback(self, campaign: CampaignId, session: SessionId, floor: int, cause: Cause) -> WorldEvent | None:
+    async def rollback(self, campaign: CampaignId, session: SessionId, ordinal: int, cause: Cause) -> WorldEvent | None:
         ids = [each.id for each in self.held_sessions]
         later = ids[ids.index(session) + 1 :]
         going = [
@@ -78,25 +78,29 @@ class WorldTwin:
             and event.seq not in dropped(self.log)
             and (
                 event.cause.session_id in later
-                or (event.cause.session_id == session and (event.cause.floor is None or event.cause.floor > floor))
+                or (
+                    event.cause.session_id == session and (event.cause.ordinal is None or event.cause.ordinal > ordinal)
+                )
             )
         ]
-        return self._append(RolledBack(session, floor, tuple(going)), cause) if going else None
+        return self._append(RolledBack(session, ordinal, tuple(going)), cause) if going else None
 
-    async def strike(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
+    async def retract(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
         said = self._spoken(utterance)
-        self._mark(utterance, is_struck=True)
-        return self._append(UtteranceStruck(utterance, said.session_id, said.floor, self._learned_from(said)), cause)
+        self._mark(utterance, is_retracted=True)
+        return self._append(
+            UtteranceRetracted(utterance, said.session_id, said.ordinal, self._learned_from(said)), cause
+        )
 
     async def correct(self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause) -> WorldEvent:
         said = self._spoken(utterance)
         self._mark(utterance, text=text)
         left = self._learned_from(said)
-        return self._append(UtteranceCorrected(utterance, said.session_id, said.floor, said.text, text, left), cause)
+        return self._append(UtteranceCorrected(utterance, said.session_id, said.ordinal, said.text, text, left), cause)
 
     def _spoken(self, utterance: UtteranceId) -> Said:
         said = next((each for each in self.talk if each.utterance_id == utterance), None)
-        if said is None or said.is_struck:
+        if said is None or said.is_retracted:
             raise NotFound(f"no utterance {utterance!r}")
         return said
 
@@ -105,13 +109,13 @@ class WorldTwin:
 
     def _learned_from(self, said: Said) -> tuple[int, ...]:
         without = dropped(self.log)
-        at = said.session_id, said.floor
+        at = said.session_id, said.ordinal
         return tuple(
             event.seq
             for event in self.log
             if event.cause.by == "talk"
             and event.seq not in without
-            and (event.cause.session_id, event.cause.floor) == at
+            and (event.cause.session_id, event.cause.ordinal) == at
         )
 
     async def events(
@@ -203,11 +207,12 @@ class WorldTwin:
     async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[Said]:
         return [said for said in self.talk[::-1] if said.utterance_id.endswith(ending)][:limit]
 
-    async def talk_after(self, campaign: CampaignId, session: SessionId, floor: int) -> int:
+    async def talk_after(self, campaign: CampaignId, session: SessionId, ordinal: int) -> int:
         ids = [each.id for each in self.held_sessions]
         later = ids[ids.index(session) + 1 :]
         return sum(
-            not said.is_struck and (said.session_id in later or (said.session_id == session and said.floor > floor))
+            not said.is_retracted
+            and (said.session_id in later or (said.session_id == session and said.ordinal > ordinal))
             for said in self.talk
         )
 
@@ -216,18 +221,18 @@ class WorldTwin:
 
     # For tests
 
-    def cast(self, campaign: Campaign | None = None) -> Cast:
+    def resolver(self, campaign: Campaign | None = None) -> NameResolver:
         """Of the world as it is."""
         held = [Entity(each.id, each.type, each.name, each.aliases) for each in self.state.entities.values()]
-        return Cast.of(campaign or a_campaign(), held)
+        return NameResolver.of(campaign or a_campaign(), held)
 
     def learn(self, stated: FactStated, cause: Cause) -> FactId:
         """Something is said at the table."""
         self._append(stated, cause)
         return stated.claim.fact_id
 
-    def _append(self, happening: Event, cause: Cause) -> WorldEvent:
-        self.log.append(WorldEvent(len(self.log) + 1, cause, happening))
+    def _append(self, event: Event, cause: Cause) -> WorldEvent:
+        self.log.append(WorldEvent(len(self.log) + 1, cause, event))
         return self.log[-1]
 
 

@@ -17,8 +17,7 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.recall.entities.asked_predicates import AskedPredicates, asked_predicates
 from glyphoxa.recall.entities.gate import Named
-from glyphoxa.world.graph import Known
-from glyphoxa.world.state import WorldEntity
+from glyphoxa.world.api import Known, WorldEntity
 
 TOOK_PART: Final = "PARTICIPATED_IN"
 _OF_FACT: Final = "\x1f"

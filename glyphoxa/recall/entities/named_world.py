@@ -15,15 +15,12 @@ from typing import Final
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
-from glyphoxa.domain.knowledge import ALWAYS, Dm, Fact, Viewer
+from glyphoxa.domain.knowledge import ALWAYS, Fact, Viewer
 from glyphoxa.recall.by_name import KnownByName
 from glyphoxa.recall.entities.facts import named_entity, named_relation, tie_id
 from glyphoxa.recall.entities.gate import ExactGate, Named
 from glyphoxa.recall.question import MOST_CHARACTERS
-from glyphoxa.world.events import WorldEvent
-from glyphoxa.world.graph import IdentitySnapshot, Known
-from glyphoxa.world.projection import apply
-from glyphoxa.world.state import Changes, WorldEntity, WorldState
+from glyphoxa.world.api import Changes, IdentitySnapshot, Known, WorldEntity, WorldEvent, WorldState, apply, may_know
 
 _MOST_KEPT: Final = 256
 """What viewers know of entities, which is asked for again with each partial transcript; a capital has a thousand facts.
@@ -97,7 +94,8 @@ class NamedWorld:
         kept = self._kept.get((viewer, node.id))
         if kept is not None:
             return kept
-        facts = [fact for fact in self._state.touching(node.id) if _may_know(viewer, fact)]
+        visibility_of = self._state.visibility_of
+        facts = [fact for fact in self._state.touching(node.id) if may_know(viewer, fact, visibility_of)]
         known = self._known(viewer, node, [fact for fact in facts if _holds_at(fact, at_ms)])
         if all(fact.validity == ALWAYS for fact in facts):
             if len(self._kept) >= _MOST_KEPT:
@@ -110,9 +108,9 @@ class NamedWorld:
         known = self.known(npc, entity, at_ms=at_ms)
         if known is None:
             return None
-        may_see = self._may_see_ends(npc)
+        visibility_of = self._state.visibility_of
         secrets = (self._state.facts[fact] for fact in self._secrets_of.get(npc, ()))
-        mine = [fact for fact in secrets if _may_know(npc, fact) and _holds_at(fact, at_ms) and may_see(fact)]
+        mine = [fact for fact in secrets if may_know(npc, fact, visibility_of) and _holds_at(fact, at_ms)]
         return IdentitySnapshot(known, tuple(sorted(mine, key=lambda fact: (fact.seq, fact.id))))
 
     def _known(self, viewer: Viewer, node: WorldEntity, facts: Iterable[Fact]) -> Known:
@@ -124,32 +122,22 @@ class NamedWorld:
                 attributes.append(fact)
                 continue
             other = self._state.entities.get(claim.object if claim.subject == node.id else claim.subject)
-            if other is not None and other.visibility.is_visible_to(viewer):
+            if other is not None:
                 relations.append((fact, _entity(other)))
         attributes.sort(key=lambda fact: (fact.claim.predicate, fact.seq, fact.id))
         relations.sort(key=lambda each: (each[0].claim.predicate, each[1].name, each[0].id))
         return Known(_entity(node), tuple(attributes), tuple(relations))
 
     def _may_see(self, viewer: Viewer) -> Callable[[Named], bool]:
-        entities, ties, may_see_ends = self._state.entities, self._ties, self._may_see_ends(viewer)
+        entities, ties, visibility_of = self._state.entities, self._ties, self._state.visibility_of
 
         def may_see(item: Named) -> bool:
             tie = ties.get(item.id)
             if tie is not None:
-                return _may_know(viewer, tie) and may_see_ends(tie)
+                return may_know(viewer, tie, visibility_of)
             return entities[EntityId(item.id)].visibility.is_visible_to(viewer)
 
         return may_see
-
-    def _may_see_ends(self, viewer: Viewer) -> Callable[[Fact], bool]:
-        entities = self._state.entities
-
-        def may_see_ends(fact: Fact) -> bool:
-            claim = fact.claim
-            ends = (claim.subject,) if claim.object is None else (claim.subject, claim.object)
-            return all(entities[end].visibility.is_visible_to(viewer) for end in ends)
-
-        return may_see_ends
 
     def _follow(self, changes: Changes) -> None:
         # What is gone first: a fact may have moved to another entity.
@@ -187,10 +175,6 @@ class NamedWorld:
     def _drop_secret(self, fact: FactId) -> None:
         for npc in self._knowers_of.pop(fact, ()):
             self._secrets_of[npc].discard(fact)
-
-
-def _may_know(viewer: Viewer, fact: Fact) -> bool:
-    return isinstance(viewer, Dm) or (fact.status == "accepted" and fact.visibility.is_visible_to(viewer))
 
 
 def _holds_at(fact: Fact, at_ms: int) -> bool:

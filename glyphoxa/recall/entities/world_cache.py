@@ -22,9 +22,7 @@ from glyphoxa.recall.by_name import KnownByName
 from glyphoxa.recall.cursor import Cursor
 from glyphoxa.recall.entities.named_world import NamedWorld
 from glyphoxa.recall.refreshing import CampaignCache
-from glyphoxa.world.events import TakenBack, Undone, WorldEvent
-from glyphoxa.world.feed import WorldFeed
-from glyphoxa.world.graph import IdentitySnapshot
+from glyphoxa.world.api import IdentitySnapshot, TakenBack, Undone, WorldEvent, WorldFeed
 
 _MOST_WORLDS: Final = 2
 _FEW: Final = 50
@@ -103,7 +101,7 @@ class WorldCache:
         if is_empty and not events:
             return False  # there may have been no campaign yet, and so no language
         new = events[n_known:]
-        if len(new) > _FEW or any(isinstance(event.happening, Undone | TakenBack) for event in new):
+        if len(new) > _FEW or any(isinstance(recorded.event, Undone | TakenBack) for recorded in new):
             held.world = None  # of many, nobody has looked yet at what the last of them hide
             return False
         try:

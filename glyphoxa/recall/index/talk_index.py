@@ -82,7 +82,7 @@ class TalkIndex:
 
     def __init__(self, terms: Terms, *, dimensions: int) -> None:
         self.terms = terms
-        self.mark = -1
+        self.change_seq = -1
         """Of the latest change that is in here."""
         self.changes = next(_CHANGES)
         """Another with whatever may change an answer; never one that another index has or had."""
@@ -128,7 +128,7 @@ class TalkIndex:
     # -- growing
 
     def put(self, said: Iterable[Said]) -> set[UtteranceId]:
-        """Take in what is new or has changed, in the order of the marks. Returns what was here before."""
+        """Take in what is new or has changed, in the order of the changes. Returns what was here before."""
         again: set[UtteranceId] = set()
         for n, one in enumerate(said, start=1):
             terms = self.terms.of_turn(one.speaker_name, one.text)
@@ -190,13 +190,13 @@ class TalkIndex:
         row = self._row_of.get(said.utterance_id)
         return row is not None and self._utterances.said(row) == said
 
-    def changed_before(self, mark: int, nth: int) -> Said | None:
-        """Of what changed before that mark the nth latest, as it is now; the first of all, if there is not so much."""
+    def changed_before(self, change_seq: int, nth: int) -> Said | None:
+        """Of what changed before that, the nth latest as it is now; the first of all, if there is not so much."""
         with self._lock:
-            return self._utterances.changed_before(mark, nth)
+            return self._utterances.changed_before(change_seq, nth)
 
     def changed_between(self, after: int, until: int) -> set[UtteranceId]:
-        """What changed last behind the one mark, and not behind the other."""
+        """What changed last behind the one change, and not behind the other."""
         with self._lock:
             return self._utterances.changed_between(after, until)
 
@@ -259,7 +259,7 @@ class TalkIndex:
     # -- inside
 
     def _put(self, said: Said, terms: Counter[str], traits: Trait) -> None:
-        self.mark = max(self.mark, said.mark)
+        self.change_seq = max(self.change_seq, said.change_seq)
         self.changes = next(_CHANGES)
         self._session_numbers = None
         before = self._row_of.get(said.utterance_id)

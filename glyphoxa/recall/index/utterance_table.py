@@ -20,10 +20,10 @@ from glyphoxa.transcript.feed import Said
 
 ROW: Final = np.dtype(
     [
-        ("mark", int64),
+        ("change_seq", int64),
         ("at_ms", int64),
         ("session", int32),
-        ("floor", int32),
+        ("ordinal", int32),
         ("length", int32),
         ("speaker", int32),
         ("speaker_id", int32),
@@ -35,7 +35,7 @@ ROW: Final = np.dtype(
 """Numbers for everything: `length` in terms, `speaker` the name, `audience` the set of those who were there, `is_told`
 false for what was rolled back or said otherwise since."""
 
-_NO_MARK: Final = -1
+_NO_CHANGE_SEQ: Final = -1
 """Of what is nobody's any more."""
 
 T = TypeVar("T", bound=Hashable)
@@ -91,31 +91,31 @@ class UtteranceTable:
     def said(self, row: int) -> Said:
         of = self._table[row]
         return Said(
-            mark=int(of["mark"]),
+            change_seq=int(of["change_seq"]),
             utterance_id=self._utterances[row],
             session_id=self.sessions.values[of["session"]],
-            floor=int(of["floor"]),
+            ordinal=int(of["ordinal"]),
             speaker_id=self._speaker_ids.values[of["speaker_id"]],
             speaker_name=self.speakers.values[of["speaker"]],
             text=self._texts[row],
             at_ms=int(of["at_ms"]),
             witnesses=self.audiences.values[of["audience"]],
-            struck=not of["is_told"],
+            retracted=not of["is_told"],
         )
 
-    def changed_before(self, mark: int, nth: int) -> Said | None:
+    def changed_before(self, change_seq: int, nth: int) -> Said | None:
         """See `TalkIndex.changed_before`."""
-        marks = self.table["mark"]
-        rows = np.flatnonzero((marks < mark) & (marks != _NO_MARK))
+        change_seqs = self.table["change_seq"]
+        rows = np.flatnonzero((change_seqs < change_seq) & (change_seqs != _NO_CHANGE_SEQ))
         if not len(rows):
             return None
         at = max(0, len(rows) - nth)
-        return self.said(int(rows[np.argpartition(marks[rows], at)[at]]))
+        return self.said(int(rows[np.argpartition(change_seqs[rows], at)[at]]))
 
     def changed_between(self, after: int, until: int) -> set[UtteranceId]:
         """See `TalkIndex.changed_between`."""
-        marks = self.table["mark"]
-        rows = np.flatnonzero((marks > after) & (marks <= until)).tolist()
+        change_seqs = self.table["change_seq"]
+        rows = np.flatnonzero((change_seqs > after) & (change_seqs <= until)).tolist()
         return {self._utterances[row] for row in rows}
 
     def append(self, said: Said, length: int, traits: Trait) -> int:
@@ -131,19 +131,19 @@ class UtteranceTable:
     def put(self, row: int, said: Said, length: int, traits: Trait) -> None:
         """All of it but its words."""
         self._table[row] = (
-            said.mark,
+            said.change_seq,
             said.at_ms,
             self.sessions.of(said.session_id),
-            said.floor,
+            said.ordinal,
             length,
             self.speakers.of(said.speaker_name),
             self._speaker_ids.of(said.speaker_id),
             self.audiences.of(said.witnesses),
             traits,
-            not said.struck,
+            not said.retracted,
         )
 
     def bury(self, row: int) -> None:
         """It is nobody's any more."""
         self._table["is_told"][row] = False
-        self._table["mark"][row] = _NO_MARK
+        self._table["change_seq"][row] = _NO_CHANGE_SEQ

@@ -64,7 +64,7 @@ class View:
         self._starts = [0, *changes.tolist()] if n else []
         self._began = {session: at_ms for session, at_ms in enumerate(began.tolist()) if at_ms != NEVER}
         self._last_began = max(self._began.values(), default=-NEVER)
-        self._last = (int(table["session"][rows[-1]]), int(table["floor"][rows[-1]])) if n else (NOWHERE, 0)
+        self._last = (int(table["session"][rows[-1]]), int(table["ordinal"][rows[-1]])) if n else (NOWHERE, 0)
         self.total_length = int(of_rows["length"].sum(dtype=int64))
         """Of all turns together, in terms."""
         self.speakers = set(np.flatnonzero(np.bincount(of_rows["speaker"])).tolist())
@@ -111,9 +111,9 @@ class View:
 
     def follows(self, row: Any) -> bool:
         """Whether it belongs behind everything that is here: what is said now does."""
-        session, floor = self._last
+        session, ordinal = self._last
         if row["session"] == session:
-            return bool(row["floor"] > floor and row["at_ms"] >= self._began[session])
+            return bool(row["ordinal"] > ordinal and row["at_ms"] >= self._began[session])
         return int(row["session"]) not in self._began and bool(row["at_ms"] > self._last_began)
 
     def append(self, at: int, row: Any) -> None:
@@ -130,7 +130,7 @@ class View:
         if session != self._last[0]:
             self._starts.append(n)
             self._began[session] = self._last_began = int(row["at_ms"])
-        self._last = (session, int(row["floor"]))
+        self._last = (session, int(row["ordinal"]))
         self._rows[n] = at
         self._sessions[n] = len(self._starts) - 1
         self._lengths[n] = row["length"]
@@ -143,7 +143,7 @@ class View:
         self._n += 1
 
     def replace(self, old: int, new: int, row: Any) -> None:
-        """Put a row in the place of one that is of the same session, floor and speaker: it was said otherwise."""
+        """Put a row in the place of one that is of the same session, ordinal and speaker: it was said otherwise."""
         place = int(self._place_of[old])
         self.cover(new + 1)
         self.total_length += int(row["length"]) - int(self._lengths[place])
@@ -158,14 +158,14 @@ def _in_order(
     table: NDArray[Any], chosen: NDArray[int64], session_ids: Sequence[str]
 ) -> tuple[NDArray[int64], NDArray[int64]]:
     """The rows by when their session began, and then by their number in it; and when each session began."""
-    sessions, floors = table["session"][chosen], table["floor"][chosen]
+    sessions, ordinals = table["session"][chosen], table["ordinal"][chosen]
     began = began_ms(table, chosen, len(session_ids))
     by_id = np.empty(len(session_ids), int64)
     by_id[sorted(range(len(session_ids)), key=session_ids.__getitem__)] = np.arange(len(session_ids))
     position = np.empty(len(session_ids), int64)
     position[np.lexsort((by_id, began))] = np.arange(len(session_ids))
     # One key instead of two: what is nearly in order already is sorted in one pass.
-    return chosen[np.argsort((position[sessions] << 32) + floors, kind="stable")], began
+    return chosen[np.argsort((position[sessions] << 32) + ordinals, kind="stable")], began
 
 
 def began_ms(table: NDArray[Any], rows: NDArray[int64], n_sessions: int) -> NDArray[int64]:

@@ -79,4 +79,4 @@ class Views:
 
 
 def _may_know(viewer: str | None, said: Said) -> bool:
-    return not said.struck and (viewer is None or viewer in said.witnesses)
+    return not said.retracted and (viewer is None or viewer in said.witnesses)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from glyphoxa.domain.utterance import UNSURE, HeardWord
-from glyphoxa.speech.correction.evidence import Look, Standing, Window
+from glyphoxa.speech.correction.evidence import Look, Placement, Window
 from glyphoxa.speech.language.vocabulary import ORDINARY, Vocabulary
 from glyphoxa.speech.language.words import Word
 
@@ -104,7 +104,7 @@ class Transcript:
         else:
             look = Look.ORDINARY
         return Window(
-            self._standing(first, last),
+            self._placement(first, last),
             look,
             first,
             last,
@@ -125,12 +125,12 @@ class Transcript:
         ]
         return sum(letters * confidence for letters, confidence in told) / sum(n for n, _ in told) if told else None
 
-    def _standing(self, first: int, last: int) -> Standing:
+    def _placement(self, first: int, last: int) -> Placement:
         spoken, after = self.spoken, last + 1
         if spoken[first].opens and (after == len(spoken) or spoken[after].opens):
-            return Standing.ALONE
+            return Placement.ALONE
         is_set_off = self.traits[first].begins and (after == len(spoken) or self.traits[after].begins)
-        return Standing.SET_OFF if is_set_off else Standing.WITHIN
+        return Placement.SET_OFF if is_set_off else Placement.WITHIN
 
     def worth_a_look(
         self, *, widest: int, longest: int, sounds_like_a_name: Callable[[str], bool]

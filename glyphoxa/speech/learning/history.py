@@ -66,7 +66,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PairStatus:
     """Where a pair of form and name stands.
 
     Attributes:
@@ -91,7 +91,7 @@ class LearnedName:
     heard: str
     entity_id: EntityId
     name: str | None
-    standing: Standing
+    status: PairStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +103,14 @@ class Happened:
     step: Step
 
 
-def standings(steps: Sequence[Step]) -> dict[EntityId, Standing]:
+def statuses(steps: Sequence[Step]) -> dict[EntityId, PairStatus]:
     """Where one form stands with each name that it was ever linked to. `steps` is its whole history, in order."""
     left = effective(steps)
     enough = ENOUGH_OF_ORDINARY_WORDS if any(step.is_ordinary for step in left) else _ENOUGH
     supported = {step.entity_id for step in left if step.kind in ("proved", "confirmed")}
     rejected = {entity for entity in supported if (last := _decision(left, entity)) and last.kind == "rejected"}
     return {
-        entity: _standing(
+        entity: _status(
             [step for step in left if step.entity_id == entity],
             enough=enough,
             is_contested=len(supported - rejected) > 1,
@@ -143,8 +143,8 @@ def changes_something(history: Sequence[Step], step: Step) -> bool:
         return step.by != "phonetic" or not (last is not None or _is_active(history, step.entity_id))
     if step.kind == "confirmed":
         for other in dict.fromkeys(old.entity_id for old in left):
-            standing = _decision(left, other)
-            if other != step.entity_id and standing is not None and standing.kind == "confirmed":
+            status = _decision(left, other)
+            if other != step.entity_id and status is not None and status.kind == "confirmed":
                 raise AlreadyTaken(other)
     return last is None or last.kind != step.kind
 
@@ -177,14 +177,14 @@ def latest_decision(steps: Iterable[Step]) -> Step | None:
     return next((step for step in reversed(effective(list(steps))) if step.kind in DECISIONS), None)
 
 
-def _standing(left: Sequence[Step], *, enough: int, is_contested: bool) -> Standing:
+def _status(left: Sequence[Step], *, enough: int, is_contested: bool) -> PairStatus:
     utterances = tuple(
         dict.fromkeys(
             step.utterance for step in left if step.utterance is not None and step.kind in ("proved", "confirmed")
         )
     )
     confirmed_unheard = any(step.kind == "confirmed" for step in left) and not utterances
-    return Standing(
+    return PairStatus(
         _state(left, enough=enough, is_contested=is_contested),
         len(utterances) + confirmed_unheard,
         utterances[-MOST_UTTERANCES:],
@@ -192,8 +192,8 @@ def _standing(left: Sequence[Step], *, enough: int, is_contested: bool) -> Stand
 
 
 def _is_active(history: Sequence[Step], entity: EntityId) -> bool:
-    standing = standings(history).get(entity)
-    return standing is not None and standing.state == "active"
+    status = statuses(history).get(entity)
+    return status is not None and status.state == "active"
 
 
 def _state(left: Sequence[Step], *, enough: int, is_contested: bool) -> State:

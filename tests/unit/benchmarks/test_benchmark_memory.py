@@ -13,9 +13,7 @@ from benchmarks.memory_vectors import Embeddings
 from benchmarks.memory_world import SHARES, InventedCampaign, Size, invented_campaigns
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.world.events import Cause, EntityAdded, FactStated, WorldEvent
-from glyphoxa.world.projection import apply
-from glyphoxa.world.state import WorldState
+from glyphoxa.world.api import Cause, EntityAdded, FactStated, WorldEvent, WorldState, apply
 
 SIZE = Size(turns=12_000, entities=300, relationships=1_000)
 
@@ -27,7 +25,7 @@ def world() -> InventedCampaign:
 
 def test_the_same_seed_invents_the_same_world(world: InventedCampaign) -> None:
     again = InventedCampaign(CampaignId("c"), SIZE, seed=7)
-    assert list(again.happenings()) == list(world.happenings())
+    assert list(again.events()) == list(world.events())
     assert next(again.talk()) == next(world.talk())
     assert next(InventedCampaign(CampaignId("c"), SIZE, seed=8).talk()) != next(world.talk())
 
@@ -51,8 +49,8 @@ def test_a_turn_names_the_entities_it_is_said_to_speak_of(world: InventedCampaig
 def test_no_relation_ends_or_contradicts_another(world: InventedCampaign) -> None:
     """Else there would be fewer than were asked for, and conflicts that wait for a DM."""
     state = WorldState()
-    for seq, happening in enumerate(world.happenings(), start=1):
-        apply(state, WorldEvent(seq, Cause("import", at_ms=0), happening))
+    for seq, event in enumerate(world.events(), start=1):
+        apply(state, WorldEvent(seq, Cause("import", at_ms=0), event))
     relations = [fact for fact in state.facts.values() if fact.claim.object is not None]
     assert len(relations) == SIZE.relationships
     assert not state.ended
@@ -74,8 +72,8 @@ def test_other_campaigns_are_smaller_and_have_the_same_cast() -> None:
 
 def test_every_entity_comes_before_what_is_said_of_it(world: InventedCampaign) -> None:
     known = set()
-    for happening in world.happenings():
-        match happening:
+    for event in world.events():
+        match event:
             case EntityAdded(entity=entity):
                 known.add(entity)
             case FactStated(claim=claim):

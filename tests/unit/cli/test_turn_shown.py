@@ -18,7 +18,7 @@ from glyphoxa.domain.knowledge import Claim, witnessed_by
 from glyphoxa.domain.recalled import RecalledFact, RecalledUtterance, Signal
 from glyphoxa.domain.turn import LookUp, Outcome, Rejected, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction
-from glyphoxa.world.events import Cause, Event, FactClosed, FactScoped, FactStated
+from glyphoxa.world.api import Cause, Event, FactClosed, FactScoped, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.world_twin import a_world
 
@@ -101,15 +101,15 @@ class Evening:
         self.turns = TurnsTwin(turns)
         self.calendar = calendar
         self.world = a_world()
-        self.desk = TurnDesk(CAMPAIGN, self.turns, self.world, self.world.cast())
+        self.desk = TurnDesk(CAMPAIGN, self.turns, self.world, self.world.resolver())
 
-    async def happens(self, *happenings: Event) -> None:
-        await self.world.commit(CAMPAIGN, happenings, Cause("dm", 5_000))
+    async def happens(self, *events: Event) -> None:
+        await self.world.commit(CAMPAIGN, events, Cause("dm", 5_000))
 
     async def told(self, turn: str = LAST) -> list[str]:
         """The lines, each with two blanks for what it stands below."""
         explained = await self.desk.explain(await self.desk.find(turn))
-        return [f"{'  ' * line.depth}{line.text}" for line in told(explained, self.desk.cast, self.calendar)]
+        return [f"{'  ' * line.depth}{line.text}" for line in told(explained, self.desk.resolver, self.calendar)]
 
 
 def of_fact(fact: FactId) -> RecalledFact:
@@ -122,7 +122,7 @@ DEBT = Claim.attribute(EntityId("e-mirelle"), "debt", 40)
 async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it() -> None:
     assert await Evening(TURN).told() == [
         "s2-19ab3cd4e5f-t0007: Tamsin to Grimjaw, 1970-01-01 00:16",
-        "  heard: s2, floor 1, 1970-01-01 00:16",
+        "  heard: s2, ordinal 1, 1970-01-01 00:16",
         "    Tamsin: Grimjaw, where was my brother lost?",
         "    recognised as: grim jaw where was my brother lost",
         "    grim jaw was put right as Grimjaw: sounds alike, 0.93",
@@ -131,7 +131,7 @@ async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it(
         "    Grimjaw: In the fen.",
         "  in its prompt: 1",
         "    Tamsin said: My brother was lost in the fen.",
-        "      known because: witnessed in session s1, floor 7, 1970-01-01 00:01",
+        "      known because: witnessed in session s1, ordinal 7, 1970-01-01 00:01",
         "      found by: meaning 1.94, words 1.57 (score 1.00)",
         "  ms after the end of speech: context ready 30, first audio 812",
         "  everything it was given: glyphoxa turns 4e5f-t0007 --prompt",
@@ -154,13 +154,13 @@ async def test_what_was_recalled_in_vain_and_what_was_late_is_told_with_the_reas
 async def test_talk_that_was_rolled_back_corrected_or_lost_since_is_marked() -> None:
     evening = Evening(TURN)
     said = evening.turns.talk[TOLD].said
-    evening.turns.talk[TOLD] = Uttered(replace(said, is_struck=True))
+    evening.turns.talk[TOLD] = Uttered(replace(said, is_retracted=True))
     assert "      since then: rolled back" in await evening.told()
     evening.turns.talk[TOLD] = Uttered(replace(said, text="My brother was lost in the Fen."))
     assert "      since then: its words are now: My brother was lost in the Fen." in await evening.told()
     del evening.turns.talk[TOLD]
     assert "      since then: not in the log any more" in await evening.told()
-    evening.turns.talk[SPOKEN] = Uttered(replace(evening.turns.talk[SPOKEN].said, is_struck=True))
+    evening.turns.talk[SPOKEN] = Uttered(replace(evening.turns.talk[SPOKEN].said, is_retracted=True))
     assert "    since then: rolled back" in await evening.told()
 
 
@@ -287,8 +287,8 @@ async def test_a_fact_says_by_which_name_it_was_found() -> None:
 def test_what_somebody_typed_is_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     show_lines([Line("Tamsin: \x1b[2Jhello\x07\nthere\x9b1m")])
     assert capsys.readouterr().out == "Tamsin: [2Jhello there 1m\n"
-    show_lines([Line("Tamsin: I \u202edid not\u2066 pay\u202c (struck)")])
-    assert capsys.readouterr().out == "Tamsin: I did not pay (struck)\n"
+    show_lines([Line("Tamsin: I \u202edid not\u2066 pay\u202c (retracted)")])
+    assert capsys.readouterr().out == "Tamsin: I did not pay (retracted)\n"
 
 
 def test_on_a_terminal_lines_are_broken_between_words_and_stand_below_their_beginning(

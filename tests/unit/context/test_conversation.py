@@ -239,14 +239,14 @@ def test_better_words_take_the_place_of_those_that_were_heard_and_nothing_else_c
     assert not conversation.revise(heard.id, was=heard.text, now="Where is Eldrinax?")
 
 
-def test_what_is_struck_leaves_the_prompt_and_nothing_else_does() -> None:
+def test_what_is_retracted_leaves_the_prompt_and_nothing_else_does() -> None:
     conversation = a_conversation()
     conversation.hear(an_utterance("It was Liora.", id="u1"))
     conversation.spoke(an_utterance("It was Liora.", id="u2", npc=SMITH))
-    assert conversation.strike(an_utterance("", id="u1").id)
+    assert conversation.retract(an_utterance("", id="u1").id)
     assert [m.content for m in conversation.prompt("", "Tamsin").messages[3:-1]] == ["It was Liora."]
-    assert not conversation.strike(an_utterance("", id="u1").id)
-    assert conversation.strike(an_utterance("", id="u2").id)
+    assert not conversation.retract(an_utterance("", id="u1").id)
+    assert conversation.retract(an_utterance("", id="u2").id)
     assert not conversation.holds("It was Liora.")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.dm.campaign_changes import CampaignChanges, changes
+from glyphoxa.dm.campaign_claims import Loading
 from glyphoxa.dm.campaign_tables import Tables, with_tables
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship, Secret, SlotRule
 from glyphoxa.domain.ids import EntityId, NpcId
@@ -21,7 +22,7 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.world.events import (
+from glyphoxa.world.api import (
     AliasAdded,
     Cause,
     EntitiesMerged,
@@ -36,10 +37,9 @@ from glyphoxa.world.events import (
     FactScoped,
     FactStated,
     WorldEvent,
+    WorldState,
+    apply,
 )
-from glyphoxa.world.preconditions import problem_with
-from glyphoxa.world.projection import apply
-from glyphoxa.world.state import WorldState
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 
 GRIMJAW, MIRELLE, ELDRINAX = EntityId("e-grimjaw"), EntityId("e-mirelle"), EntityId("e-eldrinax")
@@ -57,18 +57,18 @@ class World:
         self.file: Campaign | None = None
         self.accept_at = AUTO_ACCEPT
 
-    def happens(self, *happenings: Event) -> None:
-        for happening in happenings:
-            assert problem_with(self.state, happening) is None
+    def happens(self, *events: Event) -> None:
+        for event in events:
+            assert event.failed_precondition(self.state) is None
             self.seq += 1
-            apply(self.state, WorldEvent(self.seq, Cause("dm", self.seq * 1_000), happening))
+            apply(self.state, WorldEvent(self.seq, Cause("dm", self.seq * 1_000), event))
 
     def changes(self, campaign: Campaign) -> CampaignChanges:
-        return changes(self.file, campaign, self.state, origin="campaign_file", at_ms=1, accept_at=self.accept_at)
+        return changes(self.file, campaign, self.state, Loading("campaign_file", 1, self.accept_at))
 
     def load(self, campaign: Campaign) -> CampaignChanges:
         found = self.changes(campaign)
-        self.happens(*found.happenings)
+        self.happens(*found.events)
         self.file = campaign
         return found
 
@@ -204,7 +204,7 @@ def test_the_same_file_again_does_nothing(world: World) -> None:
 
 def test_only_what_changed_in_the_file_happens(world: World) -> None:
     told = world.load(described("A tired smith."))
-    assert [type(h) for h in told.happenings] == [FactReplaced]
+    assert [type(h) for h in told.events] == [FactReplaced]
     assert told.changed == ("Grimjaw: description",)
     assert world.value(GRIMJAW, "description") == "A tired smith."
 
@@ -217,13 +217,13 @@ def test_what_left_the_file_never_was(world: World) -> None:
 
 def test_an_entity_that_left_the_file_goes_with_all_that_is_said_of_it(world: World) -> None:
     told = world.load(without(a_campaign(), ELDRINAX))
-    assert (told.removed, [type(h) for h in told.happenings]) == (("Eldrinax (npc)",), [EntityRemoved])
+    assert (told.removed, [type(h) for h in told.events]) == (("Eldrinax (npc)",), [EntityRemoved])
     assert ELDRINAX not in world.state.entities
 
 
 def test_a_renamed_entity_stays_the_same(world: World) -> None:
     told = world.load(with_entity(a_campaign(), ELDRINAX, name="Eldrinax the Grey", aliases=("the Grey",)))
-    assert told.happenings == (
+    assert told.events == (
         EntityChanged(ELDRINAX, None, "Eldrinax the Grey"),
         AliasAdded(ELDRINAX, "the Grey"),
     )
@@ -243,7 +243,7 @@ def test_who_may_know_it_can_change(world: World) -> None:
     campaign = with_entity(a_campaign(), ELDRINAX, known_by=(SMITH,))
     edge = replace(campaign.relationships[0], hidden=True)
     told = world.load(replace(campaign, relationships=(edge,)))
-    assert [type(h) for h in told.happenings] == [EntityScoped, FactScoped]
+    assert [type(h) for h in told.events] == [EntityScoped, FactScoped]
     assert told.changed == ("Eldrinax: who may know of it", "Mirelle KNOWS Grimjaw")
     world.load(a_campaign())
     assert (world.state.entities[ELDRINAX].visibility, world.fact(KNOWS).visibility) == (PUBLIC, PUBLIC)
@@ -263,7 +263,7 @@ def test_what_is_not_in_the_world_is_told_too(world: World) -> None:
     told = world.load(replace(campaign, npcs=npcs, scenes=campaign.scenes[:1], players=campaign.players[:1], name="T"))
     assert told.changed == ("the campaign's name", "NPC Grimjaw")
     assert told.removed == ("player Bran", "scene forge")
-    assert not told.is_empty and not told.happenings
+    assert not told.is_empty and not told.events
 
 
 # What the DM decided in the meantime
@@ -273,7 +273,7 @@ def test_an_entity_that_the_dm_removed_stays_away(world: World) -> None:
     world.happens(EntityRemoved(GRIMJAW))
     assert world.load(a_campaign()).is_empty
     told = world.load(described("A tired smith."))
-    assert told.happenings == ()
+    assert told.events == ()
     assert told.remarks == ("Grimjaw: you removed it, so that what the file changed about it is left out",)
 
 
@@ -392,17 +392,17 @@ def test_what_came_from_tables_stays_when_the_file_is_loaded_again() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_load_that_was_cut_off_ends_up_the_same_when_it_is_done_again(seed: int) -> None:
-    """The happenings were committed, the document was not: the next load has nothing left to say."""
+    """The events were committed, the document was not: the next load has nothing left to say."""
     rng = random.Random(seed)
     world = World()
     world.load(a_random_campaign(rng))
     for _ in range(4):
-        for happening in random_decisions(rng, world.state):
-            if problem_with(world.state, happening) is None:
-                world.happens(happening)
+        for event in random_decisions(rng, world.state):
+            if event.failed_precondition(world.state) is None:
+                world.happens(event)
         campaign = a_random_campaign(rng)
-        world.happens(*world.changes(campaign).happenings)
-        assert world.changes(campaign).happenings == ()
+        world.happens(*world.changes(campaign).events)
+        assert world.changes(campaign).events == ()
         world.file = campaign
         assert world.changes(campaign).is_empty
 
@@ -415,9 +415,9 @@ def test_whatever_was_decided_a_file_can_be_loaded_and_loaded_again(seed: int) -
         campaign = a_random_campaign(rng)
         world.load(campaign)
         assert world.load(campaign) == CampaignChanges()
-        for happening in (*random_decisions(rng, world.state), *random_merge(rng, world.state)):
-            if problem_with(world.state, happening) is None:
-                world.happens(happening)
+        for event in (*random_decisions(rng, world.state), *random_merge(rng, world.state)):
+            if event.failed_precondition(world.state) is None:
+                world.happens(event)
         assert world.load(campaign) == CampaignChanges()
 
 

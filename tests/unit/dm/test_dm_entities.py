@@ -20,7 +20,7 @@ def world() -> WorldTwin:
 
 
 def desk(world: WorldTwin) -> EntityDesk:
-    return EntityDesk(CAMPAIGN, world, world, world.cast(), now_ms=lambda: 5_000 + len(world.log))
+    return EntityDesk(CAMPAIGN, world, world, world.resolver(), now_ms=lambda: 5_000 + len(world.log))
 
 
 async def facts_about(world: WorldTwin, entity: str) -> dict[str, object]:
@@ -31,7 +31,7 @@ async def facts_about(world: WorldTwin, entity: str) -> dict[str, object]:
 async def test_a_new_entity_comes_with_its_attributes(world: WorldTwin) -> None:
     attributes = {"personality": "paranoid wizard", "level": 9, "trait": ["old", "lame"]}
     await desk(world).add("Tower  of Whispers", "location", aliases=["the tower"], attributes=attributes)
-    tower = world.cast().entity("TOWER OF WHISPERS")
+    tower = world.resolver().entity("TOWER OF WHISPERS")
     assert (tower.id, tower.type, tower.aliases) == ("tower-of-whispers", "location", ("the tower",))
     facts = await world.current(CAMPAIGN, DM, about=tower.id, limit=10)
     assert {(fact.claim.predicate, fact.claim.value) for fact in facts} == {
@@ -77,23 +77,23 @@ async def test_two_of_one_name_are_told_apart_by_their_ids(world: WorldTwin) -> 
     with pytest.raises(
         InvalidInput, match=r"'grimjaw' may be several entities: Grimjaw \(npc, id e-grimjaw\), Grimjaw"
     ):
-        world.cast().entity("grimjaw")
-    assert world.cast().entity("old-grimjaw").name == "Grimjaw"
+        world.resolver().entity("grimjaw")
+    assert world.resolver().entity("old-grimjaw").name == "Grimjaw"
 
 
 async def test_a_type_of_the_campaigns_own(world: WorldTwin) -> None:
     await desk(world).add("Smaug", "dragon", is_new_type=True)
     await desk(world).add("Glaurung", "dragon")
-    assert world.cast().entity("glaurung").type == "dragon"
+    assert world.resolver().entity("glaurung").type == "dragon"
 
 
 async def test_what_an_entity_was_called_it_is_still_found_by(world: WorldTwin) -> None:
     await desk(world).change("Eldrinax", name="Eldrinax the Grey", type="concept")
-    found = world.cast().entity("eldrinax")
+    found = world.resolver().entity("eldrinax")
     assert (found.name, found.type, found.aliases) == ("Eldrinax the Grey", "concept", ("Eldrinax",))
     await desk(world).add_alias("Eldrinax", "the old fool")
     await desk(world).change("Eldrinax", name="The Old Fool")
-    assert world.cast().entity("eldrinax").aliases == ("Eldrinax", "Eldrinax the Grey")
+    assert world.resolver().entity("eldrinax").aliases == ("Eldrinax", "Eldrinax the Grey")
     with pytest.raises(InvalidInput, match="there is another entity 'Mirelle': merge the two"):
         await desk(world).change("eldrinax", name="Mirelle")
     with pytest.raises(InvalidInput, match="say what is to change"):
@@ -113,23 +113,23 @@ async def test_with_an_entity_its_facts_go(world: WorldTwin) -> None:
 
 async def test_aliases_come_and_go(world: WorldTwin) -> None:
     await desk(world).add_alias("Eldrinax", "the old fool")
-    assert world.cast().entity("The Old Fool").id == ELDRINAX
+    assert world.resolver().entity("The Old Fool").id == ELDRINAX
     with pytest.raises(InvalidInput, match="Eldrinax is called 'the OLD fool' already"):
         await desk(world).add_alias("Grimjaw", "the OLD fool")
     with pytest.raises(NotFound, match=r"Eldrinax has no alias 'the old fol': did you mean 'the old fool'\?"):
         await desk(world).remove_alias("Eldrinax", "the old fol")
     await desk(world).remove_alias("Eldrinax", "THE OLD FOOL")
-    assert world.cast().entity("Eldrinax").aliases == ()
+    assert world.resolver().entity("Eldrinax").aliases == ()
 
 
 async def test_two_entities_that_are_one_are_merged_and_split_again(world: WorldTwin) -> None:
     await desk(world).add("The Grey Man", "npc", attributes={"hat": "pointed"})
     await desk(world).merge("Eldrinax", "the grey man")
-    assert world.cast().entity("the grey man").id == ELDRINAX
+    assert world.resolver().entity("the grey man").id == ELDRINAX
     assert await facts_about(world, ELDRINAX) == {"hat": "pointed"}
     merge = await desk(world).split("The Grey Man")
     assert merge.seq == len(world.log) - 1
-    assert world.cast().entity("the grey man").id == "the-grey-man"
+    assert world.resolver().entity("the grey man").id == "the-grey-man"
     assert (await facts_about(world, ELDRINAX), await facts_about(world, "the-grey-man")) == ({}, {"hat": "pointed"})
     with pytest.raises(NotFound, match="nothing was merged into The Grey Man"):
         await desk(world).split("The Grey Man")
@@ -140,8 +140,8 @@ async def test_by_the_name_of_the_kept_one_the_last_merge_is_split(world: WorldT
         await desk(world).add(name, "npc")
         await desk(world).merge("Eldrinax", name)
     await desk(world).split("Eldrinax")
-    assert world.cast().entity("Old Fool").id == "old-fool"
-    assert world.cast().entity("Grey Man").id == ELDRINAX
+    assert world.resolver().entity("Old Fool").id == "old-fool"
+    assert world.resolver().entity("Grey Man").id == ELDRINAX
 
 
 async def test_an_npc_that_is_played_is_never_the_one_that_is_gone(world: WorldTwin) -> None:

@@ -9,7 +9,7 @@ from glyphoxa.dm.facts import FactDesk
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Visibility, witnessed_by
-from glyphoxa.world.events import Cause, FactStated
+from glyphoxa.world.api import Cause, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH
 from tests.support.world_twin import WorldTwin, a_world
 
@@ -26,16 +26,21 @@ class Table:
     @property
     def desk(self) -> FactDesk:
         self.now += 1_000
-        return FactDesk(CAMPAIGN, self.world, self.world, self.world.cast(), now_ms=lambda: self.now)
+        return FactDesk(CAMPAIGN, self.world, self.world, self.world.resolver(), now_ms=lambda: self.now)
 
     def hears(
-        self, claim: Claim, confidence: float = 0.9, *, floor: int = 1, rests_on: tuple[FactId, ...] = ()
+        self, claim: Claim, confidence: float = 0.9, *, ordinal: int = 1, rests_on: tuple[FactId, ...] = ()
     ) -> FactId:
         provenance = Provenance(
-            confidence, "inferred", session_id=SESSION, utterance_id=UtteranceId(f"u{floor}"), floor=floor, at_ms=floor
+            confidence,
+            "inferred",
+            session_id=SESSION,
+            utterance_id=UtteranceId(f"u{ordinal}"),
+            ordinal=ordinal,
+            at_ms=ordinal,
         )
-        stated = FactStated(claim, provenance, witnessed_by([SMITH], at_ms=floor), supports=rests_on)
-        return self.world.learn(stated, Cause("talk", floor, SESSION, floor, UtteranceId(f"u{floor}")))
+        stated = FactStated(claim, provenance, witnessed_by([SMITH], at_ms=ordinal), supports=rests_on)
+        return self.world.learn(stated, Cause("talk", ordinal, SESSION, ordinal, UtteranceId(f"u{ordinal}")))
 
     def fact(self, fact: FactId) -> Fact:
         return self.world.state.facts[fact]

@@ -9,12 +9,10 @@ from glyphoxa.dm.entities import EntityDesk
 from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.ports import Said, Session
 from glyphoxa.dm.timeline import Timeline
-from glyphoxa.dm.wording import happening_in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance
-from glyphoxa.world.events import Cause, EntitiesMerged, FactStated, FactTold
-from glyphoxa.world.replay import difference
+from glyphoxa.world.api import Cause, EntitiesMerged, FactStated, FactTold, Words, difference
 from tests.support.builders import CAMPAIGN
 from tests.support.world_twin import WorldTwin, a_world
 
@@ -33,9 +31,9 @@ class Table:
     def __post_init__(self) -> None:
         self.world.held_sessions = [Session(FIRST, DAY_MS, 3), Session(SECOND, 2 * DAY_MS, 3)]
         self.world.talk = [
-            Said(UtteranceId(f"{session}-{floor}"), session, floor, "Tamsin", "...", DAY_MS)
+            Said(UtteranceId(f"{session}-{ordinal}"), session, ordinal, "Tamsin", "...", DAY_MS)
             for session in (FIRST, SECOND)
-            for floor in (1, 2, 3)
+            for ordinal in (1, 2, 3)
         ]
 
     @property
@@ -46,18 +44,18 @@ class Table:
     @property
     def desk(self) -> FactDesk:
         self.now += 1
-        return FactDesk(CAMPAIGN, self.world, self.world, self.world.cast(), now_ms=lambda: self.now)
+        return FactDesk(CAMPAIGN, self.world, self.world, self.world.resolver(), now_ms=lambda: self.now)
 
     @property
     def entities(self) -> EntityDesk:
         self.now += 1
-        return EntityDesk(CAMPAIGN, self.world, self.world, self.world.cast(), now_ms=lambda: self.now)
+        return EntityDesk(CAMPAIGN, self.world, self.world, self.world.resolver(), now_ms=lambda: self.now)
 
-    def hears(self, session: SessionId, floor: int, value: str, *, confidence: float = 0.9) -> FactId:
+    def hears(self, session: SessionId, ordinal: int, value: str, *, confidence: float = 0.9) -> FactId:
         claim = Claim.attribute(ELDRINAX, "note", value)
-        at_ms = (1 if session == FIRST else 2) * DAY_MS + floor
-        provenance = Provenance(confidence, "inferred", session_id=session, floor=floor, at_ms=at_ms)
-        return self.world.learn(FactStated(claim, provenance), Cause("talk", at_ms, session, floor))
+        at_ms = (1 if session == FIRST else 2) * DAY_MS + ordinal
+        provenance = Provenance(confidence, "inferred", session_id=session, ordinal=ordinal, at_ms=at_ms)
+        return self.world.learn(FactStated(claim, provenance), Cause("talk", at_ms, session, ordinal))
 
 
 @pytest.fixture
@@ -158,11 +156,12 @@ async def test_a_rollback_is_shown_before_it_is_done(table: Table) -> None:
 
 
 async def test_a_preview_tells_what_comes_back(table: Table) -> None:
-    def where(floor: int, place: str) -> FactId:
+    def where(ordinal: int, place: str) -> FactId:
         claim = Claim.relation(GRIMJAW, "LOCATED_AT", EntityId(place))
-        at = DAY_MS + floor
+        at = DAY_MS + ordinal
         return table.world.learn(
-            FactStated(claim, Provenance(at_ms=at, session_id=FIRST, floor=floor)), Cause("talk", at, FIRST, floor)
+            FactStated(claim, Provenance(at_ms=at, session_id=FIRST, ordinal=ordinal)),
+            Cause("talk", at, FIRST, ordinal),
         )
 
     first, second = where(1, "e-forge"), where(2, "e-square")
@@ -179,17 +178,17 @@ async def test_a_rollback_is_a_decision_that_can_be_taken_back(table: Table) -> 
 
 
 @pytest.mark.parametrize(
-    ("session", "floor", "told"),
+    ("session", "ordinal", "told"),
     [
         ("s11", 1, r"no session 's11' in campaign 'town': did you mean 's1'\?"),
-        ("s1", 4, "session 's1' has the floors 0 to 3, not 4"),
-        ("s1", -1, "session 's1' has the floors 0 to 3, not -1"),
+        ("s1", 4, "session 's1' has the ordinals 0 to 3, not 4"),
+        ("s1", -1, "session 's1' has the ordinals 0 to 3, not -1"),
     ],
 )
-async def test_there_is_no_way_back_to_where_nobody_was(table: Table, session: str, floor: int, told: str) -> None:
+async def test_there_is_no_way_back_to_where_nobody_was(table: Table, session: str, ordinal: int, told: str) -> None:
     for act in (table.timeline.preview, table.timeline.rollback):
         with pytest.raises(InvalidInput, match=told):
-            await act(SessionId(session), floor)
+            await act(SessionId(session), ordinal)
 
 
 async def test_why_a_fact_is_known_is_everything_that_happened_to_it(table: Table) -> None:
@@ -199,9 +198,9 @@ async def test_why_a_fact_is_known_is_everything_that_happened_to_it(table: Tabl
     await table.desk.confirm([fact])
     await table.desk.keep_secret(fact, ["Grimjaw"])
     await table.timeline.undo()
-    world, cast = table.world, table.world.cast()
+    world, resolver = table.world, table.world.resolver()
     history = await table.timeline.history_of(world.state.facts[fact])
-    told = [(happening_in_words(event.happening, cast, facts={fact: "it"}), counts) for event, counts in history]
+    told = [(recorded.event.in_words(Words(resolver, {fact: "it"})), counts) for recorded, counts in history]
     assert told == [
         ("stated: Eldrinax note: a (public)", True),
         ("stated: Eldrinax note: a (public)", True),
@@ -217,7 +216,7 @@ async def test_a_fact_of_an_entity_that_was_merged_has_its_whole_history(table: 
     told = FactTold(fact, (), SpeakerId("dm"))
     await table.world.commit(CAMPAIGN, [told], Cause("dm", table.now))
     history = await table.timeline.history_of(table.world.state.facts[fact])
-    kinds = [type(event.happening).__name__ for event, _ in history]
+    kinds = [type(recorded.event).__name__ for recorded, _ in history]
     assert kinds == ["FactStated", "EntitiesMerged", "FactTold"]
 
 

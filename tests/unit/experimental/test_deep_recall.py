@@ -79,8 +79,8 @@ class BackwardsReranker:
 def two_sessions() -> FeedTwin:
     feed = FeedTwin()
     texts = ("My sister Ilvara sails.", "It rains.", "We met Ilvara at sea.", "A storm came up.", "Nobody drowned.")
-    feed.tell(*(said(f"u{n}", text, floor=n, at_ms=n * 1_000) for n, text in enumerate(texts, start=1)))
-    feed.tell(said("v1", "Ilvara bought a sword.", session="s2", floor=1, at_ms=9_000_000))
+    feed.tell(*(said(f"u{n}", text, ordinal=n, at_ms=n * 1_000) for n, text in enumerate(texts, start=1)))
+    feed.tell(said("v1", "Ilvara bought a sword.", session="s2", ordinal=1, at_ms=9_000_000))
     return feed
 
 
@@ -111,7 +111,7 @@ utterances = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).m
 def told(texts: Sequence[str], **changes: Any) -> list[Said]:
     """Half of them in each of two sessions."""
     return [
-        said(f"u{n}", text, session=f"s{1 + 2 * n // len(texts)}", floor=n + 1, at_ms=n * 1_000_000, **changes)
+        said(f"u{n}", text, session=f"s{1 + 2 * n // len(texts)}", ordinal=n + 1, at_ms=n * 1_000_000, **changes)
         for n, text in enumerate(texts)
     ]
 
@@ -148,7 +148,7 @@ def test_what_an_npc_did_not_witness_changes_nothing_of_what_it_is_reminded_of(
     alone, among = FeedTwin(), FeedTwin()
     alone.tell(*told(texts))
     secret = told(hidden, witnesses=frozenset({INNKEEPER})) if hidden else []
-    among.tell(*(said(f"h{n}", f"{one.text} secretly", floor=100 + n, at_ms=one.at_ms + 1,
+    among.tell(*(said(f"h{n}", f"{one.text} secretly", ordinal=100 + n, at_ms=one.at_ms + 1,
                       witnesses=one.witnesses) for n, one in enumerate(secret)))  # fmt: skip
     among.tell(*told(texts))
 
@@ -209,7 +209,7 @@ async def test_a_stage_that_is_on_says_what_it_added() -> None:
 
 async def test_what_is_in_the_prompt_and_the_question_itself_are_shown_to_nobody() -> None:
     feed = two_sessions()
-    feed.tell(said("q", QUESTIONS[0], session="s2", floor=2, at_ms=9_001_000))
+    feed.tell(said("q", QUESTIONS[0], session="s2", ordinal=2, at_ms=9_001_000))
     chooser = ChooserTwin(chooses=("said",))
     found = await asked(
         deep_over(feed, chooser=chooser), QUESTIONS[0].upper(), method=RecallMethod.LLM, exclude=[UtteranceId("u1")]
@@ -304,7 +304,7 @@ async def test_a_graph_is_made_once_as_long_as_nothing_is_said(made: tuple[list[
     await asyncio.gather(asked(deep), asked(deep, "Ilvara?"))
     await asked(deep, "A storm?")
     assert made[0] == [6]
-    feed.tell(said("v2", "My sister is back.", session="s2", floor=2, at_ms=9_001_000))
+    feed.tell(said("v2", "My sister is back.", session="s2", ordinal=2, at_ms=9_001_000))
     assert ids(await asked(deep))[0] in ("u1", "v2")
     await asked(deep, npc=INNKEEPER)
     assert made[0] == [6, 7, 7]

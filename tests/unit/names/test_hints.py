@@ -7,7 +7,7 @@ from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.speech.learning.history import LearnedName, Standing, State
+from glyphoxa.speech.learning.history import LearnedName, PairStatus, State
 from glyphoxa.speech.names.campaign_entries import entries_of
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.names.observable import ObservableGazetteer
@@ -163,7 +163,7 @@ def test_a_name_that_was_misheard_beside_itself_counts_as_misheard() -> None:
 
 def test_what_was_misheard_in_earlier_sessions_is_expected_unless_the_dm_said_that_it_was_not() -> None:
     def pair(entity: str, state: State) -> LearnedName:
-        return LearnedName("sorrows", EntityId(entity), None, Standing(state, 4, ()))
+        return LearnedName("sorrows", EntityId(entity), None, PairStatus(state, 4, ()))
 
     watched = Watched()
     watched.hints.garbled_before([pair("e197", "active"), pair("e198", "suggested"), pair("e199", "rejected")])

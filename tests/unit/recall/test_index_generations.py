@@ -32,7 +32,7 @@ OLD, SAME, WIDE = (
 
 def a_feed(n: int = 30) -> FeedTwin:
     feed = FeedTwin(vectors=IndexGeneration("old", WIDTH, 1), embed=OLD)
-    feed.tell(*(said(f"u{n}", ("My sister sails.", "It rains.")[n % 2] + f" {n}", floor=n) for n in range(1, n + 1)))
+    feed.tell(*(said(f"u{n}", ("My sister sails.", "It rains.")[n % 2] + f" {n}", ordinal=n) for n in range(1, n + 1)))
     return feed
 
 
@@ -82,7 +82,7 @@ async def test_another_model_is_followed_without_a_restart(monkeypatch: pytest.M
     recall = a_recall(feed, another=another)
     before = await search(recall)
     feed.vectors, feed.embed = IndexGeneration("wide", 4 * WIDTH, 2), WIDE
-    feed.tell(said("u31", "My sister is back.", floor=31))
+    feed.tell(said("u31", "My sister is back.", ordinal=31))
     found, left_out = await search(recall, limit=40)
     assert found > before[0]
     assert "u31" in found
@@ -103,7 +103,7 @@ async def test_a_model_that_is_not_to_be_had_changes_nothing_of_what_is_in_memor
     feed.vectors, feed.embed = IndexGeneration("unheard of", WIDTH, 2), WIDE
     await recall.talk_cache.refresh(CAMPAIGN)
     assert await search(recall) == before
-    feed.tell(said("u31", "A lantern is lit.", floor=31))
+    feed.tell(said("u31", "A lantern is lit.", ordinal=31))
     assert "u31" in (await search(recall, "a lantern?", limit=40))[0]
     assert asked_with == {0.1}
 

@@ -13,7 +13,7 @@ from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, HIDDEN, PUBLIC, Claim, Fact, Validity, Viewer, Visibility, secret_of
 from glyphoxa.recall.by_name import KnownByName
 from glyphoxa.recall.entities.named_world import NamedWorld
-from glyphoxa.world.events import (
+from glyphoxa.world.api import (
     AliasAdded,
     Cause,
     EntitiesMerged,
@@ -21,11 +21,13 @@ from glyphoxa.world.events import (
     EntityRemoved,
     EntityScoped,
     Event,
+    Rows,
     Undone,
+    WorldEntity,
     WorldEvent,
+    WorldState,
+    replay,
 )
-from glyphoxa.world.replay import replay
-from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.world_histories import ENTITIES, NPCS, a_history
 
 NPC, OTHER = NpcId("tamsin"), NpcId("bran")
@@ -77,7 +79,7 @@ def facts_of(drawn: list[tuple[EntityId, str, EntityId, Visibility]]) -> list[Fa
 
 def a_world(entities: list[WorldEntity], facts: list[Fact]) -> NamedWorld:
     state = WorldState()
-    state.load((), entities=entities, facts=facts)
+    state.load((), Rows(entities=entities, facts=facts))
     return NamedWorld(state)
 
 
@@ -126,8 +128,8 @@ def test_a_world_that_follows_events_is_the_one_that_is_read_after_them(seed: in
         assert answers(world) == answers(NamedWorld(replay(events[: at + 3])))
 
 
-def happens(*happenings: Event) -> list[WorldEvent]:
-    return [WorldEvent(n, Cause("dm", NOW), happening) for n, happening in enumerate(happenings, start=100)]
+def happens(*events: Event) -> list[WorldEvent]:
+    return [WorldEvent(n, Cause("dm", NOW), event) for n, event in enumerate(events, start=100)]
 
 
 TOWER = WorldEntity(EntityId("tower"), "location", "Skarnfell")
@@ -184,7 +186,7 @@ def test_what_waits_for_the_dm_is_not_known() -> None:
 
 def test_what_a_file_calls_its_npc_is_a_name_for_those_who_know_of_it() -> None:
     state = WorldState()
-    state.load((), entities=[replace(MAREK, visibility=secret_of([OTHER]))])
+    state.load((), Rows(entities=[replace(MAREK, visibility=secret_of([OTHER]))]))
     world = NamedWorld(state, also_called={MAREK.id: ("the smith",), TOWER.id: ("the spire",)})
     assert called(world, "the smith at the spire", OTHER) == ["marek"]
     assert called(world, "the smith at the spire") == []

@@ -25,10 +25,10 @@ from tests.support.virtual_time import run_in_virtual_time
 
 PATIENT = RecallSettings(deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, refresh_deadline_ms=DEADLINE_MS)
 TALK = (
-    said("u1", "My sister sails with the pirates.", floor=1),
-    said("u2", "It rains, and the sword is done.", floor=2, at_ms=2_000),
-    said("u3", "Where did Tamsin go?", speaker="Grimjaw", floor=3, at_ms=3_000),
-    said("u4", "To the harbour 🏴‍☠️ of Skarn.", floor=4, at_ms=4_000),
+    said("u1", "My sister sails with the pirates.", ordinal=1),
+    said("u2", "It rains, and the sword is done.", ordinal=2, at_ms=2_000),
+    said("u3", "Where did Tamsin go?", speaker="Grimjaw", ordinal=3, at_ms=3_000),
+    said("u4", "To the harbour 🏴‍☠️ of Skarn.", ordinal=4, at_ms=4_000),
 )
 LONG = "Do you remember the harbour? " * 400
 STRANGE = [
@@ -152,7 +152,7 @@ async def test_a_recap_is_no_longer_than_what_is_wanted(limit: int) -> None:
 async def test_a_recap_tells_how_it_began_and_ended_and_of_a_speech_what_there_is_room_for() -> None:
     feed = FeedTwin()
     speech = "The harbour burns. " * 400
-    feed.tell(*(said(f"u{n}", f"{speech}{n}", floor=n, at_ms=1_000 * n) for n in range(1, 10)))
+    feed.tell(*(said(f"u{n}", f"{speech}{n}", ordinal=n, at_ms=1_000 * n) for n in range(1, 10)))
     found = await by_words(feed).recall(CAMPAIGN, SMITH, "What happened last session?", limit=3)
     assert [one.at_ms for one in found][:: len(found) - 1] == [1_000, 8_000]
     assert all("recap" in one.signals for one in found)
@@ -161,7 +161,7 @@ async def test_a_recap_tells_how_it_began_and_ended_and_of_a_speech_what_there_i
 
 async def test_a_turn_that_a_recap_tells_is_not_told_again() -> None:
     feed = FeedTwin()
-    feed.tell(*(said(f"u{n}", f"The harbour, part {n}.", floor=n, at_ms=1_000 * n) for n in range(1, 4)))
+    feed.tell(*(said(f"u{n}", f"The harbour, part {n}.", ordinal=n, at_ms=1_000 * n) for n in range(1, 4)))
     found = await by_words(feed).recall(CAMPAIGN, SMITH, "What happened in the end at the harbour last session?")
     assert len({one.utterance_id for one in found}) == len(found)
     told = [one.at_ms for one in found if "recap" in one.signals]

@@ -73,18 +73,18 @@ def talk(draw: st.DrawFn) -> list[Said]:
     """Up to four sessions, some of them without the smith, a part of it said to him, in any order of arrival."""
     told: list[Said] = []
     for session in range(draw(st.integers(1, 4))):
-        for floor in range(1, draw(st.integers(1, 6)) + 1):
+        for ordinal in range(1, draw(st.integers(1, 6)) + 1):
             there = draw(st.sampled_from([{SMITH}, {INNKEEPER}, {SMITH, INNKEEPER}, set()]))
             told.append(
                 said(
-                    f"u{session}-{floor}",
+                    f"u{session}-{ordinal}",
                     draw(st.sampled_from(LINES)),
                     session=f"s{session}",
-                    floor=floor,
+                    ordinal=ordinal,
                     speaker=draw(st.sampled_from(SPEAKERS)),
-                    at_ms=NOW_MS - (5 - session) * DAY_MS + floor * 60_000,
+                    at_ms=NOW_MS - (5 - session) * DAY_MS + ordinal * 60_000,
                     witnesses=frozenset(there),
-                    struck=draw(st.integers(0, 9)) == 0,
+                    retracted=draw(st.integers(0, 9)) == 0,
                 )
             )
     return draw(st.permutations(told))
@@ -157,13 +157,13 @@ def test_what_an_npc_did_not_witness_changes_nothing_of_its_answers(told: list[S
 def test_a_session_has_the_tables_number_and_nothing_is_told_of_what_was_said_without_the_npc(told: list[Said]) -> None:
     """Where the smith was at every evening, not even that makes a difference."""
     whole = asyncio.run(everything(told, BY_PLACE, ()))
-    known = {one.utterance_id for one in of_smith(told) if not one.struck}
+    known = {one.utterance_id for one in of_smith(told) if not one.retracted}
     for found in whole:
         assert all(one.utterance_id in known for one in found.items if isinstance(one, RecalledUtterance))
         assert all(str(one.session_id) in one.reason for one in found.items)
-    sessions = {one.session_id for one in told if not one.struck}
-    began = {at: min(one.at_ms for one in told if one.session_id == at and not one.struck) for at in sessions}
-    assume({one.session_id for one in of_smith(told) if not one.struck} == sessions and len(began) == len(sessions))
+    sessions = {one.session_id for one in told if not one.retracted}
+    began = {at: min(one.at_ms for one in told if one.session_id == at and not one.retracted) for at in sessions}
+    assume({one.session_id for one in of_smith(told) if not one.retracted} == sessions and len(began) == len(sessions))
     assert whole == asyncio.run(everything(of_smith(told), BY_PLACE, ()))
 
 
@@ -184,7 +184,7 @@ def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
         feed.tell(*others)
         await recall.talk_cache.refresh(CAMPAIGN)
         for one in others:
-            ways: list[dict[str, Any]] = [{"text": "The pirates have my sister."}, {"struck": True}, {}]
+            ways: list[dict[str, Any]] = [{"text": "The pirates have my sister."}, {"retracted": True}, {}]
             changes = data.draw(st.sampled_from(ways))
             feed.change(one.utterance_id, **changes)
         after = [_rounded(await recall.search(CAMPAIGN, SMITH, question)) for question in QUESTIONS]
@@ -211,14 +211,14 @@ def test_nor_of_what_the_memory_graph_finds(told: list[Said]) -> None:
 def test_nor_does_a_campaign_full_of_what_others_heard() -> None:
     """So much that every frequency and every average would be another."""
     own = [
-        said(f"o{n}", LINES[n % 8], floor=10 * n, at_ms=NOW_MS - 2 * DAY_MS + n, speaker=SPEAKERS[n % 5])
+        said(f"o{n}", LINES[n % 8], ordinal=10 * n, at_ms=NOW_MS - 2 * DAY_MS + n, speaker=SPEAKERS[n % 5])
         for n in range(1, 41)
     ]
     hidden = [
         said(
             f"h{n}",
             f"{LINES[n % 8]} {LINES[(n + 3) % 8]}",
-            floor=n,
+            ordinal=n,
             at_ms=NOW_MS - 2 * DAY_MS,
             speaker=SPEAKERS[n % 3],
             witnesses=frozenset({INNKEEPER}),
@@ -253,7 +253,7 @@ async def test_the_name_of_somebody_it_never_heard_is_a_word_like_others_in_its_
     feed = FeedTwin()
     feed.tell(
         said("u1", "It rains.", witnesses=frozenset({SMITH})),
-        said("u2", "It snows.", speaker="Joren", floor=2, witnesses=frozenset({INNKEEPER})),
+        said("u2", "It snows.", speaker="Joren", ordinal=2, witnesses=frozenset({INNKEEPER})),
     )
     recall = Recall(feed, embedder=an_embedder(listen), settings=PATIENT, now_ms=lambda: NOW_MS)
     for npc in (SMITH, INNKEEPER):
@@ -274,10 +274,10 @@ async def test_an_answer_of_one_is_not_anothers() -> None:
     assert await recall.recall(CampaignId("other"), SMITH, question) == []
 
 
-@pytest.mark.parametrize("change", [{"witnesses": frozenset({INNKEEPER})}, {"struck": True}])
+@pytest.mark.parametrize("change", [{"witnesses": frozenset({INNKEEPER})}, {"retracted": True}])
 async def test_what_is_no_longer_to_be_known_is_in_no_later_answer(change: dict[str, Any]) -> None:
     feed = FeedTwin()
-    feed.tell(said("u1", "My sister sails."), said("u2", "The feast.", floor=2))
+    feed.tell(said("u1", "My sister sails."), said("u2", "The feast.", ordinal=2))
     recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
     for question in ("Where is my sister?", "What happened so far?"):
         await recall.recall(CAMPAIGN, SMITH, question)

@@ -29,11 +29,11 @@ def an_index(*texts: str, vectors: Sequence[NDArray[float32]] = (), language: st
     index = TalkIndex(Terms(language), dimensions=2)
     said = [
         Said(
-            mark=n,
+            change_seq=n,
             utterance_id=UtteranceId(f"u{n}"),
             # Each in a session of its own: neighbours have no say here.
             session_id=SessionId(f"s{n}"),
-            floor=1,
+            ordinal=1,
             speaker_id=SpeakerId("tamsin"),
             speaker_name="Tamsin",
             text=text,

@@ -60,8 +60,10 @@ def a_saturday_night(*, witnesses: frozenset[NpcId] = BOTH) -> FeedTwin:
     feed.tell(
         said("friday", "The wine was red.", session="s1", at_ms=ms("2026-11-20 21:00")),
         said("early", "The wine was white.", session="s2", at_ms=ms("2026-11-21 21:00"), witnesses=witnesses),
-        said("before", "More wine, please!", session="s2", floor=2, at_ms=ms("2026-11-21 23:50"), witnesses=witnesses),
-        said("night", "The wine was sour.", session="s2", floor=3, at_ms=ms("2026-11-22 00:40")),
+        said(
+            "before", "More wine, please!", session="s2", ordinal=2, at_ms=ms("2026-11-21 23:50"), witnesses=witnesses
+        ),
+        said("night", "The wine was sour.", session="s2", ordinal=3, at_ms=ms("2026-11-22 00:40")),
     )
     return feed
 

@@ -18,7 +18,7 @@ from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.recall.semantic.question_vectors import QuestionVectors
-from glyphoxa.world.graph import Passage, TalkAround
+from glyphoxa.world.api import Passage, TalkAround
 from tests.support.memory_twins import GRIMJAW, REAVERS, SALTMERE, SMITH, WARDENS, Talk, a_graph
 from tests.support.recalled import heard
 

@@ -49,7 +49,7 @@ async def ids_by_words(recall: Recall, question: str = QUESTION) -> list[str]:
 
 def some_talk() -> FeedTwin:
     feed = FeedTwin()
-    feed.tell(said("u1", "My sister sails.", floor=1), said("u2", "It rains.", floor=2, at_ms=2_000))
+    feed.tell(said("u1", "My sister sails.", ordinal=1), said("u2", "It rains.", ordinal=2, at_ms=2_000))
     return feed
 
 
@@ -68,7 +68,7 @@ async def test_what_was_rolled_back_while_somebody_else_read_is_not_recalled() -
     feed.after = hold
     early = asyncio.create_task(ids(recall))
     await read.wait()
-    feed.change("u1", struck=True)
+    feed.change("u1", retracted=True)
     late = asyncio.create_task(ids(recall))
     await asyncio.sleep(0)
     go_on.set()
@@ -102,7 +102,7 @@ async def test_an_answer_that_was_found_while_talk_was_rolled_back_is_not_given_
 
     class Slow:
         async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-            feed.change("u1", struck=True)
+            feed.change("u1", retracted=True)
             await recall.talk_cache.refresh(CAMPAIGN)
             return None
 
@@ -120,16 +120,16 @@ async def test_what_was_let_go_from_memory_and_rolled_back_meanwhile_is_not_told
     assert "u1" in await ids(recall)
     await ids(recall, campaign=OTHER)
     assert recall.talk_cache.index(CAMPAIGN) is None
-    feed.change("u1", struck=True)
+    feed.change("u1", retracted=True)
     assert "u1" not in await ids(recall)
 
 
 async def test_taken_up_again_after_a_restart_talk_has_its_session() -> None:
     feed = some_talk()
-    feed.tell(said("u3", "My sister is back.", session="s2", at_ms=9_000, struck=True))
+    feed.tell(said("u3", "My sister is back.", session="s2", at_ms=9_000, retracted=True))
     recall = a_recall(feed)
     await ids(recall)
-    feed.change("u3", struck=False)
+    feed.change("u3", retracted=False)
     assert "u3" in await ids(recall, "What of my sister in the second session?")
 
 
@@ -139,7 +139,7 @@ async def test_sessions_are_numbered_the_same_after_a_restart() -> None:
         feed.tell(said(f"u{n}", "My sister sails.", session=f"s{n}", at_ms=n * 100_000_000))
     recall, restarted = a_recall(feed), a_recall(feed)
     await ids(recall)
-    feed.change("u2", struck=True)
+    feed.change("u2", retracted=True)
     question = "What of my sister in session 2?"
     assert [replace(one, similarity=None) for one in await recall.recall(CAMPAIGN, SMITH, question)] == [
         replace(one, similarity=None) for one in await restarted.recall(CAMPAIGN, SMITH, question)
@@ -148,7 +148,7 @@ async def test_sessions_are_numbered_the_same_after_a_restart() -> None:
 
 async def test_a_campaign_in_another_language_is_read_anew() -> None:
     feed = FeedTwin(languages={CAMPAIGN: "en"})
-    feed.tell(said("u1", "Die Schwestern segeln."), said("u2", "Es regnet.", floor=2))
+    feed.tell(said("u1", "Die Schwestern segeln."), said("u2", "Es regnet.", ordinal=2))
     recall = a_recall(feed, settings=PATIENT)
     assert await ids_by_words(recall, "schwester") == []
     feed.languages[CAMPAIGN] = "de"
@@ -200,7 +200,7 @@ async def test_vectors_of_another_size_are_left_out() -> None:
 
 async def test_a_page_that_breaks_off_is_gone_on_with() -> None:
     feed = FeedTwin()
-    feed.tell(*(said(f"u{n}", f"Word {n}.", floor=n) for n in range(1, 5_001)))
+    feed.tell(*(said(f"u{n}", f"Word {n}.", ordinal=n) for n in range(1, 5_001)))
     held = TalkCache(feed, dimensions=DIMENSIONS)
 
     async def cut(what: str) -> None:
@@ -221,24 +221,24 @@ async def test_what_others_say_for_a_whole_evening_breaks_nothing_for_who_was_no
     feed = some_talk()
     recall = a_recall(feed)
     assert await ids(recall) == ["u1", "u2"]
-    feed.tell(*(said(f"n{n}", "My sister fell.", floor=n + 3, witnesses=frozenset({INNKEEPER})) for n in range(500)))
+    feed.tell(*(said(f"n{n}", "My sister fell.", ordinal=n + 3, witnesses=frozenset({INNKEEPER})) for n in range(500)))
     assert await ids(recall) == ["u1", "u2"]
 
 
 async def test_of_more_talk_than_memory_may_hold_the_vectors_stay_few() -> None:
     feed = FeedTwin()
-    feed.tell(*(said(f"u{n}", f"Word {n}.", floor=n) for n in range(1, 4_001)))
+    feed.tell(*(said(f"u{n}", f"Word {n}.", ordinal=n) for n in range(1, 4_001)))
     held = TalkCache(feed, dimensions=DIMENSIONS, bounds=Bounds(most_vector_bytes=4 * DIMENSIONS * 1_000))
     await held.refresh(CAMPAIGN)
     for n in range(4_001, 4_011):
-        feed.tell(said(f"u{n}", f"Word {n}.", floor=n))
+        feed.tell(said(f"u{n}", f"Word {n}.", ordinal=n))
         index = await held.refresh(CAMPAIGN)
     assert 1_010 <= index.n_vectors <= 1_100
 
 
 async def test_vectors_of_older_talk_are_read_while_the_latest_is_still_to_be_embedded() -> None:
     feed = FeedTwin()
-    feed.tell(*(said(f"u{n}", f"Word {n}.", floor=n) for n in range(1, 2_001)))
+    feed.tell(*(said(f"u{n}", f"Word {n}.", ordinal=n) for n in range(1, 2_001)))
     real, n_embedded = feed.embeddings, 0
 
     async def embedded_so_far(
@@ -250,20 +250,20 @@ async def test_vectors_of_older_talk_are_read_while_the_latest_is_still_to_be_em
     held = TalkCache(feed, dimensions=DIMENSIONS)
     assert (await held.refresh(CAMPAIGN)).n_vectors == 0
     n_embedded = 300
-    feed.tell(said("u2001", "Word.", floor=2_001))
+    feed.tell(said("u2001", "Word.", ordinal=2_001))
     assert (await held.refresh(CAMPAIGN)).n_vectors == 300
 
 
 async def test_reading_anew_ends_with_what_was_rolled_back_meanwhile() -> None:
     feed = some_talk()
-    feed.tell(*(said(f"n{n}", "It snows.", floor=n + 3) for n in range(10)))
+    feed.tell(*(said(f"n{n}", "It snows.", ordinal=n + 3) for n in range(10)))
     recall = a_recall(feed)
     await ids(recall)
     for n in range(1_200):
         feed.change("n1", text=f"It snows {n}.")
         if n % 100 == 0:
             await recall.talk_cache.refresh(CAMPAIGN)
-    feed.change("u1", struck=True)
+    feed.change("u1", retracted=True)
     assert "u1" not in await ids(recall)
 
 
@@ -291,14 +291,14 @@ def test_a_database_that_hangs_costs_a_turn_no_more_than_its_deadline_and_it_is_
 
 
 async def test_a_database_restored_from_an_earlier_day_is_followed() -> None:
-    """Its marks begin again below those that are held."""
+    """Its change numbers begin again below those that are held."""
     feed = some_talk()
     for n in range(3, 9):
-        feed.tell(said(f"u{n}", "It rains.", floor=n))
+        feed.tell(said(f"u{n}", "It rains.", ordinal=n))
     recall = a_recall(feed)
     await ids(recall)
     feed.forget()
-    feed.tell(said("v1", "My sister fell.", floor=1))
+    feed.tell(said("v1", "My sister fell.", ordinal=1))
     assert await ids(recall) == ["v1"]
 
 
@@ -306,16 +306,16 @@ async def test_a_database_restored_from_an_earlier_day_is_followed() -> None:
 async def test_of_a_log_that_was_restored_and_went_on_otherwise_nothing_is_missed_and_nothing_told_that_is_not_in_it(
     n_new: int,
 ) -> None:
-    """Other campaigns have some of its marks now, so that what is there where the last one was tells nothing."""
+    """Other campaigns have some of its numbers now, so that what is there where the last one was tells nothing."""
     feed = some_talk()
-    feed.tell(*(said(f"u{n}", f"My sister, {n}.", floor=n) for n in range(3, 9)))
+    feed.tell(*(said(f"u{n}", f"My sister, {n}.", ordinal=n) for n in range(3, 9)))
     recall = a_recall(feed)
     await ids(recall)
     feed.forget()
     feed.tell(*some_talk().forget())
-    feed.tell(*(said(f"v{n}", f"My sister fell, {n}.", floor=n + 3) for n in range(n_new)))
+    feed.tell(*(said(f"v{n}", f"My sister fell, {n}.", ordinal=n + 3) for n in range(n_new)))
     feed.tell(*(said(f"o{n}", "Another table.") for n in range(6 - n_new)), campaign=OTHER)
-    feed.tell(said("last", "My sister is here.", floor=30))
+    feed.tell(said("last", "My sister is here.", ordinal=30))
     index = await recall.talk_cache.refresh(CAMPAIGN)
     there = {"u1", "u2", *(f"v{n}" for n in range(n_new)), "last"}
     assert {index.said(row).utterance_id for row in range(len(index))} == there
@@ -325,7 +325,7 @@ async def test_of_a_log_that_was_restored_and_went_on_otherwise_nothing_is_misse
 @pytest.mark.parametrize("n_changed", [1, 2, 5, 700, 999])
 async def test_a_log_whose_latest_talk_was_revised_is_the_same_log_and_not_read_anew(n_changed: int) -> None:
     feed = FeedTwin()
-    feed.tell(*(said(f"u{n}", f"Word {n}.", floor=n) for n in range(1, 1_001)))
+    feed.tell(*(said(f"u{n}", f"Word {n}.", ordinal=n) for n in range(1, 1_001)))
     held = TalkCache(feed, dimensions=DIMENSIONS)
     index = await held.refresh(CAMPAIGN)
     for n in range(1_000, 1_000 - n_changed, -1):
@@ -338,13 +338,13 @@ async def test_a_log_whose_latest_talk_was_revised_is_the_same_log_and_not_read_
 
 async def test_a_look_whether_it_is_the_same_log_that_is_cut_off_is_made_again() -> None:
     feed = some_talk()
-    feed.tell(*(said(f"u{n}", "It rains.", floor=n) for n in range(3, 9)))
+    feed.tell(*(said(f"u{n}", "It rains.", ordinal=n) for n in range(3, 9)))
     held = TalkCache(feed, dimensions=DIMENSIONS)
     await held.refresh(CAMPAIGN)
     feed.forget()
     feed.tell(*some_talk().forget())
     feed.tell(*(said(f"o{n}", "Another table.") for n in range(9)), campaign=OTHER)
-    feed.tell(*(said(f"v{n}", "My sister fell.", floor=n + 30) for n in range(600)))
+    feed.tell(*(said(f"v{n}", "My sister fell.", ordinal=n + 30) for n in range(600)))
     left = 0
 
     async def cut(what: str) -> None:
@@ -382,18 +382,18 @@ async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_
 ) -> None:
     monkeypatch.setattr("glyphoxa.recall.recall._IN_A_THREAD", 0)
     feed = FeedTwin()
-    feed.tell(*(said(f"u{n}", f"My sister, part {n}.", floor=n, at_ms=n * 1_000) for n in range(1, 101)))
+    feed.tell(*(said(f"u{n}", f"My sister, part {n}.", ordinal=n, at_ms=n * 1_000) for n in range(1, 101)))
     recall = a_recall(feed)
     await ids(recall)
 
     async def play() -> None:
         for n in range(101, 301):
             feed.tell(
-                said(f"u{n}", f"My sister, part {n}.", floor=n, at_ms=n * 1_000, speaker=f"Speaker{n}"),
-                said(f"x{n}", "My sister is false.", session="s2", floor=n, witnesses=frozenset({INNKEEPER})),
+                said(f"u{n}", f"My sister, part {n}.", ordinal=n, at_ms=n * 1_000, speaker=f"Speaker{n}"),
+                said(f"x{n}", "My sister is false.", session="s2", ordinal=n, witnesses=frozenset({INNKEEPER})),
             )
             feed.change(f"u{n - 100}", text=f"A sister, better {n}.")
-            feed.change(f"u{n - 90}", struck=n % 2 == 0)
+            feed.change(f"u{n - 90}", retracted=n % 2 == 0)
             await recall.talk_cache.refresh(CAMPAIGN)
 
     playing = asyncio.create_task(play())

@@ -28,17 +28,17 @@ WORDS = ["sister", "pirate", "sword", "Will", "rain", "Eldrinax", "the", "harbou
 DIMENSIONS = 3
 
 
-def said(n: int, text: str, *, session: str = "s1", floor: int | None = None, **changes: object) -> Said:
-    floor = n + 1 if floor is None else floor
+def said(n: int, text: str, *, session: str = "s1", ordinal: int | None = None, **changes: object) -> Said:
+    ordinal = n + 1 if ordinal is None else ordinal
     whole = Said(
-        mark=n,
+        change_seq=n,
         utterance_id=UtteranceId(f"u{n}"),
         session_id=SessionId(session),
-        floor=floor,
+        ordinal=ordinal,
         speaker_id=SpeakerId("tamsin"),
         speaker_name="Tamsin",
         text=text,
-        at_ms=1_000 * floor + 1_000_000 * int(session[1:]),
+        at_ms=1_000 * ordinal + 1_000_000 * int(session[1:]),
         witnesses=BOTH,
     )
     return replace(whole, **changes)  # type: ignore[arg-type] # fields of Said
@@ -115,19 +115,19 @@ def test_better_words_take_the_place_of_the_old_and_their_meaning_goes_with_them
     index = an_index(
         [said(0, "I met the linux."), said(1, "It rains.")], [Embedding(UtteranceId("u0"), towards(1, 0, 0)[None])]
     )
-    index.put([said(0, "I met Eldrinax.", mark=7)])
+    index.put([said(0, "I met Eldrinax.", change_seq=7)])
     seen = index.look(SMITH, index.terms.of_question("and Eldrinax"), towards(1, 0, 0))
     assert [match.places.tolist() for match in seen.matches] == [[0]]
     assert seen.cosines is not None and np.isnan(seen.cosines).all()
     assert index.look(SMITH, index.terms.of_question("linux")).matches == ()
-    assert (index.unembedded(limit=5), index.mark) == (["u1", "u0"][::-1], 7)
+    assert (index.unembedded(limit=5), index.change_seq) == (["u1", "u0"][::-1], 7)
 
 
 def test_what_was_rolled_back_is_gone_until_it_is_taken_up_again() -> None:
     index = an_index([said(0, "My sister."), said(1, "Rain.")])
-    index.put([said(0, "My sister.", mark=5, struck=True)])
+    index.put([said(0, "My sister.", change_seq=5, retracted=True)])
     assert [text for _, text, _ in answers(index, SMITH, "sister")] == ["Rain."]
-    index.put([said(0, "My sister.", mark=6)])
+    index.put([said(0, "My sister.", change_seq=6)])
     assert [text for _, text, _ in answers(index, SMITH, "sister")] == ["My sister.", "Rain."]
 
 
@@ -176,9 +176,9 @@ def test_what_others_say_later_is_nothing_to_who_was_not_there() -> None:
 
 
 def test_a_session_that_is_taken_up_again_has_its_number_again() -> None:
-    index = an_index([said(0, "Rain.", session="s1", struck=True), said(1, "Snow.", session="s2")])
+    index = an_index([said(0, "Rain.", session="s1", retracted=True), said(1, "Snow.", session="s2")])
     assert index.session_numbers() == {"s2": 1}
-    index.put([said(0, "Rain.", session="s1", mark=5)])
+    index.put([said(0, "Rain.", session="s1", change_seq=5)])
     assert index.session_numbers() == {"s1": 1, "s2": 2}
 
 
@@ -202,18 +202,18 @@ Step = tuple[int, list[str], str, set[NpcId], bool, str]
 
 
 def history(steps: Sequence[Step]) -> list[Said]:
-    """Session and floor of an utterance never change."""
+    """Session and ordinal of an utterance never change."""
     sessions: dict[int, str] = {}
     told = []
-    for mark, (n, words, first_session, witnesses, struck, speaker) in enumerate(steps):
+    for change_seq, (n, words, first_session, witnesses, retracted, speaker) in enumerate(steps):
         told.append(
             said(
                 n,
                 " ".join(words),
                 session=sessions.setdefault(n, first_session),
-                mark=mark,
+                change_seq=change_seq,
                 witnesses=frozenset(witnesses),
-                struck=struck,
+                retracted=retracted,
                 speaker_name=speaker,
             )
         )
@@ -231,7 +231,7 @@ def test_grown_word_by_word_or_read_after_a_restart_it_answers_the_same(steps: l
     for one in told:
         grown.put([one])
         answers(grown, SMITH, question)  # a view is there and has to follow
-    anew = an_index(sorted(final(told), key=lambda one: one.mark))
+    anew = an_index(sorted(final(told), key=lambda one: one.change_seq))
     for viewer in (SMITH, INNKEEPER, DM):
         assert answers(grown, viewer, question) == answers(anew, viewer, question)
         assert what_is_seen(grown, viewer) == what_is_seen(anew, viewer)
@@ -245,5 +245,5 @@ def test_what_an_npc_did_not_witness_changes_nothing_of_what_it_is_reminded_of(
     """Not even the weight of a word, the length of a session, or who stands beside whom."""
     told, question = history(steps), " ".join(asked)
     everything = an_index(told)
-    its_own = an_index([one for one in final(told) if SMITH in one.witnesses and not one.struck])
+    its_own = an_index([one for one in final(told) if SMITH in one.witnesses and not one.retracted])
     assert answers(everything, SMITH, question) == answers(its_own, SMITH, question)

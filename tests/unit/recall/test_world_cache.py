@@ -11,7 +11,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
 from glyphoxa.recall.entities.world_cache import WorldCache
-from glyphoxa.world.events import (
+from glyphoxa.world.api import (
     AliasAdded,
     EntityAdded,
     EntityScoped,
@@ -22,8 +22,8 @@ from glyphoxa.world.events import (
     RolledBack,
     Undone,
     WorldEvent,
+    WorldRead,
 )
-from glyphoxa.world.feed import WorldRead
 from tests.support.world_feed import WorldFeedTwin
 
 TOWN, NPC, OTHER = CampaignId("town"), NpcId("tamsin"), NpcId("bran")
@@ -63,14 +63,14 @@ async def test_what_is_new_is_taken_without_reading_all_again() -> None:
     feed = a_town()
     held = held_of(feed)
     await held.refresh(TOWN)
-    for happening, expected in (
+    for event, expected in (
         (AliasAdded(MAREK, "the brewer"), {INN: 1, MAREK: 1}),
         (FactClosed(OWNS.fact_id), {INN: 0, MAREK: 0}),
         (FactStated(OWNS, visibility=secret_of([OTHER])), {INN: 0, MAREK: 0}),
         (EntityScoped(INN, secret_of([OTHER])), {MAREK: 0}),
         (EntityAdded(EntityId("bell"), "item", "Bell"), {EntityId("bell"): 0, MAREK: 0}),
     ):
-        feed.happens(happening)
+        feed.happens(event)
         await held.refresh(TOWN)
         assert named(held) == expected
     assert named(held, question="the brewer") == {MAREK: 0}
@@ -209,7 +209,7 @@ async def test_a_log_that_was_restored_from_an_earlier_day_is_read_anew() -> Non
     feed.log.pop()
     await held.refresh(TOWN)
     assert named(held) == {INN: 0, MAREK: 0}
-    feed.log[-1] = replace(feed.log[-1], happening=EntityAdded(INN, "location", "The Salt Cellar"))
+    feed.log[-1] = replace(feed.log[-1], event=EntityAdded(INN, "location", "The Salt Cellar"))
     await held.refresh(TOWN)
     assert named(held) == {MAREK: 0}
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.speech.learning.history import (
     AlreadyTaken,
-    Standing,
+    PairStatus,
     Step,
     StepKind,
     Witness,
@@ -17,7 +17,7 @@ from glyphoxa.speech.learning.history import (
     effective,
     is_only_counted,
     latest_decision,
-    standings,
+    statuses,
 )
 
 VUKRADIN, MAREK = EntityId("vukradin"), EntityId("marek")
@@ -45,11 +45,11 @@ def proved(utterance: str, entity: EntityId = VUKRADIN, *, by: Witness = "llm", 
 
 
 def state(*steps: Step, entity: EntityId = VUKRADIN) -> str:
-    return standings(history(*steps))[entity].state
+    return statuses(history(*steps))[entity].state
 
 
 def test_what_the_dm_confirms_is_active_at_once() -> None:
-    assert standings(history(a_step("confirmed"))) == {VUKRADIN: Standing("active", 1, ())}
+    assert statuses(history(a_step("confirmed"))) == {VUKRADIN: PairStatus("active", 1, ())}
 
 
 def test_one_proof_is_a_suggestion_and_two_from_different_utterances_are_enough() -> None:
@@ -83,10 +83,10 @@ def test_what_was_disproved_waits_for_the_dm() -> None:
 
 def test_a_form_proved_for_two_names_is_active_for_none_until_the_dm_decides() -> None:
     both = [proved("u1"), proved("u2"), proved("u3", MAREK)]
-    assert {each.state for each in standings(history(*both)).values()} == {"suggested"}
-    decided = standings(history(*both, a_step("confirmed", MAREK)))
+    assert {each.state for each in statuses(history(*both)).values()} == {"suggested"}
+    decided = statuses(history(*both, a_step("confirmed", MAREK)))
     assert (decided[MAREK].state, decided[VUKRADIN].state) == ("active", "suggested")
-    rejected = standings(history(*both, a_step("rejected", MAREK)))
+    rejected = statuses(history(*both, a_step("rejected", MAREK)))
     assert (rejected[MAREK].state, rejected[VUKRADIN].state) == ("rejected", "active")
 
 
@@ -137,9 +137,9 @@ def test_two_names_cannot_both_be_confirmed_for_one_form() -> None:
 
 
 def test_where_it_was_heard_is_counted_and_the_last_places_are_kept() -> None:
-    standing = standings(history(*(proved(f"u{n}") for n in range(50)), a_step("confirmed")))[VUKRADIN]
-    assert standing.count == 50
-    assert standing.utterances == tuple(f"u{n}" for n in range(30, 50))
+    status = statuses(history(*(proved(f"u{n}") for n in range(50)), a_step("confirmed")))[VUKRADIN]
+    assert status.count == 50
+    assert status.utterances == tuple(f"u{n}" for n in range(30, 50))
 
 
 steps_of_a_form = st.lists(
@@ -178,7 +178,7 @@ def undone(steps: list[Step]) -> list[Step]:
 def test_at_most_one_name_is_active_for_a_form(steps: list[Step]) -> None:
     kept = played(steps)
     while True:
-        assert [each.state for each in standings(kept).values()].count("active") <= 1
+        assert [each.state for each in statuses(kept).values()].count("active") <= 1
         if latest_decision(kept) is None:
             break
         kept = undone(kept)
@@ -189,13 +189,13 @@ def test_undoing_a_decision_restores_what_was_before(steps: list[Step], kind: St
     before = played(steps)
     after = played([a_step(kind, entity)], before)
     if len(after) > len(before):
-        restored = standings(undone(after))
-        assert {each: where for each, where in restored.items() if each in standings(before)} == standings(before)
-        assert {where.state for each, where in restored.items() if each not in standings(before)} <= {"undone"}
+        restored = statuses(undone(after))
+        assert {each: where for each, where in restored.items() if each in statuses(before)} == statuses(before)
+        assert {where.state for each, where in restored.items() if each not in statuses(before)} <= {"undone"}
 
 
 @given(steps_of_a_form, steps_of_a_form)
 def test_a_state_is_what_the_steps_that_were_not_taken_back_say(steps: list[Step], later: list[Step]) -> None:
     kept = played(later, undone(played(steps)))
-    left = standings(effective(kept))
-    assert {each: where for each, where in standings(kept).items() if each in left} == left
+    left = statuses(effective(kept))
+    assert {each: where for each, where in statuses(kept).items() if each in left} == left

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from glyphoxa.domain.events import UtteranceRevised, UtteranceStruck
+from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.transcript.decisions import DecidedTalk
 from glyphoxa.transcript.ports import Decided
@@ -22,14 +22,14 @@ def a_table() -> DecidedTalk:
 
 
 def corrected(text: str) -> Decided:
-    return Decided(now(text), is_struck=False, own_text=HEARD.text)
+    return Decided(now(text), is_retracted=False, own_text=HEARD.text)
 
 
-def test_what_is_struck_is_told_once_and_so_is_its_return() -> None:
-    talk, struck = a_table(), Decided(HEARD, is_struck=True)
-    assert talk.take([struck]) == [UtteranceStruck(HEARD)]
-    assert talk.take([struck]) == []
-    assert talk.take([]) == [UtteranceStruck(HEARD, is_struck=False)]
+def test_what_is_retracted_is_told_once_and_so_is_its_return() -> None:
+    talk, retracted = a_table(), Decided(HEARD, is_retracted=True)
+    assert talk.take([retracted]) == [UtteranceRetracted(HEARD)]
+    assert talk.take([retracted]) == []
+    assert talk.take([]) == [UtteranceRetracted(HEARD, is_retracted=False)]
     assert talk.take([]) == []
 
 
@@ -46,22 +46,22 @@ def test_a_table_that_was_opened_with_the_dms_words_is_told_nothing_of_them() ->
     assert talk.take([corrected("Nobody.")]) == []
 
 
-def test_what_a_second_look_found_is_not_undone_by_what_is_struck_beside_it() -> None:
+def test_what_a_second_look_found_is_not_undone_by_what_is_retracted_beside_it() -> None:
     """Only what the DM decided is followed: the log may have a second look's words later than the table."""
     talk = DecidedTalk({HEARD.id: "It was Lyora."}.get)
     other = an_utterance("Hm.", id="u2")
-    assert talk.take([Decided(other, is_struck=True)]) == [UtteranceStruck(other)]
+    assert talk.take([Decided(other, is_retracted=True)]) == [UtteranceRetracted(other)]
 
 
-def test_what_is_corrected_and_struck_is_told_so() -> None:
+def test_what_is_corrected_and_retracted_is_told_so() -> None:
     talk = a_table()
-    both = replace(corrected("Nobody."), is_struck=True)
-    assert talk.take([both]) == [UtteranceRevised(now("Nobody."), HEARD), UtteranceStruck(now("Nobody."))]
-    assert talk.take([corrected("Nobody.")]) == [UtteranceStruck(now("Nobody."), is_struck=False)]
+    both = replace(corrected("Nobody."), is_retracted=True)
+    assert talk.take([both]) == [UtteranceRevised(now("Nobody."), HEARD), UtteranceRetracted(now("Nobody."))]
+    assert talk.take([corrected("Nobody.")]) == [UtteranceRetracted(now("Nobody."), is_retracted=False)]
 
 
 def test_what_the_table_never_knew_is_told_all_the_same() -> None:
     """It may stand on a page that was opened before."""
     talk = DecidedTalk(lambda _: None)
     assert talk.take([corrected("Nobody.")]) == [UtteranceRevised(now("Nobody."), HEARD)]
-    assert talk.take([Decided(an_utterance("x", id="u9"), is_struck=True)])[-1].utterance.id == "u9"
+    assert talk.take([Decided(an_utterance("x", id="u9"), is_retracted=True)])[-1].utterance.id == "u9"

@@ -13,7 +13,7 @@ import pytest
 from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised, UtteranceStruck
+from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.utterance import Correction, HeardWord, Utterance
@@ -197,12 +197,12 @@ async def test_a_doubtful_name_is_put_right_and_everybody_concerned_is_told() ->
 
 async def test_what_the_dm_strikes_or_corrects_is_shown_to_no_model_with_what_was_said_behind_it() -> None:
     async with a_desk() as desk:
-        struck, wrong, kept = (
+        retracted, wrong, kept = (
             said(text, id=f"u{n}") for n, text in enumerate(("the duke", "the king", "the storm"), start=5)
         )
-        for utterance in (struck, wrong, kept, ELDER_NACKS):
+        for utterance in (retracted, wrong, kept, ELDER_NACKS):
             desk.hear(utterance)
-        desk.reviser.on(UtteranceStruck(struck))
+        desk.reviser.on(UtteranceRetracted(retracted))
         desk.reviser.on(UtteranceRevised(replace(wrong, text="the queen"), wrong))
         assert await desk.reviser.finish(600_000)
     [asked] = desk.model.asked

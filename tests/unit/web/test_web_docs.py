@@ -22,8 +22,8 @@ from glyphoxa.domain.events import (
     Trouble,
     TurnFinished,
     UtteranceKept,
+    UtteranceRetracted,
     UtteranceRevised,
-    UtteranceStruck,
 )
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import SpeakerId, TurnId
@@ -49,7 +49,7 @@ EVENTS: list[TableEvent] = [
     NothingSaid(TAMSIN.id, 1),
     UtteranceKept(SAID),
     UtteranceRevised(replace(SAID, text="Grimjaw!"), SAID),
-    UtteranceStruck(SAID),
+    UtteranceRetracted(SAID),
     NpcThinks(GRIMJAW.id, GRIMJAW.name, TURN, TAMSIN.id, 1),
     NpcSpeaks(GRIMJAW.id, GRIMJAW.name, TURN, "Aye.", 1),
     NpcSilent(GRIMJAW.id, TURN, 1),

@@ -80,11 +80,11 @@ def test_words_that_are_known_better_later_are_there_as_they_are_known_now() -> 
     assert after(said("u1", "tamsin"), better) == [{**better, "type": "utterance"}]
 
 
-def test_what_is_struck_is_not_there_until_it_is_given_back() -> None:
-    struck: Json = {"type": "struck", "id": "u1", "is_struck": True}
+def test_what_is_retracted_is_not_there_until_it_is_given_back() -> None:
+    retracted: Json = {"type": "retracted", "id": "u1", "is_retracted": True}
     lines = (said("u1", "tamsin"), said("u2", "bran"))
-    assert after(*lines, struck) == [said("u2", "bran")]
-    assert after(*lines, struck, {**struck, "is_struck": False}) == list(lines)
+    assert after(*lines, retracted) == [said("u2", "bran")]
+    assert after(*lines, retracted, {**retracted, "is_retracted": False}) == list(lines)
 
 
 def test_who_still_gets_ready_is_there_until_all_are() -> None:

@@ -13,9 +13,19 @@ from hypothesis import strategies as st
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim, Knower, Validity, Visibility
+from glyphoxa.world.api import (
+    Cause,
+    EntityAdded,
+    Event,
+    FactClosed,
+    FactStated,
+    FactTold,
+    Undone,
+    WorldEvent,
+    difference,
+    replay,
+)
 from glyphoxa.world.encoding import decode, encode, event_type, state_of_parts, state_parts
-from glyphoxa.world.events import Cause, EntityAdded, Event, FactClosed, FactStated, FactTold, Undone, WorldEvent
-from glyphoxa.world.replay import difference, replay
 from tests.support.world_histories import a_history
 
 TOWN, DM = CampaignId("town"), Cause("dm", 1_000)
@@ -65,10 +75,10 @@ CLAIMS = st.builds(Claim.relation, TEXTS, PREDICATES, TEXTS) | st.builds(Claim.a
 def test_what_was_kept_is_read_as_it_was(kind: type[Event]) -> None:
     @settings(max_examples=60, derandomize=True, deadline=None)
     @given(values_of(kind))
-    def comes_back(happening: Event) -> None:
-        kept = encode(happening)
-        assert decode(TOWN, 7, DM, kept.event_type, kept.payload) == WorldEvent(7, DM, happening)
-        assert kept.happening == happening
+    def comes_back(event: Event) -> None:
+        kept = encode(event)
+        assert decode(TOWN, 7, DM, kept.event_type, kept.payload) == WorldEvent(7, DM, event)
+        assert kept.event == event
 
     comes_back()
 
@@ -105,7 +115,7 @@ MIRA = EntityId("mira")
 
 
 @pytest.mark.parametrize(
-    ("happening", "problem"),
+    ("event", "problem"),
     [
         (EntityAdded(MIRA, "npc", "no\0name"), "NUL"),
         (EntityAdded(MIRA, "npc", "half \ud800"), "cannot be kept"),
@@ -125,13 +135,13 @@ MIRA = EntityId("mira")
         ),
     ],
 )
-def test_what_a_database_cannot_hold_is_refused(happening: Event, problem: str) -> None:
+def test_what_a_database_cannot_hold_is_refused(event: Event, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
-        encode(happening)
+        encode(event)
 
 
 def test_text_that_looks_like_an_escape_is_text() -> None:
-    assert encode(EntityAdded(MIRA, "npc", "\\u0000")).happening == EntityAdded(MIRA, "npc", "\\u0000")
+    assert encode(EntityAdded(MIRA, "npc", "\\u0000")).event == EntityAdded(MIRA, "npc", "\\u0000")
 
 
 def test_a_value_that_a_database_would_write_otherwise_is_written_so_at_once() -> None:
@@ -150,7 +160,7 @@ def test_a_state_is_kept_in_parts() -> None:
 
 def test_a_state_of_many_rows_has_many_parts() -> None:
     added = [EntityAdded(EntityId(f"e{n}"), "npc", "Somebody") for n in range(1_200)]
-    state = replay([WorldEvent(seq, DM, happening) for seq, happening in enumerate(added, start=1)])
+    state = replay([WorldEvent(seq, DM, event) for seq, event in enumerate(added, start=1)])
     parts = list(state_parts(state))
     assert len(parts) == 3
     assert difference(state, state_of_parts(parts)).is_empty

@@ -8,7 +8,8 @@ import pytest
 
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.events import (
+from glyphoxa.world.api import (
+    Changes,
     EntitiesMerged,
     EntityRemoved,
     FactClosed,
@@ -16,13 +17,18 @@ from glyphoxa.world.events import (
     FactRejected,
     FactReplaced,
     FactStated,
+    Rows,
     Undone,
     WorldEvent,
+    WorldState,
+    apply,
+    difference,
+    replay,
+    rule_of,
 )
-from glyphoxa.world.projection import apply
-from glyphoxa.world.replay import difference, remaining, replay
-from glyphoxa.world.slots import OPPOSITES, rule_of
-from glyphoxa.world.state import Changes, Key, Missing, WorldState, claim_key
+from glyphoxa.world.replay import remaining
+from glyphoxa.world.slots import OPPOSITES
+from glyphoxa.world.state import Key, Missing, claim_key
 from tests.support import world_histories
 
 HISTORIES = 10_000
@@ -88,30 +94,30 @@ def test_nothing_that_was_accepted_ends_without_a_reason_that_the_rules_name(bat
     """Only a functional slot supersedes by itself; everything else that ends was ended by somebody."""
     for seed in seeds(batch):
         state = WorldState()
-        for event in remaining(a_history(seed)):
+        for recorded in remaining(a_history(seed)):
             before, before_merge = dict(state.facts), bool(state.merged)
             state.begin()
-            apply(state, event)
+            apply(state, recorded)
             for gone in before.keys() - state.facts.keys():
-                assert (gone, event.seq) in state.ended, (seed, event)
-                ended = state.ended[gone, event.seq]
+                assert (gone, recorded.seq) in state.ended, (seed, recorded)
+                ended = state.ended[gone, recorded.seq]
                 is_ordered = isinstance(
-                    event.happening,
+                    recorded.event,
                     FactConfirmed | FactRejected | FactReplaced | FactClosed | EntityRemoved | EntitiesMerged,
                 )
                 if ended.ended_as == "merged":
-                    merged = event.happening
+                    merged = recorded.event
                     assert isinstance(merged, EntitiesMerged)
                     is_between = {ended.fact.claim.subject, ended.fact.claim.object} == {merged.kept, merged.gone}
-                    assert ended.superseded_by in state.facts or is_between or before_merge, (seed, event)
+                    assert ended.superseded_by in state.facts or is_between or before_merge, (seed, recorded)
                 if not is_ordered:
-                    assert ended.ended_as == "superseded", (seed, event)
+                    assert ended.ended_as == "superseded", (seed, recorded)
                     rule = rule_of(ended.fact.claim, state.rules)
-                    assert rule in ("functional", "functional_object"), (seed, event)
-            if isinstance(event.happening, FactStated):
-                stated = [f for f in state.facts.values() if f.seq == event.seq]
+                    assert rule in ("functional", "functional_object"), (seed, recorded)
+            if isinstance(recorded.event, FactStated):
+                stated = [f for f in state.facts.values() if f.seq == recorded.seq]
                 for fact in stated:
-                    assert fact.status != "accepted" or fact.provenance.is_enough, (seed, event)
+                    assert fact.status != "accepted" or fact.provenance.is_enough, (seed, recorded)
 
 
 @batches
@@ -136,13 +142,13 @@ def load(partial: WorldState, key: Key, whole: WorldState) -> None:
         case ("entity", entity):
             found = whole.entities.get(entity)
             merged = {entity: whole.merged[entity]} if found is None and entity in whole.merged else {}
-            partial.load([key], entities=[] if found is None else [found], merges=merged)
+            partial.load([key], Rows(entities=[] if found is None else [found], merges=merged))
             return
         case ("rules",):
-            partial.load([key], rules=whole.rules)
+            partial.load([key], Rows(rules=whole.rules))
             return
         case ("refused", fact):
-            partial.load([key], refused=[FactId(fact)] if whole.was_refused(FactId(fact)) else [])
+            partial.load([key], Rows(refused=[FactId(fact)] if whole.was_refused(FactId(fact)) else []))
             return
         case ("fact", fact):
             facts = [f for f in whole.facts.values() if f.id == fact]
@@ -160,7 +166,7 @@ def load(partial: WorldState, key: Key, whole: WorldState) -> None:
             facts = whole.disputing(FactId(fact))
         case _:
             raise AssertionError(key)
-    partial.load([key], facts=facts)
+    partial.load([key], Rows(facts=facts))
 
 
 def assert_sound(fact: Fact, state: WorldState, seed: int) -> None:

@@ -18,7 +18,7 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.world.events import (
+from glyphoxa.world.api import (
     Cause,
     EntitiesMerged,
     EntityAdded,
@@ -35,11 +35,10 @@ from glyphoxa.world.events import (
     SlotDeclared,
     Undone,
     WorldEvent,
+    WorldState,
+    apply,
+    replay,
 )
-from glyphoxa.world.preconditions import problem_with
-from glyphoxa.world.projection import apply
-from glyphoxa.world.replay import replay
-from glyphoxa.world.state import WorldState
 
 MIRA, KORVALD, INN, TOWER, SWORD = (EntityId(name) for name in ("mira", "korvald", "inn", "tower", "sword"))
 ELOWEN, GRIM = NpcId("elowen"), NpcId("grim")
@@ -64,10 +63,10 @@ class Table:
         for entity in entities or (MIRA, KORVALD, INN, TOWER, SWORD):
             self.happens(EntityAdded(entity, "npc", entity.title()))
 
-    def happens(self, happening: Event) -> None:
+    def happens(self, event: Event) -> None:
         seq = len(self.events) + 1
-        self.events.append(WorldEvent(seq, Cause("dm", seq), happening))
-        if isinstance(happening, Undone):
+        self.events.append(WorldEvent(seq, Cause("dm", seq), event))
+        if isinstance(event, Undone):
             self.state = replay(self.events)
         else:
             apply(self.state, self.events[-1])
@@ -399,9 +398,9 @@ def test_what_speaks_of_things_that_are_not_there_changes_nothing_and_may_not_be
         EntitiesMerged(MIRA, EntityId("nobody")),
     )
     table.state.begin()
-    for happening in nothing:
-        assert problem_with(table.state, happening) is not None
-        table.happens(happening)
+    for event in nothing:
+        assert event.failed_precondition(table.state) is not None
+        table.happens(event)
     assert table.state.changes().is_empty
 
 

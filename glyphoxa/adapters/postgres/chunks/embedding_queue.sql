@@ -32,24 +32,24 @@ DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 -- add --
 -- One chunk; who may know of it, when and by whom it was said follows from the utterance.
 INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model, speaker_id,
-                    entity_ids, timestamp, knowers, struck)
-    SELECT $1, $2, e.utterance_id, e.session_id, $4, $5, $6, $7, e.speaker_id, $8, e.timestamp, e.witnesses, e.struck
+                    entity_ids, timestamp, knowers, retracted)
+    SELECT $1, $2, e.utterance_id, e.session_id, $4, $5, $6, $7, e.speaker_id, $8, e.timestamp, e.witnesses, e.retracted
       FROM session_entries e
      WHERE e.campaign_id = $1 AND e.utterance_id = $3
     ON CONFLICT (campaign_id, id) DO UPDATE
        SET (utterance_id, session_id, content, content_hash, embedding, model, speaker_id, entity_ids, timestamp,
-            knowers, struck)
+            knowers, retracted)
          = (excluded.utterance_id, excluded.session_id, excluded.content, excluded.content_hash, excluded.embedding,
             excluded.model, excluded.speaker_id, excluded.entity_ids, excluded.timestamp, excluded.knowers,
-            excluded.struck);
+            excluded.retracted);
 
 -- refresh --
 -- Who may recall what is embedded already: that changes when talk is rolled back.
-UPDATE chunks c SET knowers = e.witnesses, struck = e.struck
+UPDATE chunks c SET knowers = e.witnesses, retracted = e.retracted
   FROM session_entries e
  WHERE c.campaign_id = $1 AND c.utterance_id = ANY ($2)
    AND e.campaign_id = $1 AND e.utterance_id = c.utterance_id
-   AND (c.knowers, c.struck) IS DISTINCT FROM (e.witnesses, e.struck);
+   AND (c.knowers, c.retracted) IS DISTINCT FROM (e.witnesses, e.retracted);
 
 -- settle --
 -- Utterances that are done with, unless they were revised since.

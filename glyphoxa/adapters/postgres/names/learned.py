@@ -16,12 +16,12 @@ from glyphoxa.speech.learning.history import (
     MOST_UTTERANCES,
     Happened,
     LearnedName,
-    Standing,
+    PairStatus,
     Step,
     changes_something,
     is_only_counted,
     latest_decision,
-    standings,
+    statuses,
 )
 from glyphoxa.speech.learning.wrong_forms import Uses, as_heard
 from glyphoxa.speech.names.gazetteer import Entry
@@ -56,9 +56,9 @@ class PostgresLearnedNames:
             for row in rows
         ]
 
-    async def standings(self, campaign: CampaignId, heard: str | None = None) -> list[LearnedName]:
+    async def statuses(self, campaign: CampaignId, heard: str | None = None) -> list[LearnedName]:
         async with self._database.use(campaign, deadline_ms=_ALL_DEADLINE_MS) as connection:
-            return await self._standings(connection, campaign, None if heard is None else _key(heard))
+            return await self._statuses(connection, campaign, None if heard is None else _key(heard))
 
     async def record(self, campaign: CampaignId, heard: str, step: Step) -> LearnedName:
         key = _key(heard)
@@ -72,10 +72,10 @@ class PostgresLearnedNames:
                 await connection.execute(
                     self._sql["heard_again"], campaign, key, step.entity_id, step.utterance, MOST_UTTERANCES
                 )
-            listed = await self._standings(connection, campaign, key)
+            listed = await self._statuses(connection, campaign, key)
         found = [each for each in listed if each.entity_id == step.entity_id]
         # Something that speaks against a pair nobody proposed leaves no trace.
-        return found[0] if found else LearnedName(as_heard(heard), step.entity_id, None, Standing("undone", 0, ()))
+        return found[0] if found else LearnedName(as_heard(heard), step.entity_id, None, PairStatus("undone", 0, ()))
 
     async def undo(self, campaign: CampaignId, *, at_ms: int, heard: str | None = None) -> Happened | None:
         async with self._database.use(campaign, deadline_ms=_ALL_DEADLINE_MS) as connection:
@@ -93,7 +93,7 @@ class PostgresLearnedNames:
                     step = Step("undone", last.entity_id, "dm", "", at_ms, undoes=last.id)
                     history.append(await self._add(connection, campaign, taken_back.heard, step))
                     await self._project(connection, campaign, row["heard"], history)
-                    listed = await self._standings(connection, campaign, row["heard"])
+                    listed = await self._statuses(connection, campaign, row["heard"])
                 name = next((each.name for each in listed if each.entity_id == last.entity_id), None)
                 return Happened(taken_back.heard, name, last)
 
@@ -106,7 +106,7 @@ class PostgresLearnedNames:
     async def follow_talk(
         self, connection: Connection, campaign: CampaignId, utterances: Collection[UtteranceId]
     ) -> None:
-        """Some talk is struck, says something else or is given back, in the transaction of this connection: what was
+        """Some talk is retracted, says something else or is given back, in the transaction of this connection: what was
         learned from it follows.
         """
         if not utterances:
@@ -160,31 +160,31 @@ class PostgresLearnedNames:
         self, connection: Connection, campaign: CampaignId, key: str, history: Sequence[Happened]
     ) -> None:
         spelled = {happened.step.entity_id: happened.heard for happened in history}
-        now = standings([happened.step for happened in history])
+        now = statuses([happened.step for happened in history])
         # What ceases to be active first: two may not be at the same time.
-        for entity, standing in sorted(now.items(), key=lambda each: each[1].state == "active"):
+        for entity, status in sorted(now.items(), key=lambda each: each[1].state == "active"):
             await connection.execute(
-                self._sql["put_standing"],
+                self._sql["put_status"],
                 campaign,
                 key,
                 entity,
                 spelled[entity],
-                standing.state,
-                standing.count,
-                {"utterances": list(standing.utterances)},
+                status.state,
+                status.count,
+                {"utterances": list(status.utterances)},
             )
 
-    async def _standings(self, connection: Connection, campaign: CampaignId, key: str | None) -> list[LearnedName]:
+    async def _statuses(self, connection: Connection, campaign: CampaignId, key: str | None) -> list[LearnedName]:
         return [
             LearnedName(
                 row["as_heard"],
                 EntityId(row["entity_id"]),
                 row["name"],
-                Standing(
+                PairStatus(
                     row["state"], row["count"], tuple(UtteranceId(each) for each in row["provenance"]["utterances"])
                 ),
             )
-            for row in await connection.fetch(self._sql["standings"], campaign, key)
+            for row in await connection.fetch(self._sql["statuses"], campaign, key)
         ]
 
 

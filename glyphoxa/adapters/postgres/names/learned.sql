@@ -3,7 +3,7 @@
 SELECT pg_advisory_xact_lock(hashtextextended($1::text || chr(31) || $2::text, 0));
 
 -- history_of_form --
--- All that ever happened to one form, in order; not what was concluded from talk that is struck or says something else
+-- All that ever happened to one form, in order; not what was concluded from talk that is retracted or says something else
 -- now. Served by idx_learned_name_events_heard.
 SELECT id, heard, as_heard, entity_id, kind, witness, why, utterance_id, is_ordinary, undoes, at
   FROM learned_name_events v
@@ -11,7 +11,7 @@ SELECT id, heard, as_heard, entity_id, kind, witness, why, utterance_id, is_ordi
    AND NOT (kind IN ('proved', 'disproved')
             AND EXISTS (SELECT FROM session_entries e
                          WHERE e.campaign_id = $1 AND e.utterance_id = v.utterance_id
-                           AND (e.struck OR e.own_text IS NOT NULL)))
+                           AND (e.retracted OR e.own_text IS NOT NULL)))
  ORDER BY id;
 
 -- forms_of --
@@ -28,7 +28,7 @@ INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, 
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
     RETURNING id;
 
--- put_standing --
+-- put_status --
 -- What follows from the history, beside what was only counted (heard_again). A row that is equal is left untouched, so
 -- that nobody is told of it.
 INSERT INTO learned_names AS old (campaign_id, heard, entity_id, as_heard, state, count, provenance)
@@ -54,7 +54,7 @@ UPDATE learned_names
                               ELSE (provenance -> 'utterances') - 0 END || to_jsonb($4::text))
  WHERE campaign_id = $1 AND heard = $2 AND entity_id = $3 AND NOT (provenance -> 'utterances') ? $4;
 
--- standings --
+-- statuses --
 -- All of a campaign, or those of one form ($2 not null); those most often heard first.
 SELECT l.heard, l.as_heard, l.entity_id, e.name, l.state, l.count, l.provenance
   FROM learned_names l

@@ -24,7 +24,7 @@ class PostgresTalkDecisions:
     async def decided(self, campaign: CampaignId, session: SessionId) -> Sequence[Decided]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["decided"], campaign, session)
-        return [Decided(utterance_of_row(row), row["struck"], row["own_text"]) for row in rows]
+        return [Decided(utterance_of_row(row), row["retracted"], row["own_text"]) for row in rows]
 
     def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
         return self._listener.follow(TALK, campaign)

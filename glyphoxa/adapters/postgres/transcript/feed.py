@@ -39,7 +39,7 @@ class PostgresTalkFeed:
             return TalkPage([], TalkHead())
         generation = IndexGeneration(row["model"], row["dimensions"], row["number"]) if self._has_vectors else None
         head = TalkHead(row["language"], generation, row["embedded"], row["times"])
-        return TalkPage([] if row["marks"] is None else _Page(row), head)
+        return TalkPage([] if row["change_seqs"] is None else _Page(row), head)
 
     async def embeddings(
         self, campaign: CampaignId, utterances: Sequence[UtteranceId], generation: IndexGeneration
@@ -63,7 +63,7 @@ class _Page(Sequence[Said]):
         self._audiences: dict[str, frozenset[NpcId]] = {}
 
     def __len__(self) -> int:
-        return len(self._columns["marks"])
+        return len(self._columns["change_seqs"])
 
     @overload
     def __getitem__(self, at: int) -> Said: ...
@@ -74,16 +74,16 @@ class _Page(Sequence[Said]):
             return [self[each] for each in range(len(self))[at]]
         of = self._columns
         return Said(
-            mark=of["marks"][at],
+            change_seq=of["change_seqs"][at],
             utterance_id=UtteranceId(of["utterance_ids"][at]),
             session_id=SessionId(of["session_ids"][at]),
-            floor=of["floors"][at],
+            ordinal=of["ordinals"][at],
             speaker_id=SpeakerId(of["speaker_ids"][at]),
             speaker_name=of["speaker_names"][at],
             text=of["texts"][at],
             at_ms=of["at_ms"][at],
             witnesses=self._audience(of["audiences"][at]),
-            struck=of["struck"][at],
+            retracted=of["retracted"][at],
         )
 
     def _audience(self, listed: str) -> frozenset[NpcId]:

@@ -1,13 +1,13 @@
 -- changes --
--- What was said or changed from the mark $2 on, in the order of marks: one row with a column of each kind, since a row
+-- What was said or changed from the change_seq $2 on, in the order of change_seqs: one row with a column of each kind, since a row
 -- for each utterance is some objects for each. With it, as of the same moment: the campaign's language; which table of
 -- vectors there is (`glyphoxa reindex` puts another one in its place); how far talk is embedded, whose queue gets another
 -- end with each batch; and a digest of how the campaign tells the time.
--- Served by idx_session_entries_mark and idx_talk_to_embed_place.
-SELECT array_agg(mark) AS marks, array_agg(utterance_id) AS utterance_ids, array_agg(session_id) AS session_ids,
-       array_agg(floor) AS floors, array_agg(speaker_id) AS speaker_ids, array_agg(speaker_name) AS speaker_names,
+-- Served by idx_session_entries_change_seq and idx_talk_to_embed_place.
+SELECT array_agg(change_seq) AS change_seqs, array_agg(utterance_id) AS utterance_ids, array_agg(session_id) AS session_ids,
+       array_agg(ordinal) AS ordinals, array_agg(speaker_id) AS speaker_ids, array_agg(speaker_name) AS speaker_names,
        array_agg(text) AS texts, array_agg((extract(epoch FROM timestamp) * 1000)::bigint) AS at_ms,
-       array_agg(to_jsonb(witnesses)::text) AS audiences, array_agg(struck) AS struck,
+       array_agg(to_jsonb(witnesses)::text) AS audiences, array_agg(retracted) AS retracted,
        coalesce((SELECT language FROM campaigns WHERE id = $1), 'en') AS language,
        coalesce((SELECT value FROM schema_settings WHERE name = 'embedding_model'), '') AS model,
        (SELECT value FROM schema_settings WHERE name = 'embedding_dimensions')::int AS dimensions,
@@ -18,7 +18,7 @@ SELECT array_agg(mark) AS marks, array_agg(utterance_id) AS utterance_ids, array
                                       (SELECT string_agg(d::text, E'\n' ORDER BY d.id)
                                          FROM story_days d WHERE d.campaign_id = $1)))
                    FROM campaign_times t WHERE t.campaign_id = $1), '') AS times
-  FROM (SELECT * FROM session_entries WHERE campaign_id = $1 AND mark >= $2 ORDER BY mark LIMIT $3) AS page;
+  FROM (SELECT * FROM session_entries WHERE campaign_id = $1 AND change_seq >= $2 ORDER BY change_seq LIMIT $3) AS page;
 
 -- embeddings --
 -- The vectors of the utterances $2 by model $3, if the table is still the one of number $4 (nobody puts another in its

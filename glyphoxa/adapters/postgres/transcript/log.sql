@@ -1,6 +1,6 @@
 -- place_sessions --
 -- The sessions of a batch, locked in one order until the transaction ends: whoever appends to the same session
--- meanwhile waits, so that floors have no gap. Their start is their earliest utterance.
+-- meanwhile waits, so that ordinals have no gap. Their start is their earliest utterance.
 INSERT INTO sessions (campaign_id, id, started_at)
     SELECT $1, s.id, s.started_at FROM jsonb_to_recordset($2) AS s (id TEXT, started_at TIMESTAMPTZ) ORDER BY s.id
     ON CONFLICT (campaign_id, id) DO UPDATE SET started_at = least(sessions.started_at, excluded.started_at);
@@ -11,7 +11,7 @@ INSERT INTO sessions (campaign_id, id, started_at)
 SET LOCAL plan_cache_mode = force_custom_plan;
 
 -- append --
--- A batch, in its order; each that is not there yet with the next floor of its session. The caller holds the locks of
+-- A batch, in its order; each that is not there yet with the next ordinal of its session. The caller holds the locks of
 -- the sessions. What is there already is found by session_entries_campaign_id_utterance_id_key, one by one: as an
 -- anti-join it would be compared with all talk of the campaign.
 WITH new AS MATERIALIZED (
@@ -23,11 +23,11 @@ WITH new AS MATERIALIZED (
                           WHERE e.campaign_id = $1 AND e.utterance_id = s.utterance_id LIMIT 1) old ON true
      WHERE old.there IS NULL),
 placed AS (
-    UPDATE sessions SET last_floor = last_floor + n.n
+    UPDATE sessions SET last_ordinal = last_ordinal + n.n
       FROM (SELECT session_id, count(*) AS n FROM new GROUP BY session_id) n
      WHERE campaign_id = $1 AND id = n.session_id
-    RETURNING id, last_floor - n.n AS before)
-INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, speaker_id, speaker_name, text, raw_text,
+    RETURNING id, last_ordinal - n.n AS before)
+INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, speaker_id, speaker_name, text, raw_text,
                              npc_id, timestamp, duration_ns, witnesses, fts_config)
     SELECT $1, n.session_id, p.before + n.nth, n.utterance_id, n.speaker_id, n.speaker_name, n.text, n.raw_text,
            n.npc_id, n.at, n.duration_ns, n.witnesses,
@@ -85,18 +85,18 @@ INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_te
 -- idx_session_entries_session_timestamp.
 SELECT * FROM (
     SELECT * FROM utterances
-     WHERE campaign_id = $1 AND session_id = $2 AND timestamp >= $3 AND NOT struck
-     ORDER BY timestamp DESC, floor DESC
+     WHERE campaign_id = $1 AND session_id = $2 AND timestamp >= $3 AND NOT retracted
+     ORDER BY timestamp DESC, ordinal DESC
      LIMIT $4) latest
- ORDER BY timestamp, floor;
+ ORDER BY timestamp, ordinal;
 
 -- decided --
--- What of a session is struck, or has other words by the DM. Served by idx_session_entries_session_id.
+-- What of a session is retracted, or has other words by the DM. Served by idx_session_entries_session_id.
 SELECT u.*, e.own_text
   FROM session_entries e
   JOIN utterances u ON u.campaign_id = $1 AND u.id = e.id
- WHERE e.campaign_id = $1 AND e.session_id = $2 AND (e.struck OR e.own_text IS NOT NULL)
- ORDER BY e.floor;
+ WHERE e.campaign_id = $1 AND e.session_id = $2 AND (e.retracted OR e.own_text IS NOT NULL)
+ ORDER BY e.ordinal;
 
 -- count --
 -- Of the whole campaign, what was rolled back included: it was said. Served by idx_session_entries_session_id alone.

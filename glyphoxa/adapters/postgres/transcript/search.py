@@ -83,4 +83,4 @@ def name_words(question: str) -> str:
 
 
 def _found(rows: Sequence[asyncpg.Record]) -> list[Found]:
-    return [Found(utterance_of_row(row), row["floor"], row["score"]) for row in rows]
+    return [Found(utterance_of_row(row), row["ordinal"], row["score"]) for row in rows]

@@ -28,7 +28,7 @@ best AS MATERIALIZED (
     SELECT e.id, ts_rank(e.fts, a.words)::float8 + ts_rank(e.names, a.names)::float8 AS score
       FROM asked a, session_entries e
      WHERE e.campaign_id = $1
-       AND NOT e.struck
+       AND NOT e.retracted
        AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
        AND ((e.fts @@ a.words AND (a.words_suffice OR e.names @@ a.names)) OR (e.names @@ a.names AND a.names_suffice))
        AND ($6::text IS NULL OR e.session_id = $6)
@@ -44,7 +44,7 @@ SELECT u.*, b.score FROM best b JOIN utterances u ON u.campaign_id = $1 AND u.id
 -- What $2 witnessed (NULL: the DM) of session $3, the latest first. $4 speaker (NULL: any), $5 and $6 from when until
 -- when (NULL: ever), $7 how many. Served by idx_session_entries_session_timestamp.
 SELECT *, 0::float8 AS score FROM utterances
- WHERE campaign_id = $1 AND session_id = $3 AND NOT struck
+ WHERE campaign_id = $1 AND session_id = $3 AND NOT retracted
    AND ($2::text IS NULL OR $2 = ANY (witnesses))
    AND ($4::text IS NULL OR speaker_id = $4)
    AND timestamp >= coalesce($5, '-infinity'::timestamptz) AND timestamp < coalesce($6, 'infinity'::timestamptz)
@@ -55,7 +55,7 @@ SELECT *, 0::float8 AS score FROM utterances
 -- The same of speaker $3 in all sessions; $4 and $5 from when until when, $6 how many. Served by
 -- idx_session_entries_speaker.
 SELECT *, 0::float8 AS score FROM utterances
- WHERE campaign_id = $1 AND speaker_id = $3 AND NOT struck
+ WHERE campaign_id = $1 AND speaker_id = $3 AND NOT retracted
    AND ($2::text IS NULL OR $2 = ANY (witnesses))
    AND timestamp >= coalesce($4, '-infinity'::timestamptz) AND timestamp < coalesce($5, 'infinity'::timestamptz)
  ORDER BY timestamp DESC, id DESC
@@ -64,7 +64,7 @@ SELECT *, 0::float8 AS score FROM utterances
 -- latest --
 -- The same of all speakers; $3 and $4 from when until when, $5 how many. Served by idx_session_entries_timestamp.
 SELECT *, 0::float8 AS score FROM utterances
- WHERE campaign_id = $1 AND NOT struck
+ WHERE campaign_id = $1 AND NOT retracted
    AND ($2::text IS NULL OR $2 = ANY (witnesses))
    AND timestamp >= coalesce($3, '-infinity'::timestamptz) AND timestamp < coalesce($4, 'infinity'::timestamptz)
  ORDER BY timestamp DESC, id DESC

@@ -71,9 +71,9 @@ def said_of_row(row: asyncpg.Record) -> Said:
     return Said(
         UtteranceId(row["utterance_id"]),
         SessionId(row["session_id"]),
-        row["floor"],
+        row["ordinal"],
         row["speaker_name"],
         row["text"],
         at_ms(row["timestamp"]),
-        row["struck"],
+        row["retracted"],
     )

@@ -26,4 +26,4 @@ DELETE FROM story_days WHERE campaign_id = $1 AND session_id = $2;
 -- last_said --
 -- The session in which something was said last, and when. Served by idx_session_entries_timestamp.
 SELECT session_id, (extract(epoch FROM timestamp) * 1000)::bigint AS at_ms
-  FROM session_entries WHERE campaign_id = $1 AND NOT struck ORDER BY timestamp DESC LIMIT 1;
+  FROM session_entries WHERE campaign_id = $1 AND NOT retracted ORDER BY timestamp DESC LIMIT 1;

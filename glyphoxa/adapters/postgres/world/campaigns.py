@@ -17,13 +17,13 @@ from glyphoxa.adapters.postgres.transcript.text_search_config import update_text
 from glyphoxa.adapters.postgres.world.campaign_times import put_times
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.dm.campaign_changes import CampaignChanges, changes
+from glyphoxa.dm.campaign_claims import Loading
 from glyphoxa.dm.campaign_tables import Tables, with_tables
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import Origin
-from glyphoxa.world.events import Cause
-from glyphoxa.world.state import WorldState
+from glyphoxa.world.api import Cause, WorldState
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.connection import Connection
@@ -151,7 +151,7 @@ class PostgresCampaigns:
             if only_if is not None and _shown(only_if) != _shown(found):
                 raise InvalidInput(f"campaign {campaign!r} has changed meanwhile; nothing was loaded, look again")
             document = await offload(lambda: _document(new), amount=_size(new.whole))
-            events = await world.commit(found.happenings, Cause(origin, _now_ms())) if found.happenings else []
+            events = await world.commit(found.events, Cause(origin, _now_ms())) if found.events else []
             seq = events[-1].seq if events else None
             await world.connection.execute(self._sql["put_document"], campaign, document, seq)
             await put_times(world.connection, new.file)
@@ -184,9 +184,9 @@ async def _compare(
     was: Described | None, new: Described, world: WorldState, origin: Origin, accept_at: float
 ) -> CampaignChanges:
     previous = was.whole if was is not None and was.is_told else None
-    at_ms = _now_ms()
+    loading = Loading(origin, _now_ms(), accept_at)
     return await offload(
-        lambda: changes(previous, new.whole, world, origin=origin, at_ms=at_ms, accept_at=accept_at),
+        lambda: changes(previous, new.whole, world, loading),
         amount=_size(new.whole),
     )
 
@@ -212,7 +212,7 @@ def _document(described: Described) -> dict[str, object]:
 
 
 def _shown(found: CampaignChanges) -> tuple[object, ...]:
-    return found.added, found.changed, found.removed, len(found.happenings)
+    return found.added, found.changed, found.removed, len(found.events)
 
 
 def _size(campaign: Campaign) -> int:

@@ -14,12 +14,9 @@ from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.world.api import Cause, Event, FactStated, Rows, WorldEvent, WorldState, apply
 from glyphoxa.world.encoding import encode, event_type
-from glyphoxa.world.events import Cause, Event, FactStated, WorldEvent
-from glyphoxa.world.preconditions import problem_with
-from glyphoxa.world.projection import apply
-from glyphoxa.world.read_set import asked_by
-from glyphoxa.world.state import Key, Missing, WorldState
+from glyphoxa.world.state import Key, Missing
 
 _COMMIT_DEADLINE_MS: Final = 10_000
 _PER_EVENT_MS: Final = 5
@@ -53,26 +50,26 @@ async def analyze_if_grown(database: Database, committed: Sequence[WorldEvent]) 
 
 
 async def _commit(
-    world: WorldTransaction, happenings: Sequence[Event], cause: Cause, *, expect: int | None
+    world: WorldTransaction, events: Sequence[Event], cause: Cause, *, expect: int | None
 ) -> list[WorldEvent]:
-    if len(happenings) >= _MANY:
+    if len(events) >= _MANY:
         await world.connection.execute(load_queries("world/commit")["custom_plans"])
-    encoded = await offload(lambda: [encode(happening) for happening in happenings], amount=len(happenings))
+    encoded = await offload(lambda: [encode(event) for event in events], amount=len(events))
     head = await world.log.head()
     if expect is not None and expect != head.seq:
         raise InvalidInput(
             f"the world of campaign {world.campaign!r} has changed meanwhile: its last event is {head.seq}, "
             f"not {expect}; look again"
         )
-    events = [WorldEvent(seq, cause, each.happening) for seq, each in enumerate(encoded, start=head.seq + 1)]
+    recorded = [WorldEvent(seq, cause, each.event) for seq, each in enumerate(encoded, start=head.seq + 1)]
     state = WorldState.partial()
-    state.load([("rules",)], rules=head.rules)
-    asked = await offload(lambda: asked_by(event.happening for event in events), amount=len(events))
+    state.load([("rules",)], Rows(rules=head.rules))
+    asked = await offload(lambda: {key for one in recorded for key in one.event.read_set()}, amount=len(recorded))
     await world.tables.load(state, asked)
-    await _apply(world, state, events)
+    await _apply(world, state, recorded)
     await world.log.append(encoded, cause, after=head.seq)
-    await world.tables.write(await offload(state.changes, amount=len(events)))
-    return events
+    await world.tables.write(await offload(state.changes, amount=len(recorded)))
+    return recorded
 
 
 async def _apply(world: WorldTransaction, state: WorldState, events: Sequence[WorldEvent]) -> None:
@@ -85,11 +82,11 @@ async def _apply(world: WorldTransaction, state: WorldState, events: Sequence[Wo
         done += n
 
 
-def _with_threshold(happening: Event, accept_at: float) -> Event:
+def _with_threshold(event: Event, accept_at: float) -> Event:
     """What is stated is judged by the settings of its time, in every replay too."""
-    if not isinstance(happening, FactStated) or happening.provenance.accept_at == accept_at:
-        return happening
-    return replace(happening, provenance=replace(happening.provenance, accept_at=accept_at))
+    if not isinstance(event, FactStated) or event.provenance.accept_at == accept_at:
+        return event
+    return replace(event, provenance=replace(event.provenance, accept_at=accept_at))
 
 
 def _apply_some(state: WorldState, events: Sequence[WorldEvent], total: int) -> tuple[int, frozenset[Key]]:
@@ -98,12 +95,12 @@ def _apply_some(state: WorldState, events: Sequence[WorldEvent], total: int) -> 
     Raises:
         InvalidInput: One of them cannot be said of this world.
     """
-    for n, event in enumerate(events):
+    for n, recorded in enumerate(events):
         try:
-            if (problem := problem_with(state, event.happening)) is not None:
-                which = f"{total - len(events) + n + 1}. of {total} happenings, " if total > 1 else ""
-                raise InvalidInput(f"{which}{event_type(event.happening)}: {problem}")
-            apply(state, event)
+            if (problem := recorded.event.failed_precondition(state)) is not None:
+                which = f"{total - len(events) + n + 1}. of {total} events, " if total > 1 else ""
+                raise InvalidInput(f"{which}{event_type(recorded.event)}: {problem}")
+            apply(state, recorded)
         except Missing as missing:
             return n, missing.keys
     return len(events), frozenset()

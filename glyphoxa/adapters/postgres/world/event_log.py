@@ -11,11 +11,20 @@ from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.server.values import timestamp
 from glyphoxa.adapters.postgres.world.rows import cause_of_row
+from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import CampaignId, UtteranceId
+from glyphoxa.world.api import (
+    Cause,
+    RolledBack,
+    Undone,
+    UtteranceCorrected,
+    UtteranceRetracted,
+    WorldEvent,
+    WorldState,
+    dropped,
+    replay,
+)
 from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, state_of_parts, state_parts
-from glyphoxa.world.events import Cause, RolledBack, SlotRule, Undone, UtteranceCorrected, UtteranceStruck, WorldEvent
-from glyphoxa.world.replay import dropped, replay
-from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.connection import Connection
@@ -52,12 +61,12 @@ class WorldLog:
         (row,) = await self._fetch("head")
         return Head(row["seq"], row["rules"])
 
-    async def append(self, happenings: Sequence[Encoded], cause: Cause, *, after: int) -> None:
+    async def append(self, events: Sequence[Encoded], cause: Cause, *, after: int) -> None:
         """
         Args:
             after: The last event so far.
         """
-        numbered = enumerate(happenings, start=after + 1)
+        numbered = enumerate(events, start=after + 1)
         while block := list(islice(numbered, _BLOCK)):
             rows = (f'{{"seq":{seq},"event_type":"{e.event_type}","payload":{e.payload}}}' for seq, e in block)
             await self._fetch(
@@ -66,7 +75,7 @@ class WorldLog:
                 timestamp(cause.at_ms),
                 cause.by,
                 cause.session_id,
-                cause.floor,
+                cause.ordinal,
                 cause.utterance_id,
             )
 
@@ -131,12 +140,12 @@ class WorldLog:
 
 def can_go_on_from(seq: int, undoing: Collection[WorldEvent]) -> bool:
     """Whether none of these events that come after `seq` takes back something that is in the state there."""
-    for event in undoing:
-        if event.seq > seq:
-            match event.happening:
+    for recorded in undoing:
+        if recorded.seq > seq:
+            match recorded.event:
                 case Undone(undone) if undone <= seq:
                     return False
-                case RolledBack() | UtteranceStruck() | UtteranceCorrected() as taken_back if any(
+                case RolledBack() | UtteranceRetracted() | UtteranceCorrected() as taken_back if any(
                     each <= seq for each in taken_back.events
                 ):
                     return False
@@ -145,19 +154,19 @@ def can_go_on_from(seq: int, undoing: Collection[WorldEvent]) -> bool:
     return True
 
 
-def strikes_in_effect(undoing: Sequence[WorldEvent]) -> set[int]:
-    """Those of these events that strike talk (rollbacks are such) and are not undone."""
+def retractions_in_effect(undoing: Sequence[WorldEvent]) -> set[int]:
+    """Those of these events that retract talk (rollbacks are such) and are not undone."""
     without = dropped(undoing)
-    return {e.seq for e in undoing if isinstance(e.happening, RolledBack | UtteranceStruck) and e.seq not in without}
+    return {e.seq for e in undoing if isinstance(e.event, RolledBack | UtteranceRetracted) and e.seq not in without}
 
 
 def words_in_effect(undoing: Sequence[WorldEvent]) -> dict[UtteranceId, str]:
     """The words that the DM has put for others, as far as that is not undone."""
     without = dropped(undoing)
     return {
-        event.happening.utterance: event.happening.text
-        for event in undoing
-        if isinstance(event.happening, UtteranceCorrected) and event.seq not in without
+        recorded.event.utterance: recorded.event.text
+        for recorded in undoing
+        if isinstance(recorded.event, UtteranceCorrected) and recorded.seq not in without
     }
 
 

@@ -4,29 +4,29 @@ SELECT (SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1) A
        (SELECT coalesce(jsonb_object_agg(predicate, rule), '{}') FROM slot_rules WHERE campaign_id = $1) AS rules;
 
 -- add_events --
-INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by, session_id, floor, source_turn_id)
+INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by, session_id, ordinal, source_turn_id)
     SELECT $1, e.seq, e.event_type, e.payload, $3, $4, $5, $6, $7
       FROM jsonb_to_recordset($2::text::jsonb) AS e (seq BIGINT, event_type TEXT, payload JSONB);
 
 -- events --
 -- In order. Of those after $2 up to $3; $4 not null: only what happened by that time.
-SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, source_turn_id
   FROM world_events
  WHERE campaign_id = $1 AND seq > $2 AND seq <= $3 AND ($4::timestamptz IS NULL OR at <= $4)
  ORDER BY seq;
 
 -- events_first --
-SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, source_turn_id
   FROM world_events WHERE campaign_id = $1 AND seq > $2 ORDER BY seq LIMIT $3;
 
 -- events_last --
-SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, source_turn_id
   FROM world_events WHERE campaign_id = $1 AND seq > $2 ORDER BY seq DESC LIMIT $3;
 
 -- undoing_events --
 -- Those that speak of other events. Served by idx_world_events_undoing.
-SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
-  FROM world_events WHERE campaign_id = $1 AND event_type IN ('undone', 'rolled_back', 'utterance_struck', 'utterance_corrected')
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, source_turn_id
+  FROM world_events WHERE campaign_id = $1 AND event_type IN ('undone', 'rolled_back', 'utterance_retracted', 'utterance_corrected')
  ORDER BY seq;
 
 -- first_after --

@@ -8,9 +8,7 @@ from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.world.event_log import WorldLog
 from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.world.events import WorldEvent
-from glyphoxa.world.feed import WorldRead
-from glyphoxa.world.state import WorldState
+from glyphoxa.world.api import WorldEvent, WorldRead, WorldState
 
 _DEADLINE_MS: Final = 1_000
 _READ_DEADLINE_MS: Final = 60_000

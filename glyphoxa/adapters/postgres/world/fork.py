@@ -29,7 +29,7 @@ COPIED: Final = (
     "attribute_facts",
     "fact_supports",
     "fact_history",
-    "struck_talk",
+    "retracted_talk",
 )
 """Tables that belong to a campaign: what others refer to comes first."""
 NOT_COPIED: Final = ("world_snapshots",)

@@ -13,7 +13,7 @@ from glyphoxa.adapters.postgres.world.rows import fact_of_row
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import Fact, Viewer
-from glyphoxa.world.graph import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
+from glyphoxa.world.api import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
 
 _DEADLINE_MS = 1000
 

@@ -13,7 +13,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.recalled import RecalledUtterance
-from glyphoxa.world.graph import Passage
+from glyphoxa.world.api import Passage
 
 _DEADLINE_MS = 1000
 

@@ -26,7 +26,7 @@ talk AS MATERIALIZED (
                 THEN 1000000000
                 ELSE 200
            END AS little
-      FROM (SELECT coalesce(sum(last_floor), 0) AS size FROM sessions WHERE campaign_id = $1) t),
+      FROM (SELECT coalesce(sum(last_ordinal), 0) AS size FROM sessions WHERE campaign_id = $1) t),
 little AS MATERIALIZED (
     SELECT c.utterance_id, c.distance
       FROM scope s
@@ -34,12 +34,12 @@ little AS MATERIALIZED (
            SELECT k.utterance_id, k.embedding <=> $5 AS distance
              FROM chunks k
             WHERE $2::text IS NOT NULL AND k.campaign_id = $1
-              AND k.entity_ids @> ARRAY[s.id] AND k.knowers @> ARRAY[$2] AND NOT k.struck AND k.model = $6
+              AND k.entity_ids @> ARRAY[s.id] AND k.knowers @> ARRAY[$2] AND NOT k.retracted AND k.model = $6
            UNION ALL
            SELECT k.utterance_id, k.embedding <=> $5
              FROM chunks k
             WHERE $2::text IS NULL AND k.campaign_id = $1
-              AND k.entity_ids @> ARRAY[s.id] AND NOT k.struck AND k.model = $6) c
+              AND k.entity_ids @> ARRAY[s.id] AND NOT k.retracted AND k.model = $6) c
      LIMIT (SELECT little FROM talk)),
 is_little AS MATERIALIZED (SELECT (SELECT count(*) FROM little) < (SELECT little FROM talk) AS it_is),
 nearest AS MATERIALIZED (
@@ -48,7 +48,7 @@ nearest AS MATERIALIZED (
            AS is_in_scope
       FROM (SELECT c.utterance_id, c.entity_ids, c.embedding, $2::text IS NULL OR $2 = ANY (c.knowers) AS was_heard
               FROM chunks c
-             WHERE NOT (SELECT it_is FROM is_little) AND c.campaign_id = $1 AND NOT c.struck AND c.model = $6
+             WHERE NOT (SELECT it_is FROM is_little) AND c.campaign_id = $1 AND NOT c.retracted AND c.model = $6
              ORDER BY c.embedding::halfvec({{dimensions}}) <=> $5::vector::halfvec({{dimensions}})
              LIMIT 100) c),
 way AS MATERIALIZED (
@@ -66,7 +66,7 @@ much AS MATERIALIZED (
     (SELECT k.utterance_id, k.entity_ids, k.embedding <=> $5 AS distance
        FROM chunks k
       WHERE (SELECT goes_by = 'heard' FROM way)
-        AND k.campaign_id = $1 AND k.knowers @> ARRAY[$2::text] AND NOT k.struck AND k.model = $6
+        AND k.campaign_id = $1 AND k.knowers @> ARRAY[$2::text] AND NOT k.retracted AND k.model = $6
       LIMIT (SELECT much FROM way))
     UNION ALL
     (SELECT c.utterance_id, ARRAY[c.id], c.distance
@@ -75,12 +75,12 @@ much AS MATERIALIZED (
            SELECT s.id, k.utterance_id, k.embedding <=> $5 AS distance
              FROM chunks k
             WHERE $2::text IS NOT NULL AND k.campaign_id = $1
-              AND k.entity_ids @> ARRAY[s.id] AND k.knowers @> ARRAY[$2] AND NOT k.struck AND k.model = $6
+              AND k.entity_ids @> ARRAY[s.id] AND k.knowers @> ARRAY[$2] AND NOT k.retracted AND k.model = $6
            UNION ALL
            SELECT s.id, k.utterance_id, k.embedding <=> $5
              FROM chunks k
             WHERE $2::text IS NULL AND k.campaign_id = $1
-              AND k.entity_ids @> ARRAY[s.id] AND NOT k.struck AND k.model = $6) c
+              AND k.entity_ids @> ARRAY[s.id] AND NOT k.retracted AND k.model = $6) c
       LIMIT (SELECT much FROM way))),
 is_all AS MATERIALIZED (SELECT (SELECT count(*) FROM much) < way.much AND goes_by <> 'far' AS it_is FROM way),
 near AS MATERIALIZED (
@@ -97,7 +97,7 @@ near AS MATERIALIZED (
       FROM (SELECT c.utterance_id, c.embedding <=> $5 AS distance
               FROM chunks c
              WHERE NOT (SELECT it_is FROM is_all)
-               AND c.campaign_id = $1 AND NOT c.struck AND c.model = $6 AND ($2::text IS NULL OR $2 = ANY (c.knowers))
+               AND c.campaign_id = $1 AND NOT c.retracted AND c.model = $6 AND ($2::text IS NULL OR $2 = ANY (c.knowers))
                AND (SELECT bool_or(m.id IN (SELECT id FROM scope)) FROM unnest(c.entity_ids) AS m (id))
              ORDER BY c.embedding::halfvec({{dimensions}}) <=> $5::vector::halfvec({{dimensions}})
              LIMIT $7 + 5) a),
@@ -116,7 +116,7 @@ SELECT e.utterance_id, e.session_id, e.speaker_id, e.speaker_name, e.text, e.tim
   JOIN about m ON m.utterance_id = b.utterance_id
   JOIN session_entries e ON e.campaign_id = $1 AND e.utterance_id = b.utterance_id
  -- A chunk that was being embedded while talk was rolled back does not know of it for a moment.
- WHERE NOT e.struck
+ WHERE NOT e.retracted
  ORDER BY b.score DESC, e.timestamp DESC, e.utterance_id;
 
 -- by_words --
@@ -131,7 +131,7 @@ bound AS MATERIALIZED (
     SELECT m.n AS hits,
            CASE WHEN (SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.arraycontains'::regproc)
                 THEN m.n ELSE 0 END AS n
-      FROM (SELECT greatest(500, 2.5 * sqrt(coalesce(sum(last_floor), 0)))::int AS n
+      FROM (SELECT greatest(500, 2.5 * sqrt(coalesce(sum(last_ordinal), 0)))::int AS n
               FROM sessions WHERE campaign_id = $1) m),
 language AS MATERIALIZED (
     SELECT coalesce((SELECT glyphoxa_fts_config(c.language) FROM campaigns c WHERE c.id = $1), 'english') AS config),
@@ -143,7 +143,7 @@ asked AS MATERIALIZED (
 any_hits AS MATERIALIZED (
     SELECT e.id
       FROM session_entries e
-     WHERE e.campaign_id = $1 AND NOT e.struck AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
+     WHERE e.campaign_id = $1 AND NOT e.retracted AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
        AND (e.fts @@ (SELECT words FROM asked) OR e.names @@ (SELECT names FROM asked))
      LIMIT (SELECT hits FROM bound)),
 hits AS MATERIALIZED (SELECT (SELECT count(*) FROM any_hits) < (SELECT hits FROM bound) AS are_all),
@@ -154,11 +154,11 @@ spoken AS MATERIALIZED (
            SELECT k.utterance_id
              FROM chunks k
             WHERE $2::text IS NOT NULL AND k.campaign_id = $1
-              AND k.entity_ids @> ARRAY[s.id] AND k.knowers @> ARRAY[$2] AND NOT k.struck
+              AND k.entity_ids @> ARRAY[s.id] AND k.knowers @> ARRAY[$2] AND NOT k.retracted
            UNION ALL
            SELECT k.utterance_id
              FROM chunks k
-            WHERE $2::text IS NULL AND k.campaign_id = $1 AND k.entity_ids @> ARRAY[s.id] AND NOT k.struck) c
+            WHERE $2::text IS NULL AND k.campaign_id = $1 AND k.entity_ids @> ARRAY[s.id] AND NOT k.retracted) c
      LIMIT (SELECT CASE WHEN h.are_all THEN 0 ELSE b.n END FROM bound b, hits h)),
 few AS MATERIALIZED (
     SELECT NOT h.are_all AND (SELECT count(*) FROM spoken) < b.n AS are_all FROM bound b, hits h),
@@ -168,7 +168,7 @@ some_hits AS MATERIALIZED (
     (SELECT e.id
        FROM session_entries e
       WHERE NOT (SELECT are_all FROM few) AND NOT (SELECT are_all FROM hits)
-        AND e.campaign_id = $1 AND NOT e.struck AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
+        AND e.campaign_id = $1 AND NOT e.retracted AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
         AND e.fts @@ (SELECT all_words FROM asked)
       LIMIT (SELECT hits FROM bound))),
 best AS MATERIALIZED (
@@ -176,7 +176,7 @@ best AS MATERIALIZED (
        FROM asked a
       CROSS JOIN (SELECT DISTINCT utterance_id FROM spoken WHERE (SELECT are_all FROM few)) s
        JOIN session_entries e ON e.campaign_id = $1 AND e.utterance_id = s.utterance_id
-      WHERE NOT e.struck AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
+      WHERE NOT e.retracted AND ($2::text IS NULL OR $2 = ANY (e.witnesses))
         AND (e.fts @@ a.words OR e.names @@ a.names)
       ORDER BY 2 DESC, e.timestamp DESC
       LIMIT $7)

@@ -24,8 +24,8 @@ from glyphoxa.dm.ports import Said, Session
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer, Visibility
+from glyphoxa.world.api import WorldEvent
 from glyphoxa.world.encoding import decode
-from glyphoxa.world.events import WorldEvent
 
 _DEADLINE_MS = 10_000
 
@@ -35,14 +35,14 @@ class SessionTalk:
     """How much was said in a session.
 
     Attributes:
-        n_struck: Of these, how many were rolled back.
+        n_retracted: Of these, how many were rolled back.
         last_at_ms: When the last began; None when nothing was said.
     """
 
     id: SessionId
     started_ms: int
     n_entries: int
-    n_struck: int
+    n_retracted: int
     last_at_ms: int | None
 
 
@@ -82,7 +82,7 @@ class NearChunk:
     cosine: float
     knowers: tuple[NpcId, ...]
     at_ms: int
-    is_struck: bool
+    is_retracted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +164,13 @@ class PostgresInspection:
     async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[Said]:
         return [said_of_row(row) for row in await self._fetch("said_ending_with", campaign, ending, limit)]
 
-    async def talk_after(self, campaign: CampaignId, session: SessionId, floor: int) -> int:
-        [row] = await self._fetch("talk_after", campaign, session, floor)
+    async def talk_after(self, campaign: CampaignId, session: SessionId, ordinal: int) -> int:
+        [row] = await self._fetch("talk_after", campaign, session, ordinal)
         return int(row["count"])
 
     async def sessions(self, campaign: CampaignId) -> list[Session]:
         return [
-            Session(SessionId(row["id"]), at_ms(row["started_at"]), row["last_floor"])
+            Session(SessionId(row["id"]), at_ms(row["started_at"]), row["last_ordinal"])
             for row in await self._fetch("sessions", campaign)
         ]
 
@@ -183,7 +183,7 @@ class PostgresInspection:
                 SessionId(row["id"]),
                 at_ms(row["started_at"]),
                 row["n_entries"],
-                row["n_struck"],
+                row["n_retracted"],
                 None if row["last_at"] is None else at_ms(row["last_at"]),
             )
             for row in await self._fetch("entries_per_session", campaign)
@@ -225,7 +225,7 @@ class PostgresInspection:
                 row["cosine"],
                 tuple(NpcId(npc) for npc in row["knowers"]),
                 at_ms(row["timestamp"]),
-                row["struck"],
+                row["retracted"],
             )
             for row in await self._fetch("nearest", campaign, embedding, model, limit)
         ]

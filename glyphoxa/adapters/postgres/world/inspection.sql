@@ -19,13 +19,10 @@ SELECT f.*
   FROM facts f
  WHERE f.campaign_id = $1
    AND ($3::text IS NULL OR f.subject_id = $3 OR f.object_id = $3)
-   AND ($2::text IS NULL
-        OR (f.status = 'accepted'
-            AND (f.scope = 'public' OR (f.scope <> 'hidden' AND $2 = ANY (f.knowers)))
-            AND NOT EXISTS (
-                SELECT FROM entities e
-                 WHERE e.campaign_id = $1 AND e.id IN (f.subject_id, f.object_id)
-                   AND NOT (e.scope = 'public' OR (e.scope <> 'hidden' AND $2 = ANY (e.knowers))))))
+   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
+   AND NOT EXISTS (SELECT FROM entities e
+                    WHERE e.campaign_id = $1 AND e.id IN (f.subject_id, f.object_id)
+                      AND NOT glyphoxa_may_know($2, e.scope, e.knowers))
  ORDER BY f.subject_id, f.predicate, f.fact_id
  LIMIT $4;
 
@@ -76,43 +73,43 @@ WITH RECURSIVE ends (id) AS (
     UNION
     SELECT m.gone_id FROM entity_merges m JOIN ends ON m.kept_id = ends.id WHERE m.campaign_id = $1
 )
-SELECT seq, event_type, payload::text AS payload, at, by, session_id, floor, source_turn_id
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, source_turn_id
   FROM world_events
  WHERE campaign_id = $1
-   AND (event_type IN ('undone', 'rolled_back', 'utterance_struck', 'utterance_corrected', 'entities_merged', 'entity_removed')
+   AND (event_type IN ('undone', 'rolled_back', 'utterance_retracted', 'utterance_corrected', 'entities_merged', 'entity_removed')
         OR payload ->> 'fact' = $2
         OR (payload #>> '{claim,predicate}' = $3 AND payload #>> '{claim,subject}' IN (SELECT id FROM ends)))
  ORDER BY seq;
 
 -- said --
 -- Served by the key of (campaign_id, utterance_id).
-SELECT utterance_id, session_id, floor, speaker_name, text, raw_text, timestamp, struck
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted
   FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2;
 
 -- said_ending_with --
 -- The latest utterances whose id ends with $2, rolled back or not. Reads the ids of all talk: a DM types this a few times
 -- in an evening.
-SELECT utterance_id, session_id, floor, speaker_name, text, raw_text, timestamp, struck
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted
   FROM session_entries
  WHERE campaign_id = $1 AND right(utterance_id, length($2)) = $2
  ORDER BY timestamp DESC, id DESC
  LIMIT $3;
 
 -- sessions --
-SELECT id, started_at, last_floor FROM sessions WHERE campaign_id = $1 ORDER BY started_at, id;
+SELECT id, started_at, last_ordinal FROM sessions WHERE campaign_id = $1 ORDER BY started_at, id;
 
 -- talk_after --
--- What a rollback to the floor $3 of the session $2 would strike. Served by idx_session_entries_floor.
+-- What a rollback to the ordinal $3 of the session $2 would retract. Served by idx_session_entries_ordinal.
 SELECT count(*)
   FROM sessions s
   JOIN sessions of ON of.campaign_id = $1 AND of.id = $2
   JOIN session_entries e ON e.campaign_id = $1 AND e.session_id = s.id
- WHERE s.campaign_id = $1 AND NOT e.struck
-   AND ((s.id = of.id AND e.floor > $3) OR (s.started_at, s.id) > (of.started_at, of.id));
+ WHERE s.campaign_id = $1 AND NOT e.retracted
+   AND ((s.id = of.id AND e.ordinal > $3) OR (s.started_at, s.id) > (of.started_at, of.id));
 
 -- entries_per_session --
 -- How much was said in each session. Served by idx_session_entries_session_id.
-SELECT s.id, s.started_at, count(e.id) AS n_entries, count(*) FILTER (WHERE e.struck) AS n_struck,
+SELECT s.id, s.started_at, count(e.id) AS n_entries, count(*) FILTER (WHERE e.retracted) AS n_retracted,
        max(e.timestamp) AS last_at
   FROM sessions s
   LEFT JOIN session_entries e ON e.campaign_id = $1 AND e.session_id = s.id
@@ -121,20 +118,20 @@ SELECT s.id, s.started_at, count(e.id) AS n_entries, count(*) FILTER (WHERE e.st
  ORDER BY s.started_at, s.id;
 
 -- recent --
--- The last entries of a session, the latest first. Served by idx_session_entries_floor.
-SELECT utterance_id, session_id, floor, speaker_name, text, raw_text, timestamp, struck
+-- The last entries of a session, the latest first. Served by idx_session_entries_ordinal.
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted
   FROM session_entries
  WHERE campaign_id = $1 AND session_id = $2
- ORDER BY floor DESC
+ ORDER BY ordinal DESC
  LIMIT $3;
 
 -- corrected --
 -- Where what is kept differs from what the recogniser heard. What an NPC meant to say and what was heard of it
--- differ, too, but nobody corrected that. Served by idx_session_entries_floor.
-SELECT utterance_id, session_id, floor, speaker_name, text, raw_text, timestamp, struck
+-- differ, too, but nobody corrected that. Served by idx_session_entries_ordinal.
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted
   FROM session_entries
  WHERE campaign_id = $1 AND session_id = $2 AND npc_id = '' AND raw_text <> '' AND raw_text <> text
- ORDER BY floor
+ ORDER BY ordinal
  LIMIT $3;
 
 -- coverage --
@@ -157,7 +154,7 @@ SELECT s.id, coalesce(n_entries, 0) AS n_entries, coalesce(n_embedded, 0) AS n_e
 -- nearest --
 -- The chunks nearest to an embedding, by cosine. Exact: it reads all chunks of the campaign that the same model
 -- embedded, so that who looks for why something was not recalled is not misled by an approximation.
-SELECT c.session_id, c.utterance_id, c.content, c.knowers, c.struck, c.timestamp, 1 - (c.embedding <=> $2) AS cosine
+SELECT c.session_id, c.utterance_id, c.content, c.knowers, c.retracted, c.timestamp, 1 - (c.embedding <=> $2) AS cosine
   FROM chunks c
  WHERE c.campaign_id = $1 AND c.model = $3
  ORDER BY c.embedding <=> $2, c.id

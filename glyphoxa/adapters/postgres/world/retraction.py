@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.server.values import at_ms
-from glyphoxa.adapters.postgres.world.event_log import strikes_in_effect, words_in_effect
+from glyphoxa.adapters.postgres.world.event_log import retractions_in_effect, words_in_effect
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.world.events import WorldEvent
+from glyphoxa.world.api import WorldEvent
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.connection import Connection
@@ -20,14 +20,14 @@ class TalkRange:
     """Part of the talk of one session.
 
     Attributes:
-        after_floor: It begins behind that one.
-        last_floor: It ends with that one.
-        n_heard: How many of its utterances are not struck yet.
+        after_ordinal: It begins behind that one.
+        last_ordinal: It ends with that one.
+        n_heard: How many of its utterances are not retracted yet.
     """
 
     session: SessionId
-    after_floor: int
-    last_floor: int
+    after_ordinal: int
+    last_ordinal: int
     n_heard: int
 
 
@@ -37,7 +37,7 @@ class LoggedUtterance:
 
     utterance: UtteranceId
     session: SessionId
-    floor: int
+    ordinal: int
     text: str
 
 
@@ -61,68 +61,69 @@ class TalkRetraction:
         end = await self._connection.fetchval(self._sql["end_of_session"], self._campaign, session)
         return None if end is None else at_ms(end)
 
-    async def learned_behind(self, session: SessionId, floor: int, later: Sequence[SessionId]) -> list[int]:
-        """Events that come from talk behind that floor of the session, or from later sessions."""
-        rows = await self._connection.fetch(self._sql["learned_behind"], self._campaign, session, floor, later)
+    async def learned_behind(self, session: SessionId, ordinal: int, later: Sequence[SessionId]) -> list[int]:
+        """Events that come from talk behind that ordinal of the session, or from later sessions."""
+        rows = await self._connection.fetch(self._sql["learned_behind"], self._campaign, session, ordinal, later)
         return [row["seq"] for row in rows]
 
-    async def behind(self, session: SessionId, floor: int, later: Sequence[SessionId]) -> list[TalkRange]:
+    async def behind(self, session: SessionId, ordinal: int, later: Sequence[SessionId]) -> list[TalkRange]:
         """What was said there until now."""
-        rows = await self._connection.fetch(self._sql["talk_behind"], self._campaign, session, floor, later)
+        rows = await self._connection.fetch(self._sql["talk_behind"], self._campaign, session, ordinal, later)
         return [
-            TalkRange(SessionId(row["session_id"]), row["after_floor"], row["last_floor"], row["heard"]) for row in rows
+            TalkRange(SessionId(row["session_id"]), row["after_ordinal"], row["last_ordinal"], row["heard"])
+            for row in rows
         ]
 
     async def spoken(self, utterance: UtteranceId) -> LoggedUtterance:
         """
         Raises:
             NotFound: Nobody said it.
-            InvalidInput: It is struck.
+            InvalidInput: It is retracted.
         """
         row = await self._connection.fetchrow(self._sql["utterance"], self._campaign, utterance)
         if row is None:
             raise NotFound(f"no utterance {utterance!r} in the log of campaign {self._campaign!r}")
-        if row["struck"]:
-            raise InvalidInput(f"utterance {utterance!r} is struck already: nobody recalls it")
-        return LoggedUtterance(utterance, SessionId(row["session_id"]), row["floor"], row["text"])
+        if row["retracted"]:
+            raise InvalidInput(f"utterance {utterance!r} is retracted already: nobody recalls it")
+        return LoggedUtterance(utterance, SessionId(row["session_id"]), row["ordinal"], row["text"])
 
     async def learned_from(self, said: LoggedUtterance) -> list[int]:
         """Events that come from that utterance."""
         rows = await self._connection.fetch(
-            self._sql["learned_from"], self._campaign, said.utterance, said.session, said.floor
+            self._sql["learned_from"], self._campaign, said.utterance, said.session, said.ordinal
         )
         return [row["seq"] for row in rows]
 
-    async def strike(self, rollback: int, ranges: Sequence[TalkRange]) -> None:
+    async def retract(self, rollback: int, ranges: Sequence[TalkRange]) -> None:
         """Note what an event took: see `settle`."""
         await self._connection.execute(
-            self._sql["strike"],
+            self._sql["retract"],
             self._campaign,
             rollback,
             [each.session for each in ranges],
-            [each.after_floor for each in ranges],
-            [each.last_floor for each in ranges],
+            [each.after_ordinal for each in ranges],
+            [each.last_ordinal for each in ranges],
         )
 
     async def settle(self, *, before: Sequence[WorldEvent], after: Sequence[WorldEvent]) -> list[UtteranceId]:
-        """Strike, give back and word the talk as the second of these says, where that is not as the first says. Returns
-        what is otherwise now.
+        """Retract, give back and word the talk as the second of these says, where that is not as the first says.
+        Returns what is otherwise now.
 
         Args:
             before: All events of the campaign that speak of others, as they were; `after`: as they are now.
         """
-        struck = strikes_in_effect(after)
+        retracted = retractions_in_effect(after)
         old, new = words_in_effect(before), words_in_effect(after)
         words = {each: new.get(each) for each in {**old, **new} if old.get(each) != new.get(each)}
-        changed = await self._settle_struck(strikes_in_effect(before) ^ struck, in_effect=struck)
+        changed = await self._settle_retracted(retractions_in_effect(before) ^ retracted, in_effect=retracted)
         return changed + await self._settle_words(words)
 
-    async def _settle_struck(self, strikes: Collection[int], *, in_effect: Collection[int]) -> list[UtteranceId]:
-        if not strikes:
+    async def _settle_retracted(self, retractions: Collection[int], *, in_effect: Collection[int]) -> list[UtteranceId]:
+        if not retractions:
             return []
         await self._connection.execute(self._sql["lock_talk"], self._campaign)
         rows = await self._connection.fetch(
-            self._sql["settle_struck"], self._campaign, sorted(strikes), sorted(in_effect)
+            self._sql["settle_retracted"], self._campaign, sorted(retractions), sorted(in_effect)
         )
         return [UtteranceId(row["utterance_id"]) for row in rows]
 

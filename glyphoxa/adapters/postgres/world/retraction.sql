@@ -14,61 +14,61 @@ SELECT greatest((SELECT started_at FROM sessions WHERE campaign_id = $1 AND id =
                 (SELECT max(at) FROM world_events WHERE campaign_id = $1 AND session_id = $2));
 
 -- learned_behind --
--- What was learned from talk of the session $2 behind the floor $3 or from all of it (a summary), or of the sessions $4.
--- Undoing is nothing learned: somebody decided it. Served by idx_world_events_floor.
+-- What was learned from talk of the session $2 behind the ordinal $3 or from all of it (a summary), or of the sessions $4.
+-- Undoing is nothing learned: somebody decided it. Served by idx_world_events_ordinal.
 SELECT seq
   FROM world_events
- WHERE campaign_id = $1 AND by = 'talk' AND ((session_id = $2 AND (floor > $3 OR floor IS NULL)) OR session_id = ANY ($4))
+ WHERE campaign_id = $1 AND by = 'talk' AND ((session_id = $2 AND (ordinal > $3 OR ordinal IS NULL)) OR session_id = ANY ($4))
    AND event_type NOT IN ('undone', 'rolled_back')
  ORDER BY seq;
 
 -- learned_from --
--- What was learned from one utterance: the floor $4 of the session $3. Served by idx_world_events_floor.
+-- What was learned from one utterance: the ordinal $4 of the session $3. Served by idx_world_events_ordinal.
 SELECT seq
   FROM world_events
- WHERE campaign_id = $1 AND by = 'talk' AND session_id = $3 AND (floor = $4 OR source_turn_id = $2)
+ WHERE campaign_id = $1 AND by = 'talk' AND session_id = $3 AND (ordinal = $4 OR source_turn_id = $2)
  ORDER BY seq;
 
 -- utterance --
-SELECT session_id, floor, text, struck FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2;
+SELECT session_id, ordinal, text, retracted FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2;
 
 -- talk_behind --
--- Floors behind $3 in the session $2, and all those of the sessions $4, with how many of them are not struck.
-SELECT session_id, CASE session_id WHEN $2 THEN $3::bigint ELSE 0 END AS after_floor, max(floor) AS last_floor,
-       count(*) FILTER (WHERE NOT struck) AS heard
+-- Floors behind $3 in the session $2, and all those of the sessions $4, with how many of them are not retracted.
+SELECT session_id, CASE session_id WHEN $2 THEN $3::bigint ELSE 0 END AS after_ordinal, max(ordinal) AS last_ordinal,
+       count(*) FILTER (WHERE NOT retracted) AS heard
   FROM session_entries
- WHERE campaign_id = $1 AND ((session_id = $2 AND floor > $3) OR session_id = ANY ($4))
+ WHERE campaign_id = $1 AND ((session_id = $2 AND ordinal > $3) OR session_id = ANY ($4))
  GROUP BY session_id;
 
--- strike --
-INSERT INTO struck_talk (campaign_id, seq, session_id, after_floor, last_floor)
-    SELECT $1, $2, r.session_id, r.after_floor, r.last_floor
-      FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS r (session_id, after_floor, last_floor);
+-- retract --
+INSERT INTO retracted_talk (campaign_id, seq, session_id, after_ordinal, last_ordinal)
+    SELECT $1, $2, r.session_id, r.after_ordinal, r.last_ordinal
+      FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS r (session_id, after_ordinal, last_ordinal);
 
 -- lock_talk --
 -- See `lock` of transcripts.sql.
 SELECT glyphoxa_lock_talk($1);
 
--- settle_struck --
--- Of all talk that the events $2 struck: it stays so if one of those that count ($3) struck it. Returns what is
+-- settle_retracted --
+-- Of all talk that the events $2 retracted: it stays so if one of those that count ($3) retracted it. Returns what is
 -- otherwise now.
 WITH settled AS (
     SELECT DISTINCT e.id, e.utterance_id,
-           EXISTS (SELECT FROM struck_talk by
+           EXISTS (SELECT FROM retracted_talk by
                     WHERE by.campaign_id = $1 AND by.seq = ANY ($3) AND by.session_id = e.session_id
-                      AND e.floor > by.after_floor AND e.floor <= by.last_floor) AS struck
-      FROM struck_talk s
+                      AND e.ordinal > by.after_ordinal AND e.ordinal <= by.last_ordinal) AS retracted
+      FROM retracted_talk s
       JOIN session_entries e ON e.campaign_id = $1 AND e.session_id = s.session_id
-                            AND e.floor > s.after_floor AND e.floor <= s.last_floor
+                            AND e.ordinal > s.after_ordinal AND e.ordinal <= s.last_ordinal
      WHERE s.campaign_id = $1 AND s.seq = ANY ($2)
 ), chunk AS (
-    UPDATE chunks c SET struck = settled.struck
+    UPDATE chunks c SET retracted = settled.retracted
       FROM settled
-     WHERE c.campaign_id = $1 AND c.utterance_id = settled.utterance_id AND c.struck <> settled.struck
+     WHERE c.campaign_id = $1 AND c.utterance_id = settled.utterance_id AND c.retracted <> settled.retracted
 )
-UPDATE session_entries e SET struck = settled.struck
+UPDATE session_entries e SET retracted = settled.retracted
   FROM settled
- WHERE e.campaign_id = $1 AND e.id = settled.id AND e.struck <> settled.struck
+ WHERE e.campaign_id = $1 AND e.id = settled.id AND e.retracted <> settled.retracted
 RETURNING e.utterance_id;
 
 -- settle_words --

@@ -26,8 +26,7 @@ from glyphoxa.domain.knowledge import (
     Validity,
     Visibility,
 )
-from glyphoxa.world.events import Cause
-from glyphoxa.world.state import WorldEntity
+from glyphoxa.world.api import Cause, WorldEntity
 
 _SHARED: Final = 2_048
 """Of what facts have in common, so much is kept: all of one load have one provenance, all of one utterance too."""
@@ -138,7 +137,7 @@ def cause_of_row(row: Row) -> Cause:
         row["by"],
         at_ms(row["at"]),
         None if session is None else SessionId(session),
-        row["floor"],
+        row["ordinal"],
         None if utterance is None else UtteranceId(utterance),
     )
 
@@ -165,7 +164,7 @@ def _provenance_of(fields: Mapping[str, Any], origin: Origin) -> Provenance:
         origin=origin,
         session_id=None if session is None else SessionId(session),
         utterance_id=None if utterance is None else UtteranceId(utterance),
-        floor=fields["floor"],
+        ordinal=fields["ordinal"],
         at_ms=fields["at_ms"],
         reason=fields["reason"],
         accept_at=fields["accept_at"],
@@ -261,7 +260,7 @@ def _provenance(provenance: Provenance) -> dict[str, object]:
         "source": provenance.source,
         "dm_confirmed": provenance.dm_confirmed,
         "utterance_id": provenance.utterance_id,
-        "floor": provenance.floor,
+        "ordinal": provenance.ordinal,
         "at_ms": provenance.at_ms,
         "reason": provenance.reason,
         "accept_at": provenance.accept_at,

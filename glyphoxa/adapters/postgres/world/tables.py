@@ -20,8 +20,9 @@ from glyphoxa.adapters.postgres.world.rows import (
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.read_set import asked_about
-from glyphoxa.world.state import REFUSED, Changes, Key, WorldState
+from glyphoxa.world import read_set
+from glyphoxa.world.api import Changes, Rows, WorldState
+from glyphoxa.world.state import REFUSED, Key
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.connection import Connection
@@ -43,7 +44,7 @@ class WorldTables:
         """Put into a partial state what the keys ask for, and what will be asked of the facts that come with it."""
         await self._load_entities(state, keys)
         facts = await self._load_facts(state, keys)
-        if around := await offload(lambda: asked_about(facts) - set(keys), amount=len(facts)):
+        if around := await offload(lambda: read_set.of_facts(facts) - set(keys), amount=len(facts)):
             await self._load_facts(state, around)
 
     async def read(self) -> WorldState:
@@ -67,12 +68,14 @@ class WorldTables:
             state = WorldState()
             state.load(
                 (),
-                entities=map(entity_of_row, entities),
-                merges={EntityId(row["gone_id"]): EntityId(row["kept_id"]) for row in merges},
-                facts=map(fact_of_row, facts),
-                rules={row["predicate"]: row["rule"] for row in rules},
-                refused=(FactId(row["fact_id"]) for row in refused),
-                ended=map(ended_of_row, ended),
+                Rows(
+                    entities=map(entity_of_row, entities),
+                    merges={EntityId(row["gone_id"]): EntityId(row["kept_id"]) for row in merges},
+                    facts=map(fact_of_row, facts),
+                    rules={row["predicate"]: row["rule"] for row in rules},
+                    refused=(FactId(row["fact_id"]) for row in refused),
+                    ended=map(ended_of_row, ended),
+                ),
             )
             return state
 
@@ -132,9 +135,11 @@ class WorldTables:
                 found[row["found"]].append(row)
             state.load(
                 known,
-                entities=map(entity_of_row, found["there"]),
-                merges={EntityId(row["id"]): EntityId(row["kept_id"]) for row in found["merged"]},
-                refused=(FactId(row["id"]) for row in found["refused"]),
+                Rows(
+                    entities=map(entity_of_row, found["there"]),
+                    merges={EntityId(row["id"]): EntityId(row["kept_id"]) for row in found["merged"]},
+                    refused=(FactId(row["id"]) for row in found["refused"]),
+                ),
             )
 
         await offload(put, amount=len(known))
@@ -160,7 +165,7 @@ class WorldTables:
 
         def put() -> list[Fact]:
             facts = [fact_of_row(row) for row in rows]
-            state.load((key for of_kind in by_kind.values() for key in of_kind), facts=facts)
+            state.load((key for of_kind in by_kind.values() for key in of_kind), Rows(facts=facts))
             return facts
 
         return await offload(put, amount=len(rows))

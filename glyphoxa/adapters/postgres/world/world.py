@@ -17,10 +17,19 @@ from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
+from glyphoxa.world.api import (
+    Cause,
+    Event,
+    RolledBack,
+    Undone,
+    UtteranceCorrected,
+    UtteranceRetracted,
+    WorldEvent,
+    WorldState,
+    difference,
+    dropped,
+)
 from glyphoxa.world.encoding import encode
-from glyphoxa.world.events import Cause, Event, RolledBack, Undone, UtteranceCorrected, UtteranceStruck, WorldEvent
-from glyphoxa.world.replay import difference, dropped
-from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.connection import Connection
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
 _DEADLINE_MS: Final = 1_000
 _REPLAY_DEADLINE_MS: Final = 60_000
 _TAKE_BACK_DEADLINE_MS: Final = 600_000
-"""To strike a chunk, or give it back, is to index its vector anew: some milliseconds each."""
+"""To retract a chunk, or give it back, is to index its vector anew: some milliseconds each."""
 _FORK_DEADLINE_MS: Final = 3_600_000
 
 
@@ -36,7 +45,7 @@ class Commit(Protocol):
     """See `World.commit`."""
 
     async def __call__(
-        self, happenings: Sequence[Event], cause: Cause, *, expect: int | None = None
+        self, events: Sequence[Event], cause: Cause, *, expect: int | None = None
     ) -> list[WorldEvent]: ...
 
 
@@ -54,7 +63,7 @@ class WorldWriting:
 
 
 class PostgresWorld:
-    """A `World`. Reading events has a deadline of 1 s, a commit one of 10 s and 5 ms for each happening, a look back
+    """A `World`. Reading events has a deadline of 1 s, a commit one of 10 s and 5 ms for each event, a look back
     one of a minute, taking back one of ten, a fork one of an hour; late is `Unavailable`, and nothing was written.
 
     Args:
@@ -67,12 +76,12 @@ class PostgresWorld:
         self._names = PostgresLearnedNames(database)
 
     async def commit(
-        self, campaign: CampaignId, happenings: Sequence[Event], cause: Cause, *, expect: int | None = None
+        self, campaign: CampaignId, events: Sequence[Event], cause: Cause, *, expect: int | None = None
     ) -> list[WorldEvent]:
-        async with self._writing(campaign, deadline_ms=commit_deadline_ms(len(happenings))) as world:
-            events = await commit(world, happenings, cause, accept_at=self.accept_at, expect=expect)
-        await analyze_if_grown(self._database, events)
-        return events
+        async with self._writing(campaign, deadline_ms=commit_deadline_ms(len(events))) as world:
+            recorded = await commit(world, events, cause, accept_at=self.accept_at, expect=expect)
+        await analyze_if_grown(self._database, recorded)
+        return recorded
 
     @asynccontextmanager
     async def writing(
@@ -81,7 +90,7 @@ class PostgresWorld:
         """One transaction for a look at the world, what is committed because of it, and what belongs to that.
 
         Args:
-            amount: Of happenings, about: the deadline is that of their commit.
+            amount: Of events, about: the deadline is that of their commit.
             first: Done before the world is locked: it may make the campaign.
 
         Raises:
@@ -90,17 +99,17 @@ class PostgresWorld:
         async with self._transaction(campaign, deadline_ms=commit_deadline_ms(amount)) as world:
             await first(world.connection)
             await world.lock_campaign()
-            events: list[WorldEvent] = []
+            recorded: list[WorldEvent] = []
 
             async def commit_here(
-                happenings: Sequence[Event], cause: Cause, *, expect: int | None = None
+                events: Sequence[Event], cause: Cause, *, expect: int | None = None
             ) -> list[WorldEvent]:
-                made = await commit(world, happenings, cause, accept_at=self.accept_at, expect=expect)
-                events.extend(made)
+                made = await commit(world, events, cause, accept_at=self.accept_at, expect=expect)
+                recorded.extend(made)
                 return made
 
             yield WorldWriting(world.connection, world.tables.read_current, commit_here)
-        await analyze_if_grown(self._database, events)
+        await analyze_if_grown(self._database, recorded)
 
     async def now(self, campaign: CampaignId) -> WorldState:
         """The world as it stands in the tables, without what ended.
@@ -131,28 +140,28 @@ class PostgresWorld:
             await self._settle_talk(world, before=undoing, after=[*undoing, *events])
         return events
 
-    async def rollback(self, campaign: CampaignId, session: SessionId, floor: int, cause: Cause) -> WorldEvent | None:
+    async def rollback(self, campaign: CampaignId, session: SessionId, ordinal: int, cause: Cause) -> WorldEvent | None:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
             sessions = await world.talk.session_and_later(session)
             if not sessions:
                 raise NotFound(f"there is no session {session!r} in campaign {campaign!r}")
             head, undoing = await world.log.head(), await world.log.undoing()
-            learned = await world.talk.learned_behind(session, floor, sessions[1:])
+            learned = await world.talk.learned_behind(session, ordinal, sessions[1:])
             left = sorted(set(learned) - dropped(undoing))
-            said = await world.talk.behind(session, floor, sessions[1:])
+            said = await world.talk.behind(session, ordinal, sessions[1:])
             if not left and not any(part.n_heard for part in said):
                 return None
-            event = WorldEvent(head.seq + 1, cause, RolledBack(session, floor, tuple(left)))
+            event = WorldEvent(head.seq + 1, cause, RolledBack(session, ordinal, tuple(left)))
             await _append_undoing(world, [event])
-            await world.talk.strike(event.seq, said)
+            await world.talk.retract(event.seq, said)
             await self._settle_talk(world, before=undoing, after=[*undoing, event])
         return event
 
-    async def strike(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
+    async def retract(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
             said = await world.talk.spoken(utterance)
             return await self._unlearn(
-                world, said, cause, lambda left: UtteranceStruck(utterance, said.session, said.floor, left)
+                world, said, cause, lambda left: UtteranceRetracted(utterance, said.session, said.ordinal, left)
             )
 
     async def correct(self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause) -> WorldEvent:
@@ -164,7 +173,7 @@ class PostgresWorld:
                 world,
                 said,
                 cause,
-                lambda left: UtteranceCorrected(utterance, said.session, said.floor, said.text, text, left),
+                lambda left: UtteranceCorrected(utterance, said.session, said.ordinal, said.text, text, left),
             )
 
     async def _unlearn(
@@ -172,20 +181,20 @@ class PostgresWorld:
         world: WorldTransaction,
         said: LoggedUtterance,
         cause: Cause,
-        happening: Callable[[tuple[int, ...]], UtteranceStruck | UtteranceCorrected],
+        undoing_event: Callable[[tuple[int, ...]], UtteranceRetracted | UtteranceCorrected],
     ) -> WorldEvent:
         """
         Args:
-            happening: Of the events that come from the utterance and are left out from now on.
+            undoing_event: Of the events that come from the utterance and are left out from now on.
         """
         head, undoing = await world.log.head(), await world.log.undoing()
         left = tuple(sorted(set(await world.talk.learned_from(said)) - dropped(undoing)))
-        event = WorldEvent(head.seq + 1, cause, happening(left))
-        await _append_undoing(world, [event])
-        if isinstance(event.happening, UtteranceStruck):
-            await world.talk.strike(event.seq, [TalkRange(said.session, said.floor - 1, said.floor, 1)])
-        await self._settle_talk(world, before=undoing, after=[*undoing, event])
-        return event
+        recorded = WorldEvent(head.seq + 1, cause, undoing_event(left))
+        await _append_undoing(world, [recorded])
+        if isinstance(recorded.event, UtteranceRetracted):
+            await world.talk.retract(recorded.seq, [TalkRange(said.session, said.ordinal - 1, said.ordinal, 1)])
+        await self._settle_talk(world, before=undoing, after=[*undoing, recorded])
+        return recorded
 
     async def _settle_talk(
         self, world: WorldTransaction, *, before: Sequence[WorldEvent], after: Sequence[WorldEvent]
@@ -243,7 +252,7 @@ class PostgresWorld:
 
 async def _append_undoing(world: WorldTransaction, events: Sequence[WorldEvent]) -> None:
     """What is left out from now on may be anything: the tables are compared with a replay of the log."""
-    await world.log.append([encode(event.happening) for event in events], events[0].cause, after=events[0].seq - 1)
+    await world.log.append([encode(recorded.event) for recorded in events], events[0].cause, after=events[0].seq - 1)
     with gc_paused(amount=events[-1].seq):
         before, after = await world.tables.read(), await world.log.state_at(events[-1].seq)
         changes = await offload(lambda: difference(before, after), amount=len(after.facts) + len(before.facts))

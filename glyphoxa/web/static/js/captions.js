@@ -115,9 +115,9 @@ export class Captions {
     if (words) write(words, spans, cut_off);
   }
 
-  struck({ id, is_struck }) {
+  retracted({ id, is_retracted }) {
     const item = this.#known.get(id)?.closest("li");
-    if (item) item.hidden = is_struck;
+    if (item) item.hidden = is_retracted;
   }
 
   #append(item) {

@@ -150,7 +150,7 @@ const on = {
   },
   kept: ({ line }) => lines.kept(line),
   revised: (event) => captions.revised(event),
-  struck: (event) => captions.struck(event),
+  retracted: (event) => captions.retracted(event),
   npc_thinks(event) {
     thinking.begins(event);
     captions.follow();

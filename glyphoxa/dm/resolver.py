@@ -16,7 +16,7 @@ DM_SPEAKER: Final = SpeakerId("dm")
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class NameResolver:
     """The entities of a campaign as they are now, its NPCs and its players. A name counts in any case, without accents
     and spaces; an id counts as it is.
     """
@@ -27,14 +27,14 @@ class Cast:
     players: tuple[Player, ...] = ()
 
     @classmethod
-    def of(cls, campaign: Campaign, entities: Iterable[Entity]) -> Cast:
+    def of(cls, campaign: Campaign, entities: Iterable[Entity]) -> NameResolver:
         """
         Args:
             entities: Of the graph, as the DM sees it: more than the campaign's file tells.
         """
         return cls(campaign.id, {each.id: each for each in entities}, campaign.npcs, campaign.players)
 
-    def with_names(self, names: Mapping[EntityId, str]) -> Cast:
+    def with_names(self, names: Mapping[EntityId, str]) -> NameResolver:
         """The same, where these entities are called so."""
         called = {
             each: replace(self.entities[each], name=name) if each in self.entities else Entity(each, "", name)

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.dm.cast import Cast
+from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, NpcId, SpeakerId
 from tests.support.builders import BRAN, INNKEEPER, SMITH, a_campaign
 
 
-def a_cast(**aliases: tuple[str, ...]) -> Cast:
+def a_cast(**aliases: tuple[str, ...]) -> NameResolver:
     """Of `a_campaign`; NPCs may be given other aliases by their ids."""
     campaign = a_campaign()
     npcs = tuple(replace(npc, aliases=aliases.get(npc.id, npc.aliases)) for npc in campaign.npcs)
-    return Cast.of(replace(campaign, npcs=npcs), campaign.entities)
+    return NameResolver.of(replace(campaign, npcs=npcs), campaign.entities)
 
 
 @pytest.mark.parametrize("name", ["e-grimjaw", "Grimjaw", "GRIM JAW", "the smith", "The Smith"])
@@ -31,31 +31,31 @@ def test_who_names_nobody_is_told_whom_there_is(name: str) -> None:
 
 
 def test_an_npc_goes_by_its_name_before_anybodys_alias() -> None:
-    cast = a_cast(grimjaw=("Mirelle",))
-    assert (cast.npc("Mirelle"), cast.npc("the smith"), cast.npc("grimjaw")) == (INNKEEPER, SMITH, SMITH)
+    resolver = a_cast(grimjaw=("Mirelle",))
+    assert (resolver.npc("Mirelle"), resolver.npc("the smith"), resolver.npc("grimjaw")) == (INNKEEPER, SMITH, SMITH)
 
 
 def test_an_alias_of_two_npcs_names_neither() -> None:
-    cast = a_cast(grimjaw=("the keeper",), mirelle=("the keeper",))
+    resolver = a_cast(grimjaw=("the keeper",), mirelle=("the keeper",))
     with pytest.raises(InvalidInput, match=r"'The Keeper' may be several NPCs: Grimjaw \(id grimjaw\), Mirelle"):
-        cast.npc("The Keeper")
+        resolver.npc("The Keeper")
 
 
 def test_an_npc_goes_by_the_name_it_was_given_since() -> None:
-    cast = a_cast().with_names({EntityId("e-grimjaw"): "Grimjaw the Bald"})
-    assert (cast.npc("Grimjaw the Bald"), cast.npc("Grimjaw")) == (SMITH, SMITH)
+    resolver = a_cast().with_names({EntityId("e-grimjaw"): "Grimjaw the Bald"})
+    assert (resolver.npc("Grimjaw the Bald"), resolver.npc("Grimjaw")) == (SMITH, SMITH)
 
 
 def test_whoever_sits_at_the_table_may_have_told_something() -> None:
-    cast = a_cast()
-    assert cast.speaker("DM") == "dm"
-    assert cast.speaker("Bran") == SpeakerId(BRAN)
-    assert cast.speaker("the smith") == SpeakerId(SMITH)
+    resolver = a_cast()
+    assert resolver.speaker("DM") == "dm"
+    assert resolver.speaker("Bran") == SpeakerId(BRAN)
+    assert resolver.speaker("the smith") == SpeakerId(SMITH)
     with pytest.raises(NotFound, match="'Eldrinax' is nobody who speaks in campaign 'town'"):
-        cast.speaker("Eldrinax")
+        resolver.speaker("Eldrinax")
 
 
 def test_people_are_called_by_their_names() -> None:
-    cast = a_cast()
+    resolver = a_cast()
     people: list[NpcId | SpeakerId] = [SpeakerId("dm"), SMITH, SpeakerId(BRAN), NpcId("gone")]
-    assert [cast.person(who) for who in people] == ["the DM", "Grimjaw", "Bran", "gone"]
+    assert [resolver.person(who) for who in people] == ["the DM", "Grimjaw", "Bran", "gone"]

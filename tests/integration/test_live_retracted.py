@@ -1,4 +1,4 @@
-"""What the DM strikes, corrects or rolls back leaves the prompts of an open table, with the real database."""
+"""What the DM retracts, corrects or rolls back leaves the prompts of an open table, with the real database."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRevised, UtteranceStruck
+from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.web.events import event_json
-from glyphoxa.world.events import Cause, WorldEvent
+from glyphoxa.world.api import Cause, WorldEvent
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS
 
@@ -58,24 +58,26 @@ async def claimed(evening: Evening) -> UtteranceId:
 
 
 def on_the_page(evening: Evening, campaign: Campaign) -> list[dict[str, object]]:
-    kinds = (UtteranceStruck, UtteranceRevised)
+    kinds = (UtteranceRetracted, UtteranceRevised)
     return [dict(event_json(event, campaign)) for event in evening.told if isinstance(event, kinds)]
 
 
-async def test_what_is_struck_leaves_the_prompt_of_an_npc_that_said_it_and_the_page(
+async def test_what_is_retracted_leaves_the_prompt_of_an_npc_that_said_it_and_the_page(
     settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_evening(settings, monkeypatch, reply=CLAIM) as evening:
         said = await claimed(evening)
         evening.mouths[GRIMJAW].reply = "Aye."
         assert CLAIM in (await asked(evening, "Grimjaw, are you sure?")).prompt_text
-        event = await decided(dsn, lambda store: store.world.strike(TOWN, said, BY_DM))
-        await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceStruck)])
+        event = await decided(dsn, lambda store: store.world.retract(TOWN, said, BY_DM))
+        await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted)])
         assert CLAIM not in (await asked(evening, "Grimjaw, what did you say of the tithe box?")).prompt_text
-        assert [one["is_struck"] for one in on_the_page(evening, evening.table.campaign)] == [True]
+        assert [one["is_retracted"] for one in on_the_page(evening, evening.table.campaign)] == [True]
 
         await decided(dsn, lambda store: store.world.undo(TOWN, event.seq, BY_DM))
-        await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceStruck) and not e.is_struck])
+        await evening.until(
+            lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted) and not e.is_retracted]
+        )
         again = await asked(evening, "Grimjaw, what was it you said of the tithe box?")
         assert again.prompt_text.count(f"Remembered: You said: {CLAIM}") == 1
 
@@ -102,7 +104,7 @@ async def test_what_is_rolled_back_leaves_the_prompt_too_and_stays_away_when_the
         await claimed(evening)
         evening.mouths[GRIMJAW].reply = "Aye."
         await decided(dsn, lambda store: store.world.rollback(TOWN, SESSION, 1, BY_DM))
-        await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceStruck)])
+        await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted)])
         prompt = (await asked(evening, "Grimjaw, are you sure?")).prompt_text
         assert CLAIM not in prompt
         assert "Grimjaw, who was it?" in prompt

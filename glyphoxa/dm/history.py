@@ -7,7 +7,7 @@ from typing import Final
 
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import Claim, Fact
-from glyphoxa.world.events import (
+from glyphoxa.world.api import (
     EntitiesMerged,
     EntityRemoved,
     FactReplaced,
@@ -15,10 +15,10 @@ from glyphoxa.world.events import (
     RolledBack,
     Undone,
     UtteranceCorrected,
-    UtteranceStruck,
+    UtteranceRetracted,
+    World,
     WorldEvent,
 )
-from glyphoxa.world.ports import World
 
 _AT_ONCE: Final = 5_000
 
@@ -38,8 +38,8 @@ def events_about(fact: Fact, events: Sequence[WorldEvent]) -> list[WorldEvent]:
     about: list[WorldEvent] = []
     numbers: set[int] = set()
     ends = {fact.claim.subject, fact.claim.object} - {None}
-    for event in events:
-        match event.happening:
+    for recorded in events:
+        match recorded.event:
             case FactStated(claim=claim):
                 concerns = _says(claim, fact)
                 if concerns:
@@ -52,13 +52,13 @@ def events_about(fact: Fact, events: Sequence[WorldEvent]) -> list[WorldEvent]:
                 concerns = entity in ends
             case Undone(undone):
                 concerns = undone in numbers
-            case RolledBack() | UtteranceStruck() | UtteranceCorrected() as taken_back:
+            case RolledBack() | UtteranceRetracted() | UtteranceCorrected() as taken_back:
                 concerns = not numbers.isdisjoint(taken_back.events)
-            case happening:
-                concerns = getattr(happening, "fact", None) == fact.id
+            case other:
+                concerns = getattr(other, "fact", None) == fact.id
         if concerns:
-            about.append(event)
-            numbers.add(event.seq)
+            about.append(recorded)
+            numbers.add(recorded.seq)
     return about
 
 

@@ -1,0 +1,62 @@
+"""Events that speak of other events: what they name is left out of a replay, as if it had not been."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from glyphoxa.domain.ids import SessionId
+from glyphoxa.world.change import Change
+from glyphoxa.world.state import Key, WorldState
+from glyphoxa.world.wording import Words
+
+
+class Undoing:
+    """An event that leaves out others. It has no effect of its own: see `glyphoxa.world.replay`."""
+
+    __slots__ = ()
+
+    def dropped(self) -> tuple[int, ...]:
+        """Numbers of the events that it leaves out."""
+        raise NotImplementedError
+
+    def read_set(self) -> Iterator[Key]:
+        yield from ()
+
+    def failed_precondition(self, state: WorldState) -> str | None:
+        return "undoing is not stated: ask for it"
+
+    def effect(self, change: Change) -> None:
+        raise ValueError(f"event {change.seq} speaks of other events: replay what remains")
+
+
+@dataclass(frozen=True, slots=True)
+class Undone(Undoing):
+    """As if that event had not been. Undoing this one brings it back."""
+
+    event: int
+
+    def dropped(self) -> tuple[int, ...]:
+        return (self.event,)
+
+    def in_words(self, words: Words) -> str:
+        return f"undid event {self.event}"
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack(Undoing):
+    """As if nothing had been learned from what was said behind that ordinal.
+
+    Attributes:
+        events: All that are left out, as they were found at that time.
+    """
+
+    session: SessionId
+    ordinal: int
+    events: tuple[int, ...]
+
+    def dropped(self) -> tuple[int, ...]:
+        return self.events
+
+    def in_words(self, words: Words) -> str:
+        return f"rolled back to ordinal {self.ordinal} of session {self.session}: {len(self.events)} events dropped"

@@ -1,0 +1,79 @@
+"""Claims, scopes and moments in words for the DM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from glyphoxa.domain.ids import EntityId, FactId, NpcId, SpeakerId
+from glyphoxa.domain.knowledge import Claim, Visibility
+
+_LONGEST_VALUE: Final = 400
+
+
+class Names(Protocol):
+    """What a campaign's entities and people are called."""
+
+    def called(self, entity: EntityId) -> str: ...
+
+    def person(self, who: NpcId | SpeakerId) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """By what words an event is told.
+
+    Attributes:
+        facts: What the facts say; one that is not among them is called by its id.
+    """
+
+    names: Names
+    facts: Mapping[FactId, str] = field(default_factory=dict)
+
+    def fact(self, fact: FactId) -> str:
+        return self.facts.get(fact, fact)
+
+    def entity(self, entity: EntityId) -> str:
+        return self.names.called(entity)
+
+    def people(self, npcs: Iterable[NpcId]) -> str:
+        return ", ".join(self.names.person(npc) for npc in npcs)
+
+    def claim(self, claim: Claim) -> str:
+        return claim_in_words(claim, self.names)
+
+    def visibility(self, visibility: Visibility) -> str:
+        return visibility_in_words(visibility, self.names)
+
+
+def moment(at_ms: int | None) -> str:
+    """UTC, to the minute; empty when it is not known."""
+    return "" if at_ms is None else f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M}"
+
+
+def value_in_words(claim: Claim) -> str:
+    """An attribute's value: text as it is, anything else as JSON."""
+    content = claim.content
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} ..."
+
+
+def claim_in_words(claim: Claim, names: Names) -> str:
+    """Such as: Grimjaw LOCATED_AT The Anvil; Grimjaw occupation: blacksmith."""
+    subject = names.called(claim.subject)
+    if claim.object is not None:
+        return f"{subject} {claim.predicate} {names.called(claim.object)}"
+    return f"{subject} {claim.predicate}: {value_in_words(claim)}"
+
+
+def visibility_in_words(visibility: Visibility, names: Names) -> str:
+    """Such as: public; secret: Grimjaw, Elowen."""
+    knowers = ", ".join(names.person(knower.npc) for knower in visibility.knowers)
+    if visibility.scope == "public":
+        return "public"
+    if visibility.scope == "hidden":
+        return f"hidden (would be known to {knowers})" if knowers else "hidden"
+    return f"{visibility.scope}: {knowers or 'nobody'}"

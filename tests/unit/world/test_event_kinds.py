@@ -1,0 +1,170 @@
+"""No kind of event is incomplete: it can be kept, says what it reads, when it cannot be said, and what it does."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import is_dataclass
+from inspect import getmembers
+from typing import Any, get_args
+
+import pytest
+
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import Claim, Visibility
+from glyphoxa.world import api, events
+from glyphoxa.world.api import (
+    AliasAdded,
+    AliasRemoved,
+    Cause,
+    EntitiesMerged,
+    EntityAdded,
+    EntityChanged,
+    EntityRemoved,
+    EntityScoped,
+    Event,
+    FactClosed,
+    FactConfirmed,
+    FactRejected,
+    FactReplaced,
+    FactRevealed,
+    FactScoped,
+    FactStated,
+    FactTold,
+    RolledBack,
+    SlotDeclared,
+    Undone,
+    UtteranceCorrected,
+    UtteranceRetracted,
+    Words,
+    WorldEvent,
+    WorldState,
+    apply,
+    replay,
+)
+from glyphoxa.world.encoding import decode, encode
+from glyphoxa.world.events.undo import Undoing
+from glyphoxa.world.state import Missing
+
+SMITH, GREY, FORGE = EntityId("smith"), EntityId("grey"), EntityId("forge")
+THERE = Claim.relation(SMITH, "LOCATED_AT", FORGE)
+TRADE = Claim.attribute(SMITH, "occupation", "smith")
+BEFORE = (
+    EntityAdded(SMITH, "npc", "Grimjaw", ("the smith",)),
+    EntityAdded(GREY, "npc", "the grey man"),
+    EntityAdded(FORGE, "location", "the forge"),
+    FactStated(THERE),
+)
+SESSION, HELD = SessionId("s1"), THERE.fact_id
+
+SAMPLES: tuple[Event, ...] = (
+    EntityAdded(EntityId("inn"), "location", "the inn"),
+    EntityChanged(SMITH, name="Old Grimjaw"),
+    AliasAdded(SMITH, "Grim"),
+    AliasRemoved(SMITH, "the smith"),
+    EntityScoped(SMITH, Visibility("hidden")),
+    EntityRemoved(SMITH),
+    EntitiesMerged(SMITH, GREY),
+    FactStated(TRADE),
+    FactConfirmed(HELD),
+    FactRejected(HELD),
+    FactReplaced(HELD, Claim.relation(GREY, "LOCATED_AT", FORGE)),
+    FactClosed(HELD),
+    FactScoped(HELD, Visibility("hidden")),
+    FactRevealed(HELD),
+    FactTold(HELD, (NpcId("mira"),), SpeakerId("bran")),
+    SlotDeclared("occupation", "many"),
+    Undone(1),
+    RolledBack(SESSION, 3, (4,)),
+    UtteranceRetracted(UtteranceId("u1"), SESSION, 3, (4,)),
+    UtteranceCorrected(UtteranceId("u1"), SESSION, 3, "an inn", "a tin", (4,)),
+)
+CHANGING = tuple(event for event in SAMPLES if not isinstance(event, Undoing))
+UNDOING = tuple(event for event in SAMPLES if isinstance(event, Undoing))
+NEEDS_NOTHING = (EntityAdded, SlotDeclared)
+CHANGES_NOTHING = (FactRevealed, FactTold)
+"""Of a fact that everybody knows already."""
+
+
+def named(event: Event) -> str:
+    return type(event).__name__
+
+
+def test_every_class_in_the_modules_of_the_families_is_a_kind_of_event_and_has_a_sample() -> None:
+    found: set[type[Any]] = set()
+    for module in pkgutil.iter_modules(events.__path__):
+        if module.name != "log":
+            whole = importlib.import_module(f"{events.__name__}.{module.name}")
+            found |= {each for _, each in getmembers(whole, is_dataclass) if each.__module__ == whole.__name__}
+    assert found == set(get_args(Event)) == {type(event) for event in SAMPLES}
+    assert {each.__name__ for each in found} <= set(api.__all__)
+
+
+@pytest.mark.parametrize("event", SAMPLES, ids=named)
+def test_it_is_kept_and_read_again(event: Event) -> None:
+    kept = encode(event)
+    cause = Cause("dm", 1)
+    assert decode(CampaignId("town"), 7, cause, kept.event_type, kept.payload) == WorldEvent(7, cause, event)
+
+
+def test_the_dm_is_told_of_each_in_words_of_its_own() -> None:
+    told = [event.in_words(Words(NoNames())) for event in SAMPLES]
+    assert all(told) and len({*told}) == len(SAMPLES)
+
+
+@pytest.mark.parametrize("event", CHANGING, ids=named)
+def test_what_it_reads_is_enough_to_begin_with(event: Event) -> None:
+    """Of a world in which there is nothing else: nothing more is missing."""
+    state = WorldState.partial()
+    state.load([("rules",), *event.read_set()])
+    apply(state, WorldEvent(1, Cause("dm", 1), event))
+
+
+@pytest.mark.parametrize("event", [event for event in CHANGING if list(event.read_set())], ids=named)
+def test_it_reads_something_and_asks_for_it(event: Event) -> None:
+    with pytest.raises(Missing) as asked:
+        apply(WorldState.partial(), WorldEvent(1, Cause("dm", 1), event))
+    assert asked.value.keys <= {*event.read_set()}
+
+
+@pytest.mark.parametrize("event", SAMPLES, ids=named)
+def test_its_precondition_fails_where_nothing_is_there(event: Event) -> None:
+    assert (event.failed_precondition(WorldState()) is None) == isinstance(event, NEEDS_NOTHING)
+
+
+@pytest.mark.parametrize("event", CHANGING, ids=named)
+def test_it_can_be_said_of_a_world_and_changes_it(event: Event) -> None:
+    state = before()
+    assert event.failed_precondition(state) is None
+    apply(state, WorldEvent(9, Cause("dm", 9), event))
+    assert state.changes().is_empty == isinstance(event, CHANGES_NOTHING)
+
+
+@pytest.mark.parametrize("event", UNDOING, ids=named)
+def test_it_changes_nothing_by_itself_and_leaves_out_what_it_names(event: Undone) -> None:
+    state = before()
+    assert event.failed_precondition(state) == "undoing is not stated: ask for it"
+    with pytest.raises(ValueError, match="event 9 speaks of other events"):
+        apply(state, WorldEvent(9, Cause("dm", 9), event))
+    assert state.changes().is_empty
+    left = replay([*log(), WorldEvent(5, Cause("dm", 9), event)])
+    assert (SMITH in left.entities) == (event != Undone(1))
+    assert HELD not in left.facts
+
+
+class NoNames:
+    """Everything is called by its id."""
+
+    def called(self, entity: EntityId) -> str:
+        return entity
+
+    def person(self, who: NpcId | SpeakerId) -> str:
+        return who
+
+
+def log() -> list[WorldEvent]:
+    return [WorldEvent(seq, Cause("dm", seq), event) for seq, event in enumerate(BEFORE, start=1)]
+
+
+def before() -> WorldState:
+    return replay(log())
