@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import ParamSpec, TypeVar
 
-from loguru import logger
+from glyphoxa.actors.deadline import within
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -16,25 +15,6 @@ STEP_MS = 10_000
 """What closes in order takes a fraction of that, but for a database server that is just being created on a machine with
 much else to do.
 """
-
-
-async def within(deadline_ms: int, what: str, closing: Awaitable[object]) -> bool:
-    """Wait for a step of a closing; False when it was given up, or failed. What does not even end when it is cancelled
-    is left behind: it must not keep the steps behind it from being taken.
-    """
-    task = asyncio.ensure_future(closing)
-    done, _ = await asyncio.wait({task}, timeout=deadline_ms / 1000)
-    if not done:
-        task.cancel()
-        task.add_done_callback(_forget)
-        logger.error("{} did not close within {} ms, and is left as it is", what, deadline_ms)
-        return False
-    if task.cancelled():
-        return False
-    if (error := task.exception()) is not None:
-        logger.opt(exception=error).error("{} could not be closed", what)
-        return False
-    return True
 
 
 class ClosingStack(AsyncExitStack):
@@ -58,9 +38,3 @@ class ClosingStack(AsyncExitStack):
 
     def push_step(self, what: str, deadline_ms: int, close: Callable[[], Awaitable[object]]) -> None:
         super().push_async_callback(lambda: within(deadline_ms, what, close()))
-
-
-def _forget(task: asyncio.Future[object]) -> None:
-    """Nobody waits for it any more: what it raises is no news."""
-    if not task.cancelled():
-        task.exception()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from glyphoxa.bootstrap.closing import within
+from glyphoxa.actors.deadline import within
 from glyphoxa.domain.campaign import Player
 from glyphoxa.npc.table import Ear
 

@@ -11,11 +11,12 @@ from functools import partial
 
 from loguru import logger
 
+from glyphoxa.actors.deadline import within
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.decisions import PostgresTalkDecisions
 from glyphoxa.bootstrap import correction, engines, local_models
-from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack, within
+from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack
 from glyphoxa.bootstrap.correction import SecondLook
 from glyphoxa.bootstrap.engines import EarSpec, Host, MouthSpec, OpenMouth
 from glyphoxa.bootstrap.followed_talk import FollowedTalk

@@ -14,7 +14,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from glyphoxa.bootstrap.closing import STEP_MS, within
+from glyphoxa.actors.deadline import within
+from glyphoxa.bootstrap.closing import STEP_MS
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.cli import session_choice
 from glyphoxa.cli.ending import Ending

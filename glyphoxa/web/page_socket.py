@@ -95,7 +95,9 @@ class PageSocket:
         finally:
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            for ended in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(ended, Exception):
+                    logger.opt(exception=ended).error("the page of {} broke off", self._place.player.id)
 
     async def _beat(self) -> None:
         while True:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 from loguru import logger
 
+from glyphoxa.actors.deadline import in_time, within
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import PlayerId
@@ -186,8 +187,8 @@ class Seats:
             self._drop_peer(place)
         peer: Peer | None = None
         try:
-            async with asyncio.timeout(self._within.answer_ms / 1_000):
-                peer = await self._connect(place.seat, offer, on_closed=lambda: self._peer_closed(place, number))
+            connecting = self._connect(place.seat, offer, on_closed=lambda: self._peer_closed(place, number))
+            peer = await in_time(self._within.answer_ms, connecting, if_late=self._hang_up)
         except TimeoutError as error:
             raise NotNow("the offer was not answered in time") from error
         finally:
@@ -228,8 +229,7 @@ class Seats:
         if self._is_closed:
             raise NotNow("the table is being closed")
         try:
-            async with asyncio.timeout(self._within.sit_ms / 1_000):
-                seat = await self._table.seat(player)
+            seat = await in_time(self._within.sit_ms, self._table.seat(player), if_late=self._empty)
         except TimeoutError as error:
             raise NotNow(f"the seat of {player.name} did not become ready in time; try again") from error
         except InvalidInput as error:
@@ -252,13 +252,17 @@ class Seats:
         if place.outbox is not None:
             place.outbox.shut(Shut.CLOSED)
         try:
-            async with asyncio.timeout(self._within.leave_ms / 1_000):
-                await place.seat.leave()
-        except TimeoutError:
-            logger.error("the ear of {} did not close in time; the seat is free all the same", place.player.id)
+            await within(self._within.leave_ms, f"the seat of {place.player.id}", place.seat.leave())
         finally:
             del self._places[place.player.id]
             self._on_change()
+
+    def _empty(self, seat: Seat) -> None:
+        """It was opened after whoever wanted it was refused."""
+        self._do(self._leave_in_time(seat))
+
+    async def _leave_in_time(self, seat: Seat) -> None:
+        await within(self._within.leave_ms, f"the seat of {seat.player.id}", seat.leave())
 
     # -- peers
 
@@ -273,16 +277,8 @@ class Seats:
     async def _hang_up_in_time(self, peer: Peer) -> None:
         closing = asyncio.create_task(peer.close())
         self._hanging[closing] = asyncio.get_running_loop().time()
-        closing.add_done_callback(self._hung_up)
-        await asyncio.wait({closing}, timeout=self._within.hang_up_ms / 1_000)
-        if not closing.done():
-            logger.error("a browser's sound did not hang up in time; it is left behind")
-            closing.cancel()
-
-    def _hung_up(self, closing: asyncio.Task[None]) -> None:
-        del self._hanging[closing]
-        if not closing.cancelled() and (error := closing.exception()) is not None:
-            logger.opt(exception=error).error("a browser's sound did not hang up properly")
+        closing.add_done_callback(self._hanging.pop)
+        await within(self._within.hang_up_ms, "a browser's sound", closing)
 
     def _peer_closed(self, place: TakenSeat, number: int) -> None:
         self._do(self._end_of(place, number))

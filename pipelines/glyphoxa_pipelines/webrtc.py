@@ -15,6 +15,7 @@ from pipecat.transports.base_transport import TransportParams
 from pipecat.transports.smallwebrtc.connection import SmallWebRTCConnection
 from pipecat.transports.smallwebrtc.transport import SmallWebRTCTransport
 
+from glyphoxa.actors.deadline import within
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import NpcSilent, TableEvent
 from glyphoxa.domain.ids import NpcId
@@ -25,6 +26,8 @@ from glyphoxa_processors.webrtc import BrowserMicrophone
 
 CONNECT_WITHIN_MS = 20_000
 HANG_UP_WITHIN_MS = 5_000
+CLOSE_WITHIN_MS = 2 * HANG_UP_WITHIN_MS
+"""Of a connection that is hung up, or else cut."""
 MOST_MEDIA = 4
 MOST_CANDIDATES = 64
 _NEVER_S = 10**9
@@ -46,10 +49,16 @@ class WebRtcPeers:
         connect_within_ms: A browser whose sound has no path to here by then is given up.
     """
 
-    def __init__(self, table: Table, *, connect_within_ms: int = CONNECT_WITHIN_MS) -> None:
+    def __init__(
+        self,
+        table: Table,
+        *,
+        connect_within_ms: int = CONNECT_WITHIN_MS,
+        host: PipelineHost | None = None,
+    ) -> None:
         self._table = table
         self._connect_within_ms = connect_within_ms
-        self._host = PipelineHost()
+        self._host = host or PipelineHost()
         self._peers: set[WebRtcPeer] = set()
 
     async def start(self) -> None:
@@ -79,12 +88,9 @@ class WebRtcPeers:
 
     async def close(self) -> None:
         """In time, whatever a connection does."""
-        await asyncio.gather(*(peer.close() for peer in list(self._peers)))
-        try:
-            async with asyncio.timeout(HANG_UP_WITHIN_MS / 1_000):
-                await self._host.close()
-        except TimeoutError:
-            logger.error("a browser's graph did not end in time; it is left behind")
+        closing = (within(CLOSE_WITHIN_MS, "a browser's sound", peer.close()) for peer in list(self._peers))
+        await asyncio.gather(*closing)
+        await within(HANG_UP_WITHIN_MS, "a browser's graph", self._host.close())
 
 
 class WebRtcPeer:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 from loguru import logger
 
-from glyphoxa.bootstrap.closing import ClosingStack, within
+from glyphoxa.bootstrap.closing import ClosingStack
 from glyphoxa.bootstrap.seats import LiveSeat
 from tests.support.builders import TAMSIN, a_campaign
 from tests.support.patience import DEADLINE_S
@@ -55,11 +55,6 @@ async def test_what_hangs_or_fails_is_told_and_the_rest_is_closed_last_first() -
         "recall could not be closed",
         "the graphs did not close within 0 ms, and is left as it is",
     ]
-
-
-async def test_what_closes_in_time_is_waited_for() -> None:
-    assert await within(1_000 * DEADLINE_S, "a seat", asyncio.sleep(0))
-    assert not await within(1_000 * DEADLINE_S, "a seat", fail())
 
 
 async def test_a_seat_whose_ear_does_not_even_end_when_it_is_cancelled_is_left_all_the_same() -> None:
