@@ -41,10 +41,10 @@ from glyphoxa.adapters.audio.wav import read_recording
 from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import WeightStore
-from glyphoxa.bootstrap.hints import Hints
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.names.hints import Hints
 from glyphoxa.speech.names.biasing import ContextualBiasing
 from glyphoxa.speech.names.campaign_entries import entries_of
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer

@@ -35,7 +35,7 @@ from glyphoxa.adapters.postgres.server.embedded import SETTINGS
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.observability import log
-from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
 
 _WARM_UP = 30
@@ -117,10 +117,10 @@ async def _measured(
     async def embed_new() -> None:
         await store.chunks.fill_missing(campaign.id)
 
-    recorder = Recorder(Spool(directory / "spool"), store.log, after_append=embed_new)
-    draining = asyncio.create_task(recorder.run())
+    journal = Journal(Spool(directory / "spool"), store.log, after_append=embed_new)
+    draining = asyncio.create_task(journal.deliver())
     try:
-        asked = Operations(store, campaign, embeddings, recorder=recorder, vectors=options.samples)
+        asked = Operations(store, campaign, embeddings, journal=journal, vectors=options.samples)
         operations = {**asked.by_name(), "hot_context": await asked.hot_context()}
         gc.collect()
         gc.freeze()  # as a table does it when it is open
@@ -134,13 +134,13 @@ async def _measured(
         if _RECALL in wanted:
             figures.update(await filtered_recall(store, campaign, list(embeddings.invented(_RECALL_QUESTIONS))))
         figures["hot_context_late"] = asked.late
-        await recorder.flush(_FLUSH_MS)
+        await journal.flush(_FLUSH_MS)
         return figures
     finally:
         gc.unfreeze()
         draining.cancel()
         await asyncio.gather(draining, return_exceptions=True)
-        await recorder.close()
+        await journal.close()
 
 
 async def _size_mb(store: Store) -> float:

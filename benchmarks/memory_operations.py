@@ -11,7 +11,7 @@ from benchmarks.memory_world import InventedCampaign
 from benchmarks.table_memory import memory_of
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.session_summaries import PostgresSessionSummaries
-from glyphoxa.bootstrap.table import now_ms
+from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.by_name import ByName
 from glyphoxa.context.prefetch import Prefetch
@@ -20,7 +20,7 @@ from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
-from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.journal import Journal
 
 REQUIRED: Final = (
     "identity_snapshot",
@@ -52,12 +52,12 @@ class Operations:
     """
 
     def __init__(
-        self, store: Store, measured: InventedCampaign, embeddings: Embeddings, *, recorder: Recorder, vectors: int
+        self, store: Store, measured: InventedCampaign, embeddings: Embeddings, *, journal: Journal, vectors: int
     ) -> None:
         self._store = store
         self._world = measured
         self._id = measured.id
-        self._recorder = recorder
+        self._journal = journal
         self._dice = measured.dice("questions")
         self._vectors = embeddings.invented(vectors)
         self._tools = {npc.id: self._tools_of(npc) for npc in measured.npcs}
@@ -212,7 +212,7 @@ class Operations:
         )
 
         async def call() -> int:
-            await self._recorder.keep(said)
+            await self._journal.keep(said)
             return 1
 
         return call

@@ -27,13 +27,12 @@ from typing import cast
 from benchmarks.names import percentile, read_lines
 from benchmarks.spoken_names.dataset import HERE, read_names
 from benchmarks.turn_cost import many_names
-from glyphoxa.bootstrap.names import TableNames
-from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign, Entity, Player, Scene
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.ids import CampaignId, EntityId, PlayerId, SceneId
 from glyphoxa.names.followed import NamesChanged
 from glyphoxa.names.ports import LearnedNames
+from glyphoxa.names.table_names import TableNames
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
@@ -105,7 +104,7 @@ async def _followed(entries: Sequence[Entry], changes: int) -> list[float]:
         (Player(PlayerId("hanna"), "Hanna"),),
         (Scene(SceneId("gate"), place, (), f"{entries[1].name} stands at the gate."),),
     )
-    table = TableNames(campaign, CorrectionSettings(), store=None, now_ms=lambda: 0)
+    table = TableNames(campaign, now_ms=lambda: 0)
     table.on(SceneChanged(campaign.scenes[0], 0))
     graph = _Graph(entries)
     followed = table.following(cast("LearnedNames", graph))

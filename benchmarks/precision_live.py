@@ -20,9 +20,9 @@ from typing import Final
 from benchmarks.precision_cases import EVERYWHERE, Belief, Case
 from benchmarks.precision_gate import Given
 from benchmarks.table_memory import memory_of
+from glyphoxa.adapters.postgres.names.changes import NameChanges
+from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.bootstrap.names import TableNames
-from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.by_name import ByName
@@ -31,6 +31,7 @@ from glyphoxa.domain.campaign import Campaign, Entity, Npc, Scene
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, PlayerId, SceneId, SpeakerId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Knower, Visibility
 from glyphoxa.domain.recalled import RecalledFact
+from glyphoxa.names.table_names import NamesOfGraph, TableNames
 from glyphoxa.recall.entities.gate import CalledFor, Named
 from glyphoxa.world.api import AliasAdded, Cause, EntityAdded, Event, FactClosed, FactStated
 
@@ -74,7 +75,11 @@ class Live:
         await self._commit([event for belief in self._beliefs.values() for event in self._facts(belief)])
         await self._commit([event for belief in self._beliefs.values() for event in self._ends(belief)])
         self._memory = memory_of(store)
-        self._names = TableNames(self._campaign, CorrectionSettings(), store=store, now_ms=lambda: 0)
+        self._names = TableNames(
+            self._campaign,
+            now_ms=lambda: 0,
+            graph=NamesOfGraph(PostgresLearnedNames(store.database), NameChanges(store.listener)),
+        )
         await self._names.open()
         self._prefetch = Prefetch(
             _CAMPAIGN,

@@ -30,7 +30,7 @@ from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.semantic.embedder import Embed, Embedder
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.chunking import hash_of
-from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
 
 EmbeddingsKind = Literal["minilm", "invented", "none"]
@@ -190,15 +190,15 @@ async def _load(store: Store, data: RecallData, spool: Path, *, tell: Callable[[
     began = perf_counter()
     for campaign, turns in data.turns.items():
         await _with_patience(partial(store.campaigns.load, campaign_of(campaign, turns)))
-    recorder = Recorder(Spool(spool), store.log)
+    journal = Journal(Spool(spool), store.log)
     began_talk = perf_counter()
     try:
         for turns in data.turns.values():
-            await keep_all(recorder.keep, utterances_of(turns))
-        if not await recorder.flush(_FLUSH_MS):
+            await keep_all(journal.keep, utterances_of(turns))
+        if not await journal.flush(_FLUSH_MS):
             raise Unavailable("the talk could not be written to the database")
     finally:
-        await recorder.close()
+        await journal.close()
     talk_s = perf_counter() - began_talk
     tell(f"{data.n_turns} turns are in the log, in {talk_s:.1f} s")
     embed_s = await _embed(store, data, tell=tell)

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from glyphoxa.bootstrap.names import TableNames
-from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.beginning import beginning
 from glyphoxa.context.by_name import ByName
@@ -25,6 +23,7 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import EntityId, PlayerId
+from glyphoxa.names.table_names import TableNames
 from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.turns.address import Addressing, Said
@@ -115,7 +114,7 @@ def yardstick_ns() -> int:
 def _mind(campaign: Campaign, slow_down: SlowDown | None) -> Mind:
     invented = (Entity(entry.entity_id, entry.entity_type, entry.name) for entry in many_names(N_NAMES))
     campaign = replace(campaign, entities=(*campaign.entities, *invented))
-    names = TableNames(campaign, CorrectionSettings(), store=None, now_ms=lambda: 0)
+    names = TableNames(campaign, now_ms=lambda: 0)
     names.on(SceneChanged(campaign.scenes[0], 0))
     correct: Correct = partial(names.correct, player=PLAYER)
     if slow_down is not None:

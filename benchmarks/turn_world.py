@@ -18,8 +18,8 @@ import yaml
 from benchmarks.turn_providers import Addresses
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap import local_models
+from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.bootstrap.embedder import embedder_of
-from glyphoxa.bootstrap.table import now_ms
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import (
     EmbeddingsSettings,
@@ -34,7 +34,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
 
 CAMPAIGN = Path(__file__).resolve().parents[1] / "demo" / "campaign.yaml"
@@ -155,13 +155,13 @@ async def load_history(settings: Settings, n_entries: int, *, tell: Callable[[st
                 tell(f"{done[0]} of {n_entries} past utterances in memory")
 
         done = [0]
-        recorder = Recorder(Spool(settings.data_directory / "spool"), store.log, after_append=embed_new)
+        journal = Journal(Spool(settings.data_directory / "spool"), store.log, after_append=embed_new)
         try:
-            await keep_all(recorder.keep, past_talk(campaign, n_entries))
-            if not await recorder.flush(_FLUSH_MS):
+            await keep_all(journal.keep, past_talk(campaign, n_entries))
+            if not await journal.flush(_FLUSH_MS):
                 raise Unavailable("the past could not be written to the database")
         finally:
-            await recorder.close()
+            await journal.close()
 
 
 async def keep_all(keep: Callable[[Utterance], Awaitable[None]], utterances: Sequence[Utterance]) -> None:

@@ -2,29 +2,69 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 
+from glyphoxa.adapters.postgres.names.changes import NameChanges
+from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
+from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.structured_llm import Slot, open_structured_llm
 from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.events import TableEvent, UtteranceRevised
-from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.npc.actor import GetReady, NpcActor, Revise
+from glyphoxa.domain.events import UtteranceRevised
+from glyphoxa.domain.ids import NpcId, UtteranceId
+from glyphoxa.names.table_names import NamesOfGraph, TableNames
 from glyphoxa.providers.registry import NONE, SECOND_LOOK, runs_here
-from glyphoxa.speech.correction.corrector import Corrected
+from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import TranscriptLog
-from glyphoxa.transcript.recorder import Recorder
-from glyphoxa.transcript.reviser import Asking, OnProof, Reviser
+from glyphoxa.transcript.reviser import Reviser
+from glyphoxa.transcript.second_look import Asking
 
 LOCAL_NAMES = 16
 LOCAL_DEADLINE_MS = 60_000
 CLOUD_DEADLINE_MS = 10_000
 """The local model reads some 50 tokens a second and writes 20; a cloud model that takes so long has a bad day."""
+
+
+def make_names(
+    campaign: Campaign,
+    settings: CorrectionSettings,
+    store: Store | None,
+    *,
+    now_ms: Callable[[], int],
+    wait_until_logged: Callable[[UtteranceId], Awaitable[bool]],
+) -> TableNames:
+    """
+    Args:
+        now_ms: Unix epoch.
+        wait_until_logged: See `glyphoxa.names.learner.Learner`.
+    """
+    graph = None
+    if store is not None:
+        graph = NamesOfGraph(PostgresLearnedNames(store.database), NameChanges(store.listener))
+    return TableNames(
+        campaign,
+        now_ms=now_ms,
+        corrector=partial(corrector_of, settings=settings) if settings.phonetic else None,
+        graph=graph,
+        wait_until_logged=wait_until_logged,
+    )
+
+
+def corrector_of(names: Gazetteer, settings: CorrectionSettings) -> Corrector:
+    if settings.algorithm == "shipped":
+        return Corrector(names, caution=settings.caution)
+    # Loaded by who asks for it alone.
+    from glyphoxa.experimental.documents_correction import documents_corrector
+
+    return documents_corrector(
+        names, phonetic_threshold=settings.phonetic_threshold, fuzzy_threshold=settings.fuzzy_threshold
+    )
 
 
 def transcribed(campaign: Campaign) -> frozenset[NpcId]:
@@ -61,98 +101,31 @@ async def open_asking(
     return Asking(llm, deadline_ms=CLOUD_DEADLINE_MS, low_confidence=settings.low_confidence)
 
 
-def open_second_look(
+def make_reviser(
     campaign: Campaign,
+    names: TableNames,
     *,
     asking: Asking | None,
-    gazetteer: Callable[[], Gazetteer],
-    correct: Callable[[str], Corrected] | None,
-    tell: Callable[[TableEvent], None],
+    tell: Callable[[UtteranceRevised], None],
     log: TranscriptLog | None,
-    recorder: Recorder,
-    npcs: Mapping[NpcId, NpcActor],
-    somebody: Callable[[], str],
-    nearby: Callable[[], Container[EntityId]],
+    journal: Journal,
     wait_until_quiet: Callable[[], Awaitable[None]],
-    on_proof: OnProof,
     after_revise: Callable[[], Awaitable[None]],
-) -> SecondLook | None:
-    """None when there is nothing that could be looked at. See `Reviser`.
-
-    Args:
-        somebody: Who will probably speak next.
-    """
+) -> Reviser | None:
+    """None when there is nothing that could be looked at."""
     heard_by_provider = transcribed(campaign)
     if asking is None and not heard_by_provider:
         return None
-    reviser = Reviser(
-        gazetteer,
-        correct=correct,
+    return Reviser(
+        lambda: names.current,
+        correct=names.correct,
         tell=tell,
         log=log,
-        wait_until_logged=recorder.wait_until_logged,
+        wait_until_logged=journal.wait_until_logged,
         asking=asking,
         transcribed=heard_by_provider,
-        nearby=nearby,
+        nearby=names.nearby,
         wait_until_quiet=wait_until_quiet,
-        on_proof=on_proof,
+        on_proof=names.proved,
         after_revise=after_revise,
     )
-    return SecondLook(reviser, recorder, npcs, somebody, wait_until_quiet)
-
-
-class SecondLook:
-    """The reviser at one table, and the way of better words into the NPCs' talk.
-
-    Protocol of use as of `Reviser`: subscribe `on`, run `run`, `finish` at the end of the session. Their talk changes
-    while nobody speaks: a prompt that changes is read anew, and that must not be in a turn.
-    """
-
-    def __init__(
-        self,
-        reviser: Reviser,
-        recorder: Recorder,
-        npcs: Mapping[NpcId, NpcActor],
-        somebody: Callable[[], str],
-        wait_until_quiet: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._reviser = reviser
-        self._recorder = recorder
-        self._npcs = npcs
-        self._somebody = somebody
-        self._wait_until_quiet = wait_until_quiet
-        self._revised: list[UtteranceRevised] = []
-        self._work = asyncio.Event()
-
-    def on(self, event: TableEvent) -> None:
-        """Take what happened at the table. Returns at once."""
-        self._reviser.on(event)
-        if isinstance(event, UtteranceRevised):
-            self._recorder.revised(event.utterance)
-            self._revised.append(event)
-            self._work.set()
-
-    async def run(self) -> None:
-        """The actor's body."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._reviser.run())
-            group.create_task(self._spread())
-
-    async def finish(self, deadline_ms: int) -> bool:
-        """See `Reviser.finish`."""
-        return await self._reviser.finish(deadline_ms)
-
-    async def _spread(self) -> None:
-        while True:
-            if not self._revised:
-                self._work.clear()
-                await self._work.wait()
-            await self._wait_until_quiet()
-            revised, self._revised = self._revised, []
-            concerned: dict[NpcId, None] = {}
-            for event in revised:
-                for npc in sorted(event.utterance.witnesses & self._npcs.keys()):
-                    concerned[npc] = None
-                    self._npcs[npc].mailbox.post(Revise(event.utterance, event.was.text))
-            for npc in concerned:
-                self._npcs[npc].mailbox.post(GetReady("", self._somebody()))

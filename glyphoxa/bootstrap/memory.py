@@ -26,8 +26,8 @@ from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.guard import MemoryGuard
+from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import TranscriptLog
-from glyphoxa.transcript.recorder import Recorder
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.transcript.watch import MemoryWatch
 from glyphoxa.world.api import TalkAround
@@ -84,7 +84,7 @@ class TableMemory:
     """What a table remembers with. Made inside a running event loop.
 
     Protocol of use: `open`, `start`; at the end `flush`, then `close`. What is to be read goes through `guard`, what is
-    to be kept through `recorder`.
+    to be kept through `journal`.
 
     Args:
         store: None without long-term memory: what is said is then kept on disk only.
@@ -128,15 +128,20 @@ class TableMemory:
             self.guard = MemoryGuard(store.graph, store.past_talk, store.summaries, self._watch, by_name=store.by_name)
             around = RecallAround.of(store.graph_rag, store.past_talk.vectors)
             self.around = None if around is None else self.guard.over(around)
-        self.recorder = Recorder(
-            Spool(spool, alarm=self._on_spool), log, listener=self._on_recorder, after_append=self.embed_what_is_new
+        self.journal = Journal(
+            Spool(spool, alarm=self._on_spool),
+            log,
+            tell=tell,
+            now_ms=now_ms,
+            listener=self._on_journal,
+            after_append=self.embed_what_is_new,
         )
 
     @property
     def health(self) -> MemoryHealth:
         if self.store is None:
             return MemoryHealth("off")
-        waiting = self.recorder.n_waiting
+        waiting = self.journal.n_waiting
         if self._watch.since_ms is None:
             return MemoryHealth("ok", waiting=waiting)
         return MemoryHealth("degraded", self._watch.since_ms, self._watch.why, waiting)
@@ -155,7 +160,7 @@ class TableMemory:
             self._watch.lost(str(error))
 
     def start(self, supervisor: Supervisor) -> None:
-        supervisor.start("recorder", self.recorder.run)
+        supervisor.start("delivery", self.journal.deliver)
         if self.store is not None:
             supervisor.start("memory", self._watch.run)
 
@@ -198,17 +203,17 @@ class TableMemory:
         """What was said in a session before a restart."""
         campaign = self._campaign.id
         if self.store is None:
-            said = await self.recorder.on_disk(campaign, session, limit=SAID_BEFORE)
+            said = await self.journal.on_disk(campaign, session, limit=SAID_BEFORE)
             return SaidBefore(said, said)
         if not self._watch.is_away:
             # What the log has and the disk does not know of may have been rolled back there.
-            await self.recorder.send(FLUSH_MS)
-        unsent = await self.recorder.unsent(campaign, session)
+            await self.journal.send(FLUSH_MS)
+        unsent = await self.journal.unsent(campaign, session)
         try:
             logged = await self.store.log.recent(campaign, session, since_ms=0, limit=SAID_BEFORE)
         except GlyphoxaError as error:
             logger.debug("what was said before is not read: {}", error)
-            on_disk = await self.recorder.on_disk(campaign, session, limit=SAID_BEFORE)
+            on_disk = await self.journal.on_disk(campaign, session, limit=SAID_BEFORE)
             return SaidBefore(_in_order(unsent), _in_order(on_disk))
         said = _in_order([*unsent, *logged])
         return SaidBefore(said, said)
@@ -221,7 +226,7 @@ class TableMemory:
                 return await self.store.log.count(self._campaign.id, session)
             except GlyphoxaError as error:
                 logger.warning("what the log holds cannot be counted now: {}", error)
-        return len(self.recorder.recent(session, limit=sys.maxsize))
+        return len(self.journal.recent.of(session, limit=sys.maxsize))
 
     async def embed_what_is_new(self) -> None:
         """Bring new talk within reach of recall by meaning. What is not embedded now is embedded the next time: a model
@@ -245,10 +250,10 @@ class TableMemory:
 
     async def flush(self) -> bool:
         """Send what waits. False when the database has not taken everything in time."""
-        return await self.recorder.flush(FLUSH_MS)
+        return await self.journal.flush(FLUSH_MS)
 
     async def close(self) -> None:
-        await self.recorder.close()
+        await self.journal.close()
 
     async def _ping(self) -> None:
         if self.store is not None:
@@ -259,13 +264,13 @@ class TableMemory:
         self._embedding.succeeded()  # it may have been the database that failed
         for step in self._also:
             await step()
-        if self.recorder.is_degraded:
+        if self.journal.is_degraded:
             await self.flush()
-        if self.recorder.is_degraded:  # a backlog that is only long would have made it well
-            refuses = "the disk takes nothing" if self.recorder.disk_fails else "it takes nothing"
+        if self.journal.is_degraded:  # a backlog that is only long would have made it well
+            refuses = "the disk takes nothing" if self.journal.disk_fails else "it takes nothing"
             raise Unavailable(f"the database answers, but {refuses} that is said")
 
-    def _on_recorder(self, what: str) -> None:
+    def _on_journal(self, what: str) -> None:
         logger.debug("{}", what)  # the table is told once, whoever noticed
         self._watch.suspect()
         self._watch.hope()
@@ -281,7 +286,7 @@ class TableMemory:
         if health.state == "ok":
             logger.info("long-term memory is there again; {} utterances are on their way to it", health.waiting)
         else:
-            logger.warning("{}", _what_is_wrong(health.why, disk_fails=self.recorder.disk_fails))
+            logger.warning("{}", _what_is_wrong(health.why, disk_fails=self.journal.disk_fails))
         self._tell(MemoryChanged(health, self._now_ms()))
 
 

@@ -19,7 +19,7 @@ from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.recall.api import STILL_PLAYED_MS
-from glyphoxa.transcript.story_days import BETWEEN, day_now
+from glyphoxa.transcript.api import BETWEEN, day_now
 from glyphoxa.world.api import moment
 
 

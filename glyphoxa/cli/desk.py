@@ -26,7 +26,7 @@ from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.recall.api import Recall
-from glyphoxa.transcript.ports import TalkSearch
+from glyphoxa.transcript.api import TalkSearch
 from glyphoxa.world.api import KnowledgeGraph
 
 

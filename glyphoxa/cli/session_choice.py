@@ -14,7 +14,7 @@ from glyphoxa.cli.verb import argument, one_of
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.transcript.last_sessions import LastSession, LastSessions
+from glyphoxa.transcript.api import LastSession, LastSessions
 
 RECENT_MS = 6 * 3_600_000
 """A session that was closed so long ago may still be the evening that is being played."""

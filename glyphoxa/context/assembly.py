@@ -32,7 +32,7 @@ from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.recalled import RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.recall.api import Terms
-from glyphoxa.transcript.ports import PastTalk
+from glyphoxa.transcript.api import PastTalk
 from glyphoxa.world.api import IdentitySnapshot, KnowledgeGraph, Known
 
 T = TypeVar("T")
@@ -92,13 +92,13 @@ class HotContextAssembly:
         with the very words of the first answer.
         """
         self._identities.new_scene()
-        self._scene = scene
         npcs = [npc.id for npc in self._campaign.npcs]
         await asyncio.gather(
             *(self._part("identity", self._identities.read(npc), ENTER_DEADLINE_MS, []) for npc in npcs)
         )
         for npc in npcs:
             await self._identities.read_file(npc)
+        self._scene = scene
 
     def new_speech(self) -> None:
         """Somebody begins to speak: the facts shown for the last question are not kept for this one, and no NPC keeps

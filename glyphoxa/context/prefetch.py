@@ -23,7 +23,7 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.speech.language.past import speaks_of_the_past
-from glyphoxa.transcript.ports import PastTalk
+from glyphoxa.transcript.api import PastTalk
 
 _FEW_WORDS: Final = 3
 

@@ -10,7 +10,7 @@ from glyphoxa.dm.ports import Review, Said
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.transcript.ports import TalkSearch
+from glyphoxa.transcript.api import TalkSearch
 
 _MOST_LISTED: Final = 5
 _SHORT: Final = 10

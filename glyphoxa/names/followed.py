@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from loguru import logger
 
@@ -30,6 +31,16 @@ class NamesChanged:
     """
 
     entities: frozenset[EntityId] | None
+
+
+class NameFeed(Protocol):
+    def follow(self, campaign: CampaignId) -> AsyncGenerator[NamesChanged, None]:
+        """The changes to a campaign's names from now on. Never ends: close it.
+
+        Raises:
+            GlyphoxaError: They cannot be known, for a reason that does not pass by itself.
+        """
+        ...
 
 
 class NamesFollowed:

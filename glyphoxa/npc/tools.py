@@ -35,7 +35,7 @@ from glyphoxa.npc.budget import (
 )
 from glyphoxa.npc.tool_answers import MOST_FOUND, Found, best_match, described, fact_found, found, nothing, when
 from glyphoxa.recall.api import asked_predicates
-from glyphoxa.transcript.ports import EVER, Between, PastTalk, SessionSummaries
+from glyphoxa.transcript.api import EVER, Between, PastTalk, SessionSummaries
 from glyphoxa.world.api import KnowledgeGraph, Passage, TalkAround
 
 _Talk = TypeVar("_Talk", bound=RecalledTalk)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from glyphoxa.domain.heard import Draft
-from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.recalled import Recalled
 from glyphoxa.domain.turn import LookUp, Outcome, Rejected, Stage, TurnRecord
 from glyphoxa.npc.mouth import Finished, Injected, Marked
@@ -34,11 +35,11 @@ class TurnBook:
     """Collects what the ear, the room and the engine say of a turn.
 
     Args:
-        names: What the players are called, by id.
+        name_of: What a player is called.
     """
 
     session: SessionId
-    names: dict[str, str]
+    name_of: Callable[[PlayerId], str]
     _open: dict[TurnId, _Open] = field(default_factory=dict)
     _asked: dict[NpcId, TurnId] = field(default_factory=dict)
     _unanswered: int = 0
@@ -119,7 +120,7 @@ class TurnBook:
             id=TurnId(f"u{self._unanswered:04d}"),
             session_id=self.session,
             speaker_id=SpeakerId(draft.player),
-            speaker_name=self._name(draft),
+            speaker_name=self.name_of(draft.player),
             raw_text=draft.raw_text,
             text=draft.text,
             npc_id=None,
@@ -140,7 +141,7 @@ class TurnBook:
             id=turn,
             session_id=self.session,
             speaker_id=SpeakerId(entry.draft.player),
-            speaker_name=self._name(entry.draft),
+            speaker_name=self.name_of(entry.draft.player),
             raw_text=entry.draft.raw_text,
             text=entry.draft.text,
             npc_id=entry.npc,
@@ -158,9 +159,6 @@ class TurnBook:
             utterance_id=entry.utterance,
             reply_id=reply,
         )
-
-    def _name(self, draft: Draft) -> str:
-        return self.names.get(draft.player, draft.player)
 
 
 def _heard_stages(draft: Draft) -> dict[Stage, int]:

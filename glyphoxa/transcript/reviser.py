@@ -23,20 +23,17 @@ from typing import Any, TypeVar
 
 from loguru import logger
 
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
-from glyphoxa.domain.utterance import UNSURE, Utterance
-from glyphoxa.llm.structured import StructuredLlm, Unparseable
+from glyphoxa.domain.utterance import Utterance
 from glyphoxa.speech.correction.corrector import Corrected
-from glyphoxa.speech.language.spans import Places, applied
 from glyphoxa.speech.names.gazetteer import Gazetteer
-from glyphoxa.speech.review.doubt import Span, doubtful_spans
-from glyphoxa.speech.review.edits import Edit, declared_in, onto_raw, verified
-from glyphoxa.speech.review.likely_names import MOST_NAMES, LikelyNames
-from glyphoxa.speech.review.question import TEMPERATURE, Question, question_about
+from glyphoxa.speech.review.doubt import doubtful_spans
+from glyphoxa.speech.review.edits import Edit
 from glyphoxa.transcript.ports import TranscriptLog
+from glyphoxa.transcript.second_look import Asking, Doubted, GaveWay, SecondLook
 
 OnProof = Callable[[str, str, Utterance], None]
 """Told of words that were found to be a name: what was heard, the name, where (as it is now)."""
@@ -49,35 +46,6 @@ _LINES_BEFORE = 2
 _LONGEST_CHARS = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """How a language model is asked.
-
-    Attributes:
-        deadline_ms: For one answer; later is none.
-        low_confidence: Words below it are doubtful.
-        most_names: Names in a question; each costs a small model time.
-        rest_ms: How long the table must have been quiet.
-        gives_way: Only a quiet table is disturbed, and a question is dropped when somebody speaks: for a model that
-            the NPCs think with.
-    """
-
-    llm: StructuredLlm
-    deadline_ms: int = 10_000
-    low_confidence: float = UNSURE
-    most_names: int = MOST_NAMES
-    rest_ms: int = 2_000
-    gives_way: bool = False
-
-
-@dataclass(eq=False, slots=True)
-class _Doubted:
-    utterance: Utterance
-    doubtful: tuple[Span, ...]
-    before: tuple[Utterance, ...]
-    tries: int = 0
-
-
 @dataclass(eq=False, slots=True)
 class _Revision:
     was: Utterance
@@ -86,7 +54,7 @@ class _Revision:
     tries: int = 0
 
 
-_Waiting = TypeVar("_Waiting", _Doubted, _Revision)
+_Waiting = TypeVar("_Waiting", Doubted, _Revision)
 
 
 class Reviser:
@@ -99,7 +67,7 @@ class Reviser:
             What another NPC says is the model's own text and is left alone.
         asking: None: no language model is asked.
         log: None without long-term memory.
-        wait_until_logged: See `glyphoxa.transcript.recorder.Recorder.wait_until_logged`.
+        wait_until_logged: See `glyphoxa.transcript.journal.Journal.wait_until_logged`.
         nearby: Entities of the scene.
         wait_until_quiet: Until nobody speaks and no NPC is answering.
         on_proof: Told of each replacement that a model made, once it is in the log.
@@ -114,7 +82,7 @@ class Reviser:
         gazetteer: Callable[[], Gazetteer],
         *,
         correct: Callable[[str], Corrected] | None,
-        tell: Callable[[TableEvent], None],
+        tell: Callable[[UtteranceRevised], None],
         log: TranscriptLog | None = None,
         wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None = None,
         asking: Asking | None = None,
@@ -128,28 +96,26 @@ class Reviser:
         capacity: int = CAPACITY,
     ) -> None:
         self._gazetteer = gazetteer
+        self._second_look: SecondLook | None = None
+        if asking is not None:
+            self._second_look = SecondLook(
+                asking, gazetteer, nearby=nearby, wait_until_quiet=wait_until_quiet, in_thread=in_thread
+            )
         self._correct = correct
         self._tell = tell
         self._log = log
         self._wait_until_logged = wait_until_logged
         self._asking = asking
         self._transcribed = transcribed
-        self._nearby = nearby
-        self._wait_until_quiet = wait_until_quiet
         self._on_proof = on_proof
         self._after_revise = after_revise
         self._pause = pause
-        self._in_thread = in_thread
         self._capacity = capacity
-        self._questions: deque[_Doubted] = deque()
+        self._questions: deque[Doubted] = deque()
         self._writes: deque[_Revision] = deque()
         self._before: deque[Utterance] = deque(maxlen=_LINES_BEFORE)
-        self._likely: LikelyNames | None = None
-        self._answering: asyncio.Task[dict[str, Any]] | None = None
         self._work = asyncio.Event()
         self._moved = asyncio.Event()
-        self._disturbed = asyncio.Event()
-        self._is_model_away = False
 
     # -- what happens at the table
 
@@ -166,9 +132,8 @@ class Reviser:
                 self._say_before(utterance.id, utterance)
                 self._let_be(utterance.id, unless_it_says=utterance.text)
             case SpeechStarted() | PartialHeard() | EagerTurn() | TurnEnded() | NpcSpeaks():
-                self._disturbed.set()
-                if self._asking is not None and self._asking.gives_way and self._answering is not None:
-                    self._answering.cancel()
+                if self._second_look is not None:
+                    self._second_look.disturb()
             case _:
                 pass
 
@@ -213,7 +178,7 @@ class Reviser:
                 # The one that is being asked may be the first.
                 del self._questions[min(1, len(self._questions) - 1)]
                 logger.warning("too much to look at again: an older utterance keeps the words that were heard")
-            self._questions.append(_Doubted(utterance, doubtful, tuple(self._before)))
+            self._questions.append(Doubted(utterance, doubtful, tuple(self._before)))
             self._work.set()
 
     def _by_sound(self, utterance: Utterance, correct: Callable[[str], Corrected]) -> Utterance:
@@ -314,92 +279,15 @@ class Reviser:
         if self._after_revise is not None and self._log is not None:
             await self._after_revise()
 
-    # -- the model
-
-    async def _ask(self, doubted: _Doubted) -> None:
-        asking = self._asking
-        if asking is None:
-            self._done_with(self._questions, doubted)
-            return
-        if asking.gives_way:
-            await self._wait_for_rest(asking.rest_ms)
-            if not (self._questions and self._questions[0] is doubted):
-                return
-        gazetteer, nearby = self._gazetteer(), self._nearby()
-        question, likely = await self._in_thread(lambda: self._prepared(doubted, gazetteer, nearby, asking.most_names))
-        if asking.gives_way and self._disturbed.is_set():
-            return
-        answering = self._answering = asyncio.ensure_future(
-            asking.llm.complete(
-                question.system, question.user, question.schema, temperature=TEMPERATURE, deadline_ms=asking.deadline_ms
-            )
-        )
-        try:
-            await asyncio.wait({answering})
-        finally:
-            self._answering = None
-            answering.cancel()
-        if answering.cancelled():
-            return  # somebody speaks; it stays the first in the queue
-        answer = self._answer(answering)
-        if answer is not None:
-            await self._take_answer(doubted, answer, likely)
+    async def _ask(self, doubted: Doubted) -> None:
+        if self._second_look is not None:
+            try:
+                better = await self._second_look.at(doubted, is_wanted=lambda: self._is_next(doubted))
+            except GaveWay:
+                return  # it stays the first in the queue
+            if better is not None:
+                self._revise(_Revision(doubted.utterance, better.utterance, better.edits))
         self._done_with(self._questions, doubted)
 
-    def _prepared(
-        self, doubted: _Doubted, gazetteer: Gazetteer, nearby: Container[EntityId], most_names: int
-    ) -> tuple[Question, LikelyNames]:
-        """Tens of milliseconds at 10,000 names, and so for a long utterance: for a thread."""
-        likely = self._likely
-        if likely is None or likely.gazetteer is not gazetteer:
-            likely = self._likely = LikelyNames(gazetteer)
-        text, doubtful = doubted.utterance.text, doubted.doubtful
-        names = likely.pick(text, doubtful, nearby=nearby, limit=most_names)
-        before = [f"{each.speaker_name}: {each.text}" for each in doubted.before]
-        return question_about(text, doubtful, names, before=before), likely
-
-    async def _wait_for_rest(self, rest_ms: int) -> None:
-        while True:
-            self._disturbed.clear()
-            if self._wait_until_quiet is not None:
-                await self._wait_until_quiet()
-            try:
-                async with asyncio.timeout(rest_ms / 1000):
-                    await self._disturbed.wait()
-            except TimeoutError:
-                return
-
-    def _answer(self, answering: asyncio.Task[dict[str, Any]]) -> dict[str, Any] | None:
-        """None when there is none: the text then stays as it was."""
-        try:
-            answer = answering.result()
-        except Unparseable as error:
-            logger.info("no second look: {}", error)
-            return None
-        except GlyphoxaError as error:
-            if not self._is_model_away:
-                logger.warning("names are not looked at again: {}", error)
-            self._is_model_away = True
-            return None
-        self._is_model_away = False
-        return answer
-
-    async def _take_answer(self, doubted: _Doubted, answer: dict[str, Any], likely: LikelyNames) -> None:
-        was, text, declared = doubted.utterance, answer.get("corrected_text"), declared_in(answer)
-        if not isinstance(text, str):
-            return
-        edits = await self._in_thread(
-            lambda: verified(was.text, text, declared, doubtful=doubted.doubtful, names=likely)
-        )
-        if not edits:
-            return
-        raw = was.raw_text
-        if was.npc_id is not None:  # it goes on behind what was heard of it
-            raw = raw[: Places(was.corrections).in_raw(0, len(was.text))[1]]
-        try:
-            corrections = onto_raw(raw, was.corrections, was.text, edits)
-        except ValueError as error:
-            logger.error("utterance {} keeps the words that were heard: {}", was.id, error)
-            return
-        better = replace(was, text=applied(was.text, edits), corrections=corrections)
-        self._revise(_Revision(was, better, edits))
+    def _is_next(self, doubted: Doubted) -> bool:
+        return bool(self._questions) and self._questions[0] is doubted

@@ -17,7 +17,7 @@ case there is a log one day. Full segments are then shrunk to about a fifth; not
 used in spite of that (millions of utterances), appends are refused with an alarm like those of any full spool, until
 old segments were moved elsewhere by hand while no Glyphoxa runs.
 
-Not for use from several threads at once: `Recorder` sees to that.
+Not for use from several threads at once: `Journal` sees to that.
 """
 
 from __future__ import annotations
@@ -30,27 +30,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Self
 
 from loguru import logger
 
-from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.transcript import spool_files
+from glyphoxa.transcript.segments import Cursor, Segments
 from glyphoxa.transcript.under_way import UnderWay
 
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 _SEGMENT_BYTES = 4 * 1024 * 1024
-_DIGITS = "[0-9]" * 10
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Cursor:
-    """A place between two records: the number of the segment, and bytes from its beginning."""
-
-    segment: int
-    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +75,10 @@ class Spool:
     ) -> None:
         self._directory = directory
         self._max_bytes = max_bytes
-        self._segment_bytes = min(segment_bytes, max_bytes // 4)
         self._alarm = alarm
         self._alarmed = False
-        self._file: BinaryIO | None = None
-        self._end = self._acknowledged = Cursor(1, 0)
-        self._sizes: dict[int, int] = {}  # of the closed segments, as they are on disk
+        self._segments = Segments(directory, segment_bytes=min(segment_bytes, max_bytes // 4))
+        self._acknowledged = Cursor(1, 0)
         self._shrinks = True
         self._under_way = UnderWay(directory / "under-way")
         try:
@@ -133,17 +123,14 @@ class Spool:
             self._alarmed = True
             self._alarm(f"the spool {self._directory} is half full: no database has taken what is said for long")
         try:
-            if self._end.offset >= self._segment_bytes:
-                self._rotate()
-            self._write(record)
+            end = self._segments.append(record)
         except OSError as error:
             text = f"the spool {self._directory} cannot be written ({error.strerror})"
             self._alarm(text)
             raise Unavailable(text) from None
-        self._end = Cursor(self._end.segment, self._end.offset + len(record))
         with contextlib.suppress(OSError):  # the next opening finds that it was appended
             self._under_way.forget(utterance.id)
-        return self._end
+        return end
 
     def note(self, utterance: Utterance) -> None:
         """Returns when what was heard so far of an utterance that is still being said is on disk. It takes the place of
@@ -183,7 +170,7 @@ class Spool:
         """
         said: dict[UtteranceId, Utterance] = {}
         try:
-            for item in self._records(Cursor(self._end.segment - 1, 0)):
+            for item in self._records(Cursor(self._segments.end.segment - 1, 0)):
                 if (item.utterance.campaign_id, item.utterance.session_id) == (campaign, session):
                     said.setdefault(item.utterance.id, item.utterance)
         except OSError as error:
@@ -206,9 +193,7 @@ class Spool:
         except OSError as error:
             raise Unavailable(f"the spool {self._directory} cannot note its progress: {error.strerror}") from None
         self._acknowledged = cursor
-        for number in [n for n in self._sizes if n < cursor.segment]:
-            self._remove(number)
-            del self._sizes[number]
+        self._segments.drop_before(cursor.segment)
         if self.size_bytes <= self._max_bytes // 2:
             self._alarmed = False
 
@@ -216,13 +201,10 @@ class Spool:
         """Shrink one full segment, if there is one that is not yet: where no log will take it soon. A disk that has no
         room for that is left in peace until the next opening.
         """
-        number = next((n for n in sorted(self._sizes) if self._path(n).exists()), None)
-        if number is None or not self._shrinks:
+        if not self._shrinks:
             return
-        shrunk = self._shrunk_path(number)
         try:
-            spool_files.shrink(self._path(number), shrunk)
-            self._sizes[number] = shrunk.stat().st_size
+            self._segments.shrink_one()
         except OSError as error:
             self._shrinks = False
             logger.warning("the spool {} cannot shrink a segment: {}", self._directory, error.strerror)
@@ -230,12 +212,10 @@ class Spool:
     @property
     def size_bytes(self) -> int:
         """Of all segments that are not deleted yet."""
-        return sum(self._sizes.values()) + self._end.offset
+        return self._segments.size_bytes
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._segments.close()
         self._lock.close()
 
     def __enter__(self) -> Self:
@@ -246,84 +226,24 @@ class Spool:
     ) -> None:
         self.close()
 
-    def _path(self, number: int) -> Path:
-        return self._directory / f"{number:010}.spool"
-
-    def _shrunk_path(self, number: int) -> Path:
-        return self._directory / f"{number:010}.spool.gz"
-
-    def _remove(self, number: int) -> None:
-        self._path(number).unlink(missing_ok=True)
-        self._shrunk_path(number).unlink(missing_ok=True)
-
     def _open(self) -> None:
         for left in self._directory.glob("*.new"):
             left.unlink()
-        plain = {int(path.name[:10]): path for path in self._directory.glob(f"{_DIGITS}.spool")}
-        shrunk = {int(path.name[:10]): path for path in self._directory.glob(f"{_DIGITS}.spool.gz")}
-        for number in plain.keys() & shrunk.keys():
-            shrunk.pop(number).unlink()  # whoever made it died before it took the other's place
-        self._acknowledged = self._read_cursor(sorted({**shrunk, **plain}))
-        for number in [n for n in {**shrunk, **plain} if n < self._acknowledged.segment]:
-            self._remove(number)
-        closed = {n: path.stat().st_size for n, path in {**shrunk, **plain}.items() if n >= self._acknowledged.segment}
-        last = max(closed, default=self._acknowledged.segment)
-        if last in shrunk:
-            last += 1  # somebody moved the last segment away
-        closed.pop(last, None)
-        self._sizes = closed
-        self._open_segment(last)
-        self._take_up()
-
-    def _open_segment(self, number: int) -> None:
-        path = self._path(number)
-        is_new = not path.exists()
-        content = b"" if is_new else path.read_bytes()
-        whole = content.rfind(b"\n") + 1  # a record holds one line break: its last byte
-        torn = content[whole:]
-        file = path.open("r+b" if not is_new else "w+b", buffering=0)
-        if torn:
-            logger.warning("the spool ended in a torn record of {} bytes, cut off", len(torn))
-            file.truncate(whole)
-            os.fsync(file.fileno())
-        if is_new:
-            spool_files.sync_directory(self._directory)
-        self._file = file
-        self._end = Cursor(number, whole)
-        if self._acknowledged > self._end:
+        self._acknowledged = self._read_cursor(self._segments.find())
+        self._segments.open(self._acknowledged.segment)
+        if self._acknowledged > self._segments.end:
             # Acknowledged bytes vanished with a lost disk cache: the log has them, so nothing is missing; but a new
             # record must not be taken for acknowledged.
-            self._rotate()
-            self._acknowledged = Cursor(self._end.segment, 0)
-
-    def _rotate(self) -> None:
-        full, end = self._file, self._end
-        self._open_segment(end.segment + 1)
-        self._sizes[end.segment] = end.offset
-        if full is not None:
-            full.close()
-
-    def _write(self, record: bytes) -> None:
-        if self._file is None:
-            raise Unavailable(f"the spool {self._directory} was closed")
-        # Not where the last write ended: that one may have failed half-way.
-        self._file.seek(self._end.offset)
-        try:
-            written = 0
-            while written < len(record):
-                written += self._file.write(record[written:])
-            os.fsync(self._file.fileno())
-        except OSError:
-            with contextlib.suppress(OSError):
-                self._file.truncate(self._end.offset)
-            raise
+            self._segments.rotate()
+            self._acknowledged = Cursor(self._segments.end.segment, 0)
+        self._take_up()
 
     def _take_up(self) -> None:
         """Append what a process that was killed had noted, unless it was said to its end after all."""
         left = self._under_way.left()
         if not left:
             return
-        appended = {item.utterance.id for item in self._records(Cursor(self._end.segment, 0))}
+        appended = {item.utterance.id for item in self._records(Cursor(self._segments.end.segment, 0))}
         try:
             for utterance in left:
                 if utterance.id not in appended:
@@ -346,32 +266,12 @@ class Spool:
         return Cursor(int(parts[1]), int(parts[2]))
 
     def _records(self, after: Cursor) -> Iterator[Pending]:
-        for number in sorted({*self._sizes, self._end.segment}):
-            if number < after.segment:
-                continue
-            offset = after.offset if number == after.segment else 0
-            for line in self._lines(number, offset):
-                offset += len(line)
-                if number == self._end.segment and offset > self._end.offset:
-                    return  # a write that could not be taken back
-                utterance = spool_files.utterance_of(line)
-                if utterance is None:
-                    self._set_aside(line)
-                else:
-                    yield Pending(utterance, Cursor(number, offset))
-
-    def _lines(self, number: int, offset: int) -> Iterator[bytes]:
-        if self._path(number).exists():
-            yield from spool_files.lines(self._path(number), offset)
-            return
-        path = self._shrunk_path(number)
-        try:
-            yield from spool_files.lines_of_shrunk(path, offset)
-        except Corrupt as error:
-            aside = path.with_suffix(".damaged")
-            logger.error("a segment of the spool was set aside as {}: {}", aside, error)
-            path.replace(aside)
-            del self._sizes[number]
+        for line, end in self._segments.lines(after):
+            utterance = spool_files.utterance_of(line)
+            if utterance is None:
+                self._set_aside(line)
+            else:
+                yield Pending(utterance, end)
 
     def set_aside(self, utterance: Utterance) -> None:
         """Keep what the log will never take where a person can look at it: in `DIR/damaged`.

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable
 from loguru import logger
 
 from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.transcript.recorder import pause_ms
+from glyphoxa.transcript.delivery import pause_ms
 
 
 class MemoryWatch:

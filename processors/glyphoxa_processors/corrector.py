@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from pipecat.frames.frames import EagerTranscriptionFrame, Frame, InterimTranscriptionFrame, TranscriptionFrame
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.utterance import Correction, HeardWord
+from glyphoxa_processors.transcript_notes import notes_of, put_notes
 
 
 class Corrected(Protocol):
@@ -29,8 +31,7 @@ class PhoneticCorrector(FrameProcessor):
     """Partial, eager and final transcripts alike, at once and always the same: an answer that was prepared for an
     eager transcript fits the final one only then.
 
-    The raw text, the corrections and the times travel in the frame's metadata, where the recogniser has put what it
-    knows of the words (`words`, places in the raw text; none when it knows nothing).
+    The raw text, the corrections and the times are added to the recogniser's notes, which travel with the frame.
 
     Args:
         correct: Must return at once.
@@ -48,16 +49,25 @@ class PhoneticCorrector(FrameProcessor):
         await self.push_frame(frame, direction)
 
     async def _put_right(self, frame: TranscriptionFrame | InterimTranscriptionFrame | EagerTranscriptionFrame) -> None:
-        frame.metadata.setdefault("transcript_ms", self._clock())
-        frame.metadata["raw_text"] = frame.text
-        frame.metadata["corrections"] = ()
+        notes = notes_of(frame)
+        transcript_ms = notes.transcript_ms if notes.transcript_ms is not None else self._clock()
+        raw_text, corrections = frame.text, tuple[Correction, ...]()
         try:
-            corrected = self._correct(frame.text, heard=frame.metadata.setdefault("words", ()))
+            corrected = self._correct(raw_text, heard=notes.words)
         except Exception as error:  # a corrector of somebody else's: what was said must not be lost through it
             await self.push_error(f"a transcript was left uncorrected: {error}", exception=error)
         else:
             frame.text = corrected.text
-            frame.metadata["corrections"] = tuple(corrected.corrections)
-        frame.metadata["corrected_ms"] = self._clock()
+            corrections = tuple(corrected.corrections)
+        put_notes(
+            frame,
+            replace(
+                notes,
+                transcript_ms=transcript_ms,
+                raw_text=raw_text,
+                corrections=corrections,
+                corrected_ms=self._clock(),
+            ),
+        )
         # Set here as well as by our own STT: other services' transcripts are dropped by an interruption too.
         frame.interruptible = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from deepgram.listen.v1.types import (
@@ -27,6 +28,7 @@ from glyphoxa_processors.deepgram_outbox import DeepgramOutbox
 from glyphoxa_processors.deepgram_words import heard_span_s, tell_words
 from glyphoxa_processors.keyterm_limit import KeytermLimit
 from glyphoxa_processors.segments_heard import SegmentsHeard
+from glyphoxa_processors.transcript_notes import notes_of, put_notes
 from glyphoxa_processors.unconfirmed import Unconfirmed
 
 _AT_ONCE_EVERY_S = 5.0
@@ -289,7 +291,7 @@ class NovaStt(DeepgramSTTService):
         span_s = heard_span_s(frame)
         if span_s is not None:
             begin, first, end = (int(s * bytes_per_s(self)) for s in span_s)
-            frame.metadata["segment"] = self._segments.at(begin, first, end)
+            put_notes(frame, replace(notes_of(frame), segment=self._segments.at(begin, first, end)))
 
     def _keyterms(self) -> list[str]:
         keyterms: object = self._settings.keyterm  # type: ignore[attr-defined]

@@ -1,9 +1,9 @@
-"""What Deepgram's messages tell of each word, for the metadata of a transcript."""
+"""What Deepgram's messages tell of each word, for the notes of a transcript."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deepgram.listen.v1.types import ListenV1Results
@@ -11,6 +11,7 @@ from pipecat.frames.frames import EagerTranscriptionFrame, Frame, InterimTranscr
 
 from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.speech.language.alignment import SpokenWord, placed
+from glyphoxa_processors.transcript_notes import notes_of, put_notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,13 @@ class _Told:
 
 
 def tell_words(frame: Frame) -> None:
-    """Put `words`, and `sound_ms` if there are times, into the metadata of a transcript that came from a message."""
+    """Put `words`, and `sound_ms` if there are times, into the notes of a transcript that came from a message."""
     if not isinstance(frame, TranscriptionFrame | InterimTranscriptionFrame | EagerTranscriptionFrame):
         return
     told = list(_nova(frame.result) if isinstance(frame.result, ListenV1Results) else _flux(frame.result))
     words = placed(frame.text, (SpokenWord(t.word, t.confidence, _ms(t.begins_s), _ms(t.ends_s)) for t in told))
-    frame.metadata["words"], frame.metadata["sound_ms"] = _from_the_first(words)
+    words, sound_ms = _from_the_first(words)
+    put_notes(frame, replace(notes_of(frame), words=words, sound_ms=sound_ms))
 
 
 def heard_span_s(frame: Frame) -> tuple[float, float, float] | None:

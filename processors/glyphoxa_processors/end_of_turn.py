@@ -31,6 +31,7 @@ from glyphoxa.turns.endpointing import (
     TurnOver,
 )
 from glyphoxa_processors.frames import TurnOverFrame
+from glyphoxa_processors.transcript_notes import TranscriptNotes, notes_of
 
 
 class EndOfTurn(FrameProcessor):
@@ -77,33 +78,32 @@ class EndOfTurn(FrameProcessor):
                 speech_end_ms = round((frame.timestamp - frame.stop_secs) * 1_000)
                 return Paused(speech_end_ms=speech_end_ms, at_ms=self._clock())
             case TranscriptionFrame():
+                notes = notes_of(frame)
                 return Final(
-                    self._heard(frame),
+                    self._heard(frame, notes),
                     at_ms=self._clock(),
                     closes=frame.finalized,
-                    revises=frame.metadata.get("revises", False),
-                    segment=frame.metadata.get("segment"),
+                    revises=notes.revises,
+                    segment=notes.segment,
                 )
             case InterimTranscriptionFrame():
+                notes = notes_of(frame)
                 return Partial(
-                    self._heard(frame),
-                    at_ms=self._clock(),
-                    revises=frame.metadata.get("revises", False),
-                    segment=frame.metadata.get("segment"),
+                    self._heard(frame, notes), at_ms=self._clock(), revises=notes.revises, segment=notes.segment
                 )
             case _:
                 return None
 
-    def _heard(self, frame: TranscriptionFrame | InterimTranscriptionFrame) -> Heard:
-        now = self._clock()
+    def _heard(self, frame: TranscriptionFrame | InterimTranscriptionFrame, notes: TranscriptNotes) -> Heard:
+        now_ms = self._clock()
         return Heard(
             text=frame.text.strip(),
-            raw_text=frame.metadata.get("raw_text", frame.text),
-            corrections=frame.metadata.get("corrections", ()),
-            transcript_ms=frame.metadata.get("transcript_ms", now),
-            corrected_ms=frame.metadata.get("corrected_ms", now),
-            words=frame.metadata.get("words", ()),
-            sound_ms=frame.metadata.get("sound_ms"),
+            raw_text=notes.raw_text if notes.raw_text is not None else frame.text,
+            corrections=notes.corrections,
+            transcript_ms=notes.transcript_ms if notes.transcript_ms is not None else now_ms,
+            corrected_ms=notes.corrected_ms if notes.corrected_ms is not None else now_ms,
+            words=notes.words,
+            sound_ms=notes.sound_ms,
         )
 
     def _take(self, event: EndpointingEvent) -> None:

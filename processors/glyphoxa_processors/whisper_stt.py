@@ -31,6 +31,7 @@ from glyphoxa.domain.ids import PlayerId
 from glyphoxa_processors.frames import TurnOverFrame
 from glyphoxa_processors.partial_pace import PartialPace
 from glyphoxa_processors.recogniser import Recognised, Recogniser
+from glyphoxa_processors.transcript_notes import TranscriptNotes, put_notes
 from glyphoxa_processors.turn_audio import StretchAudio, TurnAudio
 
 _RATE_HZ = 16_000
@@ -45,7 +46,7 @@ class WhisperSTT(FrameProcessor):
     Every stop is answered by exactly one closing transcript, an empty one when the model fails: a turn never
     waits for words that will not come. The audio ends here.
 
-    Transcripts carry in their metadata the `segment` that they end in and whether they take the last final one's
+    Transcripts carry in their notes the `segment` that they end in and whether they take the last final one's
     place (`revises`), the `words` as the recogniser heard them, and where the recording begins in all the sound
     (`sound_ms`); see `glyphoxa.turns.endpointing`.
 
@@ -226,11 +227,16 @@ class WhisperSTT(FrameProcessor):
     def _mark(
         self, frame: TranscriptionFrame | InterimTranscriptionFrame, recording: StretchAudio, heard: Recognised | None
     ) -> None:
-        frame.metadata["words"] = heard.words if heard is not None else ()
-        frame.metadata["sound_ms"] = recording.at // _BYTES_PER_MS
-        frame.metadata["transcript_ms"] = self._clock()
-        frame.metadata["segment"] = recording.segment
-        frame.metadata["revises"] = recording.stretch == self._reported_stretch
+        put_notes(
+            frame,
+            TranscriptNotes(
+                words=heard.words if heard is not None else (),
+                sound_ms=recording.at // _BYTES_PER_MS,
+                transcript_ms=self._clock(),
+                segment=recording.segment,
+                revises=recording.stretch == self._reported_stretch,
+            ),
+        )
 
 
 def _samples(recording: StretchAudio) -> NDArray[np.int16]:

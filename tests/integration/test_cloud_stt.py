@@ -17,6 +17,7 @@ from benchmarks.servers.deepgram import DeepgramServer, Heard, Word
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa_processors.cloud_stt import make_stt
 from glyphoxa_processors.deepgram_stt import keyterms_frame
+from glyphoxa_processors.transcript_notes import notes_of
 from tests.support.graph import RunningGraph
 from tests.support.provider import KEYS, ProviderNamed
 
@@ -28,7 +29,7 @@ def silence(ms: int) -> list[InputAudioRawFrame]:
 
 
 def words_of(frame: TranscriptionFrame | InterimTranscriptionFrame) -> list[tuple[str, float]]:
-    return [(frame.text[word.start : word.end], word.confidence) for word in frame.metadata["words"]]
+    return [(frame.text[word.start : word.end], word.confidence) for word in notes_of(frame).words]
 
 
 async def test_nova_returns_partials_and_finals_with_the_confidence_of_each_word() -> None:
@@ -42,8 +43,8 @@ async def test_nova_returns_partials_and_finals_with_the_confidence_of_each_word
         assert [frame.text for frame in graph.of(InterimTranscriptionFrame)] == ["Who is"]
         assert final.text == "Who is Grimjaw"
         assert words_of(final) == [("Who", 0.98), ("is", 0.98), ("Grimjaw", 0.55)]
-        assert [(word.from_ms, word.to_ms) for word in final.metadata["words"]] == [(0, 200), (200, 400), (400, 600)]
-        assert final.metadata["sound_ms"] == 0
+        assert [(word.from_ms, word.to_ms) for word in notes_of(final).words] == [(0, 200), (200, 400), (400, 600)]
+        assert notes_of(final).sound_ms == 0
         assert words_of(graph.of(InterimTranscriptionFrame)[0]) == [("Who", 0.98), ("is", 0.98)]
         query = server.connections[0].query
         assert query["keyterm"] == ["Grimjaw", "Old Mill"]
@@ -73,7 +74,7 @@ async def test_nova_closes_a_pause_even_when_every_word_was_already_confirmed() 
         first, closing = await graph.wait_for(TranscriptionFrame, n=2)
     assert (first.text, first.finalized) == ("Who is Grimjaw", False)
     assert (closing.text, closing.finalized) == ("", True)
-    assert closing.metadata["words"] == ()
+    assert notes_of(closing).words == ()
 
 
 async def test_flux_returns_its_updates_as_partials_and_ends_its_turn_at_the_pause_of_the_ear() -> None:

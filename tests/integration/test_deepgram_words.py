@@ -9,6 +9,7 @@ from pipecat.frames.frames import InterimTranscriptionFrame, TranscriptionFrame
 
 from glyphoxa.domain.utterance import HeardWord
 from glyphoxa_processors.deepgram_words import tell_words
+from glyphoxa_processors.transcript_notes import notes_of
 
 
 def told(text: str, result: Any) -> TranscriptionFrame:
@@ -27,23 +28,23 @@ def test_flux_times_count_from_the_first_word_and_say_when_that_was() -> None:
             ]
         },
     )
-    assert frame.metadata["sound_ms"] == 61_200
-    assert frame.metadata["words"] == (HeardWord(0, 6, 0.96, 0, 180), HeardWord(7, 15, 0.41, 240, 700))
+    assert notes_of(frame).sound_ms == 61_200
+    assert notes_of(frame).words == (HeardWord(0, 6, 0.96, 0, 180), HeardWord(7, 15, 0.41, 240, 700))
 
 
 def test_a_flux_server_that_tells_no_times_still_tells_confidences() -> None:
     """Its words had none before July 2026."""
     frame = told("Hello,", {"words": [{"word": "Hello,", "confidence": 0.96}]})
-    assert (frame.metadata["words"], frame.metadata["sound_ms"]) == ((HeardWord(0, 6, 0.96),), None)
+    assert (notes_of(frame).words, notes_of(frame).sound_ms) == ((HeardWord(0, 6, 0.96),), None)
 
 
 @pytest.mark.parametrize("result", [None, {}, {"words": None}, {"words": [{"confidence": 0.5}]}, object()])
 def test_a_message_without_words_tells_nothing_and_loses_no_transcript(result: Any) -> None:
     frame = told("Hello.", result)
-    assert (frame.text, frame.metadata["words"], frame.metadata["sound_ms"]) == ("Hello.", (), None)
+    assert (frame.text, notes_of(frame).words, notes_of(frame).sound_ms) == ("Hello.", (), None)
 
 
 def test_partials_are_told_alike() -> None:
     frame = InterimTranscriptionFrame("Hel", "alice", "now", result={"words": [{"word": "Hel", "confidence": 0.3}]})
     tell_words(frame)
-    assert frame.metadata["words"] == (HeardWord(0, 3, 0.3),)
+    assert notes_of(frame).words == (HeardWord(0, 3, 0.3),)

@@ -57,8 +57,8 @@ def without_hurry(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Database, "use", in_time)
     monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", 2_000)
     # An outage has as many attempts as one of an hour, and takes a moment.
-    monkeypatch.setattr("glyphoxa.transcript.recorder._FIRST_PAUSE_MS", 5)
-    monkeypatch.setattr("glyphoxa.transcript.recorder._LONGEST_PAUSE_MS", 20)
+    monkeypatch.setattr("glyphoxa.transcript.delivery._FIRST_PAUSE_MS", 5)
+    monkeypatch.setattr("glyphoxa.transcript.delivery._LONGEST_PAUSE_MS", 20)
 
 
 @pytest.fixture

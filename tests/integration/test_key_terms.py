@@ -16,13 +16,13 @@ from pipecat.frames.frames import (
 
 from benchmarks.servers.deepgram import DeepgramServer, OnConfigure, Word
 from glyphoxa.bootstrap.engines import EarSpec
-from glyphoxa.bootstrap.hints import Hints
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import ProvidersSettings, Settings, SttSettings
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.heard import EarEvent, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId, SceneId
+from glyphoxa.names.hints import Hints
 from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.names.campaign_entries import entries_of
 from glyphoxa.speech.names.gazetteer import Gazetteer

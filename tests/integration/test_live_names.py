@@ -130,7 +130,7 @@ async def test_a_new_entity_is_known_at_the_open_table_to_all_who_hear(
         await taken_by(evening, happen(dsn, EntityAdded(EntityId("vashkari"), "npc", "Vashkari")))
         assert ear.partial("and then vash karri came") == "and then Vashkari came"
         assert "Vashkari" in ear.keyterms()
-        [named] = evening.table._names.current.mentions("Where is Vashkari?")
+        [named] = evening.table.parts.names.current.mentions("Where is Vashkari?")
         assert named.name.entity_id == "vashkari"
         await taken_by(evening, happen(dsn, EntityRemoved(EntityId("vashkari"))))
         assert ear.partial("and then vash karri came") == "and then vash karri came"
@@ -149,7 +149,7 @@ async def test_what_the_dm_takes_away_of_the_campaign_s_file_is_no_longer_expect
         assert "Zorvaq" in ear.keyterms() and "Mumblesnort" not in ear.keyterms()
         await taken_by(evening, happen(dsn, EntityRemoved(EntityId("zorvaq"))))
         assert ear.partial("the zorvack is here") == "the zorvack is here"
-        assert "Zorvaq" not in ear.keyterms() and "Zorvaq" not in evening.table._names.hints.glossary()
+        assert "Zorvaq" not in ear.keyterms() and "Zorvaq" not in evening.table.parts.names.hints.glossary()
     async with an_evening(settings, monkeypatch, session="the next") as evening:
         ear = await evening.ear()
         assert "Zorvaq" not in ear.keyterms() and "Mumblesnort" not in ear.keyterms()
@@ -207,7 +207,7 @@ async def test_a_garble_that_the_ear_missed_is_put_right_behind_the_talk_recalle
             assert ear.say(line, unsure="the linux") == line
             [revised] = await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRevised)])
             assert (revised.was.text, revised.utterance.raw_text, revised.utterance.text) == (line, line, better)
-            assert "eldrinax" in evening.table._names.nearby()
+            assert "eldrinax" in evening.table.parts.names.nearby()
     async with open_store(dsn, data_dir=tmp_path) as store:
         [said] = [each for each in await stored(store) if each.npc_id is None]
         assert (said.raw_text, said.text) == (line, better)
@@ -287,7 +287,7 @@ async def test_what_is_near_follows_scene_and_talk_and_stands_still_within_a_tur
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_evening(settings, monkeypatch) as evening:
-        names = evening.table._names
+        names = evening.table.parts.names
         ear, other = await evening.ear(), await evening.ear(evening.table.campaign.players[1])
         assert {"grimjaw", "the-cold-forge", "tamsin"} <= names.nearby()
         assert not {"ironhold", "eldrinax"} & names.nearby()

@@ -21,12 +21,12 @@ from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
 from tests.support.builders import CAMPAIGN, an_utterance
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import the_one_that_waits, two_others, wait_until
-from tests.support.recording import ClosableLog, a_recorder, lines
+from tests.support.recording import ClosableLog, a_journal, lines
 
 
 async def assert_kept_once(store: Store, ids: Sequence[str], *, and_perhaps: Sequence[str] = ()) -> None:
@@ -55,16 +55,16 @@ PLAYING = """
 import asyncio, sys
 from pathlib import Path
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
 from tests.support.builders import an_utterance
 
 async def play(dsn, directory):
     async with open_store(dsn, data_dir=directory) as store:
-        recorder = Recorder(Spool(directory / "spool"), store.log)
-        running = asyncio.create_task(recorder.run())
+        journal = Journal(Spool(directory / "spool"), store.log)
+        running = asyncio.create_task(journal.deliver())
         for n in range(1_000_000):
-            await recorder.keep(an_utterance("said aloud", id=f"u{n}"))
+            await journal.keep(an_utterance("said aloud", id=f"u{n}"))
             print(f"u{n}", flush=True)
 
 asyncio.run(play(sys.argv[1], Path(sys.argv[2])))
@@ -83,10 +83,10 @@ async def test_what_a_killed_process_called_kept_is_in_the_log_once(
     playing.communicate()
     ids = [line.strip() for line in told if line.endswith("\n")]
     assert len(ids) >= n_told
-    recorder = Recorder(Spool(tmp_path / "spool"), store.log)
-    assert await recorder.flush(DEADLINE_MS)
+    journal = Journal(Spool(tmp_path / "spool"), store.log)
+    assert await journal.flush(DEADLINE_MS)
     await assert_kept_once(store, ids, and_perhaps=[f"u{len(ids)}"])
-    await recorder.close()
+    await journal.close()
 
 
 # -- the server is killed
@@ -116,8 +116,8 @@ async def test_a_server_that_is_killed_while_the_spool_drains_has_everything_onc
             spool.append(said)
     async with open_store(None, data_dir=reachable_dir, server_settings={"fsync": "off"}) as store:
         log = KillsTheServer(store.log, server)
-        async with a_recorder(reachable_dir / "spool", log) as recorder:
-            assert await recorder.flush(DEADLINE_MS)
+        async with a_journal(reachable_dir / "spool", log) as journal:
+            assert await journal.flush(DEADLINE_MS)
         assert len(log.batches) >= 6
         await assert_kept_once(store, [said.id for said in lines(3_000)])
     await asyncio.to_thread(wait_until, lambda: server.pid() is None)
@@ -208,13 +208,13 @@ async def test_what_was_stored_without_anybody_hearing_of_it_is_not_stored_twice
         open_store(f"postgresql://postgres@/{database}?host={reachable_dir}&port=5432", data_dir=tmp_path) as cut_off,
     ):
         await cut_off.database.open()
-        recorder = Recorder(Spool(tmp_path / "spool"), cut_off.log)
+        journal = Journal(Spool(tmp_path / "spool"), cut_off.log)
         for n in range(3):
             wire.cut_at_commit = 1
             for said in lines(5, start=5 * n):
-                await recorder.keep(said)
-            assert await recorder.flush(DEADLINE_MS)
-        await recorder.close()
+                await journal.keep(said)
+            assert await journal.flush(DEADLINE_MS)
+        await journal.close()
     assert wire.cuts == 3
     await assert_kept_once(store, [said.id for said in lines(15)])
 
@@ -242,15 +242,15 @@ async def test_a_full_disk_is_an_alarm_and_what_was_kept_is_safe_and_it_works_ag
     (small_disk / "film").write_bytes(b"\0" * 16_384)
     alarms: list[str] = []
     door = ClosableLog(store.log, is_open=False)
-    async with a_recorder(small_disk / "spool", door, alarm=alarms.append) as recorder:
-        kept = [said.id for said in await fill(recorder)]
+    async with a_journal(small_disk / "spool", door, alarm=alarms.append) as journal:
+        kept = [said.id for said in await fill(journal)]
         assert alarms[-1].endswith("cannot be written (No space left on device)")
-        assert recorder.is_degraded
+        assert journal.is_degraded
         (small_disk / "film").unlink()
-        await recorder.keep(an_utterance("there is room again", id="again"))
+        await journal.keep(an_utterance("there is room again", id="again"))
         door.is_open = True
-        assert await recorder.flush(DEADLINE_MS)
-        assert not recorder.is_degraded
+        assert await journal.flush(DEADLINE_MS)
+        assert not journal.is_degraded
     await assert_kept_once(store, [*kept, "again"])
 
 
@@ -258,23 +258,23 @@ async def test_on_a_full_disk_the_log_takes_what_is_said_behind_what_is_on_the_d
     store: Store, small_disk: Path
 ) -> None:
     door = ClosableLog(store.log, is_open=False)
-    async with a_recorder(small_disk / "spool", door, alarm=lambda _text: None) as recorder:
-        kept = [said.id for said in await fill(recorder)]
+    async with a_journal(small_disk / "spool", door, alarm=lambda _text: None) as journal:
+        kept = [said.id for said in await fill(journal)]
         door.is_open = True
-        await recorder.keep(an_utterance("x" * 500, id="direct"))
-        assert await recorder.wait_until_logged(an_utterance("", id="direct").id)
+        await journal.keep(an_utterance("x" * 500, id="direct"))
+        assert await journal.wait_until_logged(an_utterance("", id="direct").id)
     await assert_kept_once(store, [*kept, "direct"])
-    async with a_recorder(small_disk / "spool", store.log) as recorder:
-        assert await recorder.flush(DEADLINE_MS)
+    async with a_journal(small_disk / "spool", store.log) as journal:
+        assert await journal.flush(DEADLINE_MS)
     await assert_kept_once(store, [*kept, "direct"])
 
 
-async def fill(recorder: Recorder) -> list[Utterance]:
+async def fill(journal: Journal) -> list[Utterance]:
     """Talk until somebody says that it is not kept. Returns what was."""
     kept: list[Utterance] = []
     for said in lines(10_000):
         try:
-            await recorder.keep(replace(said, text="x" * 500))
+            await journal.keep(replace(said, text="x" * 500))
         except Unavailable:
             break
         kept.append(said)

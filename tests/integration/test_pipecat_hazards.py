@@ -32,6 +32,7 @@ from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.local_services import make_stt
 from glyphoxa_processors.recogniser import Recogniser
+from glyphoxa_processors.transcript_notes import notes_of
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import (
     ALICE,
@@ -231,8 +232,8 @@ async def test_every_kind_of_transcript_is_corrected_alike() -> None:
     heard = [frame for frame in down if isinstance(frame, kinds)]
     assert [type(frame) for frame in heard] == list(kinds)
     assert {frame.text for frame in heard} == {"ask Glyphoxa"}
-    assert {frame.metadata["raw_text"] for frame in heard} == {"ask glif oxa"}
-    assert {frame.metadata["words"] for frame in heard} == {()}  # a recogniser that tells nothing of its words
+    assert {notes_of(frame).raw_text for frame in heard} == {"ask glif oxa"}
+    assert {notes_of(frame).words for frame in heard} == {()}  # a recogniser that tells nothing of its words
 
 
 async def test_make_stt_gives_every_ear_its_own() -> None:

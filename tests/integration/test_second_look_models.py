@@ -17,27 +17,28 @@ from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.adapters.llm.local import LocalStructuredLlm
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.weights.store import WeightStore as Weights
-from glyphoxa.bootstrap.correction import SecondLook, open_asking, open_second_look, transcribed
+from glyphoxa.bootstrap.correction import make_reviser, open_asking, transcribed
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.structured_llm import local_slots
 from glyphoxa.config.settings import CorrectionSettings, SecondLookSettings, Settings
 from glyphoxa.context.conversation import Conversation
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.utterance import HeardWord, Utterance
+from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import GetReady, NpcActor, Revise
-from glyphoxa.speech.correction.corrector import Corrector
+from glyphoxa.npc.revisions import Revisions
 from glyphoxa.speech.language.words import words
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
-from glyphoxa.transcript.recorder import Recorder
-from glyphoxa.transcript.reviser import Asking
+from glyphoxa.transcript.journal import Journal
+from glyphoxa.transcript.reviser import Reviser
+from glyphoxa.transcript.second_look import Asking
 from glyphoxa.transcript.spool import Spool
 from tests.support.builders import INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.patience import DEADLINE_MS
 
-GAZETTEER = Gazetteer.build([Entry(name, EntityId(name)) for name in ("Eldrinax", "Ironhold", "Grimjaw")])
 RIGHT = {
     "corrections": [{"original": "elder nacks", "corrected": "Eldrinax", "reason": "sounds alike"}],
     "corrected_text": "did Eldrinax come",
@@ -57,8 +58,8 @@ ELDER_NACKS = heard("did elder nacks come", "elder", "nacks")
 class Desk:
     """A second look at work at a table of its own."""
 
-    look: SecondLook
-    recorder: Recorder
+    look: Reviser
+    journal: Journal
     npcs: dict[NpcId, NpcActor]
     told: list[TableEvent]
 
@@ -73,39 +74,43 @@ async def at_work(asking: Asking | None, log: LogTwin, directory: Path, *, s2s: 
 
     async def no_mouth(*_: object) -> Any: ...
 
-    campaign = a_campaign()
+    town = a_campaign()
+    campaign = replace(town, entities=(*town.entities, Entity(EntityId("e-ironhold"), "location", "Ironhold")))
     if s2s:
         npcs = tuple(replace(npc, engine="s2s") if npc.id == INNKEEPER else npc for npc in campaign.npcs)
         campaign = replace(campaign, npcs=npcs)
-    recorder = Recorder(Spool(directory / "spool"), None)
+    journal = Journal(Spool(directory / "spool"), None)
     actors = {
         npc.id: NpcActor(npc, conversation=Conversation(npc), open_mouth=no_mouth, tell=lambda _: None, now_ms=int)
         for npc in campaign.npcs
     }
-    look = open_second_look(
-        campaign,
-        asking=asking,
-        gazetteer=lambda: GAZETTEER,
-        correct=Corrector(GAZETTEER).correct,
-        tell=lambda event: desk.tell(event),  # noqa: PLW0108 - the desk comes after it
-        log=log,
-        recorder=recorder,
-        npcs=actors,
+    revisions = Revisions(
+        journal.recent,
+        actors,
         somebody=lambda: "Tamsin",
-        nearby=frozenset,
         wait_until_quiet=nothing,
-        on_proof=lambda *_: None,
+        tell=lambda event: desk.tell(event),  # noqa: PLW0108 - the desk comes after it
+    )
+    look = make_reviser(
+        campaign,
+        TableNames(campaign, now_ms=lambda: 0),
+        asking=asking,
+        tell=revisions.when_quiet,
+        log=log,
+        journal=journal,
+        wait_until_quiet=nothing,
         after_revise=nothing,
     )
     assert look is not None
-    desk = Desk(look, recorder, actors, [])
-    running = asyncio.create_task(look.run())
+    desk = Desk(look, journal, actors, [])
+    running = [asyncio.create_task(actor.run()) for actor in (look, revisions)]
     try:
         yield desk
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        await recorder.close()
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        await journal.close()
 
 
 async def looked_at(
@@ -203,7 +208,7 @@ async def test_recent_talk_and_the_npcs_that_heard_it_get_the_better_words_while
     log = LogTwin()
     await log.append([said])
     async with at_work(None, log, tmp_path, s2s=True) as desk:
-        desk.recorder.remember([said])
+        desk.journal.recent.remember([said])
         desk.tell(UtteranceKept(said))
         assert await desk.look.finish(DEADLINE_MS)
         [_, revised] = desk.told
@@ -213,7 +218,7 @@ async def test_recent_talk_and_the_npcs_that_heard_it_get_the_better_words_while
             assert told == Revise(revised.utterance, said.text)
             # And they read it while there is time.
             assert await actor.mailbox.receive() == GetReady("", "Tamsin")
-        assert [u.text for u in desk.recorder.recent(SESSION)] == ["So it went to Ironhold."]
+        assert [u.text for u in desk.journal.recent.of(SESSION)] == ["So it went to Ironhold."]
     assert log.utterances[said.id].text == "So it went to Ironhold."
     assert log.utterances[said.id].raw_text == said.raw_text
 

@@ -144,9 +144,9 @@ def test_the_second_signal_ends_a_table_that_does_not_close(tmp_path: Path, what
     assert on_disk(settings)[0] == SAID
 
 
-def test_what_the_scribe_has_in_hand_is_on_disk_when_the_process_is_ended(tmp_path: Path) -> None:
+def test_what_the_journal_has_in_hand_is_on_disk_when_the_process_is_ended(tmp_path: Path) -> None:
     settings = settings_file(tmp_path)
-    with a_table("scribe", settings) as process:
+    with a_table("journal", settings) as process:
         said_at(process, SAID, is_kept=False)
         process.send_signal(signal.SIGTERM)
         read_until(process, "Closing the table")
@@ -156,9 +156,9 @@ def test_what_the_scribe_has_in_hand_is_on_disk_when_the_process_is_ended(tmp_pa
     assert SAID in on_disk(settings)
 
 
-def test_what_the_scribe_has_in_hand_is_on_disk_when_the_table_closes_without_it(tmp_path: Path) -> None:
+def test_what_the_journal_has_in_hand_is_on_disk_when_the_table_closes_without_it(tmp_path: Path) -> None:
     settings = settings_file(tmp_path)
-    with a_table("scribe", settings) as process:
+    with a_table("journal", settings) as process:
         said_at(process, SAID, is_kept=False)
         process.send_signal(signal.SIGINT)
         code, errors = ended(process)

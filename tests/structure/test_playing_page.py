@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.bootstrap.names import TableNames
-from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.names.table_names import TableNames
 from glyphoxa.turns.address import Addressed, Addressing, Said
 
 PAGE = (Path(__file__).parents[2] / "docs" / "playing.md").read_text("utf-8")
@@ -52,7 +51,7 @@ PAST: dict[str, Unaddressed] = {
 
 @cache
 def names_at_the_table() -> TableNames:
-    return TableNames(CAMPAIGN, CorrectionSettings(), store=None, now_ms=lambda: 0)
+    return TableNames(CAMPAIGN, now_ms=lambda: 0)
 
 
 def decide(text: str, *, last: NpcId | None = None, here: tuple[NpcId, ...] = (GRIMJAW, HANNA)) -> Addressed:

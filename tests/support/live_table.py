@@ -16,7 +16,7 @@ import yaml
 
 from glyphoxa.bootstrap import engines
 from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
-from glyphoxa.bootstrap.table import LiveTable, open_table
+from glyphoxa.bootstrap.table import open_table
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import Prompt, with_hot_context
 from glyphoxa.domain.campaign import Player
@@ -24,6 +24,7 @@ from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.domain.heard import Draft, EagerTurn, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, TurnId
 from glyphoxa.domain.utterance import HeardWord, Utterance
+from glyphoxa.npc.live_table import LiveTable
 from glyphoxa.npc.mouth import Injected, Mouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.speech.language.words import words
@@ -249,7 +250,7 @@ class Evening:
     def names_change(self) -> asyncio.Event:
         """Set once the table has taken other names than now."""
         changed = asyncio.Event()
-        self.table._names.subscribe(lambda _: changed.set())
+        self.table.parts.names.subscribe(lambda _: changed.set())
         return changed
 
     async def until(self, found: Callable[[], Found]) -> Found:

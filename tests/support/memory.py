@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import replace
+from typing import Any
 
 from glyphoxa.context.of_file import ScopedKnowledge, facts_of, scoped_entities
 from glyphoxa.context.relevance import telling_words
@@ -19,6 +21,7 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.by_name import KnownByName
 from glyphoxa.recall.entities.named_world import NamedWorld
 from glyphoxa.transcript.ports import EVER, Between
+from glyphoxa.transcript.spool import Cursor
 from glyphoxa.world.api import (
     KNOWN_THROUGH,
     Direction,
@@ -167,12 +170,52 @@ class ByNameTwin:
         return self._world.identity(npc, entity, at_ms=0)
 
 
+class SpoolTwin:
+    """A spool that is no file.
+
+    Attributes:
+        is_full: Nothing more is taken.
+        so_far: What was noted of utterances that were still being said, in order.
+    """
+
+    def __init__(self) -> None:
+        self.utterances: dict[UtteranceId, Utterance] = {}
+        self.so_far: list[Utterance] = []
+        self.is_full = False
+
+    def append(self, utterance: Utterance) -> Cursor:
+        self._take()
+        self.utterances.setdefault(utterance.id, utterance)
+        return Cursor(1, len(self.utterances))
+
+    def note(self, utterance: Utterance) -> None:
+        self._take()
+        self.so_far.append(utterance)
+
+    def shrink(self) -> None: ...
+
+    def _take(self) -> None:
+        if self.is_full:
+            raise Unavailable("the disk is full")
+
+
+class AtOnce(Executor):
+    """A thread that is none: what is submitted is done at once."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+
 class LogTwin:
     """The transcript log and recall by shared words."""
 
     def __init__(self) -> None:
         self.utterances: dict[UtteranceId, Utterance] = {}
-        self.so_far: list[Utterance] = []
         self.turns: list[TurnRecord] = []
         self.weather = Weather()
 
@@ -180,13 +223,6 @@ class LogTwin:
         await self.weather.pass_through()
         for utterance in utterances:
             self.utterances.setdefault(utterance.id, utterance)
-
-    async def keep(self, utterance: Utterance) -> None:
-        await self.append([utterance])
-
-    async def keep_so_far(self, utterance: Utterance) -> None:
-        await self.weather.pass_through()
-        self.so_far.append(utterance)
 
     async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
         await self.weather.pass_through()

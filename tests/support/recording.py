@@ -1,4 +1,4 @@
-"""A recorder at work, and a log that can be shut."""
+"""A journal at work, and a log that can be shut."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import TranscriptLog
-from glyphoxa.transcript.recorder import Recorder
 from glyphoxa.transcript.spool import Spool
 from tests.support.builders import an_utterance
 
@@ -50,17 +50,17 @@ class ClosableLog:
 
 
 @asynccontextmanager
-async def a_recorder(
+async def a_journal(
     directory: Path, log: TranscriptLog | None, *, alarm: Callable[[str], None] = logger.warning, **options: object
-) -> AsyncIterator[Recorder]:
-    recorder = Recorder(Spool(directory, alarm=alarm), log, **options)  # type: ignore[arg-type]
-    running = asyncio.create_task(recorder.run())
+) -> AsyncIterator[Journal]:
+    journal = Journal(Spool(directory, alarm=alarm), log, **options)  # type: ignore[arg-type]
+    running = asyncio.create_task(journal.deliver())
     try:
-        yield recorder
+        yield journal
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-        await recorder.close()
+        await journal.close()
 
 
 def lines(n: int, *, start: int = 0) -> list[Utterance]:

@@ -19,7 +19,7 @@ from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.mouth import Mouth, SentenceStarted
 from glyphoxa.npc.table import Ear, Table
-from glyphoxa.transcript.recorder import Recorder
+from glyphoxa.transcript.journal import Journal
 from glyphoxa.web.serving import Server
 from tests.support.live_table import AnsweringMouth, ToldEar
 
@@ -84,7 +84,7 @@ async def _listen_in_vain(self: Server, listener: socket.socket) -> None:
 async def _listen_for_a_moment(self: Server, listener: socket.socket) -> None: ...
 
 
-async def _keep_never(self: Recorder, utterance: Utterance) -> None:
+async def _keep_never(self: Journal, utterance: Utterance) -> None:
     await never()
 
 
@@ -109,8 +109,8 @@ def serve_stubbornly(what: str, arguments: list[str]) -> int:
     engines.find_ear = lambda: open_ear
     engines.find_mouth = lambda engine, *, files: open_mouth
     serve._peers = peers  # type: ignore[assignment]
-    if what == "scribe":
-        Recorder.keep = _keep_never  # type: ignore[method-assign]
+    if what == "journal":
+        Journal.keep = _keep_never  # type: ignore[method-assign]
     if what in _PAGES:
         Server.listen = _PAGES[what]  # type: ignore[method-assign]
     return main(["serve", *arguments])

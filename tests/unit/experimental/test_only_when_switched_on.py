@@ -21,7 +21,7 @@ for package in ("cli", "bootstrap", "web"):
         if name != OPENS_IT and not name.endswith("__main__"):
             importlib.import_module(name)
 
-from glyphoxa.bootstrap.names import corrector_of
+from glyphoxa.bootstrap.correction import corrector_of
 from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.speech.names.gazetteer import Gazetteer
 

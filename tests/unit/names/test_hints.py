@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from glyphoxa.bootstrap.hints import LATELY_MS, Hints
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Correction, Utterance
+from glyphoxa.names.hints import LATELY_MS, Hints
 from glyphoxa.speech.learning.history import LearnedName, PairStatus, State
 from glyphoxa.speech.names.campaign_entries import entries_of
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer

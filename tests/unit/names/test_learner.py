@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from glyphoxa.bootstrap.learner import Learner
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.names.learner import Learner
 from tests.support.builders import SMITH, an_utterance
 
 
 @dataclass
 class Desk:
-    """The recorder and the learning, and what was done there in which order."""
+    """The journal and the learning, and what was done there in which order."""
 
     done: list[tuple[str, str]] = field(default_factory=list)
     is_away: bool = False

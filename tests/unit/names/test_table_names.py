@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.bootstrap.names import TableNames
-from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.names.followed import NamesChanged
+from glyphoxa.names.table_names import TableNames
 from glyphoxa.speech.names.gazetteer import Entry
 from tests.support.builders import BRAN, SMITH, TAMSIN, a_campaign, a_draft, an_utterance
 
@@ -28,7 +27,7 @@ NAMES = ("Quibbleworth", "Ironjaw", "Eldrinax")
 
 
 def names_of_the_town() -> TableNames:
-    return TableNames(a_campaign(), CorrectionSettings(), store=None, now_ms=lambda: 2_000)
+    return TableNames(a_campaign(), now_ms=lambda: 2_000)
 
 
 def change(names: TableNames, *, put: Entry | None = None, remove: EntityId | None = None) -> None:
@@ -130,7 +129,7 @@ def test_a_word_that_is_a_name_calls_nobody_whose_name_sounds_so() -> None:
 
 @pytest.mark.parametrize("text", ["", "?", "a" * 10_000])
 def test_without_the_stage_by_sound_every_text_stays_as_it_is(text: str) -> None:
-    names = TableNames(a_campaign(), CorrectionSettings(phonetic=False), store=None, now_ms=lambda: 0)
+    names = TableNames(a_campaign(), now_ms=lambda: 0, corrector=None)
     assert names.correct(text) == names.correct(text, player=TAMSIN)
     assert (names.correct(text).text, names.correct(text).corrections) == (text, ())
 
@@ -160,7 +159,7 @@ async def test_fifty_thousand_names_are_heard_and_changed_like_a_few() -> None:
         for n, parts in enumerate(islice(product(SYLLABLES, repeat=4), 50_000))
     )
     campaign = replace(a_campaign(), entities=(*a_campaign().entities, *crowd))
-    names = TableNames(campaign, CorrectionSettings(), store=None, now_ms=lambda: 2_000)
+    names = TableNames(campaign, now_ms=lambda: 2_000)
     held = {entry.entity_id: entry for entry in names.current.entries}
 
     class Graph:

@@ -18,13 +18,15 @@ from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Finished, Listener, MouthEvent, SentenceStarted
-from glyphoxa.npc.room import Leave, LookedUp, Move, Room
-from glyphoxa.npc.scribe import Scribe
+from glyphoxa.npc.room import Room
+from glyphoxa.npc.room_messages import Leave, LookedUp, Move, room_mailbox
+from glyphoxa.npc.table_state import TableState
 from glyphoxa.speech.language.spans import leads_to
+from glyphoxa.transcript.journal import Journal
 from glyphoxa.turns.address import Mention
-from glyphoxa.turns.talk import Talk
-from tests.support.builders import BRAN, CAMPAIGN, FORGE, INNKEEPER, MARKET, SESSION, SMITH, TAMSIN, a_campaign, a_draft
-from tests.support.memory import LogTwin
+from glyphoxa.turns.turn_taking import TurnTaking
+from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SESSION, SMITH, TAMSIN, a_campaign, a_draft
+from tests.support.memory import AtOnce, SpoolTwin
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_S
 
@@ -41,16 +43,23 @@ class TableOfTwins:
         self.timers: list[tuple[int, Callable[[], None]]] = []
         self.events: list[TableEvent] = []
         self.mouths: dict[NpcId, list[MouthTwin]] = {npc: [] for npc in NAMES}
-        self.log = LogTwin()
+        self.spool = SpoolTwin()
         self.pauses = 0
         campaign = a_campaign()
-        self.scribe = Scribe(
-            CAMPAIGN, keeper=self.log, turns=self.log, tell=self.events.append, now_ms=self.clock, pause=self._pause
+        self.journal = Journal(
+            self.spool,  # type: ignore[arg-type]
+            None,
+            tell=self.events.append,
+            now_ms=self.clock,
+            pause=self._pause,
+            thread=AtOnce(),
         )
+        conversations = {npc.id: Conversation(npc) for npc in campaign.npcs}
+        self.state = TableState(campaign, SESSION, campaign.scene(MARKET), conversations)
         self.npcs = {
             npc.id: NpcActor(
                 npc,
-                conversation=Conversation(npc),
+                conversation=conversations[npc.id],
                 open_mouth=self._open_mouth,
                 tell=self._from_mouth,
                 now_ms=self.clock,
@@ -58,11 +67,11 @@ class TableOfTwins:
             for npc in campaign.npcs
         }
         self.room = Room(
-            campaign,
-            SESSION,
-            decisions=Talk(named, NAMES),
+            self.state,
+            room_mailbox(),
+            turn_taking=TurnTaking(named, NAMES),
             npcs=self.npcs,
-            scribe=self.scribe,
+            journal=self.journal,
             tell=self.events.append,
             now_ms=self.clock,
             call_at=lambda at_ms, callback: self.timers.append((at_ms, callback)),
@@ -85,7 +94,7 @@ class TableOfTwins:
 
     def start(self) -> None:
         self.supervisor.start("room", self.room.run)
-        self.supervisor.start("scribe", self.scribe.run)
+        self.supervisor.start("journal", self.journal.run)
         for npc_id, npc in self.npcs.items():
             self.supervisor.start(npc_id, npc.run)
 
@@ -140,11 +149,11 @@ async def test_a_question_is_answered_and_both_are_kept(table: TableOfTwins) -> 
     (turn,) = table.turns()
     assert (turn.outcome, turn.npc_id, turn.reply_heard) == (Outcome.ANSWERED, SMITH, "Aye.")
     assert turn.first_audio_ms == 500
-    assert [(u.speaker_name, u.text) for u in table.log.utterances.values()] == [
+    assert [(u.speaker_name, u.text) for u in table.spool.utterances.values()] == [
         ("Tamsin", "Grimjaw, how is my blade?"),
         ("Grimjaw", "Aye."),
     ]
-    assert all(u.witnesses == {SMITH, INNKEEPER} for u in table.log.utterances.values())
+    assert all(u.witnesses == {SMITH, INNKEEPER} for u in table.spool.utterances.values())
 
 
 async def test_every_npc_present_overhears_and_one_answers(table: TableOfTwins) -> None:
@@ -162,7 +171,7 @@ async def test_who_is_not_in_the_scene_hears_nothing(table: TableOfTwins) -> Non
     await table.says(TAMSIN, "My brother is lost.")
     table.mouth(SMITH).end()
     await table.settle()
-    assert all(INNKEEPER not in u.witnesses for u in table.log.utterances.values())
+    assert all(INNKEEPER not in u.witnesses for u in table.spool.utterances.values())
     assert len(table.npcs[INNKEEPER].conversation.utterance_ids) == 0
 
 
@@ -174,7 +183,7 @@ async def test_what_an_npc_said_is_kept_only_as_far_as_it_was_heard(table: Table
     await table.settle()
     (turn,) = table.turns()
     assert (turn.outcome, turn.reply_heard) == (Outcome.INTERRUPTED, "Once")
-    last = list(table.log.utterances.values())[-1]
+    last = list(table.spool.utterances.values())[-1]
     assert (last.text, last.raw_text) == ("Once", "Once upon a time there was")
     assert table.npcs[SMITH].conversation.prompt("", "x").messages[-2].content == "Once"
 
@@ -187,7 +196,7 @@ async def test_a_question_in_two_parts_is_asked_once_with_both(table: TableOfTwi
     assert asked[-1].content == "Tamsin says: Grimjaw, good evening. How is my blade?"
     assert sum("good evening" in message.content for message in asked) == 1
     assert [turn.outcome for turn in table.turns()] == [Outcome.MERGED]
-    assert len(table.log.utterances) == 2
+    assert len(table.spool.utterances) == 2
 
 
 async def test_an_npc_that_falls_is_started_again_with_what_it_heard_and_the_table_plays_on(
@@ -256,15 +265,15 @@ async def test_who_leaves_while_they_speak_is_no_longer_shown_as_speaking(table:
 
 
 async def test_while_the_disk_is_full_the_table_plays_on_and_nothing_said_is_lost(table: TableOfTwins) -> None:
-    table.log.weather.away = True
+    table.spool.is_full = True
     await table.says(TAMSIN, "Grimjaw, remember this.")
     assert table.mouth(SMITH).is_heard
     assert table.pauses > 0
     assert sum(isinstance(event, Degraded) for event in table.events) == 1
-    table.log.weather.away = False
+    table.spool.is_full = False
     table.mouth(SMITH).end()
     await table.settle()
-    assert [u.text for u in table.log.utterances.values()] == ["Grimjaw, remember this.", "Aye."]
+    assert [u.text for u in table.spool.utterances.values()] == ["Grimjaw, remember this.", "Aye."]
     assert sum(isinstance(event, UtteranceKept) for event in table.events) == 2
 
 
@@ -316,7 +325,7 @@ async def test_a_turn_says_where_its_words_stand_in_the_log(table: TableOfTwins)
     table.mouth(SMITH).end()
     await table.settle()
     nobodys, answered = table.turns()
-    kept = {utterance.text: utterance.id for utterance in table.log.utterances.values()}
+    kept = {utterance.text: utterance.id for utterance in table.spool.utterances.values()}
     assert (nobodys.utterance_id, nobodys.reply_id) == (kept["What a night."], None)
     assert (answered.utterance_id, answered.reply_id) == (kept["Grimjaw, how is my blade?"], kept["Aye."])
 
@@ -389,23 +398,23 @@ async def test_what_was_heard_of_an_answer_is_kept_while_it_is_being_heard(table
     table.mouth(SMITH).reply = "Aye."
     await table.says(TAMSIN, "Grimjaw, how is my blade?")
     await table.settle()
-    assert table.log.so_far == []
+    assert table.spool.so_far == []
     table.now_ms += 900
     piece(table, SMITH, "It is sharp.")
     await table.settle()
     table.now_ms += 800
     piece(table, SMITH, "Take it.")
     await table.settle()
-    assert [(said.text, said.raw_text) for said in table.log.so_far] == [
+    assert [(said.text, said.raw_text) for said in table.spool.so_far] == [
         ("Aye.", "Aye. It is sharp."),
         ("Aye. It is sharp.", "Aye. It is sharp. Take it."),
     ]
-    assert [said.duration_ms for said in table.log.so_far] == [900, 1700]
+    assert [said.duration_ms for said in table.spool.so_far] == [900, 1700]
     table.mouth(SMITH).reply = "Aye. It is sharp. Take it."
     table.mouth(SMITH).end()
     await table.settle()
-    (whole,) = [said for said in table.log.utterances.values() if said.npc_id == SMITH]
-    assert {said.id for said in table.log.so_far} == {whole.id}
+    (whole,) = [said for said in table.spool.utterances.values() if said.npc_id == SMITH]
+    assert {said.id for said in table.spool.so_far} == {whole.id}
     assert (whole.text, whole.witnesses) == ("Aye. It is sharp. Take it.", {SMITH, INNKEEPER})
 
 
@@ -418,19 +427,19 @@ async def test_what_was_heard_of_an_engine_that_fell_is_kept(table: TableOfTwins
     assert mouth.turn is not None
     table.room.mailbox.post(Finished(SMITH, mouth.turn, "", "", 0, False, table.now_ms, error="it fell"))
     await table.settle()
-    (kept,) = [said for said in table.log.utterances.values() if said.npc_id == SMITH]
+    (kept,) = [said for said in table.spool.utterances.values() if said.npc_id == SMITH]
     assert (kept.text, kept.raw_text) == ("Aye.", "Aye. It is sharp.")
     (turn,) = table.turns()
     assert (turn.reply_heard, turn.reply_id) == ("Aye.", kept.id)
 
 
-async def test_what_the_scribe_has_not_been_given_can_be_written_without_the_room(table: TableOfTwins) -> None:
+async def test_what_the_journal_has_not_been_given_can_be_written_without_the_room(table: TableOfTwins) -> None:
     room = Room(
-        a_campaign(),
-        SESSION,
-        decisions=Talk(named, NAMES),
+        table.state,
+        room_mailbox(),
+        turn_taking=TurnTaking(named, NAMES),
         npcs=table.npcs,
-        scribe=table.scribe,
+        journal=table.journal,
         tell=table.events.append,
         now_ms=table.clock,
         call_at=lambda at_ms, callback: None,
@@ -456,8 +465,8 @@ async def test_an_npc_that_does_not_read_while_somebody_floods_the_table_hears_t
     await table.says(TAMSIN, "Grimjaw, how is my blade?")
     table.mouth(SMITH).end()
     async with asyncio.timeout(DEADLINE_S):
-        await table.scribe.wait_until_written()
-    assert len(table.log.utterances) == 6_002
+        await table.journal.wait_until_written()
+    assert len(table.spool.utterances) == 6_002
     assert table.turns()[-1].outcome is Outcome.ANSWERED
     table.supervisor.start(INNKEEPER, table.npcs[INNKEEPER].run)
     await table.says(BRAN, "Is anybody there?")
@@ -475,7 +484,7 @@ async def test_an_aside_between_the_parts_of_a_question_is_kept_and_the_question
     asked = table.mouth(SMITH).asked[-1].messages
     assert asked[-1].content == "Bran says: How is my blade?"
     assert sum("blade" in message.content for message in asked) == 1
-    by_text = {utterance.text: utterance.id for utterance in table.log.utterances.values()}
+    by_text = {utterance.text: utterance.id for utterance in table.spool.utterances.values()}
     records = [(turn.outcome, turn.utterance_id) for turn in table.turns()]
     assert (Outcome.NOT_ADDRESSED, by_text["brb, pizza"]) in records
     table.room.mailbox.post(NothingSaid(TAMSIN, table.now_ms))

@@ -22,7 +22,8 @@ from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.language.words import words
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.review.likely_names import LikelyNames
-from glyphoxa.transcript.reviser import MOST_TRIES, Asking, Reviser
+from glyphoxa.transcript.reviser import MOST_TRIES, Reviser
+from glyphoxa.transcript.second_look import Asking
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.virtual_time import run_in_virtual_time
@@ -121,7 +122,7 @@ async def a_desk(
     falls: list[BaseException] = []
 
     async def is_logged(id: str) -> bool:
-        """What the recorder does beside this."""
+        """What the journal does beside this."""
         try:
             await log.append([kept[id]])
         except Unavailable:

@@ -10,11 +10,10 @@ from functools import cache
 
 import pytest
 
-from glyphoxa.bootstrap.names import TableNames
-from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.names.table_names import TableNames
 from glyphoxa.turns.address import Addressed, Addressing, Said
 
 LIORA, OSKAR, TIB = NpcId("liora"), NpcId("oskar"), NpcId("tib")
@@ -258,7 +257,7 @@ CASES_DE = [
 @cache
 def names_of(campaign_language: str) -> TableNames:
     campaign = GERMAN if campaign_language == "de" else ENGLISH
-    return TableNames(campaign, CorrectionSettings(), store=None, now_ms=lambda: 0)
+    return TableNames(campaign, now_ms=lambda: 0)
 
 
 def decide(
@@ -316,7 +315,7 @@ def test_of_two_captains_the_one_who_is_here_is_meant() -> None:
     entities = (*ENGLISH.entities[1:], _entity("liora", "npc", "Liora Vance", "the captain"))
     other = _entity("old", "npc", "Old Brand", "the captain")
     campaign = replace(ENGLISH, entities=(other, *entities))
-    names = TableNames(campaign, CorrectionSettings(), store=None, now_ms=lambda: 0)
+    names = TableNames(campaign, now_ms=lambda: 0)
     for text in ("Captain, where do we go?", "Is the captain here?"):
         said = Said(JON, text, names.mentions(text))
         assert Addressing().decide(said, present=TWO, names={LIORA: "Liora", OSKAR: "Oskar"}, at_ms=0).npc == LIORA

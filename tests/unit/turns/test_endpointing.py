@@ -22,8 +22,8 @@ from glyphoxa.turns.endpointing import (
     Started,
     Tick,
     TurnOver,
-    sounds_unfinished,
 )
+from glyphoxa.turns.unfinished import sounds_unfinished
 
 ALICE = PlayerId("alice")
 

@@ -8,14 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.bootstrap.names import TableNames
-from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.events import TableEvent, TurnFinished, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Draft, EagerTurn, PartialHeard, TurnEnded
 from glyphoxa.domain.ids import EntityId, SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction
+from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.table import Table
 from glyphoxa.web.hub import Hub, PageOutbox
 from glyphoxa.web.veil import veiled
@@ -46,7 +45,7 @@ def a_town_of_secrets() -> Campaign:
 
 @pytest.fixture(scope="module")
 def names() -> TableNames:
-    return TableNames(a_town_of_secrets(), CorrectionSettings(), store=None, now_ms=lambda: 0)
+    return TableNames(a_town_of_secrets(), now_ms=lambda: 0)
 
 
 def corrected(names: TableNames, said: str) -> Draft:
@@ -124,9 +123,7 @@ def test_what_a_recogniser_made_of_an_npc_s_voice_is_shown_as_it_was_before_a_hi
 def test_a_name_of_two_of_which_one_is_known_may_be_shown() -> None:
     campaign = a_town_of_secrets()
     other = Entity(EntityId("ship"), "item", "Zharothrix")
-    names = TableNames(
-        replace(campaign, entities=(*campaign.entities, other)), CorrectionSettings(), store=None, now_ms=lambda: 0
-    )
+    names = TableNames(replace(campaign, entities=(*campaign.entities, other)), now_ms=lambda: 0)
     assert names.may_show("Zharothrix") and not names.may_show("Vashkari's blade")
 
 

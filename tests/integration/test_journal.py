@@ -15,12 +15,13 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SpeakerId, TurnId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.transcript.recorder import Recorder, pause_ms
+from glyphoxa.transcript.delivery import pause_ms
+from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
 from tests.support.builders import CAMPAIGN, SESSION, an_utterance
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import wait_until
-from tests.support.recording import ClosableLog, a_recorder, lines
+from tests.support.recording import ClosableLog, a_journal, lines
 
 
 async def logged(store: Store) -> list[str]:
@@ -28,12 +29,12 @@ async def logged(store: Store) -> list[str]:
 
 
 async def test_what_is_kept_reaches_the_log_in_order(store: Store, tmp_path: Path) -> None:
-    async with a_recorder(tmp_path / "spool", store.log) as recorder:
+    async with a_journal(tmp_path / "spool", store.log) as journal:
         for said in lines(250):
-            await recorder.keep(said)
-        assert await recorder.flush(30_000)
+            await journal.keep(said)
+        assert await journal.flush(30_000)
         assert await logged(store) == [f"u{i}" for i in range(250)]
-        assert not recorder.is_degraded
+        assert not journal.is_degraded
 
 
 async def test_an_evening_without_a_database_is_played_and_arrives_once_when_it_is_back(
@@ -41,36 +42,36 @@ async def test_an_evening_without_a_database_is_played_and_arrives_once_when_it_
 ) -> None:
     told: list[str] = []
     log = ClosableLog(store.log, is_open=False)
-    async with a_recorder(tmp_path / "spool", log, listener=told.append) as recorder:
+    async with a_journal(tmp_path / "spool", log, listener=told.append) as journal:
         for said in lines(20):
-            await recorder.keep(said)
-        assert not await recorder.flush(50)
-        assert recorder.is_degraded
-        assert [u.text for u in recorder.recent(SESSION, limit=2)] == ["line 18", "line 19"]
+            await journal.keep(said)
+        assert not await journal.flush(50)
+        assert journal.is_degraded
+        assert [u.text for u in journal.recent.of(SESSION, limit=2)] == ["line 18", "line 19"]
         log.is_open = True
-        assert await recorder.flush(30_000)
-        assert not recorder.is_degraded
+        assert await journal.flush(30_000)
+        assert not journal.is_degraded
     assert await logged(store) == [f"u{i}" for i in range(20)]
     assert [text.split(";")[0] for text in told] == ["long-term memory is away", "long-term memory is back"]
 
 
 async def test_what_a_process_could_not_send_the_next_one_sends(store: Store, tmp_path: Path) -> None:
     """What was kept in memory only would be lost with its process."""
-    async with a_recorder(tmp_path / "spool", ClosableLog(store.log, is_open=False)) as recorder:
+    async with a_journal(tmp_path / "spool", ClosableLog(store.log, is_open=False)) as journal:
         for said in lines(5):
-            await recorder.keep(said)
-    async with a_recorder(tmp_path / "spool", store.log) as recorder:
-        await recorder.keep(lines(1, start=5)[0])
-        assert await recorder.flush(30_000)
+            await journal.keep(said)
+    async with a_journal(tmp_path / "spool", store.log) as journal:
+        await journal.keep(lines(1, start=5)[0])
+        assert await journal.flush(30_000)
     assert await logged(store) == [f"u{i}" for i in range(6)]
 
 
 async def test_one_utterance_that_can_never_be_stored_keeps_no_other_out(store: Store, tmp_path: Path) -> None:
     impossible = replace(an_utterance("in the year 300000", id="bad"), at_ms=10**16)
-    async with a_recorder(tmp_path / "spool", store.log) as recorder:
+    async with a_journal(tmp_path / "spool", store.log) as journal:
         for said in [*lines(3), impossible, *lines(3, start=3)]:
-            await recorder.keep(said)
-        assert await recorder.flush(30_000)
+            await journal.keep(said)
+        assert await journal.flush(30_000)
     assert await logged(store) == [f"u{i}" for i in range(6)]
     assert b"300000" in (tmp_path / "spool" / "damaged").read_bytes()
 
@@ -84,46 +85,46 @@ async def test_whatever_ails_the_server_talk_waits_until_it_is_well(store: Store
             f"$$ BEGIN RAISE EXCEPTION 'out of order' USING ERRCODE = '{trouble}'; END $$"
         )
         await connection.execute("CREATE TRIGGER ail BEFORE INSERT ON sessions FOR EACH ROW EXECUTE FUNCTION ail()")
-    async with a_recorder(tmp_path / "spool", store.log) as recorder:
+    async with a_journal(tmp_path / "spool", store.log) as journal:
         for said in lines(3):
-            await recorder.keep(said)
-        assert not await recorder.flush(300)
-        assert recorder.is_degraded
+            await journal.keep(said)
+        assert not await journal.flush(300)
+        assert journal.is_degraded
         async with store.database.administer() as connection:
             await connection.execute("DROP TRIGGER ail ON sessions")
-        assert await recorder.flush(DEADLINE_MS)
+        assert await journal.flush(DEADLINE_MS)
     assert await logged(store) == ["u0", "u1", "u2"]
     assert not (tmp_path / "spool" / "damaged").exists()
 
 
 async def test_talk_of_another_campaign_in_a_session_of_the_same_name_is_not_heard_here(tmp_path: Path) -> None:
     theirs = replace(an_utterance("the king is dead", id="u9"), campaign_id=CampaignId("another"))
-    async with a_recorder(tmp_path / "spool", None) as recorder:
+    async with a_journal(tmp_path / "spool", None) as journal:
         for said in (*lines(2), theirs):
-            await recorder.keep(said)
-        assert [str(said.id) for said in await recorder.unsent(CAMPAIGN, SESSION)] == ["u0", "u1"]
+            await journal.keep(said)
+        assert [str(said.id) for said in await journal.unsent(CAMPAIGN, SESSION)] == ["u0", "u1"]
 
 
 async def test_with_a_full_spool_and_a_database_nothing_is_lost(store: Store, tmp_path: Path) -> None:
-    recorder = Recorder(Spool(tmp_path / "spool", max_bytes=100, alarm=lambda _text: None), store.log)
-    await recorder.keep(lines(1)[0])
-    await recorder.close()
+    journal = Journal(Spool(tmp_path / "spool", max_bytes=100, alarm=lambda _text: None), store.log)
+    await journal.keep(lines(1)[0])
+    await journal.close()
     assert await logged(store) == ["u0"]
 
 
 async def test_with_a_full_spool_and_no_database_the_caller_is_told(tmp_path: Path) -> None:
-    recorder = Recorder(Spool(tmp_path / "spool", max_bytes=100, alarm=lambda _text: None), None)
+    journal = Journal(Spool(tmp_path / "spool", max_bytes=100, alarm=lambda _text: None), None)
     with pytest.raises(Unavailable, match="is full"):
-        await recorder.keep(lines(1)[0])
-    assert recorder.is_degraded
-    await recorder.close()
+        await journal.keep(lines(1)[0])
+    assert journal.is_degraded
+    await journal.close()
 
 
 async def test_without_long_term_memory_what_is_said_stays_on_disk(tmp_path: Path) -> None:
-    async with a_recorder(tmp_path / "spool", None) as recorder:
+    async with a_journal(tmp_path / "spool", None) as journal:
         for said in lines(3):
-            await recorder.keep(said)
-        assert await recorder.flush(1_000)
+            await journal.keep(said)
+        assert await journal.flush(1_000)
     with Spool(tmp_path / "spool") as spool:
         assert [item.utterance for item in spool.pending()] == lines(3)
 
@@ -134,9 +135,9 @@ async def test_new_talk_in_the_log_is_announced(store: Store, tmp_path: Path) ->
     async def after_append() -> None:
         counts.append(await store.log.count(CAMPAIGN))
 
-    async with a_recorder(tmp_path / "spool", store.log, after_append=after_append) as recorder:
-        await recorder.keep(lines(1)[0])
-        assert await recorder.flush(30_000)
+    async with a_journal(tmp_path / "spool", store.log, after_append=after_append) as journal:
+        await journal.keep(lines(1)[0])
+        assert await journal.flush(30_000)
     assert counts == [1]
 
 
@@ -152,50 +153,50 @@ async def test_what_is_said_while_the_server_is_dead_arrives_once_and_the_server
     # Commits must be waited for, as in a real session; only the loss of power is left out.
     async with (
         open_store(None, data_dir=reachable_dir, server_settings={"fsync": "off"}) as store,
-        a_recorder(reachable_dir / "spool", store.log) as recorder,
+        a_journal(reachable_dir / "spool", store.log) as journal,
     ):
         for said in lines(20):
-            await recorder.keep(said)
-        assert await recorder.flush(120_000)
+            await journal.keep(said)
+        assert await journal.flush(120_000)
         pid = server.pid()
         assert pid is not None
         for i, said in enumerate(lines(40, start=20)):
             if i == 10:
                 os.kill(pid, signal.SIGKILL)
-            await recorder.keep(said)
-        assert await recorder.flush(120_000)
+            await journal.keep(said)
+        assert await journal.flush(120_000)
         assert await logged(store) == [f"u{i}" for i in range(60)]
         assert server.pid() not in (None, pid)
     await asyncio.to_thread(wait_until, lambda: server.pid() is None)
 
 
-async def test_work_that_needs_an_utterance_in_the_log_waits_for_the_recorder_to_bring_it(
+async def test_work_that_needs_an_utterance_in_the_log_waits_for_the_journal_to_bring_it(
     store: Store, tmp_path: Path
 ) -> None:
     [said, other] = lines(2)
-    recorder = Recorder(Spool(tmp_path / "spool"), store.log)
-    await recorder.keep(said)
-    waiting = asyncio.create_task(recorder.wait_until_logged(said.id))
-    assert await recorder.wait_until_logged(other.id)  # never kept here
+    journal = Journal(Spool(tmp_path / "spool"), store.log)
+    await journal.keep(said)
+    waiting = asyncio.create_task(journal.wait_until_logged(said.id))
+    assert await journal.wait_until_logged(other.id)  # never kept here
     assert not waiting.done()
-    running = asyncio.create_task(recorder.run())
+    running = asyncio.create_task(journal.deliver())
     assert await waiting
     assert await logged(store) == [said.id]
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    await recorder.close()
+    await journal.close()
 
 
 async def test_nobody_waits_for_a_log_that_is_away(store: Store, tmp_path: Path) -> None:
     door = ClosableLog(store.log, is_open=False)
     [said] = lines(1)
-    async with a_recorder(tmp_path / "spool", door) as recorder:
-        await recorder.keep(said)
-        assert not await recorder.wait_until_logged(said.id)
-        assert not await recorder.wait_until_logged(said.id)
+    async with a_journal(tmp_path / "spool", door) as journal:
+        await journal.keep(said)
+        assert not await journal.wait_until_logged(said.id)
+        assert not await journal.wait_until_logged(said.id)
         door.is_open = True
-        assert await recorder.flush(5_000)
-        assert await recorder.wait_until_logged(said.id)
+        assert await journal.flush(5_000)
+        assert await journal.wait_until_logged(said.id)
 
 
 class RefusingLog(ClosableLog):
@@ -210,13 +211,13 @@ class RefusingLog(ClosableLog):
 async def test_talk_that_a_server_refuses_for_another_reason_is_not_set_aside(store: Store, tmp_path: Path) -> None:
     told: list[str] = []
     log = RefusingLog(store.log, is_open=False)
-    async with a_recorder(tmp_path / "spool", log, listener=told.append) as recorder:
+    async with a_journal(tmp_path / "spool", log, listener=told.append) as journal:
         for said in lines(3):
-            await recorder.keep(said)
-        assert not await recorder.flush(50)
-        assert recorder.is_degraded
+            await journal.keep(said)
+        assert not await journal.flush(50)
+        assert journal.is_degraded
         log.is_open = True
-        assert await recorder.flush(DEADLINE_MS)
+        assert await journal.flush(DEADLINE_MS)
     assert await logged(store) == ["u0", "u1", "u2"]
     assert not (tmp_path / "spool" / "damaged").exists()
     assert "password authentication failed" in told[0]
@@ -224,29 +225,29 @@ async def test_talk_that_a_server_refuses_for_another_reason_is_not_set_aside(st
 
 async def test_a_slow_embedder_does_not_hold_up_the_log(store: Store, tmp_path: Path) -> None:
     may_end = asyncio.Event()
-    recorder = Recorder(Spool(tmp_path / "spool"), store.log, after_append=may_end.wait)  # type: ignore[arg-type]
-    running = asyncio.create_task(recorder.run())
+    journal = Journal(Spool(tmp_path / "spool"), store.log, after_append=may_end.wait)  # type: ignore[arg-type]
+    running = asyncio.create_task(journal.deliver())
     for said in lines(3):
-        await recorder.keep(said)
-        assert await recorder.wait_until_logged(said.id)
-    assert await recorder.flush(1_000)
+        await journal.keep(said)
+        assert await journal.wait_until_logged(said.id)
+    assert await journal.flush(1_000)
     may_end.set()
-    assert await recorder.flush(DEADLINE_MS)
+    assert await journal.flush(DEADLINE_MS)
     assert await logged(store) == ["u0", "u1", "u2"]
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    await recorder.close()
+    await journal.close()
 
 
 async def test_nobody_waits_for_what_neither_the_disk_nor_the_log_took(store: Store, tmp_path: Path) -> None:
     door = ClosableLog(store.log, is_open=False)
-    recorder = Recorder(Spool(tmp_path / "spool", max_bytes=100, alarm=lambda _text: None), door)
+    journal = Journal(Spool(tmp_path / "spool", max_bytes=100, alarm=lambda _text: None), door)
     [said] = lines(1)
     with pytest.raises(Unavailable):
-        await recorder.keep(said)
-    assert recorder.n_waiting == 0
-    assert await recorder.wait_until_logged(said.id)
-    await recorder.close()
+        await journal.keep(said)
+    assert journal.n_waiting == 0
+    assert await journal.wait_until_logged(said.id)
+    await journal.close()
 
 
 async def test_a_turn_that_no_database_can_hold_keeps_no_other_out(store: Store, tmp_path: Path) -> None:
@@ -256,24 +257,24 @@ async def test_a_turn_that_no_database_can_hold_keeps_no_other_out(store: Store,
         nested = [nested]
     no_number = replace(good, id=TurnId("t2"), stages={Stage.TURN_END: float("nan")})  # type: ignore[dict-item] # a bug
     too_deep = replace(good, id=TurnId("t3"), looked_up=(LookUp("search", {"query": nested}, {}, 1),))
-    async with a_recorder(tmp_path / "spool", store.log) as recorder:
+    async with a_journal(tmp_path / "spool", store.log) as journal:
         for turn in (no_number, too_deep, good):
-            await recorder.record_turn(CAMPAIGN, turn)
-        assert await recorder.flush(DEADLINE_MS)
-        assert not recorder.is_degraded
+            journal.record_turn(CAMPAIGN, turn)
+        assert await journal.flush(DEADLINE_MS)
+        assert not journal.is_degraded
     async with store.database.use(CAMPAIGN) as connection:
         assert [row["id"] for row in await connection.fetch("SELECT id FROM turns")] == ["t1"]
 
 
 async def test_without_a_log_the_spool_shrinks_by_itself(tmp_path: Path) -> None:
-    recorder = Recorder(Spool(tmp_path / "spool", segment_bytes=5_000), None)
-    running = asyncio.create_task(recorder.run())
+    journal = Journal(Spool(tmp_path / "spool", segment_bytes=5_000), None)
+    running = asyncio.create_task(journal.deliver())
     for said in lines(100):
-        await recorder.keep(said)
-        assert await recorder.flush(DEADLINE_MS)
+        await journal.keep(said)
+        assert await journal.flush(DEADLINE_MS)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    await recorder.close()
+    await journal.close()
     assert len(list((tmp_path / "spool").glob("*.spool.gz"))) >= 3
     with Spool(tmp_path / "spool") as spool:
         assert [item.utterance for item in spool.pending()] == lines(100)

@@ -1,4 +1,4 @@
-"""Who is answered by whom, and when (rules of `glyphoxa.turns.talk`)."""
+"""Who is answered by whom, and when (rules of `glyphoxa.turns.turn_taking`)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,8 @@ from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
 from glyphoxa.turns.address import Mention
-from glyphoxa.turns.talk import (
-    AskAgain,
-    Begin,
-    Cancel,
-    Commit,
-    Effect,
-    Fill,
-    Keep,
-    NotAddressed,
-    Prime,
-    Release,
-    Talk,
-)
+from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Fill, Keep, NotAddressed, Prime, Release
+from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft
 
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
@@ -33,10 +22,10 @@ def named(text: str) -> list[Mention]:
 
 
 class Evening:
-    """Drives a `Talk` and keeps what it wants done."""
+    """Drives a `TurnTaking` and keeps what it wants done."""
 
     def __init__(self, *present: NpcId, **options: int) -> None:
-        self.talk = Talk(named, NAMES, **options)
+        self.talk = TurnTaking(named, NAMES, **options)
         self.talk.move(present or (SMITH, INNKEEPER))
         self.done: list[Effect] = []
         self.now_ms = 0
@@ -276,7 +265,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_whatever_happens_every_committed_turn_ends_once_and_every_word_is_kept(steps: list[Step]) -> None:
     """Engines answer every begun turn with one end; then nothing is left open, and only one NPC speaks at a time."""
-    talk = Talk(named, NAMES)
+    talk = TurnTaking(named, NAMES)
     talk.move((SMITH, INNKEEPER))
     begun: list[TurnId] = []
     committed: set[TurnId] = set()

@@ -1,4 +1,4 @@
-"""One player who talks without end takes nobody else's answer away (rules of `glyphoxa.turns.talk`)."""
+"""One player who talks without end takes nobody else's answer away (rules of `glyphoxa.turns.turn_taking`)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,9 @@ from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.turns.address import Mention
 from glyphoxa.turns.barge_in import cuts_off
-from glyphoxa.turns.talk import (
-    MOST_PARTS,
-    AskAgain,
-    Begin,
-    Cancel,
-    Commit,
-    Effect,
-    Keep,
-    NotAddressed,
-    Release,
-    Talk,
-)
+from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep, NotAddressed, Release
+from glyphoxa.turns.question import MOST_PARTS
+from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft
 
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
@@ -55,10 +46,10 @@ class Engine:
 
 
 class Table:
-    """`Talk` with engines, people and a clock that jumps."""
+    """`TurnTaking` with engines, people and a clock that jumps."""
 
     def __init__(self, engines: Sequence[Engine]) -> None:
-        self.talk = Talk(named, NAMES)
+        self.talk = TurnTaking(named, NAMES)
         self.talk.move((SMITH, INNKEEPER))
         self.now_ms = 0
         self._engines = itertools.cycle(engines)
@@ -205,8 +196,8 @@ def typed(player: PlayerId, text: str) -> TurnEnded:
     return TurnEnded(replace(a_draft(player, text), typed=True), 0)
 
 
-def an_answer_under_way() -> tuple[Talk, TurnId]:
-    talk = Talk(named, NAMES)
+def an_answer_under_way() -> tuple[TurnTaking, TurnId]:
+    talk = TurnTaking(named, NAMES)
     talk.move((SMITH, INNKEEPER))
     talk.on_ear(SpeechStarted(QUIET, 0), at_ms=0)
     effects = talk.on_ear(typed(QUIET, "Grimjaw, tell me a story."), at_ms=0)
@@ -252,7 +243,7 @@ def test_an_npc_that_never_stops_when_it_is_cut_off_holds_nobody_for_ever() -> N
 
 
 def test_of_a_question_that_goes_on_and_on_the_newest_parts_are_asked() -> None:
-    talk = Talk(named, NAMES)
+    talk = TurnTaking(named, NAMES)
     talk.move((SMITH, INNKEEPER))
     asked: list[Begin] = []
     n_kept = 0
@@ -270,7 +261,7 @@ def test_of_a_question_that_goes_on_and_on_the_newest_parts_are_asked() -> None:
 
 
 def test_one_long_speech_is_asked_whole() -> None:
-    talk = Talk(named, NAMES)
+    talk = TurnTaking(named, NAMES)
     talk.move((SMITH, INNKEEPER))
     effects = talk.on_ear(TurnEnded(a_draft(LOUD, "Grimjaw, " + LONG * 5), 0), at_ms=0)
     (begin,) = [effect for effect in effects if isinstance(effect, Begin)]
@@ -278,7 +269,7 @@ def test_one_long_speech_is_asked_whole() -> None:
 
 
 def test_an_aside_in_the_middle_of_a_question_does_not_lose_it() -> None:
-    talk = Talk(named, NAMES)
+    talk = TurnTaking(named, NAMES)
     talk.move((SMITH,))
     talk.on_ear(TurnEnded(a_draft(QUIET, "How is my blade?"), 0), at_ms=0)
     talk.on_ear(SpeechStarted(QUIET, 0), at_ms=100)
@@ -298,7 +289,7 @@ def test_the_work_for_a_line_grows_with_the_line_alone() -> None:
         searched += len(text)
         return named(text)
 
-    talk = Talk(counting, NAMES)
+    talk = TurnTaking(counting, NAMES)
     talk.move((SMITH, INNKEEPER))
     costs: list[int] = []
     for per_second in (20, 200):

@@ -1,4 +1,4 @@
-"""The talk at one table: what happens is told to it, what must now be done comes back. No clock, no task.
+"""Turn taking at one table: what happens is told to it, what must now be done comes back. No clock, no task.
 
 The life of a turn:
 
@@ -22,10 +22,8 @@ Nobody takes another's turn away:
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from typing import assert_never
 
 from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
@@ -33,174 +31,16 @@ from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
 from glyphoxa.turns.address import Addressed, Addressing, Mention, Said
 from glyphoxa.turns.barge_in import cuts_off
+from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Fill, Keep, NotAddressed, Prime, Release
 from glyphoxa.turns.floor import Floor
+from glyphoxa.turns.question import SpokenQuestion, same_words
+from glyphoxa.turns.turn import Carried, Phase, Turn
 
 FIND_MENTIONS = Callable[[str], Sequence[Mention]]
 
-MOST_PARTS = 6
-"""Of a question that its speaker goes on with."""
-_MOST_CHARACTERS = 1_200
-"""Of all parts of a question together, where there are several: some five sentences of speech each."""
-
-
-class _Phase(Enum):
-    PREPARING = auto()
-    COMMITTED = auto()
-    RELEASED = auto()
-    HEARD = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """What somebody asks, in the parts in which they said it."""
-
-    parts: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.parts)
-
-    def going_on(self, text: str) -> _Question:
-        """With another part. The newest stay: the NPC heard the others as it hears everything."""
-        parts, n_characters = [text], len(text)
-        for part in reversed(self.parts[1 - MOST_PARTS :]):
-            n_characters += 1 + len(part)
-            if n_characters > _MOST_CHARACTERS:
-                break
-            parts.append(part)
-        return _Question(tuple(reversed(parts)))
-
 
 @dataclass(slots=True)
-class _Turn:
-    id: TurnId
-    npc: NpcId
-    player: PlayerId
-    question: _Question
-    draft: Draft
-    phase: _Phase
-    begun: bool = False
-    filled: bool = False
-    committed_ms: int = 0
-    released_ms: int = 0
-    cancelled_as: Outcome | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Prime:
-    """Somebody is speaking, probably to this NPC: get ready."""
-
-    npc: NpcId
-    player: PlayerId
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """Let the NPC think of an answer; nothing may be heard yet.
-
-    Attributes:
-        n_kept: So many of the last utterances that were kept of this player are in `text`.
-    """
-
-    turn: TurnId
-    npc: NpcId
-    player: PlayerId
-    text: str
-    n_kept: int
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """The turn is real: its words were kept and it will end in one outcome."""
-
-    turn: TurnId
-    npc: NpcId
-    draft: Draft
-    addressed: Addressed
-    at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """The NPC has the floor."""
-
-    turn: TurnId
-    npc: NpcId
-
-
-@dataclass(frozen=True, slots=True)
-class Fill:
-    """The answer takes long: a short sound in character."""
-
-    turn: TurnId
-    npc: NpcId
-
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """Stop this turn.
-
-    Attributes:
-        outcome: None for a speculation, which leaves no record.
-        begun: False when the NPC was never asked: nothing will report its end.
-    """
-
-    turn: TurnId
-    npc: NpcId
-    outcome: Outcome | None
-    begun: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Keep:
-    """Something a player said: write it down, tell the NPCs that are here.
-
-    Attributes:
-        addressed: Whom it was meant for.
-    """
-
-    draft: Draft
-    addressed: Addressed
-
-
-@dataclass(frozen=True, slots=True)
-class NotAddressed:
-    """A turn that no NPC answers: recorded, so that figures are not survivor-biased.
-
-    Attributes:
-        is_between: It came in the middle of a question, which is still asked.
-    """
-
-    draft: Draft
-    addressed: Addressed
-    is_between: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AskAgain:
-    """Call `tick` at this time. It is sooner than any time that was asked for before and is still to come."""
-
-    at_ms: int
-
-
-Effect = Prime | Begin | Commit | Release | Fill | Cancel | Keep | NotAddressed | AskAgain
-
-
-def _same_words(a: str, b: str) -> bool:
-    return re.findall(r"\w+", a.lower()) == re.findall(r"\w+", b.lower())
-
-
-@dataclass(frozen=True, slots=True)
-class _Carried:
-    """A question whose answer was called off because its speaker seemed to go on."""
-
-    question: _Question
-    draft: Draft
-
-
-@dataclass(slots=True)
-class Talk:
+class TurnTaking:
     """Who is answered by whom, and when they may be heard.
 
     Args:
@@ -220,8 +60,8 @@ class Talk:
     filler_after_ms: int = 0
     hold_ms: int = 20_000
     _present: tuple[NpcId, ...] = ()
-    _turns: dict[TurnId, _Turn] = field(default_factory=dict)
-    _carried: dict[PlayerId, _Carried] = field(default_factory=dict)
+    _turns: dict[TurnId, Turn] = field(default_factory=dict)
+    _carried: dict[PlayerId, Carried] = field(default_factory=dict)
     _wants_to_cut: set[PlayerId] = field(default_factory=set)
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _moved_ms: int = 0
@@ -269,8 +109,8 @@ class Talk:
 
     def on_first_audio(self, turn_id: TurnId) -> None:
         turn = self._turns.get(turn_id)
-        if turn is not None and turn.phase is _Phase.RELEASED:
-            turn.phase = _Phase.HEARD
+        if turn is not None and turn.phase is Phase.RELEASED:
+            turn.phase = Phase.HEARD
 
     def on_finished(self, turn_id: TurnId, *, at_ms: int) -> tuple[Outcome | None, list[Effect]]:
         """The NPC's engine is done with a turn.
@@ -283,8 +123,8 @@ class Talk:
             return None, []
         if self.floor.holder == turn_id:
             self._moved_ms = at_ms
-        self.floor.give_up(turn_id, at_ms=at_ms, was_heard=turn.phase is _Phase.HEARD)
-        if turn.phase is _Phase.HEARD:
+        self.floor.give_up(turn_id, at_ms=at_ms, was_heard=turn.phase is Phase.HEARD)
+        if turn.phase is Phase.HEARD:
             self.addressing.remember(turn.player, turn.npc, at_ms=at_ms)
         queued = next((t for t in self._turns.values() if t.npc == turn.npc and not t.begun), None)
         begin: list[Effect] = []
@@ -302,7 +142,7 @@ class Talk:
             due_ms = self._due_ms(turn)
             if due_ms is None or at_ms < due_ms:
                 continue
-            if turn.phase is _Phase.COMMITTED:
+            if turn.phase is Phase.COMMITTED:
                 effects.append(self._cancel(turn, Outcome.SUPERSEDED))
             elif at_ms >= turn.released_ms + self.reply_deadline_ms:
                 effects.append(self._cancel(turn, Outcome.TIMED_OUT))
@@ -311,20 +151,20 @@ class Talk:
                 effects.append(Fill(turn.id, turn.npc))
         return self._then([*effects, *self._release(at_ms)], at_ms)
 
-    def _due_ms(self, turn: _Turn) -> int | None:
+    def _due_ms(self, turn: Turn) -> int | None:
         """When something is to be done about a turn because time has passed; None for not before something happens."""
         if turn.cancelled_as is not None:
             return None
-        if turn.phase is _Phase.RELEASED:
+        if turn.phase is Phase.RELEASED:
             filler_ms = self.filler_after_ms if self.filler_after_ms and not turn.filled else self.reply_deadline_ms
             return turn.released_ms + min(filler_ms, self.reply_deadline_ms)
-        if turn.phase is _Phase.COMMITTED and not self._is_somebody_heard():
+        if turn.phase is Phase.COMMITTED and not self._is_somebody_heard():
             return max(turn.committed_ms, self._moved_ms) + self.hold_ms
         return None
 
     def _is_somebody_heard(self) -> bool:
         holder = self._turns.get(self.floor.holder) if self.floor.holder is not None else None
-        return holder is not None and holder.phase is _Phase.HEARD and holder.cancelled_as is None
+        return holder is not None and holder.phase is Phase.HEARD and holder.cancelled_as is None
 
     def _then(self, effects: list[Effect], at_ms: int) -> list[Effect]:
         """With a wish to be asked again, unless one that was made before comes in time."""
@@ -342,7 +182,7 @@ class Talk:
         if self.floor.holder is not None:
             self._wants_to_cut.add(player)
         effects: list[Effect] = [
-            self._cancel(turn, None) for turn in self._turns_of(player) if turn.phase is _Phase.PREPARING
+            self._cancel(turn, None) for turn in self._turns_of(player) if turn.phase is Phase.PREPARING
         ]
         return [*effects, *self._merge(player)]
 
@@ -350,8 +190,8 @@ class Talk:
         """They go on before the answer was heard: both parts are one question."""
         effects: list[Effect] = []
         for turn in self._turns_of(player):
-            if turn.phase in (_Phase.COMMITTED, _Phase.RELEASED):
-                self._carried[player] = _Carried(turn.question, turn.draft)
+            if turn.phase in (Phase.COMMITTED, Phase.RELEASED):
+                self._carried[player] = Carried(turn.question, turn.draft)
                 effects.append(self._cancel(turn, Outcome.MERGED))
         return effects
 
@@ -379,7 +219,7 @@ class Talk:
         effects += self._merge(player)  # of speech that no detector heard the beginning of
         addressed, question = self._meant(player, draft.text, at_ms)
         effects.append(Keep(draft, addressed))
-        prepared = next((t for t in self._turns_of(player) if t.phase is _Phase.PREPARING), None)
+        prepared = next((t for t in self._turns_of(player) if t.phase is Phase.PREPARING), None)
         if addressed.npc is None:
             if prepared is not None:
                 effects.append(self._cancel(prepared, None))
@@ -387,7 +227,7 @@ class Talk:
             effects.append(NotAddressed(draft, addressed, is_between))
             return [*effects, *(self._ask_again(player, at_ms) if is_between else self._let_go(player, at_ms))]
         if prepared is not None and (
-            prepared.npc != addressed.npc or not _same_words(prepared.question.text, question.text)
+            prepared.npc != addressed.npc or not same_words(prepared.question.text, question.text)
         ):
             effects.append(self._cancel(prepared, None))
             prepared = None
@@ -413,11 +253,11 @@ class Talk:
         self._carried.pop(player, None)
         return self._release(at_ms)
 
-    def _commit(self, turn: _Turn, draft: Draft, addressed: Addressed, at_ms: int) -> list[Effect]:
-        speculations = [t for t in self._turns_to(turn.npc) if t.phase is _Phase.PREPARING and t is not turn]
+    def _commit(self, turn: Turn, draft: Draft, addressed: Addressed, at_ms: int) -> list[Effect]:
+        speculations = [t for t in self._turns_to(turn.npc) if t.phase is Phase.PREPARING and t is not turn]
         effects: list[Effect] = [self._cancel(other, None) for other in speculations]
         self._carried.pop(turn.player, None)
-        turn.phase, turn.draft, turn.committed_ms = _Phase.COMMITTED, draft, at_ms
+        turn.phase, turn.draft, turn.committed_ms = Phase.COMMITTED, draft, at_ms
         if not turn.begun and not any(other.begun for other in self._turns.values() if other.npc == turn.npc):
             effects.append(self._begin(turn))
         self.addressing.remember(turn.player, turn.npc, at_ms=at_ms)
@@ -432,44 +272,44 @@ class Talk:
         said = Said(player, text, self.mentions(text))
         return self.addressing.decide(said, present=self._present, names=self.names, at_ms=at_ms)
 
-    def _meant(self, player: PlayerId, text: str, at_ms: int) -> tuple[Addressed, _Question]:
+    def _meant(self, player: PlayerId, text: str, at_ms: int) -> tuple[Addressed, SpokenQuestion]:
         """Whom these words are meant for, and what is asked with them."""
         carried = self._carried.get(player)
         alone = self._decide(player, text, at_ms)
         if carried is None or alone.is_aside:
-            return alone, _Question((text,))
+            return alone, SpokenQuestion((text,))
         question = carried.question.going_on(text)
         return self._decide(player, question.text, at_ms), question
 
-    def _turns_of(self, player: PlayerId) -> list[_Turn]:
+    def _turns_of(self, player: PlayerId) -> list[Turn]:
         return [t for t in self._turns.values() if t.player == player and t.cancelled_as is None]
 
-    def _turns_to(self, npc: NpcId) -> list[_Turn]:
+    def _turns_to(self, npc: NpcId) -> list[Turn]:
         """What this NPC is being asked. An engine answers one thing at a time: a speculation must not cut
         another off, and a committed turn waits for the one before it.
         """
         return [turn for turn in self._turns.values() if turn.npc == npc]
 
-    def _new_turn(self, npc: NpcId, draft: Draft, question: _Question) -> _Turn:
-        turn = _Turn(TurnId(f"t{next(self._numbers):04d}"), npc, draft.player, question, draft, _Phase.PREPARING)
+    def _new_turn(self, npc: NpcId, draft: Draft, question: SpokenQuestion) -> Turn:
+        turn = Turn(TurnId(f"t{next(self._numbers):04d}"), npc, draft.player, question, draft, Phase.PREPARING)
         self._turns[turn.id] = turn
         return turn
 
-    def _begin(self, turn: _Turn) -> Begin:
+    def _begin(self, turn: Turn) -> Begin:
         turn.begun = True
         # What is only prepared for was not kept yet.
-        n_kept = len(turn.question.parts) - (turn.phase is _Phase.PREPARING)
+        n_kept = len(turn.question.parts) - (turn.phase is Phase.PREPARING)
         return Begin(turn.id, turn.npc, turn.player, turn.question.text, n_kept)
 
-    def _cancel(self, turn: _Turn, outcome: Outcome | None) -> Cancel:
+    def _cancel(self, turn: Turn, outcome: Outcome | None) -> Cancel:
         turn.cancelled_as = outcome
         self.floor.withdraw(turn.id)
-        if turn.phase is _Phase.PREPARING or not turn.begun:
+        if turn.phase is Phase.PREPARING or not turn.begun:
             del self._turns[turn.id]
         return Cancel(turn.id, turn.npc, outcome, turn.begun)
 
-    def _hush(self, turns: Sequence[_Turn]) -> list[Effect]:
-        outcomes = {_Phase.PREPARING: None, _Phase.HEARD: Outcome.INTERRUPTED}
+    def _hush(self, turns: Sequence[Turn]) -> list[Effect]:
+        outcomes = {Phase.PREPARING: None, Phase.HEARD: Outcome.INTERRUPTED}
         return [
             self._cancel(turn, outcomes.get(turn.phase, Outcome.SUPERSEDED))
             for turn in turns
@@ -480,7 +320,7 @@ class Talk:
         if player not in self._wants_to_cut or not cuts_off(text):
             return []
         holder = self._turns.get(self.floor.holder) if self.floor.holder is not None else None
-        if holder is None or holder.cancelled_as is not None or holder.phase is not _Phase.HEARD:
+        if holder is None or holder.cancelled_as is not None or holder.phase is not Phase.HEARD:
             return []
         if is_typed and holder.player != player:
             return []
@@ -493,6 +333,6 @@ class Talk:
         if granted is None:
             return []
         turn = self._turns[granted]
-        turn.phase, turn.released_ms = _Phase.RELEASED, at_ms
+        turn.phase, turn.released_ms = Phase.RELEASED, at_ms
         self._moved_ms = at_ms
         return [Release(turn.id, turn.npc)]

@@ -15,24 +15,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 
 from loguru import logger
 
 from glyphoxa.actors.supervisor import Supervisor
-from glyphoxa.adapters.postgres.names.changes import NameChanges
-from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
-from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.bootstrap.hints import Hints
-from glyphoxa.bootstrap.learner import Learner
-from glyphoxa.config.settings import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.heard import EarEvent, NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.domain.utterance import HeardWord, Utterance
-from glyphoxa.names.followed import NamesChanged, NamesFollowed
+from glyphoxa.names.followed import NameFeed, NamesChanged, NamesFollowed
+from glyphoxa.names.hints import Hints
 from glyphoxa.names.learned import LearningFromTalk, NameLearning
+from glyphoxa.names.learner import Learner
 from glyphoxa.names.ports import LearnedNames
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.names.campaign_entries import cast_of, entries_of
@@ -61,26 +58,35 @@ class _Turn:
     nearby: frozenset[EntityId]
 
 
+@dataclass(frozen=True, slots=True)
+class NamesOfGraph:
+    """The names in the database: as they are, and word of their changes."""
+
+    learned: LearnedNames
+    feed: NameFeed
+
+
 class TableNames:
     """See the module. Everything but `open`, `finish` and what the supervisor runs returns at once.
 
     Args:
-        store: None without long-term memory: the names are then those of the campaign file.
         now_ms: Unix epoch.
+        corrector: Makes what puts names right; None leaves the stage out.
+        graph: None without long-term memory: the names are then those of the campaign file.
         wait_until_logged: See `Learner`.
     """
 
     def __init__(
         self,
         campaign: Campaign,
-        settings: CorrectionSettings,
         *,
-        store: Store | None,
         now_ms: Callable[[], int],
+        corrector: Callable[[Gazetteer], Corrector] | None = Corrector,
+        graph: NamesOfGraph | None = None,
         wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None = None,
     ) -> None:
         self._campaign = campaign
-        self._settings = settings
+        self._corrector = corrector
         self._npcs = {npc.entity_id: npc for npc in campaign.npcs}
         self._book = ObservableGazetteer(Gazetteer.build(entries_of(campaign), language=campaign.language))
         self._made = self._made_for(self._book.current)
@@ -89,12 +95,10 @@ class TableNames:
         self.subscribe(self._names_are)
         self.subscribe(self.hints.names_are)
         self._is_open = False
-        self._learned: PostgresLearnedNames | None = None
-        if store is not None:
-            self._learned = PostgresLearnedNames(store.database)
-            self._followed = self.following(self._learned)
-            self._changes = NameChanges(store.listener)
-            learning = NameLearning(campaign.id, self._learned, now_ms)
+        self._graph = graph
+        if graph is not None:
+            self._followed = self.following(graph.learned)
+            learning = NameLearning(campaign.id, graph.learned, now_ms)
             self._learner = Learner(LearningFromTalk(learning, lambda: self.current), wait_until_logged)
 
     # -- asked by ears, by the room, by recall
@@ -175,12 +179,12 @@ class TableNames:
     def on(self, event: TableEvent) -> None:
         """Takes every event of the table."""
         self.hints.on(event)
-        if self._learned is not None:
+        if self._graph is not None:
             self._learner.on(event)
 
     def proved(self, heard: str, name: str, utterance: Utterance) -> None:
         """See `glyphoxa.transcript.reviser.OnProof`."""
-        if self._learned is not None:
+        if self._graph is not None:
             self._learner.proved(heard, name, utterance)
 
     # -- for as long as the table is open
@@ -189,7 +193,7 @@ class TableNames:
         """Take the names as the graph knows them, and what was misheard in earlier sessions. Without a database the
         names are those of the campaign file.
         """
-        if self._learned is None:
+        if self._graph is None:
             return
         try:
             await self._followed.take(NamesChanged(None))
@@ -204,26 +208,26 @@ class TableNames:
         Raises:
             Unavailable: The database is away.
         """
-        if self._learned is not None and not self._is_open:
-            self.hints.garbled_before(await self._learned.statuses(self._campaign.id))
+        if self._graph is not None and not self._is_open:
+            self.hints.garbled_before(await self._graph.learned.statuses(self._campaign.id))
             self._is_open = True
 
     def start(self, supervisor: Supervisor) -> None:
         """Follow the graph and learn from talk. Needs the database until the supervisor has ended."""
-        if self._learned is not None:
-            supervisor.start("names", self._follow)
+        if self._graph is not None:
+            supervisor.start("names", partial(self._follow, self._graph.feed))
             supervisor.start("learning", self._learner.run)
 
     async def finish(self, deadline_ms: int) -> None:
         """Learn what is left to learn."""
-        if self._learned is not None and not await self._learner.finish(deadline_ms):
+        if self._graph is not None and not await self._learner.finish(deadline_ms):
             logger.warning("not everything was learned that the last words could teach")
 
-    async def _follow(self) -> None:
+    async def _follow(self, feed: NameFeed) -> None:
         has_told = False
         while True:
             try:
-                async with aclosing(self._changes.follow(self._campaign.id)) as changes:
+                async with aclosing(feed.follow(self._campaign.id)) as changes:
                     await self._followed.run(changes)
             except GlyphoxaError as error:  # one that does not pass by itself: a password, a schema
                 if not has_told:
@@ -238,15 +242,4 @@ class TableNames:
         self._made = self._made_for(names)
 
     def _made_for(self, names: Gazetteer) -> _Made:
-        return _Made(names, corrector_of(names, self._settings) if self._settings.phonetic else None)
-
-
-def corrector_of(names: Gazetteer, settings: CorrectionSettings) -> Corrector:
-    if settings.algorithm == "shipped":
-        return Corrector(names, caution=settings.caution)
-    # Loaded by who asks for it alone.
-    from glyphoxa.experimental.documents_correction import documents_corrector
-
-    return documents_corrector(
-        names, phonetic_threshold=settings.phonetic_threshold, fuzzy_threshold=settings.fuzzy_threshold
-    )
+        return _Made(names, self._corrector(names) if self._corrector is not None else None)

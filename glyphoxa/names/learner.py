@@ -29,7 +29,7 @@ class Learner:
     its own; `finish` at the end of the session. While the database is away nothing is learned, and nothing waits.
 
     Args:
-        wait_until_logged: See `glyphoxa.transcript.recorder.Recorder`. None where nobody records.
+        wait_until_logged: See `glyphoxa.transcript.journal.Journal`. None where nobody records.
     """
 
     def __init__(

@@ -1,0 +1,96 @@
+"""The NPCs of a table, each with the engine that the campaign names and with the tools of its tier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from glyphoxa.actors.supervisor import Mailbox
+from glyphoxa.bootstrap.clock import now_ms
+from glyphoxa.bootstrap.engines import Host, MouthSpec, OpenMouth
+from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.bootstrap.memory import TableMemory
+from glyphoxa.config.settings import Settings
+from glyphoxa.context.ports import HotContextSource
+from glyphoxa.domain.campaign import Npc
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.turn import LookUp
+from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.mouth import Listener, Mouth
+from glyphoxa.npc.room_messages import LookedUp, RoomMessage
+from glyphoxa.npc.table import AudioSink
+from glyphoxa.npc.table_state import TableState
+from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.transcript.ports import PastTalk
+
+
+@dataclass(frozen=True, slots=True)
+class Npcs:
+    """What the NPCs of a table are made with.
+
+    Attributes:
+        mouths: By the NPCs' engines.
+        deep_talk: What NPCs of tier DEEP ask for past talk; None without long-term memory.
+        room: The room's mailbox.
+        sink: Takes what they say.
+    """
+
+    settings: Settings
+    local: LocalModels
+    host: Host
+    mouths: Mapping[str, OpenMouth]
+    state: TableState
+    context: HotContextSource
+    memory: TableMemory
+    deep_talk: PastTalk | None
+    room: Mailbox[RoomMessage]
+    sink: AudioSink
+
+    def made(self) -> dict[NpcId, NpcActor]:
+        return {
+            npc.id: NpcActor(
+                npc,
+                conversation=self.state.conversations[npc.id],
+                open_mouth=partial(self._open_mouth, slot),
+                tell=self.room.post,
+                now_ms=now_ms,
+            )
+            for slot, npc in enumerate(self.state.campaign.npcs)
+        }
+
+    async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
+        spec = MouthSpec(
+            npc=npc,
+            others=self._names_of_others(npc),
+            slot=slot,
+            language=self.state.campaign.language,
+            settings=self.settings,
+            local=self.local,
+            host=self.host,
+            context=self.context,
+            tools=self._tools_of(npc),
+            listener=listener,
+            sink=self.sink,
+            now_ms=now_ms,
+        )
+        return await self.mouths[npc.engine](spec)
+
+    def _tools_of(self, npc: Npc) -> MemoryTools | None:
+        guard = self.memory.guard
+        if guard is None or self.deep_talk is None:
+            return None
+        campaign = self.state.campaign
+        talk = self.deep_talk if npc.budget_tier == "DEEP" else guard
+        memory = MemoryOf(
+            campaign.id, npc.id, guard, talk, guard, npc.name, campaign.language, around=self.memory.around
+        )
+        return MemoryTools(memory, tier=npc.budget_tier, tell=partial(self._looked_up, npc.id))
+
+    def _looked_up(self, npc: NpcId, look_up: LookUp) -> None:
+        self.room.post(LookedUp(npc, look_up))
+
+    def _names_of_others(self, npc: Npc) -> tuple[str, ...]:
+        campaign = self.state.campaign
+        npcs = [other.name for other in campaign.npcs if other.id != npc.id]
+        return (*npcs, *(player.name for player in campaign.players))

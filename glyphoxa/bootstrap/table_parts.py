@@ -1,0 +1,305 @@
+"""Makes the parts of a table, by hand, once: each is handed what was made before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.transcript.decisions import PostgresTalkDecisions
+from glyphoxa.bootstrap import correction, engines
+from glyphoxa.bootstrap.clock import call_at, now_ms
+from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack
+from glyphoxa.bootstrap.engines import EarSpec, Host, OpenMouth
+from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.bootstrap.memory import TableMemory
+from glyphoxa.bootstrap.npcs import Npcs
+from glyphoxa.config.settings import Settings
+from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.beginning import beginning
+from glyphoxa.context.budgets import Budgets
+from glyphoxa.context.by_name import ByName
+from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.domain.campaign import Campaign, Player
+from glyphoxa.domain.ids import NpcId, SessionId
+from glyphoxa.names.table_names import TableNames
+from glyphoxa.npc.followed_talk import FollowedTalk
+from glyphoxa.npc.hearing import Hearing
+from glyphoxa.npc.live_table import TableParts
+from glyphoxa.npc.preparation import Preparation
+from glyphoxa.npc.revisions import Revisions
+from glyphoxa.npc.room import Room
+from glyphoxa.npc.room_messages import room_mailbox
+from glyphoxa.npc.seats import TableSeats
+from glyphoxa.npc.session_end import SessionEnd
+from glyphoxa.npc.supervision import TableSupervision
+from glyphoxa.npc.table import Ear
+from glyphoxa.npc.table_events import NpcVoices, TableEvents
+from glyphoxa.npc.table_state import TableState
+from glyphoxa.npc.typed_lines import TypedLines
+from glyphoxa.transcript.last_sessions import LastSessions
+from glyphoxa.transcript.ports import PastTalk
+from glyphoxa.transcript.reviser import Reviser
+from glyphoxa.transcript.session_mark import SessionMark
+from glyphoxa.turns.floor import Floor
+from glyphoxa.turns.turn_taking import TurnTaking
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What a table is opened with.
+
+    Attributes:
+        mouths: By the NPCs' engines.
+    """
+
+    settings: Settings
+    campaign: Campaign
+    session: SessionId
+    local: LocalModels
+    store: Store | None
+    mouths: Mapping[str, OpenMouth]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wired:
+    """A table that has not been started, and what is to be started with it."""
+
+    parts: TableParts
+    memory: TableMemory
+    typed: TypedLines
+    supervision: TableSupervision
+    revisions: Revisions
+    reviser: Reviser | None
+    followed_talk: FollowedTalk | None
+
+
+async def wire(opening: Opening, stack: ClosingStack) -> Wired:
+    """Closed by `stack`."""
+    settings, campaign, store = opening.settings, opening.campaign, opening.store
+    mark = SessionMark(LastSessions(settings.data_directory), campaign.id, opening.session, now_ms=now_ms)
+    state = _state(opening, mark)
+    events, voices, to_room, typed = TableEvents(), NpcVoices(), room_mailbox(), TypedLines()
+    memory = TableMemory(
+        store,
+        campaign,
+        settings.data_directory / "spool",
+        session=opening.session,
+        tell=events.tell,
+        now_ms=now_ms,
+    )
+    stack.push_step("memory", STEP_MS, memory.close)
+    journal = memory.journal
+    names = correction.make_names(
+        campaign, settings.correction, store, now_ms=now_ms, wait_until_logged=journal.wait_until_logged
+    )
+    memory.make_good_too(names.catch_up)
+    host: Host = engines.find_host()()
+    stack.push_step("the place where the graphs run", STEP_MS, host.close)
+    prefetch, context = _context(opening, state, memory)
+    stack.push_step("recall", STEP_MS, prefetch.close)
+    asking = await correction.open_asking(settings.correction, stack, local=opening.local)
+    npcs = Npcs(
+        settings=settings,
+        local=opening.local,
+        host=host,
+        mouths=opening.mouths,
+        state=state,
+        context=context,
+        memory=memory,
+        deep_talk=_deep_talk(opening, memory, context, stack),
+        room=to_room,
+        sink=voices.play,
+    ).made()
+    supervision = TableSupervision(npcs, tell=events.tell, now_ms=now_ms)
+    stack.push_step("an actor", STEP_MS, supervision.supervisor.close)
+    room = Room(
+        state,
+        to_room,
+        turn_taking=_turn_taking(settings, campaign, names),
+        npcs=npcs,
+        journal=journal,
+        tell=events.tell,
+        now_ms=now_ms,
+        call_at=call_at,
+    )
+    revisions = Revisions(
+        journal.recent, npcs, somebody=state.somebody, wait_until_quiet=room.wait_until_quiet, tell=events.tell
+    )
+    reviser = correction.make_reviser(
+        campaign,
+        names,
+        asking=asking,
+        tell=revisions.when_quiet,
+        log=store.log if store is not None else None,
+        journal=journal,
+        wait_until_quiet=room.wait_until_quiet,
+        after_revise=memory.embed_what_is_new,
+    )
+    preparation = Preparation(
+        npcs,
+        present=state.present,
+        somebody=state.somebody,
+        wait_until_quiet=room.wait_until_quiet,
+        tell=events.tell,
+        now_ms=now_ms,
+    )
+    for watcher in (names.on, typed.on, preparation.on, mark.on):
+        events.subscribe(watcher)
+    if reviser is not None:
+        events.subscribe(reviser.on)
+    hearing = Hearing(
+        to_room,
+        session=opening.session,
+        names=names,
+        prefetch=prefetch,
+        context=context,
+        typed=typed,
+        now_ms=now_ms,
+    )
+    open_ear = partial(_open_ear, opening, host=host, names=names, prefetch=prefetch, hearing=hearing)
+    end = SessionEnd(
+        room=room,
+        journal=journal,
+        reviser=reviser,
+        names=names,
+        mark=mark,
+        flush=memory.flush,
+    )
+    parts = TableParts(
+        state=state,
+        events=events,
+        voices=voices,
+        seats=TableSeats(state, open_ear=open_ear, on_left=hearing.left),
+        hearing=hearing,
+        room=room,
+        npcs=npcs,
+        names=names,
+        context=context,
+        preparation=preparation,
+        journal=journal,
+        memory=memory,
+        end=end,
+    )
+    return Wired(
+        parts=parts,
+        memory=memory,
+        typed=typed,
+        supervision=supervision,
+        revisions=revisions,
+        reviser=reviser,
+        followed_talk=_followed_talk(state, store, memory, revisions),
+    )
+
+
+def _state(opening: Opening, mark: SessionMark) -> TableState:
+    campaign, tokens = opening.campaign, opening.settings.context.history_tokens
+    left_in = mark.before.scene if mark.before is not None else None
+    scene = next((scene for scene in campaign.scenes if scene.id == left_in), campaign.scenes[0])
+    conversations = {
+        npc.id: Conversation(npc, beginning=beginning(campaign, npc), history_tokens=tokens) for npc in campaign.npcs
+    }
+    return TableState(campaign, opening.session, scene, conversations)
+
+
+def _context(opening: Opening, state: TableState, memory: TableMemory) -> tuple[Prefetch, HotContextAssembly]:
+    settings, campaign, guard = opening.settings, opening.campaign, memory.guard
+    budgets = Budgets(
+        facts_tokens=settings.context.facts_tokens,
+        max_facts=settings.context.max_facts,
+        part_deadline_ms=settings.context.part_deadline_ms,
+        recall_deadline_ms=settings.context.recall_deadline_ms,
+    )
+    prefetch = Prefetch(
+        campaign.id,
+        by_name=ByName(campaign, guard, accept_at=settings.memory.auto_accept),
+        talk=guard,
+        language=campaign.language,
+        present=state.present_names,
+        known_utterances=state.known_utterances,
+        max_recalled=budgets.max_recalled,
+    )
+    context = HotContextAssembly(
+        campaign,
+        graph=guard,
+        talk=guard,
+        prefetch=prefetch,
+        known_utterances=state.known_utterances,
+        holds_words=state.holds_words,
+        heard_before=state.heard_before,
+        players=state.seated_names,
+        budgets=budgets,
+        accept_at=settings.memory.auto_accept,
+    )
+    return prefetch, context
+
+
+def _deep_talk(
+    opening: Opening, memory: TableMemory, context: HotContextAssembly, stack: ClosingStack
+) -> PastTalk | None:
+    if memory.guard is None or memory.store is None or opening.settings.recall.is_plain:
+        return memory.guard
+    # Loaded by who asks for it alone.
+    from glyphoxa.bootstrap.deep_recall import open_deep_talk
+
+    def heard_last(npc: NpcId) -> list[str]:
+        heard = (said for said in memory.journal.recent.of(opening.session) if npc in said.witnesses)
+        return [f"{said.speaker_name}: {said.text}" for said in heard]
+
+    return open_deep_talk(
+        opening.settings,
+        memory.store.past_talk,
+        stack,
+        talk=memory.guard,
+        recent=heard_last,
+        world=lambda npc: "\n".join(context.standing(npc)),
+        llama=opening.local.llama,
+    )
+
+
+def _turn_taking(settings: Settings, campaign: Campaign, names: TableNames) -> TurnTaking:
+    return TurnTaking(
+        names.mentions,
+        {npc.id: npc.name for npc in campaign.npcs},
+        floor=Floor(gap_ms=settings.turns.gap_ms),
+        reply_deadline_ms=settings.turns.reply_deadline_ms,
+        filler_after_ms=settings.turns.filler_after_ms,
+    )
+
+
+def _followed_talk(
+    state: TableState, store: Store | None, memory: TableMemory, revisions: Revisions
+) -> FollowedTalk | None:
+    if store is None:
+        return None
+    return FollowedTalk(
+        state.campaign.id,
+        state.session,
+        PostgresTalkDecisions(store.database, store.listener),
+        recent=memory.journal.recent,
+        revisions=revisions,
+        refresh=store.past_talk.refresh,
+        after_revise=memory.embed_what_is_new,
+    )
+
+
+async def _open_ear(
+    opening: Opening, player: Player, *, host: Host, names: TableNames, prefetch: Prefetch, hearing: Hearing
+) -> Ear:
+    spec = EarSpec(
+        player=player,
+        language=opening.campaign.language,
+        settings=opening.settings,
+        local=opening.local,
+        host=host,
+        correct=partial(names.correct, player=player.id),
+        glossary=names.hints.glossary,
+        keyterms=names.hints.keyterms,
+        on_names_changed=names.hints.subscribe,
+        on_partial=prefetch.on_partial,
+        listener=hearing.on_ear,
+        now_ms=now_ms,
+    )
+    return await engines.find_ear()(spec)

@@ -1,0 +1,50 @@
+"""What the room is told, and the mailbox that it is told through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glyphoxa.actors.supervisor import Mailbox
+from glyphoxa.domain.campaign import Scene
+from glyphoxa.domain.heard import EarEvent
+from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.domain.turn import LookUp
+from glyphoxa.npc.mouth import MouthEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has come for something that was put off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    scene: Scene
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A human stands up. What they were in the middle of saying is kept as far as it was heard."""
+
+    player: PlayerId
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The session ends: NPCs fall silent, unfinished speech is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """An NPC's model was answered by one of its tools."""
+
+    npc: NpcId
+    look_up: LookUp
+
+
+RoomMessage = EarEvent | MouthEvent | LookedUp | Tick | Move | Leave | End
+
+
+def room_mailbox() -> Mailbox[RoomMessage]:
+    """Made before the room, as ears and mouths report to it."""
+    return Mailbox("room", capacity=100_000)

@@ -1,0 +1,244 @@
+"""Keeps everything that is said: on disk at once, in the transcript log as soon as it can take it.
+
+    post ──▶ mailbox ──▶ run ──▶ spool (fsync) ──▶ UtteranceKept
+                                   └──▶ deliver ──▶ transcript log
+
+Protocol of use: `post` each utterance as it is finished, or await `keep`; `run` and `deliver` in tasks of their own for
+as long as the session lasts; at the end `wait_until_written`, `flush`, cancel both, `close`. What could not be written
+stays in the journal's hand and is tried again; what the log has not taken is sent by the next process that opens the
+same spool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent import futures
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from loguru import logger
+
+from glyphoxa.actors.supervisor import Mailbox
+from glyphoxa.domain.errors import GlyphoxaError, Unavailable
+from glyphoxa.domain.events import Degraded, TableEvent, Trouble, UtteranceKept
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.transcript.delivery import Delivery
+from glyphoxa.transcript.ports import TranscriptLog
+from glyphoxa.transcript.recent_talk import RecentTalk
+from glyphoxa.transcript.spool import Spool
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """What was heard so far of an utterance that is still being said. Its end comes under the same id."""
+
+    utterance: Utterance
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedTurn:
+    campaign: CampaignId
+    turn: TurnRecord
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """Reached when everything posted before it has been written."""
+
+    written: asyncio.Event
+
+
+_Entry = Utterance | SoFar | FinishedTurn | _Mark
+
+
+class Journal:
+    """See the module's protocol of use.
+
+    Args:
+        spool: Becomes the journal's own: it is used from one thread and closed by `close`.
+        log: None when there is no long-term memory: utterances then stay in the spool, which is shrunk.
+        tell: Told of each utterance that was posted once it is on disk, and once of each that cannot be written.
+        now_ms: Unix epoch.
+        listener: See `Delivery`.
+        after_append: See `Delivery`.
+        pause: Awaited between tries at an utterance that could not be kept.
+        thread: What the spool is used in: one call at a time.
+
+    Attributes:
+        recent: What was kept last.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        log: TranscriptLog | None,
+        *,
+        tell: Callable[[TableEvent], None] = lambda _: None,
+        now_ms: Callable[[], int] = lambda: 0,
+        listener: Callable[[str], None] = logger.warning,
+        after_append: Callable[[], Awaitable[None]] | None = None,
+        pause: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(1.0),
+        thread: Executor | None = None,
+    ) -> None:
+        self.recent = RecentTalk()
+        self._spool = spool
+        self._tell = tell
+        self._now_ms = now_ms
+        self._pause = pause
+        self._thread = thread or ThreadPoolExecutor(max_workers=1, thread_name_prefix="spool")
+        self._delivery = Delivery(spool, log, in_thread=self._in_thread, listener=listener, after_append=after_append)
+        self._mailbox: Mailbox[_Entry] = Mailbox("journal", capacity=100_000)
+        self._in_hand: _Entry | None = None
+
+    # -- what is posted
+
+    def post(self, entry: Utterance | SoFar | FinishedTurn) -> None:
+        """Have this written, in order, off the voice path. Returns at once."""
+        self._mailbox.post(entry)
+
+    async def run(self) -> None:
+        """Write what is posted, for ever. An actor's body."""
+        while True:
+            if self._in_hand is None:
+                self._in_hand = await self._mailbox.receive()
+            match self._in_hand:
+                case Utterance() as utterance:
+                    await self._keep_at_last(utterance)
+                case SoFar(utterance):
+                    await self._keep_so_far(utterance)
+                case FinishedTurn(campaign, turn):
+                    self.record_turn(campaign, turn)
+                case _Mark(written):
+                    written.set()
+            self._in_hand = None
+
+    async def wait_until_written(self) -> None:
+        """Until all that was posted before this call is on disk, `run` going on."""
+        mark = _Mark(asyncio.Event())
+        self._mailbox.post(mark)
+        await mark.written.wait()
+
+    def unwritten(self) -> list[Utterance]:
+        """What is not on disk yet, taken out of the journal's hand: for who must write it without `run`."""
+        in_hand, waiting = self._in_hand, self._mailbox.take_all()
+        said = [entry.utterance if isinstance(entry, SoFar) else entry for entry in (in_hand, *waiting)]
+        return [entry for entry in said if isinstance(entry, Utterance)]
+
+    async def _keep_at_last(self, utterance: Utterance) -> None:
+        has_told = False
+        while True:
+            try:
+                await self.keep(utterance)
+            except GlyphoxaError as error:
+                if not has_told:
+                    what = f"what is said cannot be written down: {error}"
+                    self._tell(Degraded(what, self._now_ms(), Trouble.UNWRITTEN))
+                    has_told = True
+                await self._pause()
+            else:
+                self._tell(UtteranceKept(utterance))
+                return
+
+    async def _keep_so_far(self, utterance: Utterance) -> None:
+        """In case its end never comes: `keep` takes its place, under the same id."""
+        try:
+            await self._in_thread(lambda: self._spool.note(utterance))
+        except GlyphoxaError as error:
+            logger.debug("what was heard so far is not kept: {}", error)  # its end will be tried until it is
+
+    # -- the disk
+
+    async def keep(self, utterance: Utterance) -> None:
+        """Returns when the utterance is on disk.
+
+        Raises:
+            Unavailable: Neither the disk nor the log took it; it is not kept.
+        """
+        self.recent.heard(utterance)
+        self._delivery.expect(utterance.id)
+        try:
+            await self._in_thread(lambda: self._spool.append(utterance))
+        except Unavailable as error:
+            self._delivery.disk_fails = True
+            await self._delivery.append_directly(utterance, error)  # a full disk here need not be one there
+        else:
+            self._delivery.disk_fails = False
+            self._delivery.begin()
+
+    def keep_now(self, utterances: Sequence[Utterance], deadline_ms: int) -> int:
+        """Write them to disk, in any thread, without the event loop. Returns how many are not there by the deadline.
+        One that is just being written may be there twice, as the log takes it.
+        """
+        try:
+            writing = [self._thread.submit(self._spool.append, utterance) for utterance in utterances]
+        except RuntimeError:  # closed: all that was kept is there
+            return len(utterances)
+        written, _ = futures.wait(writing, timeout=deadline_ms / 1000)
+        return len(writing) - sum(1 for one in written if one.exception() is None)
+
+    async def unsent(self, campaign: CampaignId, session: SessionId) -> list[Utterance]:
+        """What is on disk of a campaign's session and, as far as is known, not in the log; in the order in which it was
+        kept. The disk may hold talk of other campaigns, whose sessions may have the same name.
+        """
+        pending = await self._in_thread(lambda: self._spool.pending(self._delivery.sent))
+        waiting = [item.utterance for item in pending]
+        return [said for said in waiting if (said.campaign_id, said.session_id) == (campaign, session)]
+
+    async def on_disk(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[Utterance]:
+        """The last of what is on disk of a campaign's session, whether the log has it or not, in the order in which it
+        was kept. What was rolled back in the log is among it.
+        """
+        return await self._in_thread(lambda: self._spool.latest(campaign, session, limit=limit))
+
+    async def close(self) -> None:
+        """Close the spool after what is being written to it. Nothing can be kept afterwards."""
+        try:
+            await self._in_thread(self._spool.close)
+        finally:
+            self._thread.shutdown(wait=False)
+
+    async def _in_thread(self, call: Callable[[], T], /) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    # -- the log
+
+    def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
+        """See `Delivery.record_turn`."""
+        self._delivery.record_turn(campaign, turn)
+
+    async def deliver(self) -> None:
+        """Bring what is kept into the log, for ever. An actor's body."""
+        await self._delivery.run()
+
+    async def send(self, deadline_ms: int) -> bool:
+        """See `Delivery.send`."""
+        return await self._delivery.send(deadline_ms)
+
+    async def flush(self, deadline_ms: int) -> bool:
+        """See `Delivery.flush`."""
+        return await self._delivery.flush(deadline_ms)
+
+    async def wait_until_logged(self, utterance: UtteranceId) -> bool:
+        """See `Delivery.wait_until_logged`."""
+        return await self._delivery.wait_until_logged(utterance)
+
+    @property
+    def n_waiting(self) -> int:
+        """See `Delivery.n_waiting`."""
+        return self._delivery.n_waiting
+
+    @property
+    def is_degraded(self) -> bool:
+        """Whether the log or the spool failed when it was last used. What is kept is on disk all the same."""
+        return self._delivery.is_degraded
+
+    @property
+    def disk_fails(self) -> bool:
+        """Whether the disk took nothing when it was last to be written."""
+        return self._delivery.disk_fails

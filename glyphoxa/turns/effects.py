@@ -1,0 +1,111 @@
+"""What turn taking decides; the room performs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glyphoxa.domain.heard import Draft
+from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
+from glyphoxa.domain.turn import Outcome
+from glyphoxa.turns.address import Addressed
+
+
+@dataclass(frozen=True, slots=True)
+class Prime:
+    """Somebody is speaking, probably to this NPC: get ready."""
+
+    npc: NpcId
+    player: PlayerId
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Let the NPC think of an answer; nothing may be heard yet.
+
+    Attributes:
+        n_kept: So many of the last utterances that were kept of this player are in `text`.
+    """
+
+    turn: TurnId
+    npc: NpcId
+    player: PlayerId
+    text: str
+    n_kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The turn is real: its words were kept and it will end in one outcome."""
+
+    turn: TurnId
+    npc: NpcId
+    draft: Draft
+    addressed: Addressed
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The NPC has the floor."""
+
+    turn: TurnId
+    npc: NpcId
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """The answer takes long: a short sound in character."""
+
+    turn: TurnId
+    npc: NpcId
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop this turn.
+
+    Attributes:
+        outcome: None for a speculation, which leaves no record.
+        begun: False when the NPC was never asked: nothing will report its end.
+    """
+
+    turn: TurnId
+    npc: NpcId
+    outcome: Outcome | None
+    begun: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Something a player said: write it down, tell the NPCs that are here.
+
+    Attributes:
+        addressed: Whom it was meant for.
+    """
+
+    draft: Draft
+    addressed: Addressed
+
+
+@dataclass(frozen=True, slots=True)
+class NotAddressed:
+    """A turn that no NPC answers: recorded, so that figures are not survivor-biased.
+
+    Attributes:
+        is_between: It came in the middle of a question, which is still asked.
+    """
+
+    draft: Draft
+    addressed: Addressed
+    is_between: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    """Call `tick` at this time. It is sooner than any time that was asked for before and is still to come."""
+
+    at_ms: int
+
+
+Effect = Prime | Begin | Commit | Release | Fill | Cancel | Keep | NotAddressed | AskAgain

@@ -1,0 +1,41 @@
+"""A turn that is under way. See `glyphoxa.turns.turn_taking` for its life."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from glyphoxa.domain.heard import Draft
+from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
+from glyphoxa.domain.turn import Outcome
+from glyphoxa.turns.question import SpokenQuestion
+
+
+class Phase(Enum):
+    PREPARING = auto()
+    COMMITTED = auto()
+    RELEASED = auto()
+    HEARD = auto()
+
+
+@dataclass(slots=True)
+class Turn:
+    id: TurnId
+    npc: NpcId
+    player: PlayerId
+    question: SpokenQuestion
+    draft: Draft
+    phase: Phase
+    begun: bool = False
+    filled: bool = False
+    committed_ms: int = 0
+    released_ms: int = 0
+    cancelled_as: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A question whose answer was called off because its speaker seemed to go on."""
+
+    question: SpokenQuestion
+    draft: Draft

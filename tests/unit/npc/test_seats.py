@@ -1,0 +1,90 @@
+"""Who sits at a table has an ear of their own, and leaves the seat free, whatever the ear does."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from glyphoxa.domain.campaign import Player
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.ids import PlayerId
+from glyphoxa.npc.seats import LiveSeat, TableSeats
+from glyphoxa.npc.table_state import TableState
+from tests.support.builders import SESSION, TAMSIN, a_campaign
+from tests.support.patience import DEADLINE_MS, DEADLINE_S
+
+
+class QuietEar:
+    async def start(self) -> None: ...
+
+    def hear(self, pcm: bytes) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class StubbornEar(QuietEar):
+    def __init__(self, over: asyncio.Event) -> None:
+        self._over = over
+
+    async def close(self) -> None:
+        while not self._over.is_set():
+            with suppress(asyncio.CancelledError):
+                await self._over.wait()
+
+
+class DeafEar(QuietEar):
+    async def start(self) -> None:
+        raise Unavailable("its recogniser is away")
+
+
+class Seats:
+    """A table's seats, and who has left them."""
+
+    def __init__(self) -> None:
+        campaign = a_campaign()
+        self.state = TableState(campaign, SESSION, campaign.scenes[0], {})
+        self.ears: list[QuietEar] = []
+        self.left: list[PlayerId] = []
+        self.tamsin = campaign.player(TAMSIN)
+        self.seats = TableSeats(self.state, open_ear=self._open_ear, on_left=self.left.append)
+
+    async def _open_ear(self, player: Player) -> QuietEar:
+        return self.ears.pop(0)
+
+
+async def test_a_seat_is_for_one_and_free_again_when_it_was_left() -> None:
+    seats = Seats()
+    seats.ears = [QuietEar(), QuietEar()]
+    seat = await seats.seats.seat(seats.tamsin)
+    assert seats.state.seated_names() == ["Tamsin"]
+    with pytest.raises(InvalidInput, match="sits at the table already"):
+        await seats.seats.seat(seats.tamsin)
+    await seat.leave()
+    assert (seats.state.seated_names(), seats.left) == ([], [TAMSIN])
+    await seats.seats.seat(seats.tamsin)
+
+
+async def test_a_seat_whose_ear_does_not_open_is_free() -> None:
+    seats = Seats()
+    seats.ears = [DeafEar(), QuietEar()]
+    with pytest.raises(Unavailable):
+        await seats.seats.seat(seats.tamsin)
+    assert seats.state.seated_names() == []
+    await seats.seats.seat(seats.tamsin)
+    await seats.seats.leave_all(DEADLINE_MS)
+    assert seats.left == [TAMSIN]
+
+
+async def test_a_seat_whose_ear_does_not_even_end_when_it_is_cancelled_is_left_all_the_same() -> None:
+    over = asyncio.Event()
+    left: list[Player] = []
+    player = a_campaign().player(TAMSIN)
+    seat = LiveSeat(player, StubbornEar(over), on_left=left.append, close_within_ms=10)
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            await asyncio.shield(asyncio.ensure_future(seat.leave()))
+    finally:
+        over.set()
+    assert left == [player]
