@@ -159,7 +159,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
         typed=typed,
         now_ms=now_ms,
     )
-    open_ear = partial(_open_ear, opening, host=host, names=names, prefetch=prefetch, hearing=hearing)
+    ears = _Ears(opening, host, names, prefetch, hearing)
     end = SessionEnd(
         room=room,
         journal=journal,
@@ -172,7 +172,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
         state=state,
         events=events,
         voices=voices,
-        seats=TableSeats(state, open_ear=open_ear, on_left=hearing.left),
+        seats=TableSeats(state, open_ear=ears.open, on_left=hearing.left),
         hearing=hearing,
         room=room,
         npcs=npcs,
@@ -285,21 +285,30 @@ def _followed_talk(
     )
 
 
-async def _open_ear(
-    opening: Opening, player: Player, *, host: Host, names: TableNames, prefetch: Prefetch, hearing: Hearing
-) -> Ear:
-    spec = EarSpec(
-        player=player,
-        language=opening.campaign.language,
-        settings=opening.settings,
-        local=opening.local,
-        host=host,
-        correct=partial(names.correct, player=player.id),
-        glossary=names.hints.glossary,
-        keyterms=names.hints.keyterms,
-        on_names_changed=names.hints.subscribe,
-        on_partial=prefetch.on_partial,
-        listener=hearing.on_ear,
-        now_ms=now_ms,
-    )
-    return await engines.find_ear()(spec)
+@dataclass(frozen=True, slots=True)
+class _Ears:
+    """What the ears of a table are made with."""
+
+    opening: Opening
+    host: Host
+    names: TableNames
+    prefetch: Prefetch
+    hearing: Hearing
+
+    async def open(self, player: Player) -> Ear:
+        hints = self.names.hints
+        spec = EarSpec(
+            player=player,
+            language=self.opening.campaign.language,
+            settings=self.opening.settings,
+            local=self.opening.local,
+            host=self.host,
+            correct=partial(self.names.correct, player=player.id),
+            glossary=hints.glossary,
+            keyterms=hints.keyterms,
+            on_names_changed=hints.subscribe,
+            on_partial=self.prefetch.on_partial,
+            listener=self.hearing.on_ear,
+            now_ms=now_ms,
+        )
+        return await engines.find_ear()(spec)
