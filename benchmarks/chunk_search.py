@@ -12,7 +12,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
 
 _NEAREST: Final = """
     SELECT utterance_id, content FROM chunks
-     WHERE campaign_id = $1 AND $2 = ANY (knowers) AND NOT struck
+     WHERE campaign_id = $1 AND $2 = ANY (knowers) AND NOT retracted
      ORDER BY embedding <=> $3, id LIMIT $4"""
 
 

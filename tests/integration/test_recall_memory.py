@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.recall.talk_cache import TalkCache
-from glyphoxa.transcript.feed import Embedding, Said
+from glyphoxa.transcript.feed import Embedding, Said, TalkPage
 from glyphoxa.transcript.watch import MemoryWatch
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.embedders import embedder_of_topics
@@ -329,17 +329,17 @@ async def test_a_reading_that_is_cut_between_its_pages_is_gone_on_with(
     monkeypatch.setattr("glyphoxa.recall.talk_cache._PAGE", 10)
     await memory.log.append([told(f"My sister, {n}.", id=f"u{n}", at_ms=n) for n in range(60)])
     async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as table:
-        changed = table.past_talk.talk_cache._feed.changed
+        changes = table.past_talk.talk_cache._feed.changes
         n_pages = 0
 
-        async def cut_at_the_third(campaign: CampaignId, *, after: int, limit: int) -> Sequence[Said]:
+        async def cut_at_the_third_page(campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
             nonlocal n_pages
             n_pages += 1
-            if n_pages == 3:
+            if n_pages == 4:  # the first says only the language
                 network.cut()
-            return await changed(campaign, after=after, limit=limit)
+            return await changes(campaign, since=since, limit=limit)
 
-        table.past_talk.talk_cache._feed.changed = cut_at_the_third  # type: ignore[method-assign]
+        table.past_talk.talk_cache._feed.changes = cut_at_the_third_page  # type: ignore[method-assign]
         with pytest.raises(Unavailable):
             await ids(table)
         assert table.past_talk.recall_nowait(CAMPAIGN, SMITH, QUESTION) is None

@@ -17,7 +17,7 @@ from glyphoxa.domain.recalled import RecalledFact, RecalledSummary, RecalledUtte
 from glyphoxa.domain.turn import Outcome, Rejected, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.transcript.ports import TranscriptLog
-from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, an_utterance
+from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
 from tests.support.recalled import a_fact, heard
 
 RECALLED = (
@@ -25,50 +25,6 @@ RECALLED = (
     a_fact("Mirelle keeps the inn.", path="named 'Mirelle'"),
     RecalledSummary(SESSION, "They crossed the fen.", 1_000, reason="asked about last session"),
 )
-
-
-async def test_what_was_said_is_read_back_as_it_was(store: Store) -> None:
-    said = replace(
-        an_utterance("Grimjaw, is the blade of Vaelith mended?"),
-        raw_text="Grim jaw, is the blade of fay lith mended?",
-        at_ms=1_790_000_000_123,
-        duration_ms=2_345,
-        witnesses=frozenset({SMITH, INNKEEPER}),
-        corrections=(
-            Correction(0, 8, "Grim jaw", "Grimjaw", 0.97, "phonetic", "sounds alike"),
-            Correction(26, 34, "fay lith", "Vaelith", 0.91, "phonetic", "sounds alike"),
-        ),
-    )
-    answer = replace(an_utterance("Aye.", id="u2", speaker="Grimjaw", npc=SMITH), at_ms=1_790_000_004_000)
-    await store.log.append([said, answer])
-    assert await store.log.recent(CAMPAIGN, SESSION, since_ms=0) == [said, answer]
-
-
-async def test_an_utterance_that_is_sent_twice_is_stored_once_as_it_was_first(store: Store) -> None:
-    said = an_utterance("I was here first.")
-    await store.log.append([said])
-    await store.log.append([replace(said, text="No, I was."), an_utterance("And I second.", id="u2")])
-    assert [u.text for u in await store.log.recent(CAMPAIGN, SESSION, since_ms=0)] == [
-        "I was here first.",
-        "And I second.",
-    ]
-    assert await store.log.count(CAMPAIGN) == 2
-
-
-async def test_recent_talk_is_this_session_s_last_and_oldest_first(store: Store) -> None:
-    ours = [replace(an_utterance(f"line {n}", id=f"u{n}"), at_ms=1_000 * n) for n in range(10)]
-    other_session = replace(an_utterance("elsewhere", id="x"), session_id=SessionId("s2"), at_ms=9_500)
-    other_campaign = replace(an_utterance("far away", id="y"), campaign_id=CampaignId("other"), at_ms=9_500)
-    await store.log.append([*ours, other_session, other_campaign])
-    found = await store.log.recent(CAMPAIGN, SESSION, since_ms=4_000, limit=3)
-    assert [u.text for u in found] == ["line 7", "line 8", "line 9"]
-    assert [u.at_ms for u in await store.log.recent(CAMPAIGN, SESSION, since_ms=8_000)] == [8_000, 9_000]
-
-
-async def test_the_same_utterance_id_in_two_campaigns_is_two_utterances(store: Store) -> None:
-    await store.log.append([an_utterance("ours"), replace(an_utterance("theirs"), campaign_id=CampaignId("other"))])
-    assert await store.log.count(CAMPAIGN) == 1
-    assert await store.log.count(CampaignId("other")) == 1
 
 
 async def test_characters_a_database_cannot_hold_do_not_stop_the_rest(store: Store) -> None:
@@ -156,13 +112,6 @@ async def test_nobody_is_reminded_of_talk_that_was_rolled_back_and_it_still_coun
         await connection.execute("UPDATE session_entries SET retracted = TRUE WHERE utterance_id = 'u2'")
     assert [u.text for u in await store.log.recent(CAMPAIGN, SESSION, since_ms=0)] == ["it stays"]
     assert await store.log.count(CAMPAIGN) == await store.log.count(CAMPAIGN, SESSION) == 2
-
-
-async def test_counts_are_of_a_campaign_or_of_one_of_its_sessions(store: Store) -> None:
-    await store.log.append([an_utterance("one"), replace(an_utterance("two", id="u2"), session_id=SessionId("s2"))])
-    assert await store.log.count(CAMPAIGN) == 2
-    assert await store.log.count(CAMPAIGN, SESSION) == 1
-    assert await store.log.count(CAMPAIGN, SessionId("s3")) == await store.log.count(CampaignId("other")) == 0
 
 
 async def test_an_utterance_no_column_can_hold_is_told_from_a_database_that_refuses(store: Store) -> None:

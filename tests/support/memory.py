@@ -215,23 +215,29 @@ class LogTwin:
     """The transcript log and recall by shared words."""
 
     def __init__(self) -> None:
-        self.utterances: dict[UtteranceId, Utterance] = {}
+        self._logged: dict[tuple[CampaignId, UtteranceId], Utterance] = {}
         self.turns: list[TurnRecord] = []
         self.weather = Weather()
+
+    @property
+    def utterances(self) -> dict[UtteranceId, Utterance]:
+        """Of all campaigns."""
+        return {utterance.id: utterance for utterance in self._logged.values()}
 
     async def append(self, utterances: Sequence[Utterance]) -> None:
         await self.weather.pass_through()
         for utterance in utterances:
-            self.utterances.setdefault(utterance.id, utterance)
+            self._logged.setdefault((utterance.campaign_id, utterance.id), utterance)
 
     async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
         await self.weather.pass_through()
-        if utterance.id not in self.utterances:
+        known = self._logged.get((utterance.campaign_id, utterance.id))
+        if known is None:
             raise NotFound(f"no utterance {utterance.id!r}")
-        known = self.utterances[utterance.id]
         if known.text != was.text or known.text == utterance.text:
             return False
-        self.utterances[utterance.id] = replace(known, text=utterance.text, corrections=utterance.corrections)
+        better = replace(known, text=utterance.text, corrections=utterance.corrections)
+        self._logged[known.campaign_id, known.id] = better
         return True
 
     async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
@@ -242,11 +248,14 @@ class LogTwin:
         self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
     ) -> list[Utterance]:
         await self.weather.pass_through()
-        said = [u for u in self.utterances.values() if u.session_id == session and u.at_ms >= since_ms]
+        said = [u for u in self._of(campaign) if u.session_id == session and u.at_ms >= since_ms]
         return sorted(said, key=lambda u: u.at_ms)[-limit:]
 
     async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
-        return sum(session in (None, u.session_id) for u in self.utterances.values())
+        return sum(session in (None, u.session_id) for u in self._of(campaign))
+
+    def _of(self, campaign: CampaignId) -> list[Utterance]:
+        return [utterance for utterance in self._logged.values() if utterance.campaign_id == campaign]
 
     async def recall(
         self,

@@ -66,7 +66,12 @@ class WorldTwin:
         return self._append(Undone(seq), cause)
 
     async def undo_all(self, campaign: CampaignId, seqs: Sequence[int], cause: Cause) -> list[WorldEvent]:
-        return [await self.undo(campaign, seq, cause) for seq in seqs]
+        was = list(self.log)
+        try:
+            return [await self.undo(campaign, seq, cause) for seq in seqs]
+        except NotFound:
+            self.log = was
+            raise
 
     async def rollback(self, campaign: CampaignId, session: SessionId, ordinal: int, cause: Cause) -> WorldEvent | None:
         ids = [each.id for each in self.held_sessions]
