@@ -6,7 +6,7 @@ export OMP_WAIT_POLICY := passive
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check gate bench models lock clean
+.PHONY: help demo serve test proof check gate bench models lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -21,6 +21,10 @@ test: .venv/dev ## All tests, on a real database, with real models and a real br
 	@$(BIN)/glyphoxa models fetch whisper-tiny.en minilm-l6-v2-int8 qwen2.5-coder-0.5b-instruct-q4_k_m
 	@$(BIN)/python -m tests.support.browser
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+proof: .venv/dev ## Tests of properties and random histories at full size: five times what `make test` looks at
+	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS) \
+		$$(grep -rlE 'import n_examples|@given' tests --include='test_*.py')
 
 check: .venv/dev ## Lint, formatting, types, import contracts, what the documents promise
 	@$(BIN)/python -m ruff check .

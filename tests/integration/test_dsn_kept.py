@@ -19,6 +19,7 @@ from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.cli.main import main
 from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from tests.support.proof import n_examples
 
 _PIECE = 4
 _SPECIAL = "#/?@[%"
@@ -76,7 +77,7 @@ def said_by(verb: tuple[str, ...], file: str) -> tuple[int, str]:
     return code, said.getvalue()
 
 
-@settings(max_examples=25)
+@settings(max_examples=n_examples(25))
 @given(PASSWORDS, st.sampled_from(VERBS))
 def test_no_verb_shows_a_piece_of_a_password_that_is_not_encoded(password: str, verb: tuple[str, ...]) -> None:
     dsn = f"postgresql://keeper:{password}@127.0.0.1:1/vale"

@@ -1,5 +1,6 @@
-"""Nobody is told what they may not know: the queries of the graph against a slow reader of the same worlds,
-over ten thousand random graphs. A hundred of them are one campaign; all campaigns use the same ids.
+"""Nobody is told what they may not know: the queries of the graph against a slow reader of the same worlds, over two
+thousand random graphs, or ten thousand in `make proof`. A hundred of them are one campaign; all campaigns use the same
+ids.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.world.api import KNOWN_THROUGH
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import TestServer
+from tests.support.proof import n_examples
 from tests.support.random_graphs import CENTRE, DIMENSIONS, MODEL, NPCS, VIEWERS, WORDS, World, a_world, depths, put
 
-WORLDS = 100
+WORLDS = n_examples(100)
 ALL = 1_000_000
 
 

@@ -19,6 +19,7 @@ from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.transcript.ports import Found, TalkSearch
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.postgres import TestServer
+from tests.support.proof import n_examples
 
 
 def said(
@@ -151,7 +152,7 @@ async def test_an_npc_finds_only_what_it_witnessed_however_few_are_asked_for(sto
         await search(store, "crown", NpcId(""))
 
 
-async def test_a_thousand_random_searches_find_what_a_reader_of_all_talk_would(store: Store) -> None:
+async def test_random_searches_find_what_a_reader_of_all_talk_would(store: Store) -> None:
     """Nothing that the viewer did not witness, and nothing less than it did."""
     chance = random.Random(4)
     words, speakers = ["lantern", "goblin", "harbor", "dragon", "wizard"], ["Tamsin", "Bran"]
@@ -167,7 +168,7 @@ async def test_a_thousand_random_searches_find_what_a_reader_of_all_talk_would(s
         for n in range(200)
     ]
     await store.log.append(talk)
-    for _ in range(1_000):
+    for _ in range(n_examples(1_000)):
         asked = chance.sample([*words, *(name.lower() for name in speakers)], chance.randint(0, 3))
         match = chance.choice((any, all))
         viewer: Viewer = chance.choice([DM, *npcs, NpcId("nobody")])
@@ -251,7 +252,7 @@ def test_no_words_are_an_error(postgres: TestServer, tmp_path_factory: pytest.Te
     batches: list[list[str]] = [["'", "\\", "' & '", "a & | b", ":*", "<->", "!!", "http://a.b/c?d=1 & e", "a-b_c'd"]]
 
     @given(batch=queries)
-    @settings(max_examples=40, derandomize=True, database=None)
+    @settings(max_examples=n_examples(40), derandomize=True, database=None)
     def collect(batch: list[str]) -> None:
         batches.append(batch)
 

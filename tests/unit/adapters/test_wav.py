@@ -13,6 +13,7 @@ from scipy.io import wavfile
 
 from glyphoxa.adapters.audio.wav import RATE_HZ, pcm16, read_recording, resample, samples_of, write_wav
 from glyphoxa.domain.errors import InvalidInput, NotFound
+from tests.support.proof import n_examples
 
 
 def tone(seconds: float, rate: int, hz: float = 440.0) -> np.ndarray:
@@ -128,7 +129,7 @@ def test_a_folder_is_not_a_recording(tmp_path: Path) -> None:
         read_recording(tmp_path)
 
 
-@settings(max_examples=200)
+@settings(max_examples=n_examples(200))
 @given(at=st.integers(0, 59), byte=st.integers(0, 255), cut=st.integers(0, 120))
 def test_a_damaged_header_is_refused_or_read_never_a_crash(
     tmp_path_factory: pytest.TempPathFactory, at: int, byte: int, cut: int

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.precision_gate import Given, Pinned, PinningGate
 from glyphoxa.recall.entities.gate import Named
+from tests.support.proof import n_examples
 
 MAREK = Named("marek", ("Marek",), "npc")
 ELDRINAX = Named("eldrinax", ("Eldrinax the Wise", "K9X"), "npc")
@@ -69,7 +70,7 @@ ITEMS = st.lists(
 QUESTIONS = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(100), derandomize=True, deadline=None)
 @given(ITEMS, st.frozensets(IDS), QUESTIONS, st.none() | st.integers(0, 5), st.randoms(use_true_random=False))
 def test_what_may_not_be_seen_and_the_order_of_items_change_nothing(
     items: list[tuple[Named, Pinned | None]],

@@ -15,8 +15,11 @@ from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, read_yaml
 from glyphoxa.config.settings import read_settings
 from glyphoxa.config.yaml_nodes import MOST_VALUES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from tests.support.proof import n_examples
 
-FUZZ = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(
+    deadline=None, max_examples=n_examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 MOST_BYTES = 4 * 1024 * 1024
 MOST_MEMORY = 300 * 1024 * 1024
 

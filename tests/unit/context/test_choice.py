@@ -12,6 +12,7 @@ from glyphoxa.context.choice import chosen, tokens_of
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import FactId, SessionId
 from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledSummary, RecalledUtterance
+from tests.support.proof import n_examples
 from tests.support.recalled import a_fact, heard
 
 
@@ -81,7 +82,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(200), derandomize=True, deadline=None)
 @given(LINES, st.integers(0, 60), st.integers(0, 6), st.lists(st.text("ab ", max_size=9), max_size=3))
 def test_whatever_is_chosen_fits_and_is_one_of_the_candidates(
     candidates: list[Recalled], tokens: int, most: int, already: list[str]

@@ -28,6 +28,7 @@ from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import Said
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.patience import DEADLINE_MS
+from tests.support.proof import n_examples
 from tests.support.talk_feed import FeedTwin, an_embedder_of_words, said
 
 PATIENT = RecallSettings(
@@ -116,7 +117,7 @@ def told(texts: Sequence[str], **changes: Any) -> list[Said]:
     ]
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=n_examples(60))
 @given(texts=utterances, question=st.sampled_from(QUESTIONS), limit=st.integers(1, 12), excluded=st.integers(0, 12))
 def test_with_no_stage_on_it_is_what_recall_is(texts: list[str], question: str, limit: int, excluded: int) -> None:
     feed = FeedTwin()
@@ -134,7 +135,7 @@ def test_with_no_stage_on_it_is_what_recall_is(texts: list[str], question: str, 
     assert deep.left_out == plain.left_out
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@settings(derandomize=True, deadline=None, max_examples=n_examples(40))
 @given(
     texts=utterances.filter(len),
     hidden=utterances,

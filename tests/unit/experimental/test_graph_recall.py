@@ -15,6 +15,7 @@ from glyphoxa.experimental.graph.question import GraphQuestion, Recollection
 from glyphoxa.experimental.graph.recall import recall
 from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings
 from glyphoxa.experimental.graph.talk_graph import TalkGraph, graph_of_talk
+from tests.support.proof import n_examples
 
 OFF = GraphRecallSettings()
 ALL = GraphRecallSettings.documented()
@@ -315,7 +316,7 @@ def tables(draw: st.DrawFn) -> tuple[int, int, tuple[str, ...]]:
 
 
 @given(tables())
-@settings(max_examples=60)
+@settings(max_examples=n_examples(60))
 def test_the_same_is_recalled_in_whatever_order_nodes_and_edges_are_stored(
     table: tuple[int, int, tuple[str, ...]],
 ) -> None:

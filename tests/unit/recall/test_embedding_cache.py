@@ -18,6 +18,7 @@ from glyphoxa.actors.circuit_breaker import MOST_FAILURES, REST_MS, CircuitBreak
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.recall.semantic.question_vectors import LONGEST_MS, MOST_CHARACTERS, LeftOut, QuestionVectors
+from tests.support.proof import n_examples
 from tests.support.virtual_time import run_in_virtual_time
 
 DIMENSIONS = 4
@@ -171,7 +172,7 @@ async def test_of_a_speech_its_end_is_embedded_in_whole_words() -> None:
 
 
 @given(st.text(max_size=3_000))
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(60), derandomize=True, deadline=None)
 def test_whatever_is_asked_has_a_vector_or_a_reason_and_can_be_sent(question: str) -> None:
     async def story() -> None:
         model = Model()
@@ -325,7 +326,7 @@ def test_failures_that_do_not_follow_one_another_are_no_reason_to_rest() -> None
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4_000)), max_size=60))
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(100), derandomize=True, deadline=None)
 def test_while_it_rests_nothing_is_tried_and_after_each_rest_one_thing_is(story: list[tuple[bool, int]]) -> None:
     now = 0
     rest = CircuitBreaker(lambda: now)

@@ -17,6 +17,7 @@ from glyphoxa.recall.temporal.fit import PastSession, TurnTimes, fit_in_time
 from glyphoxa.recall.temporal.reader import read_time
 from glyphoxa.recall.temporal.table_times import TableTimes
 from glyphoxa.recall.temporal.zone import read_zone, zone_of_campaign
+from tests.support.proof import n_examples
 
 BERLIN, DENVER = ZoneInfo("Europe/Berlin"), ZoneInfo("America/Denver")
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
@@ -51,7 +52,7 @@ def number(day: str) -> int:
 moments = st.integers(ms("1975-01-01"), ms("2060-01-01"))
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(derandomize=True, deadline=None, max_examples=n_examples(400))
 @given(moments, st.sampled_from(ZONES))
 def test_every_moment_is_in_exactly_one_day(at_ms: int, zone: ZoneInfo) -> None:
     days = Days(at_ms, zone)
@@ -61,7 +62,7 @@ def test_every_moment_is_in_exactly_one_day(at_ms: int, zone: ZoneInfo) -> None:
     assert there == [days.today]
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=n_examples(200))
 @given(moments, st.sampled_from(ZONES))
 def test_days_follow_each_other_and_are_about_a_day_long(at_ms: int, zone: ZoneInfo) -> None:
     days = Days(at_ms, zone)
@@ -193,7 +194,7 @@ def test_an_evening_ends_at_noon_at_the_latest() -> None:
     assert days_at(ms("2026-11-22 12:30"), BERLIN, evenings).today == number("2026-11-22")
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=n_examples(150))
 @given(
     st.lists(st.tuples(st.integers(0, 40 * DAY_MS), st.integers(1, 30)), min_size=1, max_size=8),
     st.sampled_from(ZONES),

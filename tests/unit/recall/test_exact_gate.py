@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.knowledge import Validity
 from glyphoxa.recall.entities.gate import ExactGate, Named, everything
+from tests.support.proof import n_examples
 
 TANKARD = Named("tankard", ("The Rusty Tankard", "the tavern"), "location")
 MAREK = Named("marek", ("Marek",), "npc")
@@ -262,7 +263,7 @@ ITEMS = st.lists(
 QUESTIONS = st.lists(st.sampled_from((*WORDS, "Eldrinaxx", "Hands", ",", "Where", "is")), max_size=12).map(" ".join)
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(150), derandomize=True, deadline=None)
 @given(ITEMS, st.frozensets(IDS), QUESTIONS)
 def test_what_may_not_be_seen_changes_nothing(items: list[Named], seen: frozenset[str], question: str) -> None:
     """Also not what else is found: it is as if it were not there."""
@@ -272,7 +273,7 @@ def test_what_may_not_be_seen_changes_nothing(items: list[Named], seen: frozense
     assert answer == ExactGate(item for item in items if item.id in seen).ask(question)
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(100), derandomize=True, deadline=None)
 @given(ITEMS, QUESTIONS, st.randoms(use_true_random=False))
 def test_the_order_and_the_history_of_items_change_nothing(
     items: list[Named], question: str, dice: random.Random

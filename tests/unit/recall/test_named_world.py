@@ -28,6 +28,7 @@ from glyphoxa.world.api import (
     WorldState,
     replay,
 )
+from tests.support.proof import n_examples
 from tests.support.world_histories import ENTITIES, NPCS, a_history
 
 NPC, OTHER = NpcId("tamsin"), NpcId("bran")
@@ -87,7 +88,7 @@ def told(found: list[KnownByName], question: str) -> list[object]:
     return [(one.known, one.why, told) for one, told in select_facts(found, question, NPC)]
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(200), derandomize=True, deadline=None)
 @given(WORLDS)
 def test_what_an_npc_may_not_know_changes_nothing_of_what_is_called_for_it(
     drawn: tuple[list[tuple[str, str, Visibility]], list[tuple[EntityId, str, EntityId, Visibility]]],
@@ -116,7 +117,7 @@ def answers(world: NamedWorld, *, at_ms: int = NOW) -> list[object]:
     ]
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(60), derandomize=True, deadline=None)
 @given(st.integers(0, 100_000))
 def test_a_world_that_follows_events_is_the_one_that_is_read_after_them(seed: int) -> None:
     """However they come in: corrections, approvals, merges, what is hidden and revealed."""

@@ -20,6 +20,7 @@ from glyphoxa.recall.settings import RecallSettings
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.embedders import an_embedder
 from tests.support.patience import DEADLINE_MS
+from tests.support.proof import n_examples
 from tests.support.talk_feed import DIMENSIONS, FeedTwin, embed, said
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -107,7 +108,7 @@ async def test_no_question_breaks_recall(question: str) -> None:
     assert recall.recall_nowait(CAMPAIGN, SMITH, question) is not None
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(150), derandomize=True, deadline=None)
 @given(st.text(st.characters(), max_size=200), st.sampled_from(["en", "de", "xx", ""]))
 @example("\ud800 Tamsin's", "de")
 def test_no_text_at_all_breaks_recall(question: str, language: str) -> None:

@@ -29,6 +29,7 @@ from glyphoxa.transcript.feed import Said
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
 from tests.support.patience import DEADLINE_MS
+from tests.support.proof import n_examples
 from tests.support.talk_feed import FeedTwin, an_embedder_of_words, said
 
 DAY_MS = 86_400_000
@@ -143,7 +144,7 @@ def _rounded(found: RecallResult) -> RecallResult:
     return replace(found, items=tuple(map(of, found.items)))
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(60), derandomize=True, deadline=None)
 @given(talk(), st.lists(st.sampled_from([f"u{n}-{m}" for n in range(4) for m in range(1, 7)]), max_size=3))
 def test_what_an_npc_did_not_witness_changes_nothing_of_its_answers(told: list[Said], exclude: list[str]) -> None:
     left_out = [UtteranceId(one) for one in exclude]
@@ -152,7 +153,7 @@ def test_what_an_npc_did_not_witness_changes_nothing_of_its_answers(told: list[S
     assert whole == own
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(60), derandomize=True, deadline=None)
 @given(talk())
 def test_a_session_has_the_tables_number_and_nothing_is_told_of_what_was_said_without_the_npc(told: list[Said]) -> None:
     """Where the smith was at every evening, not even that makes a difference."""
@@ -167,7 +168,7 @@ def test_a_session_has_the_tables_number_and_nothing_is_told_of_what_was_said_wi
     assert whole == asyncio.run(everything(of_smith(told), BY_PLACE, ()))
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(40), derandomize=True, deadline=None)
 @given(talk(), st.data())
 def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
     told: list[Said], data: st.DataObject
@@ -193,7 +194,7 @@ def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
     asyncio.run(scene())
 
 
-@settings(max_examples=25, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(25), derandomize=True, deadline=None)
 @given(talk())
 def test_nor_of_what_the_memory_graph_finds(told: list[Said]) -> None:
     async def deep(talk: Sequence[Said]) -> list[RecallResult]:

@@ -19,6 +19,7 @@ from glyphoxa.recall.ranking.ranking import rank
 from glyphoxa.recall.ranking.signals import said_at_best, signals_of
 from glyphoxa.transcript.feed import Embedding, Said
 from tests.support.builders import SMITH
+from tests.support.proof import n_examples
 
 EAST: NDArray[float32] = np.array([1, 0], float32)
 NORTH: NDArray[float32] = np.array([0, 1], float32)
@@ -103,7 +104,7 @@ def test_without_a_vector_words_count_in_full() -> None:
         assert beside[name] == pytest.approx(alone[name] * np.float32(share), abs=1e-6)
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=n_examples(100), derandomize=True, deadline=None)
 @given(
     st.lists(st.lists(st.sampled_from(["smith", "harbour", "coin", "the", "rain"]), max_size=6), max_size=6),
     st.lists(st.sampled_from(["smith", "harbour", "debts", "the", "coin", "who"]), max_size=8),

@@ -16,6 +16,7 @@ from glyphoxa.recall.temporal.fit import Fit, PastSession, TurnTimes, fit_in_tim
 from glyphoxa.recall.temporal.reader import read_time
 from glyphoxa.recall.temporal.story import Story
 from glyphoxa.recall.temporal.timeline import LEAST_TOKENS, RankedTalk, TimelinePiece, estimated_tokens, timeline_of
+from tests.support.proof import n_examples
 
 N_TURNS = 10
 MINUTE_MS = 60_000
@@ -265,7 +266,7 @@ PLACES = st.builds(
 ANCHORS = st.builds(Anchor, st.just("the fire"), st.sampled_from(["during", "before", "after", "since", "until"]))
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=n_examples(200))
 @given(
     n=st.integers(0, 4),
     place=st.none() | PLACES,

@@ -16,6 +16,7 @@ from glyphoxa.recall.temporal.words import TimeWords
 from glyphoxa.recall.temporal.words_de import GERMAN
 from glyphoxa.recall.temporal.words_en import ENGLISH
 from glyphoxa.speech.language.words import fold
+from tests.support.proof import n_examples
 
 
 def ms(moment: str) -> int:
@@ -368,7 +369,7 @@ VOCABULARY = sorted(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=n_examples(150))
 @given(
     st.one_of(st.text(max_size=300), st.lists(st.sampled_from(VOCABULARY), max_size=60).map(" ".join)),
     st.sampled_from(["en", "de"]),

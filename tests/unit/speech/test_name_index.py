@@ -12,6 +12,7 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, Name
 from glyphoxa.speech.names.index import LONGEST, SHORTEST, NameIndex
+from tests.support.proof import n_examples
 
 OWN = Path(__file__).parents[3] / "benchmarks" / "data" / "names"
 _SYLLABLES = ("ka", "dor", "el", "bri", "thal", "gor", "mun", "ix", "va", "shae", "lin", "wick", "rok", "nar", "ost")
@@ -106,7 +107,7 @@ def test_names_that_are_all_alike_do_not_widen_the_search() -> None:
 
 
 @given(st.lists(st.text("abkrz", min_size=3, max_size=9), unique=True, max_size=60), st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=n_examples(40), deadline=None)
 def test_the_answer_does_not_depend_on_the_order_in_which_names_came(spellings: list[str], data: st.DataObject) -> None:
     names = gazetteer(*spellings).names
     index = NameIndex.of(names)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.names.observable import ObservableGazetteer
+from tests.support.proof import n_examples
 
 MAREK = Entry("Marek", EntityId("marek"), "npc")
 GRIMJAW = Entry("Grimjaw", EntityId("grimjaw"), "npc")
@@ -51,7 +52,7 @@ def observed(gazetteer: Gazetteer) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
 @given(begun_with=st.lists(ENTRIES, max_size=4), changes=CHANGES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=n_examples(60), deadline=None)
 def test_names_that_grew_one_by_one_are_as_if_built_at_once(
     language: str, begun_with: list[Entry], changes: list[object]
 ) -> None:

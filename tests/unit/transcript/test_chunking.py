@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.speech.language.words import words
 from glyphoxa.transcript.chunking import MOST_WORDS, OVERLAP_WORDS, chunk_id, pieces_of
+from tests.support.proof import n_examples
 
 PREFIX = "Tamsin: "
 
@@ -58,7 +59,7 @@ def test_the_first_piece_has_the_id_of_the_utterance() -> None:
     assert [chunk_id("u1", nth) for nth in range(3)] == ["u1", "u1#2", "u1#3"]
 
 
-@settings(derandomize=True, max_examples=200)
+@settings(derandomize=True, max_examples=n_examples(200))
 @given(st.lists(st.sampled_from(["a", "bee", "sea.", "dee!", "e, f", "竜。", "-", "…", "G?\n"]), max_size=120))
 def test_no_word_is_lost_and_no_piece_is_too_long(tokens: list[str]) -> None:
     text = " ".join(tokens)

@@ -22,6 +22,7 @@ from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.transcript import spool_files
 from glyphoxa.transcript.spool import Cursor, Spool
 from tests.support.builders import an_utterance
+from tests.support.proof import n_examples
 
 _IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Thousands of spools die here as processes do, and not as machines: waiting for a disk would only cost time."""
@@ -318,7 +319,7 @@ ACTIONS = st.lists(
 
 
 @given(actions=ACTIONS)
-@settings(max_examples=1_500, derandomize=True, database=None)
+@settings(max_examples=n_examples(1_500), derandomize=True, database=None)
 def test_every_kept_utterance_reaches_the_log_once_and_in_order_whatever_happens(
     actions: list[tuple[str, int]],
 ) -> None:

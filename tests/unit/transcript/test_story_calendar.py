@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.transcript.story_days import BETWEEN, DayTold, day_now, times_of
+from tests.support.proof import n_examples
 
 HARPTOS = StoryCalendar(
     (("Hammer", 30), ("Midwinter", 1), ("Alturiak", 30), ("Feast of the Moon", 1), ("Nightal", 30)),
@@ -41,7 +42,7 @@ def test_where_days_are_only_counted_a_number_is_one(written: str, number: int) 
     assert COUNTED.in_words(number) == "12"
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=n_examples(200))
 @given(
     st.lists(st.integers(1, 40), min_size=1, max_size=15),
     st.integers(0, 10**8),
@@ -56,7 +57,7 @@ def test_every_day_is_in_one_month_and_is_read_as_it_is_written(lengths: list[in
         assert calendar.day_named(f"{weekday}, {calendar.in_words(number)}") == number
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=n_examples(300))
 @given(
     st.one_of(
         st.text(max_size=40),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from glyphoxa.turns.speech_end import DETECTOR_TAIL_MS, SpeechEnd
+from tests.support.proof import n_examples
 
 RATE_HZ = 16_000
 WINDOW_MS = 32
@@ -38,7 +39,7 @@ def test_the_quiet_is_counted_from_the_end_of_the_voice_and_not_of_the_last_wind
     assert end.quiet_ms == 200
 
 
-@settings(max_examples=50, derandomize=True)
+@settings(max_examples=n_examples(50), derandomize=True)
 @given(voice_ms=st.integers(300, 900), late_ms=st.integers(0, 70))
 def test_the_end_is_found_to_a_hundredth_of_a_second(voice_ms: int, late_ms: int) -> None:
     """However late the detector is about it, as far as Silero has been seen to be."""

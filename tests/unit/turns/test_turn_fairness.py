@@ -19,6 +19,7 @@ from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep
 from glyphoxa.turns.question import MOST_PARTS
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft
+from tests.support.proof import n_examples
 
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
 QUIET, LOUD = TAMSIN, BRAN
@@ -156,7 +157,7 @@ def act(table: Table, player: PlayerId, acts: Sequence[Act], *, until_ms: int) -
         table.at(now_ms, TurnEnded(draft, now_ms))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=n_examples(30), deadline=None)
 @given(st.lists(ACTS, min_size=1, max_size=8), ENGINES, st.booleans(), st.sampled_from(["Grimjaw", "Mirelle"]))
 def test_every_turn_of_a_quiet_player_is_answered_or_cut_by_a_voice_whatever_another_does(
     acts: list[Act], engines: list[Engine], is_typed: bool, npc: str

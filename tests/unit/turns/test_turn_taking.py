@@ -12,6 +12,7 @@ from glyphoxa.turns.address import Mention
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Fill, Keep, NotAddressed, Prime, Release
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft
+from tests.support.proof import n_examples
 
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
 
@@ -261,7 +262,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=n_examples(400))
 @given(STEPS)
 def test_whatever_happens_every_committed_turn_ends_once_and_every_word_is_kept(steps: list[Step]) -> None:
     """Engines answer every begun turn with one end; then nothing is left open, and only one NPC speaks at a time."""

@@ -26,6 +26,7 @@ from glyphoxa.world.api import (
     replay,
 )
 from glyphoxa.world.encoding import decode, encode, event_type, state_of_parts, state_parts
+from tests.support.proof import n_examples
 from tests.support.world_histories import a_history
 
 TOWN, DM = CampaignId("town"), Cause("dm", 1_000)
@@ -73,7 +74,7 @@ CLAIMS = st.builds(Claim.relation, TEXTS, PREDICATES, TEXTS) | st.builds(Claim.a
 
 @pytest.mark.parametrize("kind", get_args(Event))
 def test_what_was_kept_is_read_as_it_was(kind: type[Event]) -> None:
-    @settings(max_examples=60, derandomize=True, deadline=None)
+    @settings(max_examples=n_examples(60), derandomize=True, deadline=None)
     @given(values_of(kind))
     def comes_back(event: Event) -> None:
         kept = encode(event)

@@ -30,8 +30,9 @@ from glyphoxa.world.replay import remaining
 from glyphoxa.world.slots import OPPOSITES
 from glyphoxa.world.state import Key, Missing, claim_key
 from tests.support import world_histories
+from tests.support.proof import n_examples
 
-HISTORIES = 10_000
+HISTORIES = n_examples(10_000)
 BATCHES = 8
 """The histories in as many tests, so that a failure is found where it is."""
 
