@@ -11,6 +11,7 @@ import pytest
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId
+from tests.support.command_line import the_campaign, two_evenings
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.postgres import TestServer, a_directory, a_test_server
 
@@ -42,6 +43,22 @@ def reachable_dir() -> Iterator[Path]:
 async def dsn(postgres: TestServer) -> AsyncIterator[str]:
     """A database of this test's own with the whole schema and no rows."""
     name = await postgres.create()
+    yield postgres.server.dsn(name)
+    await postgres.drop(name)
+
+
+@pytest.fixture
+async def campaign_dsn(postgres: TestServer) -> AsyncIterator[str]:
+    """A database with a campaign, of which nothing was said yet."""
+    name = await postgres.create(filled=the_campaign)
+    yield postgres.server.dsn(name)
+    await postgres.drop(name)
+
+
+@pytest.fixture
+async def evenings_dsn(postgres: TestServer) -> AsyncIterator[str]:
+    """A database with a campaign, two sessions of talk, and what was learned from it."""
+    name = await postgres.create(filled=two_evenings)
     yield postgres.server.dsn(name)
     await postgres.drop(name)
 

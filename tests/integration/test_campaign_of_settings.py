@@ -23,13 +23,13 @@ scenes: [{location: The Mill, npcs: [Orla]}]
 
 
 @pytest.fixture
-async def two_campaigns(tmp_path: Path, dsn: str) -> Path:
+async def two_campaigns(tmp_path: Path, campaign_dsn: str) -> Path:
     """Settings of a database with two campaigns, which name that of `mill.yaml`."""
-    path = await a_settings_file(tmp_path, dsn)
+    path = a_settings_file(tmp_path, campaign_dsn)
     mill = tmp_path / "mill.yaml"
     mill.write_text(OTHER)
     path.write_text(f"{path.read_text()}campaign: mill.yaml\n")
-    async with open_store(dsn, data_dir=tmp_path) as store:
+    async with open_store(campaign_dsn, data_dir=tmp_path) as store:
         await store.campaigns.load(read_campaign(mill).campaign)
     return path
 

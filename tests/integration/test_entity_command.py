@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import a_settings_file, run, two_evenings
+from tests.support.command_line import a_settings_file, run
 
 Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-async def settings_file(tmp_path: Path, dsn: str) -> Path:
-    return await a_settings_file(tmp_path, dsn)
+def settings_file(tmp_path: Path, campaign_dsn: str) -> Path:
+    return a_settings_file(tmp_path, campaign_dsn)
 
 
 async def entity(settings_file: Path, *arguments: object) -> int:
@@ -102,10 +102,8 @@ async def test_a_name_and_a_type_are_changed(settings_file: Path, capsys: Captur
     assert "also called: the blue blade, Vaelith" in shown
 
 
-async def test_that_there_is_such_a_thing_may_be_a_secret(
-    settings_file: Path, tmp_path: Path, dsn: str, capsys: Capture
-) -> None:
-    await two_evenings(tmp_path, dsn)
+async def test_that_there_is_such_a_thing_may_be_a_secret(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> None:
+    settings_file = a_settings_file(tmp_path, evenings_dsn)
 
     async def grimjaw_knows() -> bool:
         capsys.readouterr()

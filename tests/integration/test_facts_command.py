@@ -5,16 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import BAKER, DEBT, SCARED, WENT, a_settings_file, run, two_evenings
+from tests.support.command_line import BAKER, DEBT, SCARED, WENT, a_settings_file, run
 
 Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-async def settings_file(tmp_path: Path, dsn: str) -> Path:
-    path = await a_settings_file(tmp_path, dsn)
-    await two_evenings(tmp_path, dsn)
-    return path
+def settings_file(tmp_path: Path, evenings_dsn: str) -> Path:
+    return a_settings_file(tmp_path, evenings_dsn)
 
 
 async def facts(settings_file: Path, *arguments: object) -> int:

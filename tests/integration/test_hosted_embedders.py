@@ -40,7 +40,7 @@ from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
 from glyphoxa.recall.semantic.question_vectors import LeftOut, QuestionVectors
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign, an_utterance
 from tests.support.chunk_rows import nearest, reindexed
-from tests.support.command_line import a_settings_file, run, two_evenings
+from tests.support.command_line import a_settings_file, run
 from tests.support.patience import DEADLINE_MS
 
 KEY = "secret-1234"
@@ -514,11 +514,10 @@ async def test_many_who_ask_at_once_and_a_table_that_closes_meanwhile(name: str)
 
 
 async def test_talk_is_brought_over_to_a_provider_by_command_and_looked_into(
-    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    evenings_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    settings = await a_settings_file(tmp_path, dsn)
-    await two_evenings(tmp_path, dsn)
+    settings = a_settings_file(tmp_path, evenings_dsn)
     async with OpenAiServer(vectors=Vectors(by_topic), key=KEY) as server:
         with settings.open("a") as file:
             file.write(f"providers:\n  embeddings:\n    name: openai\n    base_url: {server.base_url}\n")

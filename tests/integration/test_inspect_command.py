@@ -10,16 +10,14 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.config.settings import read_settings
 from glyphoxa.recall.semantic.embedder import Embedder
-from tests.support.command_line import SALTMERE, a_settings_file, run, two_evenings
+from tests.support.command_line import SALTMERE, a_settings_file, run
 
 Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-async def settings_file(tmp_path: Path, dsn: str) -> Path:
-    path = await a_settings_file(tmp_path, dsn)
-    await two_evenings(tmp_path, dsn)
-    return path
+def settings_file(tmp_path: Path, evenings_dsn: str) -> Path:
+    return a_settings_file(tmp_path, evenings_dsn)
 
 
 async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
@@ -100,8 +98,8 @@ async def test_who_asks_for_what_is_not_there_hears_what_is(
     assert problem in capsys.readouterr().err
 
 
-async def test_an_empty_log_says_so(tmp_path: Path, dsn: str, capsys: Capture) -> None:
-    settings_file = await a_settings_file(tmp_path, dsn)
+async def test_an_empty_log_says_so(tmp_path: Path, campaign_dsn: str, capsys: Capture) -> None:
+    settings_file = a_settings_file(tmp_path, campaign_dsn)
     for action in ("sessions", "coverage", "said"):
         assert await told(capsys, settings_file, action) == "nothing was said yet\n"
     assert await told(capsys, settings_file, "said", "silver") == "nothing like that was said\n"
@@ -162,18 +160,20 @@ async def test_what_an_npc_knows_and_how(settings_file: Path, capsys: Capture) -
     assert "fears" not in shown and "forged" not in shown and "Grimjaw KNOWS Elowen" in shown
 
 
-async def test_coverage_is_what_part_of_talk_is_embedded(settings_file: Path, dsn: str, capsys: Capture) -> None:
+async def test_coverage_is_what_part_of_talk_is_embedded(
+    settings_file: Path, evenings_dsn: str, capsys: Capture
+) -> None:
     assert [row[1:] for row in rows(await told(capsys, settings_file, "coverage"))] == [
         ["3", "0", "0", "0 %"],
         ["2", "0", "0", "0 %"],
     ]
-    await _embed(dsn, settings_file.parent, Embedder("twin", 384, _one_for_all))
+    await _embed(evenings_dsn, settings_file.parent, Embedder("twin", 384, _one_for_all))
     shown = await told(capsys, settings_file, "coverage")
     assert all(row[4] == "100 %" and row[1] == row[2] for row in rows(shown))
 
 
-async def test_what_is_nearest_in_meaning_is_found(settings_file: Path, dsn: str, capsys: Capture) -> None:
-    await _embed(dsn, settings_file.parent, await load_embedder(read_settings(settings_file)))
+async def test_what_is_nearest_in_meaning_is_found(settings_file: Path, evenings_dsn: str, capsys: Capture) -> None:
+    await _embed(evenings_dsn, settings_file.parent, await load_embedder(read_settings(settings_file)))
     found = rows(await told(capsys, settings_file, "nearest", "she is afraid of the ocean", "--limit", "2"))
     assert len(found) == 2
     assert found[0][1] == "s1" and "never goes near the water" in found[0][3] and found[0][4] == "Grimjaw"
@@ -181,18 +181,18 @@ async def test_what_is_nearest_in_meaning_is_found(settings_file: Path, dsn: str
 
 
 async def test_without_the_model_or_its_vectors_nothing_is_near(
-    settings_file: Path, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    settings_file: Path, evenings_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     capsys.readouterr()
     assert await run("inspect", "nearest", "the sea", "--config", settings_file) == 1
-    assert "nothing in campaign 'saltmere' was embedded by minilm-l6-v2-int8 yet" in capsys.readouterr().err
-    await _embed(dsn, tmp_path, Embedder("twin", 384, _one_for_all))
+    assert f"nothing in campaign 'saltmere' was embedded by {MINILM} yet" in capsys.readouterr().err
+    await _embed(evenings_dsn, tmp_path, Embedder("twin", 384, _one_for_all))
     assert await run("inspect", "nearest", "the sea", "--config", settings_file) == 1
     assert "yet; what there is was embedded by twin" in capsys.readouterr().err
 
     monkeypatch.delenv("GLYPHOXA_MODELS", raising=False)
     elsewhere = tmp_path / "elsewhere.yaml"
-    elsewhere.write_text(f"memory:\n  postgres_dsn: {dsn}\nmodels:\n  dir: {tmp_path / 'models'}\n")
+    elsewhere.write_text(f"memory:\n  postgres_dsn: {evenings_dsn}\nmodels:\n  dir: {tmp_path / 'models'}\n")
     assert await run("inspect", "nearest", "the sea", "--config", elsewhere) == 1
     said = capsys.readouterr().err
     assert "model weights are missing; fetch them with `glyphoxa models fetch minilm-l6-v2-int8`" in said

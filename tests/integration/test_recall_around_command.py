@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.recall.semantic.embedder import Embedder
-from tests.support.command_line import SALTMERE, a_settings_file, run, two_evenings
+from tests.support.command_line import SALTMERE, a_settings_file, run
 
 Capture = pytest.CaptureFixture[str]
 
@@ -21,12 +21,10 @@ async def embed(texts: list[str]) -> NDArray[float32]:
 
 
 @pytest.fixture
-async def settings_file(tmp_path: Path, dsn: str) -> Path:
-    path = await a_settings_file(tmp_path, dsn)
-    await two_evenings(tmp_path, dsn)
-    async with open_store(dsn, data_dir=tmp_path, embedder=Embedder("m", 384, embed)) as store:
+async def settings_file(tmp_path: Path, evenings_dsn: str) -> Path:
+    async with open_store(evenings_dsn, data_dir=tmp_path, embedder=Embedder("m", 384, embed)) as store:
         await store.chunks.fill_missing(SALTMERE)
-    return path
+    return a_settings_file(tmp_path, evenings_dsn)
 
 
 async def recalled(capsys: Capture, settings_file: Path, question: str, npc: str, *options: str) -> tuple[int, str]:

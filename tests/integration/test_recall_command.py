@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import a_settings_file, run, two_evenings
+from tests.support.command_line import a_settings_file, run
 
 Capture = pytest.CaptureFixture[str]
 DEBT = "Tamsin said: I heard she owes forty silver."
 
 
 @pytest.fixture
-async def settings_file(tmp_path: Path, dsn: str) -> Path:
-    path = await a_settings_file(tmp_path, dsn)
-    await two_evenings(tmp_path, dsn)
-    return path
+def settings_file(tmp_path: Path, evenings_dsn: str) -> Path:
+    return a_settings_file(tmp_path, evenings_dsn)
 
 
 async def recalled(capsys: Capture, settings_file: Path, question: str, npc: str, *options: str) -> str:
@@ -88,8 +86,8 @@ async def test_of_a_very_long_question_it_is_said_that_its_end_counts(settings_f
     assert "left out: all but the last 2,000 characters of the question" in shown
 
 
-async def test_before_the_first_evening_nothing_was_said(tmp_path: Path, dsn: str, capsys: Capture) -> None:
-    settings_file = await a_settings_file(tmp_path, dsn)
+async def test_before_the_first_evening_nothing_was_said(tmp_path: Path, campaign_dsn: str, capsys: Capture) -> None:
+    settings_file = a_settings_file(tmp_path, campaign_dsn)
     assert await recalled(capsys, settings_file, "Any news?", "Grimjaw") == (
         "Grimjaw recalls nothing: nothing was said yet\n"
     )

@@ -29,7 +29,7 @@ from glyphoxa.experimental.graph.methods import RecallMethod
 from glyphoxa.providers.registry import RECALL, SECOND_LOOK
 from glyphoxa.recall.recall import RecallResult
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
-from tests.support.command_line import a_settings_file, run, two_evenings
+from tests.support.command_line import a_settings_file, run
 from tests.support.live_table import an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
 
@@ -244,11 +244,10 @@ async def test_at_a_table_only_who_may_look_deep_asks_the_model(
 
 
 async def test_the_dm_sees_what_a_model_would_pick_and_in_which_round(
-    tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, evenings_dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret-1234")
-    settings_file = await a_settings_file(tmp_path, dsn)
-    await two_evenings(tmp_path, dsn)
+    settings_file = a_settings_file(tmp_path, evenings_dsn)
     async with OpenAiServer(picks("fears", "forty"), key="secret-1234") as server:
         with settings_file.open("a") as file:
             file.write(f"recall: {{llm: {{name: openai, base_url: {server.base_url}}}}}\n")
@@ -269,10 +268,9 @@ async def test_the_dm_sees_what_a_model_would_pick_and_in_which_round(
     ],
 )
 async def test_without_a_model_to_ask_the_dm_hears_it_in_one_line(
-    tmp_path: Path, dsn: str, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], problem: str
+    tmp_path: Path, evenings_dsn: str, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], problem: str
 ) -> None:
-    settings_file = await a_settings_file(tmp_path, dsn)
-    await two_evenings(tmp_path, dsn)
+    settings_file = a_settings_file(tmp_path, evenings_dsn)
     with settings_file.open("a") as file:
         file.write(f"models: {{dir: {tmp_path / 'no weights'}}}\nproviders: {{embeddings: {{name: none}}}}\n")
     capsys.readouterr()

@@ -16,7 +16,7 @@ from glyphoxa.domain.knowledge import DM, Claim, Provenance
 from glyphoxa.speech.learning.history import Step
 from glyphoxa.world.api import Cause, FactStated
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
-from tests.support.command_line import a_settings_file, run, two_evenings
+from tests.support.command_line import a_settings_file, run
 from tests.support.embedders import embedder_of_topics
 
 Capture = pytest.CaptureFixture[str]
@@ -149,10 +149,8 @@ async def test_one_campaign_strikes_nothing_of_another_and_a_fork_goes_its_own_w
 
 
 @pytest.fixture
-async def settings_file(tmp_path: Path, dsn: str) -> Path:
-    path = await a_settings_file(tmp_path, dsn)
-    await two_evenings(tmp_path, dsn)
-    return path
+def settings_file(tmp_path: Path, evenings_dsn: str) -> Path:
+    return a_settings_file(tmp_path, evenings_dsn)
 
 
 async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:

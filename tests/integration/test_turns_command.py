@@ -11,7 +11,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import TurnRecord
-from tests.support.command_line import a_settings_file, run
+from tests.support.command_line import run, the_campaign
 from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS
 
@@ -141,7 +141,7 @@ async def test_a_fork_has_the_turns_of_its_campaign_and_no_other_sees_them(
     assert await run("campaign", "fork", "town", "what-if", "--config", settings_file) == 0
     of_fork = await told(capsys, settings_file, "last", "--campaign", "what-if")
     assert "Tamsin said: Grimjaw, my brother Joren was lost in the fen." in of_fork
-    await a_settings_file(settings_file.parent, str(settings.memory.postgres_dsn))
+    await the_campaign(str(settings.memory.postgres_dsn))
     assert await told(capsys, settings_file, "--campaign", "saltmere") == "no turn was recorded yet\n"
     assert "no turn in campaign 'saltmere' yet" in await problem(
         capsys, settings_file, "last", "--campaign", "saltmere"

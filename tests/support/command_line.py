@@ -20,6 +20,8 @@ GRIMJAW, ELOWEN = NpcId("grimjaw"), NpcId("elowen")
 FIRST_MS = 4_000_000_000_000
 """2096-10-02 07:06 UTC: behind whatever a DM decides while a test runs, as the campaign was loaded before."""
 _DAY_MS = 86_400_000
+_NOT_NEEDED = Path()
+"""The directory of an embedded server, where there is a DSN."""
 
 SCARED = Claim.attribute(EntityId("elowen"), "fears", "the sea")
 """Accepted; Grimjaw was there."""
@@ -36,19 +38,23 @@ async def run(*arguments: object) -> int:
     return await asyncio.to_thread(main, [str(argument) for argument in arguments])
 
 
-async def a_settings_file(directory: Path, dsn: str) -> Path:
-    """Of a database with the campaign in it and nothing said yet."""
+def a_settings_file(directory: Path, dsn: str) -> Path:
     path = directory / "settings.yaml"
     path.write_text(f"memory:\n  postgres_dsn: {dsn}\n")
-    async with open_store(dsn, data_dir=directory) as store:
-        await store.database.open()
-        await store.campaigns.load(read_campaign(CAMPAIGN_FILE).campaign)
     return path
 
 
-async def two_evenings(directory: Path, dsn: str) -> None:
-    """What was said, and what was learned from it."""
-    async with open_store(dsn, data_dir=directory) as store:
+async def the_campaign(dsn: str) -> None:
+    """Into a database: the campaign, and nothing said yet."""
+    async with open_store(dsn, data_dir=_NOT_NEEDED) as store:
+        await store.database.open()
+        await store.campaigns.load(read_campaign(CAMPAIGN_FILE).campaign)
+
+
+async def two_evenings(dsn: str) -> None:
+    """Into a database: the campaign, what was said, and what was learned from it."""
+    await the_campaign(dsn)
+    async with open_store(dsn, data_dir=_NOT_NEEDED) as store:
         await store.log.append([_said("s1", n, text) for n, text in enumerate(_FIRST_EVENING, start=1)])
         await store.log.append([_said("s2", n, text) for n, text in enumerate(_SECOND_EVENING, start=1)])
         await _learn(store, SCARED, "s1", 1)

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from glyphoxa.adapters.postgres.server.migrate import migrate
 from tests.support.patience import DEADLINE_S
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Fill: TypeAlias = Callable[[str], Awaitable[None]]
 
 # The machine of a test does not lose power; waiting for its disk would only cost time. Nobody but the test touches its
 # database: a vacuum that starts in the template by itself would hold up its next copy.
@@ -49,6 +50,7 @@ class TestServer:
 
     server: EmbeddedPostgres
     _numbers: Iterator[int] = field(default_factory=itertools.count)
+    _filled: set[Fill] = field(default_factory=set)
 
     async def make_template(self) -> None:
         await self._execute(f"CREATE DATABASE {_TEMPLATE}")
@@ -58,10 +60,21 @@ class TestServer:
         finally:
             await connection.close()
 
-    async def create(self, *, migrated: bool = True) -> str:
-        """A new database; returns its name."""
+    async def create(self, *, migrated: bool = True, filled: Fill | None = None) -> str:
+        """A new database; returns its name.
+
+        Args:
+            filled: Puts rows into the database of a DSN. It is called once; the databases are copies of its result.
+        """
+        template = _TEMPLATE if migrated else None
+        if filled is not None:
+            template = f"filled_by_{filled.__name__}"
+            if filled not in self._filled:
+                await self._execute(f"CREATE DATABASE {template} TEMPLATE {_TEMPLATE}")
+                await filled(self.server.dsn(template))
+                self._filled.add(filled)
         name = f"test_{next(self._numbers)}"
-        await self._execute(f"CREATE DATABASE {name}" + (f" TEMPLATE {_TEMPLATE}" if migrated else ""))
+        await self._execute(f"CREATE DATABASE {name}" + (f" TEMPLATE {template}" if template else ""))
         return name
 
     async def drop(self, name: str) -> None:
