@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
-from playwright.async_api import Page, expect
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import Open, browser
+from tests.support.browser import Open, a_browser, a_page
 from tests.support.patience import DEADLINE_MS
 from tests.support.web_table import TwinTable
 
@@ -15,21 +15,36 @@ from tests.support.web_table import TwinTable
 expect.set_options(timeout=DEADLINE_MS)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    """One browser for all tests of this run that need no flags of their own. It belongs to the session's event loop."""
+    async with a_browser() as browser:
+        yield browser
+
+
+@pytest_asyncio.fixture(loop_scope="session")
 async def table() -> AsyncIterator[TwinTable]:
-    table = TwinTable(reply_ms=3_000)
+    table = TwinTable(reply_ms=300)
     yield table
     await table.close()
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Open:
-    """Opens pages in browsers of their own; in the end none may have had an error or asked another server."""
-    numbers = iter(range(99))
+def opened(chromium: Browser) -> Open:
+    """Opens pages that share nothing; in the end none may have had an error or asked another server."""
 
     @asynccontextmanager
-    async def open_page(url: str, *, may_lose_server: bool = False, **options: object) -> AsyncIterator[Page]:
-        async with browser(tmp_path / f"profile-{next(numbers)}", **options) as page:  # type: ignore[arg-type]
+    async def open_page(
+        url: str, *, may_lose_server: bool = False, flags: dict[str, object] | None = None, **options: int
+    ) -> AsyncIterator[Page]:
+        """
+        Args:
+            flags: As for `a_browser`, for a browser of its own.
+            options: As for `a_page`.
+        """
+        async with AsyncExitStack() as stack:
+            browser = await stack.enter_async_context(a_browser(**flags)) if flags else chromium  # type: ignore[arg-type]
+            page = await stack.enter_async_context(a_page(browser, **options))
             errors: list[str] = []
             strangers: list[str] = []
             page.on("pageerror", lambda error: errors.append(str(error)))

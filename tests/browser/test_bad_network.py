@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
 from websockets.asyncio.client import connect
 
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.web.page_socket import Pulse
-from tests.support.browser import browser
+from tests.support.browser import a_page
 from tests.support.frozen_network import FrozenNetwork, a_frozen_network
 from tests.support.patience import DEADLINE_MS, until
 from tests.support.web_client import next_of
 from tests.support.web_table import PATIENT, TAMSIN, TwinTable, served
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 QUICK = Pulse(every_ms=200, page_waits_ms=3_000, server_waits_ms=DEADLINE_MS)
 """The page notices; the server keeps the ghost."""
 BOTH_QUICK = Pulse(every_ms=200, page_waits_ms=3_000, server_waits_ms=3_000)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def table() -> AsyncIterator[TwinTable]:
     table = TwinTable(reply_ms=100)
     yield table
@@ -34,13 +34,13 @@ async def table() -> AsyncIterator[TwinTable]:
 
 @asynccontextmanager
 async def at_the_table(
-    table: TwinTable, directory: Path, *, pulse: Pulse = QUICK
+    table: TwinTable, chromium: Browser, *, pulse: Pulse = QUICK
 ) -> AsyncIterator[tuple[Page, FrozenNetwork]]:
     """Tamsin's page, on a network that can freeze."""
     async with (
         served(table, pulse=pulse) as url,
         a_frozen_network(url) as network,
-        browser(directory / "profile") as page,
+        a_page(chromium) as page,
     ):
         await page.goto(network.url)
         await page.click('.seat[data-player="tamsin"]')
@@ -63,9 +63,9 @@ async def expect_back(page: Page) -> None:
 
 
 async def test_words_typed_into_a_frozen_network_are_pending_and_are_said_once_when_it_is_back(
-    table: TwinTable, tmp_path: Path
+    table: TwinTable, chromium: Browser
 ) -> None:
-    async with at_the_table(table, tmp_path) as (page, network):
+    async with at_the_table(table, chromium) as (page, network):
         with network.frozen():
             await say(page, "Grimjaw, hold the door!")
             await expect(page.locator(".said.pending .words")).to_have_text("Grimjaw, hold the door!")
@@ -80,10 +80,10 @@ async def test_words_typed_into_a_frozen_network_are_pending_and_are_said_once_w
 
 
 async def test_more_words_than_the_table_takes_in_at_once_follow_by_themselves_and_in_order(
-    table: TwinTable, tmp_path: Path
+    table: TwinTable, chromium: Browser
 ) -> None:
     lines = [f"Grimjaw, that is {n}." for n in range(11)]
-    async with at_the_table(table, tmp_path) as (page, network):
+    async with at_the_table(table, chromium) as (page, network):
         with network.frozen():
             for line in lines:
                 await say(page, line)
@@ -96,9 +96,9 @@ async def test_more_words_than_the_table_takes_in_at_once_follow_by_themselves_a
 
 
 async def test_words_that_arrived_and_whose_acknowledgement_was_lost_are_said_once(
-    table: TwinTable, tmp_path: Path
+    table: TwinTable, chromium: Browser
 ) -> None:
-    async with at_the_table(table, tmp_path) as (page, network):
+    async with at_the_table(table, chromium) as (page, network):
         with network.frozen("to_page"):
             await say(page, "Grimjaw, hold the door!")
             await expect(page.locator(".said.pending")).to_have_count(1)
@@ -111,9 +111,9 @@ async def test_words_that_arrived_and_whose_acknowledgement_was_lost_are_said_on
 
 
 async def test_what_was_long_on_its_way_throws_nobody_out_and_says_nothing_twice(
-    table: TwinTable, tmp_path: Path
+    table: TwinTable, chromium: Browser
 ) -> None:
-    async with at_the_table(table, tmp_path) as (page, network):
+    async with at_the_table(table, chromium) as (page, network):
         with network.frozen(late=True):
             await say(page, "Grimjaw, hold the door!")
             await expect_gone(page)
@@ -126,9 +126,9 @@ async def test_what_was_long_on_its_way_throws_nobody_out_and_says_nothing_twice
 
 
 async def test_who_comes_back_has_the_seat_again_though_it_was_freed_meanwhile(
-    table: TwinTable, tmp_path: Path
+    table: TwinTable, chromium: Browser
 ) -> None:
-    async with at_the_table(table, tmp_path, pulse=BOTH_QUICK) as (page, network):
+    async with at_the_table(table, chromium, pulse=BOTH_QUICK) as (page, network):
         with network.frozen():
             await table.wait_until(lambda: not table.seats)
             await expect_gone(page)
@@ -138,9 +138,9 @@ async def test_who_comes_back_has_the_seat_again_though_it_was_freed_meanwhile(
 
 
 async def test_a_seat_that_another_took_meanwhile_is_said_in_the_lobby_until_it_is_free(
-    table: TwinTable, tmp_path: Path
+    table: TwinTable, chromium: Browser
 ) -> None:
-    async with at_the_table(table, tmp_path, pulse=BOTH_QUICK) as (page, network):
+    async with at_the_table(table, chromium, pulse=BOTH_QUICK) as (page, network):
         origin = network.server
         with network.frozen():
             await table.wait_until(lambda: not table.seats)
@@ -158,8 +158,10 @@ async def test_a_seat_that_another_took_meanwhile_is_said_in_the_lobby_until_it_
         await expect_back(page)
 
 
-async def test_a_line_that_was_not_acknowledged_survives_a_reload_of_the_tab(table: TwinTable, tmp_path: Path) -> None:
-    async with at_the_table(table, tmp_path) as (page, network):
+async def test_a_line_that_was_not_acknowledged_survives_a_reload_of_the_tab(
+    table: TwinTable, chromium: Browser
+) -> None:
+    async with at_the_table(table, chromium) as (page, network):
         with network.frozen():
             await say(page, "Grimjaw, hold the door!")
             await expect_gone(page)
@@ -168,8 +170,8 @@ async def test_a_line_that_was_not_acknowledged_survives_a_reload_of_the_tab(tab
         assert table.said == [(TAMSIN.id, "Grimjaw, hold the door!")]
 
 
-async def test_a_line_of_another_session_is_not_sent_unasked(table: TwinTable, tmp_path: Path) -> None:
-    async with at_the_table(table, tmp_path) as (page, network):
+async def test_a_line_of_another_session_is_not_sent_unasked(table: TwinTable, chromium: Browser) -> None:
+    async with at_the_table(table, chromium) as (page, network):
         with network.frozen():
             await say(page, "Grimjaw, hold the door!")
             table.session = SessionId("evening-2")
@@ -182,9 +184,9 @@ async def test_a_line_of_another_session_is_not_sent_unasked(table: TwinTable, t
 
 
 async def test_a_line_that_is_refused_says_why_at_its_bubble_and_can_be_sent_again_or_discarded(
-    table: TwinTable, tmp_path: Path
+    table: TwinTable, chromium: Browser
 ) -> None:
-    async with at_the_table(table, tmp_path, pulse=PATIENT) as (page, _):
+    async with at_the_table(table, chromium, pulse=PATIENT) as (page, _):
         await page.evaluate(
             """() => {
               const form = document.getElementById('say'), box = document.getElementById('say-text');

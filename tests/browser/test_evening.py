@@ -12,7 +12,7 @@ from playwright.async_api import Page, expect
 
 from glyphoxa.bootstrap.table import open_table
 from glyphoxa.config.settings import LlmSettings, ProvidersSettings, Settings, TurnsSettings
-from tests.support.browser import browser, heard, listen
+from tests.support.browser import a_browser, a_page, heard, listen
 from tests.support.postgres import a_directory
 from tests.support.web_table import served
 
@@ -38,8 +38,10 @@ async def test_players_speak_or_type_in_their_browsers_and_hear_the_npcs_answer(
         try:
             async with (
                 served(table) as url,
-                browser(tmp_path / "hanna", speech=SPEECH) as hanna,
-                browser(tmp_path / "joss") as joss,
+                a_browser(speech=SPEECH) as one,
+                a_page(one) as hanna,
+                a_browser() as another,
+                a_page(another) as joss,
             ):
                 await _sit(hanna, url, "hanna")
                 await _sit(joss, url, "joss")

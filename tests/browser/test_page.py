@@ -26,12 +26,15 @@ from tests.support.builders import an_utterance
 from tests.support.patience import DEADLINE_S
 from tests.support.web_table import BRAN, GRIMJAW, HEARD, RAW, REPLY, TAMSIN, TONE_HZ, TwinTable, served
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SPEECH = Path(__file__).parents[2] / "demo" / "players" / "greeting.wav"
+LONG_REPLY_MS = 3_000
+"""For who listens to it."""
 
 
 async def test_a_player_types_reads_the_answer_and_hears_it(table: TwinTable, opened: Open) -> None:
+    table.reply_ms = LONG_REPLY_MS
     async with served(table) as url, opened(url) as page:
         await expect(page).to_have_title(re.compile("Glyphoxa"))
         await sit(page, "tamsin")
@@ -70,7 +73,7 @@ async def test_nothing_is_heard_while_no_npc_speaks(table: TwinTable, opened: Op
 
 
 async def test_speech_is_captioned_as_it_comes_and_a_corrected_name_is_marked(table: TwinTable, opened: Open) -> None:
-    async with served(table) as url, opened(url, speech=SPEECH) as page:
+    async with served(table) as url, opened(url, flags={"speech": SPEECH}) as page:
         await sit(page, "tamsin")
         await page.click("#talk")
         await expect(page.locator(".said.partial.mine .words")).to_contain_text("Good evening")
@@ -138,6 +141,7 @@ async def test_each_turn_shows_where_its_time_went(table: TwinTable, opened: Ope
 
 
 async def test_two_browsers_share_a_table(table: TwinTable, opened: Open) -> None:
+    table.reply_ms = LONG_REPLY_MS
     async with served(table) as url, opened(url) as first, opened(url) as second:
         await sit(first, "tamsin")
         await expect(second.locator('.seat[data-player="tamsin"]')).to_be_disabled()
@@ -157,7 +161,7 @@ async def test_two_browsers_share_a_table(table: TwinTable, opened: Open) -> Non
 
 
 async def test_without_the_microphone_a_player_is_told_and_can_type(table: TwinTable, opened: Open) -> None:
-    async with served(table) as url, opened(url, microphone=False) as page:
+    async with served(table) as url, opened(url, flags={"microphone": False}) as page:
         await sit(page, "tamsin")
         await page.click("#talk")
         await expect(page.locator('.notice[data-topic="microphone"]')).to_contain_text("not allowed")
@@ -168,7 +172,7 @@ async def test_without_the_microphone_a_player_is_told_and_can_type(table: TwinT
 
 
 async def test_muting_stops_what_the_seat_hears(table: TwinTable, opened: Open) -> None:
-    async with served(table) as url, opened(url, speech=SPEECH) as page:
+    async with served(table) as url, opened(url, flags={"speech": SPEECH}) as page:
         await sit(page, "tamsin")
         await page.click("#talk")
         seat = table.seats[TAMSIN.id]
@@ -209,6 +213,7 @@ async def test_closing_the_page_and_leaving_free_the_seat(table: TwinTable, open
 
 
 async def test_a_page_says_that_the_server_is_gone_and_comes_back_by_itself(table: TwinTable, opened: Open) -> None:
+    table.reply_ms = LONG_REPLY_MS
     async with served(table) as url:
         port = int(url.rpartition(":")[2])
         context = opened(url, may_lose_server=True)

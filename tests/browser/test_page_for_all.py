@@ -16,7 +16,7 @@ from tests.support.browser import Open, say, sit
 from tests.support.patience import DEADLINE_S
 from tests.support.web_table import BRAN, CORRECTION, GRIMJAW, HEARD, ODWINA, RAW, SESSION, TAMSIN, TwinTable, served
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 LOOKS = [(width, scheme) for width in (390, 1440) for scheme in ("light", "dark")]
 TWICE_THE_TEXT = {"standard": 32, "fixed": 26}

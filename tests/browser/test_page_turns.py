@@ -12,7 +12,7 @@ from tests.support.browser import Open, say, sit
 from tests.support.builders import an_utterance
 from tests.support.web_table import GRIMJAW, ODWINA, SESSION, TAMSIN, TwinTable, served
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 TURN = TurnId("t77")
 

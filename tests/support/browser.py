@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from pathlib import Path
 
-from playwright.async_api import BrowserContext, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
@@ -87,13 +87,10 @@ def _give_up() -> str:
 
 
 @asynccontextmanager
-async def browser(
-    profile: Path, *, speech: Path | None = None, microphone: bool = True, width: int = 1280, height: int = 860
-) -> AsyncIterator[Page]:
-    """A page in a browser of its own.
+async def a_browser(*, speech: Path | None = None, microphone: bool = True) -> AsyncIterator[Browser]:
+    """A browser in a process of its own.
 
     Args:
-        profile: An empty directory for it.
         speech: What its microphone hears, once: a WAV file, from the moment the microphone is opened.
         microphone: Whether the user allows the microphone.
     """
@@ -103,23 +100,28 @@ async def browser(
     if speech is not None:
         flags.append(f"--use-file-for-fake-audio-capture={speech}%noloop")
     async with async_playwright() as playwright:
-        context: BrowserContext = await playwright.chromium.launch_persistent_context(
-            str(profile),
-            executable_path=chromium_path(),
-            headless=True,
-            timeout=DEADLINE_MS,
-            args=flags,
-            viewport={"width": width, "height": height},
+        launched = await playwright.chromium.launch(
+            executable_path=chromium_path(), headless=True, timeout=DEADLINE_MS, args=flags
         )
         try:
-            context.set_default_timeout(DEADLINE_MS)
-            yield context.pages[0] if context.pages else await context.new_page()
+            yield launched
         finally:
-            await context.close()
+            await launched.close()
+
+
+@asynccontextmanager
+async def a_page(browser: Browser, *, width: int = 1280, height: int = 860) -> AsyncIterator[Page]:
+    """A page that shares nothing with the other pages of `browser`: neither storage nor cookies nor cache."""
+    context = await browser.new_context(viewport={"width": width, "height": height})
+    context.set_default_timeout(DEADLINE_MS)
+    try:
+        yield await context.new_page()
+    finally:
+        await context.close()
 
 
 Open = Callable[..., AbstractAsyncContextManager[Page]]
-"""Opens a page of a table in a browser of its own."""
+"""Opens a page of a table that shares nothing with another."""
 
 
 async def sit(page: Page, player: str) -> None:
