@@ -4,9 +4,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_WAIT_POLICY := passive
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# For two cores: half of what a test takes is waiting. The files keep the order that tests/conftest.py gives them.
+PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test proof check gate bench models lock clean
+.PHONY: help demo serve test quick proof check gate bench models lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -20,10 +22,14 @@ serve: .venv/app ## The same campaign live on a local page: talk to the NPCs
 test: .venv/dev ## All tests, on a real database, with real models and a real browser
 	@$(BIN)/glyphoxa models fetch whisper-tiny.en minilm-l6-v2-int8 qwen2.5-coder-0.5b-instruct-q4_k_m
 	@$(BIN)/python -m tests.support.browser
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+quick: .venv/dev ## Unit tests and types: a minute
+	@$(BIN)/python -m mypy
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) tests/unit
 
 proof: .venv/dev ## Tests of properties and random histories at full size: five times what `make test` looks at
-	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS) \
+	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest $(PARALLEL) $(ARGS) \
 		$$(grep -rlE 'import n_examples|@given' tests --include='test_*.py')
 
 check: .venv/dev ## Lint, formatting, types, import contracts, what the documents promise

@@ -57,7 +57,7 @@ def run_alone(*command: str) -> dict[str, list[str]]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=5 * DEADLINE_S,
+        timeout=2 * DEADLINE_S,
     )
     if done.returncode == NOT_PERMITTED:
         pytest.skip(f"this machine lets no test have a network of its own: {done.stdout.strip()}")

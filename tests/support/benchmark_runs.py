@@ -28,7 +28,7 @@ def figures_of(module: str, *options: str | Path, temporary: Path, embeddings: s
         capture_output=True,
         text=True,
         check=False,
-        timeout=4 * DEADLINE_S,
+        timeout=2 * DEADLINE_S,
     )
     assert done.returncode == 0, done.stderr
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -102,7 +102,7 @@ async def _play(url: str, server: OpenAiServer) -> None:
 def main(folder: Path) -> int:
     try:
         with packets() as seen:
-            asyncio.run(asyncio.wait_for(evening(folder), 3 * DEADLINE_S))
+            asyncio.run(asyncio.wait_for(evening(folder), DEADLINE_S))
     except NotPermitted as error:
         sys.stdout.write(f"{error}\n")
         return NOT_PERMITTED
