@@ -185,7 +185,7 @@ async def test_without_the_model_or_its_vectors_nothing_is_near(
 ) -> None:
     capsys.readouterr()
     assert await run("inspect", "nearest", "the sea", "--config", settings_file) == 1
-    assert f"nothing in campaign 'saltmere' was embedded by {MINILM} yet" in capsys.readouterr().err
+    assert "nothing in campaign 'saltmere' was embedded by minilm-l6-v2-int8 yet" in capsys.readouterr().err
     await _embed(evenings_dsn, tmp_path, Embedder("twin", 384, _one_for_all))
     assert await run("inspect", "nearest", "the sea", "--config", settings_file) == 1
     assert "yet; what there is was embedded by twin" in capsys.readouterr().err
