@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_WAIT_POLICY := passive
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Without bytecode on disk every process, and there are many in the tests, compiles all modules anew.
+export PYTHONDONTWRITEBYTECODE :=
 # For two cores: half of what a test takes is waiting. The files keep the order that tests/conftest.py gives them.
 PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 
