@@ -1,0 +1,159 @@
+"""What `glyphoxa recall --explain` says of a prompt is what stands in it at a table."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from glyphoxa.dm.cast import Cast
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from glyphoxa.cli.recall_asked import AskedAbout, Asking
+from glyphoxa.config.settings import ContextSettings, Settings
+from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.budgets import Budgets
+from glyphoxa.context.by_name import ByName
+from glyphoxa.context.ports import HotContext
+from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.selection import IN_EVERY_PROMPT
+from glyphoxa.context.wording import recalled_line
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact
+from glyphoxa.domain.recalled import RecalledSummary, RecalledTalk, Signal
+from glyphoxa.recall.recall import RecallResult
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
+from tests.support.memory import ByNameTwin, GraphTwin
+from tests.support.patience import DEADLINE_MS
+from tests.support.recalled import heard, said_itself
+
+ELDRINAX = "e-eldrinax"
+SESSION = SessionId("s1")
+
+
+@dataclass
+class Found:
+    """Recall that finds always the same."""
+
+    items: Sequence[RecalledTalk]
+
+    async def recall(self, _: CampaignId, __: NpcId, ___: str, *, limit: int, **____: Any) -> list[RecalledTalk]:
+        return list(self.items[:limit])
+
+    async def search(self, _: CampaignId, __: NpcId, ___: str, *, limit: int, **____: Any) -> RecallResult:
+        return RecallResult(tuple(self.items[:limit]))
+
+
+def a_graph(rumours: Sequence[str]) -> GraphTwin:
+    graph = GraphTwin.of(a_campaign())
+    entity = next(one for one, _ in graph.scoped if one.id == ELDRINAX)
+    graph.of_world += [_known(entity, n, rumour) for n, rumour in enumerate(rumours)]
+    return graph
+
+
+def _known(entity: Entity, n: int, rumour: str) -> Fact:
+    claim = Claim.attribute(entity.id, ("rumour", "note", "lore_text")[n], rumour)
+    return Fact(claim.fact_id, claim, seq=n, visibility=PUBLIC)
+
+
+async def at_a_table(npc: NpcId, question: str, found: Found, graph: GraphTwin, budgets: Budgets) -> HotContext:
+    campaign = a_campaign()
+    prefetch = Prefetch(
+        CAMPAIGN,
+        by_name=ByName(campaign, ByNameTwin(graph)),
+        talk=found,  # type: ignore[arg-type] # it is asked in no hurry
+        language=campaign.language,
+        present=dict,
+        known_utterances=lambda _: (),
+    )
+    assembly = HotContextAssembly(
+        campaign,
+        graph=graph,
+        talk=found,  # type: ignore[arg-type]
+        prefetch=prefetch,
+        known_utterances=lambda _: (),
+        budgets=budgets,
+    )
+    await assembly.enter(campaign.scenes[0])
+    try:
+        return await assembly.gather(npc, question)
+    finally:
+        await prefetch.close()
+
+
+async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, context: ContextSettings) -> AskedAbout:
+    campaign = a_campaign()
+    desk: Any = SimpleNamespace(
+        campaign=CAMPAIGN,
+        settings=Settings(context=context),
+        cast=Cast.of(campaign, [entity for entity, _ in graph.scoped]),
+        language=campaign.language,
+        graph=graph,
+        past_talk=found,
+        days=SimpleNamespace(calendar=None),
+    )
+    return await Asking(desk, npc, question, ByNameTwin(graph)).ask(limit=100, by_words=False)
+
+
+LINES = st.sampled_from(
+    [
+        "My brother Joren was lost in the fen.",
+        "Where was my brother lost?",
+        "In the fen.",
+        "Eldrinax is an old wizard.",
+        "The harvest festival begins tomorrow, and everybody from the marsh will be there with lanterns.",
+        "Aye.",
+        "The tithe box was stolen by Eldrinax.",
+        "Good evening.",
+    ]
+)
+SIGNALS = st.sampled_from([{}, {Signal.ANSWERS: 2.0}, {Signal.RECAP: 1.0}, {Signal.TIME: 6.0}, {Signal.THEN: 1.0}])
+SCORES, TIMES, COSINES = st.floats(0, 1), st.integers(0, 9), st.none() | st.floats(0, 1)
+HEARD: dict[str, Any] = {"score": SCORES, "at_ms": TIMES, "similarity": COSINES, "signals": SIGNALS}
+TALK = st.lists(
+    st.one_of(
+        st.builds(heard, LINES, by=st.sampled_from(["tamsin", "bran"]), utterance=st.uuids().map(str), **HEARD),
+        st.builds(said_itself, LINES, npc=st.just(str(SMITH)), utterance=st.uuids().map(str), **HEARD),
+        st.builds(RecalledSummary, st.just(SESSION), LINES, TIMES, SCORES),
+    ),
+    max_size=12,
+)
+QUESTIONS = st.sampled_from(
+    [
+        "What do you know of Eldrinax?",
+        "Where was my brother Joren lost?",
+        "What did you say of the tithe box?",
+        "Who knows Mirelle?",
+        "Do you remember what happened last session, and who stole the tithe box?",
+        "Pass the salt, please.",
+    ]
+)
+BUDGETS = st.sampled_from([(0, None), (20, None), (90, None), (90, 1), (1_500, None), (1_500, 4)])
+RUMOURS = st.lists(LINES, max_size=3, unique=True)
+
+
+@settings(max_examples=30, derandomize=True, deadline=None)
+@given(st.sampled_from([SMITH, INNKEEPER]), QUESTIONS, TALK, RUMOURS, BUDGETS)
+@example(SMITH, "Who knows Mirelle?", [], [], (90, None))
+def test_a_desk_and_a_table_choose_the_same_and_reject_the_rest_for_the_same_reason(
+    npc: NpcId, question: str, talk: list[RecalledTalk], rumours: list[str], budget: tuple[int, int | None]
+) -> None:
+    tokens, most = budget
+    budgets = Budgets(facts_tokens=tokens, max_facts=most, part_deadline_ms=DEADLINE_MS, recall_deadline_ms=DEADLINE_MS)
+    context = ContextSettings(facts_tokens=tokens, max_facts=most)
+    found, graph = Found(talk), a_graph(rumours)
+    hot = asyncio.run(at_a_table(npc, question, found, graph, budgets))
+    shown = asyncio.run(at_a_desk(npc, question, found, graph, context))
+    assert hot.omitted == ()
+    everything = [*shown.facts, *shown.said]
+    chosen = {recalled_line(one.recalled) for one in everything if one.selected == "yes"}
+    assert chosen == {*hot.facts, *hot.remembered}
+    in_every_prompt = {f"{one.recalled.text!r}: {one.why}" for one in hot.rejected if one.why == IN_EVERY_PROMPT}
+    assert in_every_prompt == {part for part in shown.left_out if part.endswith(IN_EVERY_PROMPT) and part[0] in "'\""}
+    rejected = {recalled_line(one.recalled): f"no: {one.why}" for one in hot.rejected if one.why != IN_EVERY_PROMPT}
+    others = {recalled_line(one.recalled): one.selected for one in everything if one.selected != "yes"}
+    assert {line: why for line, why in others.items() if line not in chosen} == rejected
