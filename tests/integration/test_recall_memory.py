@@ -63,7 +63,7 @@ async def ids(store: Store, question: str = QUESTION, campaign: CampaignId = CAM
 
 
 @pytest.mark.parametrize("is_ordinary", [False, True])
-async def test_whoever_follows_the_marks_misses_nothing_of_what_many_write_at_once(
+async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_once(
     is_ordinary: bool, dsn: str, owners_dsn: str, tmp_path: Path
 ) -> None:
     """Two processes append, better, roll back and undo, change the language, and give transactions up."""

@@ -99,7 +99,7 @@ async def test_other_words_are_what_everybody_heard_and_the_old_ones_reach_nobod
         "It was Eldrinax who stole the tithe box.",
     )
     told = await recalled(table, "Who stole the tithe box?")
-    assert "Tamsin said: It was Mirelle who stole the tithe box." in told
+    assert "It was Mirelle who stole the tithe box." in told
     assert not any("Eldrinax who" in line for line in told)
     assert await found(table, "Mirelle") == [said.text]
     embedded = await table.chunks.fill_missing(CAMPAIGN)
