@@ -31,7 +31,7 @@ def graph_arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
     """By name."""
     off = GraphRecallSettings()
     stages = {_SHORT.get(stage, stage.replace("_", "-")): off.with_stages(stage) for stage in STAGES}
-    stages["graph"] = GraphRecallSettings.documented()
+    stages["graph"] = off.with_stages(*STAGES)
     return {
         f"+{name}": lambda talk, settings=settings: _asking(talk, settings)  # type: ignore[misc]
         for name, settings in stages.items()

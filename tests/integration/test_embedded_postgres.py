@@ -6,13 +6,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import asyncpg
 import pytest
 
 from glyphoxa.adapters.postgres.server import binaries
-from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, running
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from tests.support.postgres import TEST_SETTINGS, wait_until
 
@@ -43,8 +45,18 @@ def end(client: subprocess.Popen[str], how: signal.Signals) -> None:
     client.communicate()
 
 
+@asynccontextmanager
+async def running(directory: Path) -> AsyncIterator[EmbeddedPostgres]:
+    server = EmbeddedPostgres(directory, settings=TEST_SETTINGS)
+    try:
+        await in_thread(server.start)
+        yield server
+    finally:
+        server.release()
+
+
 async def test_a_server_starts_from_nothing_in_a_path_with_spaces(reachable_dir: Path) -> None:
-    async with running(reachable_dir / "a table's data", settings=TEST_SETTINGS) as server:
+    async with running(reachable_dir / "a table's data") as server:
         connection = await asyncpg.connect(server.dsn())
         assert await connection.fetchval("SELECT 1") == 1
         await connection.close()
@@ -52,7 +64,7 @@ async def test_a_server_starts_from_nothing_in_a_path_with_spaces(reachable_dir:
 
 
 async def test_a_path_too_long_for_a_socket_works_too(reachable_dir: Path) -> None:
-    async with running(reachable_dir / ("x" * 120), settings=TEST_SETTINGS) as server:
+    async with running(reachable_dir / ("x" * 120)) as server:
         connection = await asyncpg.connect(server.dsn())
         await connection.close()
     wait_until(lambda: server.pid() is None)

@@ -8,7 +8,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world import event_log
-from glyphoxa.adapters.postgres.world.fork import COPIED, NOT_COPIED
+from glyphoxa.adapters.postgres.world.fork import COPIED
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, secret_of
@@ -326,4 +326,4 @@ async def test_every_table_of_a_campaign_is_known_to_forks(town: Store) -> None:
             """SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'campaign_id'
                 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition"""
         )
-    assert sorted(row["relname"] for row in rows) == sorted({*COPIED, *NOT_COPIED})
+    assert sorted(row["relname"] for row in rows) == sorted({*COPIED, "world_snapshots"})

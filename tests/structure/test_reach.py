@@ -97,10 +97,17 @@ def test_what_a_library_or_a_decorator_calls_is_reached() -> None:
 
 
 @pytest.mark.parametrize(
-    "named", ['"verbs.serve:run"', 'f"{HERE}:run"', 'load("verbs.serve").run', 'load(f"verbs.{verb}").run']
+    ("used", "lost"),
+    [("Kind(text)", []), ("[each.value for each in Kind]", []), ("text is Kind", ["app:Kind.NPC"])],
 )
+def test_the_values_of_an_enumeration_are_reached_where_it_makes_them(used: str, lost: list[str]) -> None:
+    app = f"from enum import Enum\nclass Kind(Enum):\n    NPC = 'npc'\ndef main(text): return {used}"
+    assert unreached(app=app) == lost
+
+
+@pytest.mark.parametrize("named", ['"verbs.serve:run"', 'load("verbs.serve").run', 'load(f"verbs.{verb}").run'])
 def test_a_module_that_is_named_in_a_string_is_reached(named: str) -> None:
-    app = f"VERBS = ('serve',)\nHERE: Final = 'verbs.serve'\ndef main(verb): return VERBS, HERE, {named}"
+    app = f"VERBS = ('serve',)\ndef main(verb): return VERBS, {named}"
     assert Reach({"app": app, "verbs.serve": "def run(): pass"}).unreached_from(["app:main"]) == []
 
 

@@ -10,9 +10,10 @@ only once that is reached itself, so code that only unreached code uses is found
   inferred. So an unreached member may hide behind a reached one of the same name, and never the other way round.
 - A member that overrides one of a library's base class is reached with its class, as the library calls it. So are
   dunder methods, and functions under a decorator that may register them.
-- A module's dotted name in a string, alone or before a colon and a name, reaches it: entry points, `python -m`. Parts
-  may be constants of the module that says so; where the last one is not (`f"glyphoxa.cli.{verb}"`), each string of that
-  module may be it. What a module loaded by its name alone holds is found by name, like the members of a class.
+- All values of an enumeration are reached where that is called with one (`Kind("npc")`) or gone through.
+- A module's dotted name in a string, alone or before a colon and a name, reaches it: entry points, `python -m`. Where
+  its last part is filled in (`f"glyphoxa.cli.{verb}"`), each string of that module may be the part. What a module holds
+  that is loaded by its name alone is found by name, like the members of a class.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import importlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 _CALLED_BY_NOBODY = frozenset(
@@ -57,8 +59,8 @@ class Reach:
         self._imports = {module: dict(_imports(tree)) for module, tree in self._trees.items()}
         self._packages = {module.partition(".")[0] for module in sources}
         self._texts = {module: set(_texts(tree)) for module, tree in self._trees.items()}
-        self._constants = {module: dict(_constants(tree)) for module, tree in self._trees.items()}
-        self._folders = {f"{module.rpartition('.')[0]}." for module in sources}
+        self._parents = {f"{module.rpartition('.')[0]}." for module in sources}
+        self._library_bases: dict[str, tuple[type, ...]] = {}
         self.tops: dict[str, dict[str, _Definition]] = {}
         self.definitions: dict[str, _Definition] = {}
         for module, tree in self._trees.items():
@@ -114,33 +116,38 @@ class Reach:
         by_place = zip(cls.fields if cls else (), pattern.patterns, strict=False)
         return pattern.kwd_attrs + [name for name, each in by_place if getattr(each, "name", "") is not None]
 
-    def library_bases(self, definition: _Definition) -> Iterator[type]:
+    def library_bases(self, name: str) -> tuple[type, ...]:
+        """The classes of libraries that a class comes from."""
+        if name not in self._library_bases:
+            self._library_bases[name] = tuple(self._found_bases(self.definitions[name]))
+        return self._library_bases[name]
+
+    def _found_bases(self, definition: _Definition) -> Iterator[type]:
         for base in definition.bases:
             dotted = _dotted(base.value if isinstance(base, ast.Subscript) else base)
-            own = self.definitions.get(self.meant(definition.module, dotted))
+            own = self.meant(definition.module, dotted)
             first, *rest = dotted.split(".")
-            if own is not None:
+            if own in self.definitions:
                 yield from self.library_bases(own)
             elif first in self._imports[definition.module]:
                 yield from _loaded(".".join((self._imports[definition.module][first], *rest)))
             else:
                 yield from _loaded(f"builtins.{dotted}")
 
+    def values_of(self, module: str, at: ast.AST) -> Iterator[str]:
+        """The values of an enumeration that is called with one, or gone through."""
+        used = getattr(at, "func", None) or getattr(at, "iter", None)
+        name = self.meant(module, _dotted(used)) if isinstance(used, ast.expr) else ""
+        if name in self.definitions and any(issubclass(base, Enum) for base in self.library_bases(name)):
+            yield from (f"{name}.{member}" for member in self.definitions[name].members)
+
     def filled_in(self, module: str, at: ast.JoinedStr) -> Iterator[str]:
-        """What a formatted string may say: with the module's own constants, and any of its strings at the end."""
-        said = ""
-        for part in at.values:
-            match part:
-                case ast.Constant(value=str(text)):
-                    said += text
-                case ast.FormattedValue(value=ast.Name(id=name)) if name in self._constants[module]:
-                    said += self._constants[module][name]
-                case _ if part is at.values[-1] and said in self._folders:
-                    yield from (said + text for text in self._texts[module])
-                    return
-                case _:
-                    return
-        yield said
+        """What a formatted string may say that is a package and a part that is filled in."""
+        match at.values:
+            case [ast.Constant(value=str(package)), ast.FormattedValue()] if package in self._parents:
+                yield from (package + text for text in self._texts[module])
+            case _:
+                pass
 
 
 class _Walk:
@@ -170,7 +177,7 @@ class _Walk:
             todo += self._members(name, definition)
 
     def _members(self, name: str, cls: _Definition) -> Iterator[str]:
-        bases = list(self._reach.library_bases(cls)) if cls.members else []
+        bases = self._reach.library_bases(name) if cls.members else ()
         for member, one in cls.members.items():
             if one.comes_with_its_owner or any(hasattr(base, member) for base in bases):
                 yield f"{name}.{member}"
@@ -179,6 +186,7 @@ class _Walk:
 
     def _followed(self, module: str, code: ast.AST) -> Iterator[str]:
         for at in ast.walk(code):
+            yield from self._reach.values_of(module, at)
             match at:
                 case ast.Import(names=names):
                     yield from (f"{each.name}:" for each in names)
@@ -314,18 +322,6 @@ def _texts(tree: ast.AST) -> Iterator[str]:
     for at in ast.walk(tree):
         if isinstance(at, ast.Constant) and isinstance(at.value, str):
             yield at.value
-
-
-def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """The strings that a module names."""
-    for at in tree.body:
-        match at:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
-                yield name, text
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(text))):
-                yield name, text
-            case _:
-                pass
 
 
 def _dotted(at: ast.expr) -> str:

@@ -1,7 +1,7 @@
 """Everything about recall over the memory graph that can be set, and a switch for each stage.
 
 The numbers are those of the memory graph document. Every stage is off until it is measured to win:
-`GraphRecallSettings.documented()` is the whole pipeline as the document has it.
+`GraphRecallSettings().with_stages(*STAGES)` is the whole pipeline as the document has it.
 """
 
 from __future__ import annotations
@@ -131,11 +131,6 @@ class GraphRecallSettings:
         for kind, turns in self.half_lives_turns.items():
             if not turns > 0:
                 raise InvalidInput(f"recall.half_lives_turns of {kind!r} is {turns}; valid: more than 0 turns")
-
-    @classmethod
-    def documented(cls) -> GraphRecallSettings:
-        """Every pure stage on, as the memory graph document has it; its makers took most of them out later."""
-        return cls().with_stages(*STAGES)
 
     def with_stages(self, *stages: str) -> GraphRecallSettings:
         """These stages on and the others off.

@@ -28,13 +28,11 @@ class FactsAsked:
     """What of an entity is asked, and the facts that answer it.
 
     Attributes:
-        predicates: Those that are asked for and known, sorted; none where the question narrows nothing.
         answer: The entity with the facts that answer, without secrets: they stand in the identity of who keeps them.
             None where the question narrows nothing.
         is_short: The question asks and says little beside: nothing but the answer is called for.
     """
 
-    predicates: tuple[str, ...] = ()
     answer: Known | None = None
     is_short: bool = False
 
@@ -65,9 +63,8 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
         return FactsAsked()
     relations = _rather(relations, lambda each: _stands_right(each[0], known.entity.id, asked))
     relations = _rather(relations, lambda each: each[1].id in named)
-    answering = sorted({fact.claim.predicate for fact in (*attributes, *(fact for fact, _ in relations))})
     answer = replace(known, attributes=tuple(attributes), relations=tuple(relations))
-    return FactsAsked(tuple(answering), answer, asked.is_short)
+    return FactsAsked(answer, asked.is_short)
 
 
 def named_entity(entity: Entity | WorldEntity, *also: str) -> Named:

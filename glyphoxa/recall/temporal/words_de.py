@@ -51,7 +51,6 @@ _RELATIONS: dict[str, Relation] = {
     "bevor": "before", "ehe": "before", "vor": "before", "nachdem": "after", "nach": "after", "seit": "since",
     "seitdem": "since", "bis": "until", "wahrend": "during", "als": "during", "ab": "since",
 }  # fmt: skip
-_WE = "wir|ihr|du|ich|er|sie|es|alle|die gruppe|unsere gruppe"
 _ANY_LAST = r"letzte[nrms]?|vorige[nrms]?|vergangene[nrms]?"
 _SESSION = "sitzung|session|spielabend|runde|folge|spielrunde"
 _PHRASES = (

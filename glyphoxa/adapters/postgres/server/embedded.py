@@ -24,8 +24,7 @@ import sys
 import tempfile
 import time
 import urllib.parse
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -64,7 +63,7 @@ _DETACHED = 'log=$1; shift; "$@" </dev/null >>"$log" 2>&1 & echo $!'
 
 
 class EmbeddedPostgres:
-    """See the module's protocol of use. Calls block (up to `timeout_s`); `running` is for coroutines.
+    """See the module's protocol of use. Calls block (up to `timeout_s`); coroutines call them with `in_thread`.
 
     Args:
         directory: Where everything is kept; created if missing. May contain spaces.
@@ -269,17 +268,6 @@ class EmbeddedPostgres:
             except BlockingIOError:
                 return True
             return False
-
-
-@asynccontextmanager
-async def running(directory: Path, *, settings: Mapping[str, str] | None = None) -> AsyncIterator[EmbeddedPostgres]:
-    """A server for the time of the block, without blocking the event loop. Raises what `start()` raises."""
-    server = EmbeddedPostgres(directory, settings=settings)
-    try:
-        await in_thread(server.start)
-        yield server
-    finally:
-        server.release()
 
 
 async def in_thread(call: Callable[[], None]) -> None:

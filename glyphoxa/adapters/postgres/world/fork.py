@@ -31,9 +31,7 @@ COPIED: Final = (
     "fact_history",
     "retracted_talk",
 )
-"""Tables that belong to a campaign: what others refer to comes first."""
-NOT_COPIED: Final = ("world_snapshots",)
-"""They are made again when they are needed."""
+"""Tables that belong to a campaign: what others refer to comes first. Snapshots are made again when they are needed."""
 
 
 async def fork_campaign(connection: Connection, campaign: CampaignId, into: CampaignId, *, name: str) -> None:
