@@ -37,7 +37,7 @@ from benchmarks.spoken_names.dataset import (
 )
 from benchmarks.spoken_names.measure import entries_of
 from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.speech.correction.evidence import WEIGHTS, Look, Placement, Window
+from glyphoxa.speech.correction.evidence import WEIGHTS, Look, Window, WordContext
 from glyphoxa.speech.correction.windows import SHORTEST, Reader
 from glyphoxa.speech.language.words import words
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
@@ -144,13 +144,13 @@ def features(window: Window, likeness: Similarity, name: Name, margin: float) ->
         "spelling": likeness.spelling,
         "margin": min(1.0, 5 * margin),
         "same_sound": likeness.same_sound,
-        "set_off": window.placement is Placement.SET_OFF,
-        "within": window.placement is Placement.WITHIN,
+        "set_off": window.placement is WordContext.SET_OFF,
+        "within": window.placement is WordContext.WITHIN,
         "capital": window.look is Look.CAPITAL,
         "ordinary": is_ordinary,
         "several": window.n_words > 1,
         "edge": window.starts_or_ends_with_stop_word,
-        "ordinary_within": is_ordinary and window.placement is Placement.WITHIN,
+        "ordinary_within": is_ordinary and window.placement is WordContext.WITHIN,
         "stop_word": min(3, window.stop_words),
         "rarity": is_ordinary * min(window.rarity, 70) / 70,
         "short": max(0, 7 - len(name.joined)),

@@ -40,7 +40,7 @@ from glyphoxa.observability import log
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.recall.settings import RecallSettings
-from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said, TalkHead, TalkPage
+from glyphoxa.transcript.feed import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage
 
 _WARM_UP: Final = 20
 _LIMIT: Final = 20
@@ -145,19 +145,19 @@ class InventedTalk:
         places: Of each utterance.
     """
 
-    said: Sequence[Said]
+    said: Sequence[FeedUtterance]
     vectors: NDArray[float32]
     ends_ms: int
     places: Mapping[UtteranceId, int]
 
     @classmethod
     def of(cls, world: InventedCampaign, embeddings: Embeddings) -> InventedTalk:
-        said: list[Said] = []
+        said: list[FeedUtterance] = []
         for session in world.talk():
             for ordinal, turn in enumerate(session, start=1):
                 one = turn.utterance
                 said.append(
-                    Said(
+                    FeedUtterance(
                         change_seq=len(said),
                         utterance_id=one.id,
                         session_id=one.session_id,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from demo.mix import RATE_HZ, Sound, Stretches, mixed
 from demo.played import LinePlayed, NpcSpoke, SessionPlayed, session_wav, write_played
-from demo.script import Evening, Line, SessionScript
+from demo.script import Evening, ScriptLine, SessionScript
 from glyphoxa.adapters.audio.wav import read_recording, resample, samples_of, write_wav
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import NotFound, did_you_mean
@@ -219,7 +219,7 @@ class Performance:
         write_played(out, played)
         return played
 
-    async def _cue(self, line: Line) -> None:
+    async def _cue(self, line: ScriptLine) -> None:
         start = line.start
         if start.quiet_ms is not None:
             await self._quiet(f"line {line.id!r}")
@@ -232,7 +232,7 @@ class Performance:
             earlier = next(played for played in self.lines if played.line_id == start.line)
             await asyncio.sleep(max(0, earlier.began_ms + start.after_ms - self.clock.now_ms()) / 1000)
 
-    async def _say(self, line: Line, scene: str) -> None:
+    async def _say(self, line: ScriptLine, scene: str) -> None:
         pcm = self._pcm[line.id]
         began_ms = await self.microphones[line.player].speak(pcm)
         ended_ms = began_ms + len(pcm) * 1000 // (2 * INPUT_RATE_HZ)

@@ -30,7 +30,7 @@ class Start(_Block):
         return self
 
 
-class Line(_Block):
+class ScriptLine(_Block):
     """One recording of one player. `text` is the truth its transcript is scored against."""
 
     id: str
@@ -44,7 +44,7 @@ class Line(_Block):
 
 class Part(_Block):
     scene: str
-    lines: tuple[Line, ...] = Field(min_length=1)
+    lines: tuple[ScriptLine, ...] = Field(min_length=1)
 
 
 class SessionScript(_Block):
@@ -53,7 +53,7 @@ class SessionScript(_Block):
     parts: tuple[Part, ...] = Field(min_length=1)
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[ScriptLine, ...]:
         return tuple(line for part in self.parts for line in part.lines)
 
 
@@ -83,10 +83,10 @@ class Evening:
     def session(self, number: int) -> SessionScript:
         return next(session for session in self.sessions if session.number == number)
 
-    def line(self, line_id: str) -> Line:
+    def line(self, line_id: str) -> ScriptLine:
         return next(line for session in self.sessions for line in session.lines if line.id == line_id)
 
-    def wav(self, line: Line) -> Path:
+    def wav(self, line: ScriptLine) -> Path:
         return self.folder / line.wav
 
 

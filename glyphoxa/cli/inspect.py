@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from rich.text import Text
 
-from glyphoxa.adapters.postgres.world.inspection import Entry
+from glyphoxa.adapters.postgres.world.inspection import InspectedUtterance
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli import facts_shown as shown
 from glyphoxa.cli.desk import Desk, run_at_desk, session_of
@@ -73,7 +73,7 @@ VERB.action("what was said: by words, speaker, session and time", *OPTIONS_OF_SA
 @VERB.action("what was heard and what was made of it, where they differ", _SESSION, _MOST)
 async def _corrections(desk: Desk, options: argparse.Namespace) -> int:
     session = await session_of(desk, options.session)
-    entries: Sequence[Entry] = await desk.inspection.corrected(desk.campaign, session, limit=options.limit)
+    entries: Sequence[InspectedUtterance] = await desk.inspection.corrected(desk.campaign, session, limit=options.limit)
     if not entries:
         print("everything is kept as it was heard")
         return 0

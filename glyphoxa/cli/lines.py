@@ -20,7 +20,7 @@ otherwise than it was said.
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class IndentedLine:
     """
     Attributes:
         depth: How deep it stands below the first.
@@ -40,7 +40,7 @@ def printable(text: str) -> str:
     return _COMMANDS.sub(" ", text)
 
 
-def show_lines(lines: Iterable[Line]) -> None:
+def show_lines(lines: Iterable[IndentedLine]) -> None:
     console = Console() if sys.stdout.isatty() else None
     for line in lines:
         indent = " " * (_STEP * line.depth)

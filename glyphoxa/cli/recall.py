@@ -11,10 +11,10 @@ from typing import Final, get_args
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli.desk import Desk, desk_at
 from glyphoxa.cli.facts_shown import limit
-from glyphoxa.cli.lines import Line, show_lines
+from glyphoxa.cli.lines import IndentedLine, show_lines
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory
 from glyphoxa.cli.recall_around import answer_around
-from glyphoxa.cli.recall_asked import AskedAbout, Asking, DeepSearch
+from glyphoxa.cli.recall_asked import AskedAbout, DeepSearch, ExplainedQuestion
 from glyphoxa.cli.recall_shown import listing
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, one_of
 from glyphoxa.config.recall_settings import RecallMethodName
@@ -106,7 +106,7 @@ async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argp
     npc = desk.resolver.npc(options.npc)
     who = desk.resolver.person(npc)
     async with _deep(desk, options.method) as deep:
-        asking = Asking(desk, npc, question, by_name, deep)
+        asking = ExplainedQuestion(desk, npc, question, by_name, deep)
         found = await asking.ask(limit=options.limit, by_words=options.lexical)
     shown = [*found.facts, *found.said]
     if shown:
@@ -115,7 +115,7 @@ async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argp
         print(f"{who} recalls nothing: {_why_nothing(desk, npc, who)}")
     if options.explain:
         for part in (*found.left_out, *_also_left_out(desk, npc, question, found, by_words=options.lexical)):
-            show_lines([Line(f"left out: {part}")])
+            show_lines([IndentedLine(f"left out: {part}")])
     return 0
 
 

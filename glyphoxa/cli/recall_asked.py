@@ -58,7 +58,7 @@ class AskedAbout:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ExplainedQuestion:
     """One question, in the name of one NPC.
 
     Attributes:

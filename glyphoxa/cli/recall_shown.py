@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from glyphoxa.cli.lines import Line, show_lines
+from glyphoxa.cli.lines import IndentedLine, show_lines
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.recalled import Recalled, RecalledUtterance, Signal
@@ -54,17 +54,17 @@ def listing(found: Sequence[Shown], *, explain: bool) -> None:
     show(table)
 
 
-def _explained(rank: int, one: Shown) -> Iterator[Line]:
+def _explained(rank: int, one: Shown) -> Iterator[IndentedLine]:
     recalled = one.recalled
-    yield Line(f"{rank}. {recalled_line(recalled)}")
+    yield IndentedLine(f"{rank}. {recalled_line(recalled)}")
     if recalled.session_id is not None:
-        yield Line(f"said: {recalled.session_id}, {moment(recalled.at_ms)}", 1)
+        yield IndentedLine(f"said: {recalled.session_id}, {moment(recalled.at_ms)}", 1)
     cosine = _cosine(recalled)
-    yield Line(f"found by: {one.path} (score {recalled.score:.2f}{f', cosine {cosine}' if cosine else ''})", 1)
-    yield Line(f"known because: {recalled.reason}", 1)
+    yield IndentedLine(f"found by: {one.path} (score {recalled.score:.2f}{f', cosine {cosine}' if cosine else ''})", 1)
+    yield IndentedLine(f"known because: {recalled.reason}", 1)
     if one.holds:
-        yield Line(f"holds: {one.holds}", 1)
-    yield Line(f"in the prompt: {one.selected}", 1)
+        yield IndentedLine(f"holds: {one.holds}", 1)
+    yield IndentedLine(f"in the prompt: {one.selected}", 1)
 
 
 def _cosine(one: Recalled) -> str:

@@ -13,7 +13,7 @@ from glyphoxa.cli.lines import plain
 from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
-from glyphoxa.dm.ports import Said
+from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.said import SaidDesk, short
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM
@@ -75,7 +75,7 @@ async def _correct(desk: Desk, options: argparse.Namespace) -> int:
     return _done("corrected", await desk.timeline.correct(said, options.text))
 
 
-async def _is_wanted(desk: Desk, said: Said, options: argparse.Namespace) -> bool:
+async def _is_wanted(desk: Desk, said: CitedUtterance, options: argparse.Namespace) -> bool:
     told.preview(desk, await desk.timeline.preview_without(said))
     if await goes_on("It stays in the log; open tables follow.", is_sure=options.yes):
         return True
@@ -83,7 +83,7 @@ async def _is_wanted(desk: Desk, said: Said, options: argparse.Namespace) -> boo
     return False
 
 
-def _in_words(said: Said) -> str:
+def _in_words(said: CitedUtterance) -> str:
     return plain(f"{said.speaker_name}, {moment(said.at_ms)}, session {said.session_id}: {said.text}")
 
 

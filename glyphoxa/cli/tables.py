@@ -20,15 +20,15 @@ _LEAST_TO_READ = 24
 _GAP = 2
 
 
-class Rows(Table):
+class PlainTable(Table):
     """A table of plain lines: see `plain`."""
 
     def add_row(self, *cells: str | Text) -> None:  # type: ignore[override]  # nothing else is shown
         super().add_row(*(_plain(cell) for cell in cells))
 
 
-def a_table(*headings: str) -> Rows:
-    table = Rows(box=None, pad_edge=False)
+def a_table(*headings: str) -> PlainTable:
+    table = PlainTable(box=None, pad_edge=False)
     for heading in headings:
         table.add_column(heading, overflow="fold")
     return table

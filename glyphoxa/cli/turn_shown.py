@@ -9,12 +9,12 @@ from typing import Final
 
 from glyphoxa.cli.facts_shown import place, validity_in_words
 from glyphoxa.cli.facts_shown import short as short_fact
-from glyphoxa.cli.lines import Line, plain
+from glyphoxa.cli.lines import IndentedLine, plain
 from glyphoxa.cli.recall_shown import signals_in_words
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.dm.ports import Uttered
 from glyphoxa.dm.resolver import NameResolver
-from glyphoxa.dm.turns import ExplainedTurn, Memory, short
+from glyphoxa.dm.turns import ExplainedTurn, RecalledThen, short
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.recalled import RecalledFact, RecalledUtterance, Signal
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
@@ -35,7 +35,7 @@ _SAYS: Final = ("said", "fact", "summary")
 """What a tool found is one of these, or something else."""
 
 
-def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[Line]:
+def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
     """The whole turn but for its prompt.
 
     Args:
@@ -43,7 +43,7 @@ def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalend
     """
     turn = explained.turn
     asked = f"to {resolver.person(turn.npc_id)}" if turn.npc_id is not None else "to nobody"
-    yield Line(f"{turn.id}: {turn.speaker_name} {asked}, {when(turn)}")
+    yield IndentedLine(f"{turn.id}: {turn.speaker_name} {asked}, {when(turn)}")
     yield from chain(
         _heard(explained),
         _came_of_it(explained, resolver),
@@ -53,7 +53,7 @@ def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalend
         _timeline(turn),
     )
     if turn.prompt_text:
-        yield Line(f"everything it was given: glyphoxa turns {short(turn.id)} --prompt", 1)
+        yield IndentedLine(f"everything it was given: glyphoxa turns {short(turn.id)} --prompt", 1)
 
 
 def when(turn: TurnRecord) -> str:
@@ -66,76 +66,78 @@ def outcome(turn: TurnRecord) -> str:
     return ": ".join(part for part in (_OUTCOMES[turn.outcome], turn.error) if part)
 
 
-def _heard(explained: ExplainedTurn) -> Iterator[Line]:
+def _heard(explained: ExplainedTurn) -> Iterator[IndentedLine]:
     turn, heard = explained.turn, explained.heard
-    yield Line(f"heard: {_where(heard) or turn.session_id}", 1)
-    yield Line(f"{turn.speaker_name}: {turn.text}", 2)
+    yield IndentedLine(f"heard: {_where(heard) or turn.session_id}", 1)
+    yield IndentedLine(f"{turn.speaker_name}: {turn.text}", 2)
     if turn.raw_text != turn.text:
-        yield Line(f"recognised as: {turn.raw_text}", 2)
+        yield IndentedLine(f"recognised as: {turn.raw_text}", 2)
     for correction in heard.corrections if heard is not None else ():
         why = f"{correction.reason or correction.stage}, {correction.score:.2f}"
-        yield Line(f"{correction.before} was put right as {correction.after}: {why}", 2)
+        yield IndentedLine(f"{correction.before} was put right as {correction.after}: {why}", 2)
     yield from _since(heard, turn.text)
     if turn.address_reason:
-        yield Line(f"addressed: {turn.address_reason}", 1)
+        yield IndentedLine(f"addressed: {turn.address_reason}", 1)
 
 
-def _came_of_it(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[Line]:
+def _came_of_it(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[IndentedLine]:
     turn = explained.turn
     after = f", {turn.first_audio_ms} ms after the end of speech" if turn.first_audio_ms is not None else ""
-    yield Line(f"{outcome(turn)}{after}", 1)
+    yield IndentedLine(f"{outcome(turn)}{after}", 1)
     if turn.npc_id is None:
         return
     if turn.reply_heard:
-        yield Line(f"{resolver.person(turn.npc_id)}: {turn.reply_heard}", 2)
+        yield IndentedLine(f"{resolver.person(turn.npc_id)}: {turn.reply_heard}", 2)
     if turn.reply and plain(turn.reply) != plain(turn.reply_heard):
-        yield Line(f"it would have said: {turn.reply}", 2)
+        yield IndentedLine(f"it would have said: {turn.reply}", 2)
     yield from _since(explained.spoken, turn.reply_heard)
 
 
-def _in_mind(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterator[Line]:
+def _in_mind(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
     turn, told = explained.turn, explained.selected
     if turn.npc_id is None or not turn.prompt_text:
         return
     n_recalled = len(explained.memories)
     if not n_recalled:
-        yield Line("recalled nothing", 1)
+        yield IndentedLine("recalled nothing", 1)
         return
     rest = f", of {n_recalled} that it recalled" if n_recalled > len(told) else ""
-    yield Line(f"in its prompt: {len(told) or 'nothing'}{rest}", 1)
+    yield IndentedLine(f"in its prompt: {len(told) or 'nothing'}{rest}", 1)
     for memory in told:
         yield from _memory(memory, calendar)
     signals = [signal for one in _of_talk(explained) for signal in one.signals]
     if signals and not any(signal.startswith(Signal.MEANING) for signal in signals):
-        yield Line("found by words alone: what the question means had no say", 2)
+        yield IndentedLine("found by words alone: what the question means had no say", 2)
 
 
-def _left_out(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterator[Line]:
+def _left_out(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
     if explained.rejected or explained.turn.omitted:
-        yield Line("left out:", 1)
+        yield IndentedLine("left out:", 1)
     for memory in explained.rejected:
         yield from _memory(memory, calendar)
     for part in explained.turn.omitted:
-        yield Line(part, 2)
+        yield IndentedLine(part, 2)
 
 
-def _memory(memory: Memory, calendar: StoryCalendar | None) -> Iterator[Line]:
+def _memory(memory: RecalledThen, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
     recalled = memory.recalled
-    yield Line(recalled_line(recalled), 2)
+    yield IndentedLine(recalled_line(recalled), 2)
     if memory.why_rejected:
-        yield Line(f"left out: {memory.why_rejected}", 3)
-    yield Line(f"known because: {', '.join((recalled.reason or 'nobody noted why', *_source(memory)))}", 3)
+        yield IndentedLine(f"left out: {memory.why_rejected}", 3)
+    yield IndentedLine(f"known because: {', '.join((recalled.reason or 'nobody noted why', *_source(memory)))}", 3)
     if isinstance(recalled, RecalledUtterance) and recalled.signals:
-        yield Line(f"found by: {signals_in_words(recalled.signals)} (score {recalled.score:.2f})", 3)
+        yield IndentedLine(f"found by: {signals_in_words(recalled.signals)} (score {recalled.score:.2f})", 3)
     elif isinstance(recalled, RecalledFact):
-        yield Line(f"found by: {recalled.path or 'a name in what was said'} (fact {short_fact(recalled.fact_id)})", 3)
+        yield IndentedLine(
+            f"found by: {recalled.path or 'a name in what was said'} (fact {short_fact(recalled.fact_id)})", 3
+        )
     if memory.validity is not None:
-        yield Line(f"holds: {validity_in_words(memory.validity, calendar) or 'always'}", 3)
+        yield IndentedLine(f"holds: {validity_in_words(memory.validity, calendar) or 'always'}", 3)
     if memory.since:
-        yield Line(f"since then: {memory.since}", 3)
+        yield IndentedLine(f"since then: {memory.since}", 3)
 
 
-def _source(memory: Memory) -> Iterator[str]:
+def _source(memory: RecalledThen) -> Iterator[str]:
     """Where and when it was said or learned. What a campaign's file tells has only the time of its loading."""
     recalled, said = memory.recalled, memory.place.said if memory.place is not None else None
     if recalled.session_id is None:
@@ -148,17 +150,17 @@ def _source(memory: Memory) -> Iterator[str]:
         yield at
 
 
-def _looked_up(look_ups: Sequence[LookUp]) -> Iterator[Line]:
+def _looked_up(look_ups: Sequence[LookUp]) -> Iterator[IndentedLine]:
     if look_ups:
-        yield Line("looked up by its model:", 1)
+        yield IndentedLine("looked up by its model:", 1)
     for one in look_ups:
         asked = ", ".join(f"{name}: {value}" for name, value in one.arguments.items())
-        yield Line(f"{one.tool} ({asked}), {one.took_ms} ms", 2)
+        yield IndentedLine(f"{one.tool} ({asked}), {one.took_ms} ms", 2)
         found = one.found.get("found")
         for each in found if isinstance(found, list) else ():
-            yield Line(f"found: {_found(each)}", 3)
+            yield IndentedLine(f"found: {_found(each)}", 3)
         if note := one.found.get("note"):
-            yield Line(str(note), 3)
+            yield IndentedLine(str(note), 3)
 
 
 def _found(found: object) -> str:
@@ -169,14 +171,14 @@ def _found(found: object) -> str:
     return text if len(text) <= _LONGEST_FOUND else f"{text[:_LONGEST_FOUND]} ..."
 
 
-def _timeline(turn: TurnRecord) -> Iterator[Line]:
+def _timeline(turn: TurnRecord) -> Iterator[IndentedLine]:
     zero = turn.stages.get(Stage.SPEECH_END)
     if zero is None:
         return
     usual = list(Stage)
     reached = sorted(turn.stages.items(), key=lambda mark: (mark[1], usual.index(mark[0])))
     marks = (f"{stage.value.replace('_', ' ')} {at - zero}" for stage, at in reached if stage is not Stage.SPEECH_END)
-    yield Line(f"ms after the end of speech: {', '.join(marks)}", 1)
+    yield IndentedLine(f"ms after the end of speech: {', '.join(marks)}", 1)
 
 
 def _of_talk(explained: ExplainedTurn) -> list[RecalledUtterance]:
@@ -190,10 +192,10 @@ def _where(uttered: Uttered | None) -> str:
     return f"{place(uttered.said.session_id, uttered.said.ordinal)}, {moment(uttered.said.at_ms)}"
 
 
-def _since(uttered: Uttered | None, text: str) -> Iterator[Line]:
+def _since(uttered: Uttered | None, text: str) -> Iterator[IndentedLine]:
     if uttered is None:
         return
     if uttered.said.is_retracted:
-        yield Line("since then: rolled back", 2)
+        yield IndentedLine("since then: rolled back", 2)
     elif uttered.said.text != text:
-        yield Line(f"since then: its words are now: {uttered.said.text}", 2)
+        yield IndentedLine(f"since then: its words are now: {uttered.said.text}", 2)

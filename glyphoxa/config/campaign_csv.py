@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.config.campaign_blocks import Name
 from glyphoxa.config.campaign_words import edge_name, hint_for, wrong_attribute
-from glyphoxa.config.located_csv import Columns, LocatedCsv, Row, read_csv
+from glyphoxa.config.located_csv import Columns, CsvRow, LocatedCsv, read_csv
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem
 from glyphoxa.dm.campaign_tables import Tables
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Relationship
@@ -195,7 +195,7 @@ class _Reading:
             wrong.append(f"unknown entity {name!r}, {did_you_mean(name, (e.name for e in self.known.values()))}")
         return entity
 
-    def _scope(self, row: Row, wrong: list[str]) -> tuple[tuple[NpcId, ...], bool]:
+    def _scope(self, row: CsvRow, wrong: list[str]) -> tuple[tuple[NpcId, ...], bool]:
         npcs = {npc.name.casefold(): npc for npc in self.into.npcs}
         known_by: dict[NpcId, None] = {}
         for name in _listed(row, "known_by"):
@@ -217,7 +217,7 @@ class _Reading:
         own = next((npc.id for npc in self.into.npcs if npc.entity_id == entity), None)
         return known_by if own is None or not known_by or own in known_by else (own, *known_by)
 
-    def _contradictions(self, entity: Entity, table: LocatedCsv, row: Row) -> None:
+    def _contradictions(self, entity: Entity, table: LocatedCsv, row: CsvRow) -> None:
         """Where the campaign file says otherwise."""
         told = self.told[entity.id].attributes if entity.id in self.told else {}
         for name, value in entity.attributes.items():
@@ -227,7 +227,7 @@ class _Reading:
                 )
 
 
-def _listed(row: Row, column: str) -> list[str]:
+def _listed(row: CsvRow, column: str) -> list[str]:
     """The parts of a cell, which are separated by `;`."""
     return [part for part in (part.strip() for part in row.cells.get(column, "").split(";")) if part]
 

@@ -23,7 +23,7 @@ _ALMOST = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CsvRow:
     """
     Attributes:
         line: Where it begins, from 1.
@@ -60,7 +60,7 @@ class LocatedCsv:
     path: Path
     columns: Columns
     own: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[CsvRow, ...]
 
 
 def read_csv(path: Path, kinds: Collection[Columns]) -> LocatedCsv:
@@ -144,7 +144,7 @@ def _no_kind(header: list[str], kinds: Collection[Columns]) -> str:
 
 def _table(path: Path, text: str, separator: str, columns: Columns, names: list[str]) -> LocatedCsv:
     problems = list(_wrong_columns(columns, names))
-    rows: list[Row] = []
+    rows: list[CsvRow] = []
     try:
         for line, cells in _records(text, separator):
             if line == 1 or not any(cells):
@@ -158,7 +158,7 @@ def _table(path: Path, text: str, separator: str, columns: Columns, names: list[
             if "" in found:
                 problems.append(Problem(line, f"{found['']!r} stands in a column without a name"))
             problems += [Problem(line, f"{name!r} is empty") for name in columns.required if name not in found]
-            rows.append(Row(line, found))
+            rows.append(CsvRow(line, found))
     except csv.Error as error:
         problems.append(Problem(rows[-1].line + 1 if rows else 2, f"not CSV from here on: {error}"))
     if problems:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance, Status, Viewer, Visibility, secret_of
-from glyphoxa.world.api import IdentitySnapshot, Known, Rows, WorldEntity, WorldState, may_know
+from glyphoxa.world.api import IdentitySnapshot, Known, StateRows, WorldEntity, WorldState, may_know
 
 
 def scoped_entities(campaign: Campaign) -> list[tuple[Entity, Visibility]]:
@@ -47,7 +47,7 @@ def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
     """The file's world, as it would be stored. See `facts_of`."""
     entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped_entities(campaign))
     state = WorldState()
-    state.load((), Rows(entities=entities, facts=facts_of(campaign, accept_at=accept_at)))
+    state.load((), StateRows(entities=entities, facts=facts_of(campaign, accept_at=accept_at)))
     return state
 
 

@@ -14,7 +14,7 @@ from glyphoxa.world.api import WorldEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CitedUtterance:
     """An utterance, as far as a fact points to it.
 
     Attributes:
@@ -35,7 +35,7 @@ class Said:
 class Uttered:
     """An utterance as it is kept, and what led to its words."""
 
-    said: Said
+    said: CitedUtterance
     corrections: tuple[Correction, ...] = ()
 
 
@@ -104,9 +104,9 @@ class Review(Protocol):
         """What may have stated, changed or ended it, and what undid other events; oldest first. May be more."""
         ...
 
-    async def said(self, campaign: CampaignId, utterance: UtteranceId) -> Said | None: ...
+    async def said(self, campaign: CampaignId, utterance: UtteranceId) -> CitedUtterance | None: ...
 
-    async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[Said]:
+    async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[CitedUtterance]:
         """Utterances whose id ends so, rolled back or not, the latest first."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from glyphoxa.dm.ports import Review, Said
+from glyphoxa.dm.ports import CitedUtterance, Review
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.knowledge import DM
@@ -32,7 +32,7 @@ class SaidDesk:
     review: Review
     talk: TalkSearch
 
-    async def find(self, named: str) -> Said:
+    async def find(self, named: str) -> CitedUtterance:
         """
         Args:
             named: Words are found as by `glyphoxa inspect said --all-words`; who said it may be among them.
@@ -44,7 +44,9 @@ class SaidDesk:
         named = named.strip()
         if not named:
             raise InvalidInput("name an utterance by its id, as `glyphoxa said` shows it, or by words of it")
-        found: Sequence[Said] = await self.review.said_ending_with(self.campaign, named, limit=_MOST_LISTED + 1)
+        found: Sequence[CitedUtterance] = await self.review.said_ending_with(
+            self.campaign, named, limit=_MOST_LISTED + 1
+        )
         if len(found) != 1:
             found = [said for said in found if said.utterance_id == named] or found
         if not found:
@@ -57,13 +59,13 @@ class SaidDesk:
             raise InvalidInput(f"{named!r} may be several utterances: {listed}{more}")
         return found[0]
 
-    async def _with_words(self, words: str) -> list[Said]:
+    async def _with_words(self, words: str) -> list[CitedUtterance]:
         found = await self.talk.search(self.campaign, DM, words, match="all", limit=_MOST_LISTED + 1)
         exact = [one for one in found if one.utterance.text.casefold() == words.casefold()]
         ids = [one.utterance.id for one in exact or found]
         return [said for each in ids if (said := await self.review.said(self.campaign, each)) is not None]
 
 
-def _in_short(said: Said) -> str:
+def _in_short(said: CitedUtterance) -> str:
     text = said.text if len(said.text) <= 40 else f"{said.text[:40]}..."
     return f"({said.speaker_name}: {text!r})"

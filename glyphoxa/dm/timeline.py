@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from glyphoxa.dm.history import all_events, events_about
-from glyphoxa.dm.ports import Review, Said, Session
+from glyphoxa.dm.ports import CitedUtterance, Review, Session
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import Fact
@@ -92,7 +92,7 @@ class Timeline:
         n_utterances = await self.review.talk_after(self.campaign, session, ordinal)
         return self._without(events, going, n_utterances=n_utterances)
 
-    async def preview_without(self, said: Said) -> Preview:
+    async def preview_without(self, said: CitedUtterance) -> Preview:
         """What `retract`, or `correct`, of an utterance would do to what is known."""
         events = await all_events(self.world, self.campaign)
         without = dropped(events)
@@ -124,7 +124,7 @@ class Timeline:
         self._place(session, ordinal, await self.review.sessions(self.campaign))
         return await self.world.rollback(self.campaign, session, ordinal, Cause("dm", self.now_ms()))
 
-    async def retract(self, said: Said) -> WorldEvent:
+    async def retract(self, said: CitedUtterance) -> WorldEvent:
         """As if it had not been said: nobody recalls it, and what was learned from it alone is not known.
 
         Raises:
@@ -133,7 +133,7 @@ class Timeline:
         """
         return await self.world.retract(self.campaign, said.utterance_id, Cause("dm", self.now_ms()))
 
-    async def correct(self, said: Said, text: str) -> WorldEvent:
+    async def correct(self, said: CitedUtterance, text: str) -> WorldEvent:
         """As if these words had been said instead.
 
         Raises:
@@ -234,7 +234,7 @@ def _is_learned_after(recorded: WorldEvent, session: SessionId, ordinal: int, la
     )
 
 
-def _is_learned_from(event: WorldEvent, said: Said) -> bool:
+def _is_learned_from(event: WorldEvent, said: CitedUtterance) -> bool:
     cause = event.cause
     if cause.by != "talk" or cause.session_id != said.session_id:
         return False

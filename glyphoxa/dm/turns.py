@@ -21,7 +21,7 @@ _LETTERS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class RecalledThen:
     """Something that an NPC recalled, as the DM sees it now.
 
     Attributes:
@@ -50,14 +50,14 @@ class ExplainedTurn:
     turn: TurnRecord
     heard: Uttered | None
     spoken: Uttered | None
-    memories: tuple[Memory, ...]
+    memories: tuple[RecalledThen, ...]
 
     @property
-    def selected(self) -> tuple[Memory, ...]:
+    def selected(self) -> tuple[RecalledThen, ...]:
         return tuple(memory for memory in self.memories if not memory.why_rejected)
 
     @property
-    def rejected(self) -> tuple[Memory, ...]:
+    def rejected(self) -> tuple[RecalledThen, ...]:
         return tuple(memory for memory in self.memories if memory.why_rejected)
 
 
@@ -138,20 +138,20 @@ class TurnDesk:
         one: Recalled,
         why_rejected: str,
         now: _Now,
-    ) -> Memory:
+    ) -> RecalledThen:
         utterance = learned_from(one)
         place = now.uttered.get(utterance) if utterance is not None else None
         if not isinstance(one, RecalledFact):
             gone = "not in the log any more" if utterance is not None and place is None else ""
-            return Memory(one, place, None, gone or _of_talk(one, place), why_rejected)
+            return RecalledThen(one, place, None, gone or _of_talk(one, place), why_rejected)
         fact, end = now.held.get(one.fact_id), now.ended.get(one.fact_id)
         if fact is not None:
-            return Memory(one, place, fact.validity, self._of_fact(fact, turn.npc_id), why_rejected)
+            return RecalledThen(one, place, fact.validity, self._of_fact(fact, turn.npc_id), why_rejected)
         if end is not None:
             by = f" by {end.superseded_by}" if end.superseded_by is not None else ""
             since = f"no longer held: {end.ended_as.replace('_', ' ')}{by} (event {end.ended_seq})"
-            return Memory(one, place, end.fact.validity, since, why_rejected)
-        return Memory(one, place, None, "no longer held: it was taken back", why_rejected)
+            return RecalledThen(one, place, end.fact.validity, since, why_rejected)
+        return RecalledThen(one, place, None, "no longer held: it was taken back", why_rejected)
 
     def _of_fact(self, fact: Fact, npc: NpcId | None) -> str:
         if fact.status != "accepted":

@@ -36,7 +36,7 @@ from glyphoxa.speech.names.campaign_entries import cast_of, entries_of
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 from glyphoxa.speech.names.observable import NamesListener, ObservableGazetteer
 from glyphoxa.speech.names.people import PersonMention, mentions_of_people
-from glyphoxa.turns.address import Mention
+from glyphoxa.turns.address import AddresseeMention
 
 _PUT_RIGHT_S = 30
 """Between two looks whether somebody has put right what keeps changes of names away."""
@@ -115,16 +115,16 @@ class TableNames:
             return Corrected(text, ())
         return turn.made.corrector.correct(text, heard=heard, nearby=turn.nearby)
 
-    def mentions(self, text: str) -> list[Mention]:
+    def mentions(self, text: str) -> list[AddresseeMention]:
         """The NPCs that play, and the players, in what was said; and who is called that nobody plays."""
         return [
             self._mention(call)
             for call in mentions_of_people(text, self._made.names, can_be_called=self._can_be_called)
         ]
 
-    def _mention(self, call: PersonMention) -> Mention:
+    def _mention(self, call: PersonMention) -> AddresseeMention:
         npc = self._npcs.get(call.entity_id) if call.entity_id is not None else None
-        return Mention(
+        return AddresseeMention(
             npc.id if npc is not None else None,
             npc.name if npc is not None else call.name,
             call.position,

@@ -32,7 +32,7 @@ FALL_SILENT_MS = 2_000
 LEAVE_MS = 2_000
 
 
-class Memory(Protocol):
+class LongTermMemory(Protocol):
     """Long-term memory of the table."""
 
     @property
@@ -58,7 +58,7 @@ class TableParts:
     context: HotContextAssembly
     preparation: Preparation
     journal: Journal
-    memory: Memory
+    memory: LongTermMemory
     end: SessionEnd
 
 

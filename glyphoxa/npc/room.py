@@ -22,7 +22,7 @@ from glyphoxa.npc.actor import Ask, Expect, GetReady, Hear, Hush, MakeASound, Np
 from glyphoxa.npc.answers import Answers
 from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent, ReplyKnown, SentenceStarted
 from glyphoxa.npc.player_talk import PlayerTalk
-from glyphoxa.npc.room_messages import End, Leave, LookedUp, Move, RoomMessage, Tick
+from glyphoxa.npc.room_messages import End, Leave, LookedUp, Move, RoomMessage, RoomTick
 from glyphoxa.npc.session_ids import SessionIds
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.turn_book import TurnBook
@@ -86,7 +86,7 @@ class Room:
         """Handle one message."""
         now_ms = self._now_ms()
         match message:
-            case Tick():
+            case RoomTick():
                 self._perform(self._turn_taking.tick(at_ms=now_ms))
             case Move(scene):
                 self._move(scene)
@@ -142,7 +142,7 @@ class Room:
                     self._players.came_between(draft.player)
                 self._finish(self._book.not_addressed(draft, addressed, utterance=utterance))
             case AskAgain(at_ms):
-                self._call_at(at_ms, lambda: self.mailbox.post(Tick()))
+                self._call_at(at_ms, lambda: self.mailbox.post(RoomTick()))
             case _:
                 assert_never(effect)
 

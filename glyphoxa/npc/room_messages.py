@@ -13,7 +13,7 @@ from glyphoxa.npc.mouth import MouthEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class RoomTick:
     """Time has come for something that was put off."""
 
 
@@ -42,7 +42,7 @@ class LookedUp:
     look_up: LookUp
 
 
-RoomMessage = EarEvent | MouthEvent | LookedUp | Tick | Move | Leave | End
+RoomMessage = EarEvent | MouthEvent | LookedUp | RoomTick | Move | Leave | End
 
 
 def room_mailbox() -> Mailbox[RoomMessage]:

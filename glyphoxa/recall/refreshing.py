@@ -22,7 +22,7 @@ Read = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(slots=True)
-class Line:
+class RefreshQueue:
     """The readings of one thing, one behind the other.
 
     Attributes:
@@ -41,7 +41,7 @@ class RefreshCoalescing:
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
-    async def wait(self, line: Line, read: Read) -> None:
+    async def wait(self, line: RefreshQueue, read: Read) -> None:
         """Until a reading has ended that began after now.
 
         Args:
@@ -72,7 +72,7 @@ class RefreshCoalescing:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _begin(self, line: Line, read: Read) -> asyncio.Task[None]:
+    def _begin(self, line: RefreshQueue, read: Read) -> asyncio.Task[None]:
         before = line.last
 
         async def in_line() -> None:
@@ -95,7 +95,7 @@ class RefreshCoalescing:
 @dataclass(slots=True)
 class _Entry(Generic[H]):
     held: H
-    line: Line = field(default_factory=Line)
+    line: RefreshQueue = field(default_factory=RefreshQueue)
 
 
 class CampaignCache(Generic[H]):

@@ -16,7 +16,7 @@ from glyphoxa.recall.lexical.terms import Terms
 from glyphoxa.recall.refreshing import CampaignCache
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.recall.talk_embeddings import Another, TalkEmbeddings
-from glyphoxa.transcript.feed import IndexGeneration, Said, TalkFeed, TalkHead
+from glyphoxa.transcript.feed import FeedUtterance, IndexGeneration, TalkFeed, TalkHead
 
 _PAGE = 500
 _FEW = 20
@@ -47,7 +47,7 @@ class _Copy:
 
     index: TalkIndex
     head: TalkHead
-    cursor: Cursor[Said] = field(
+    cursor: Cursor[FeedUtterance] = field(
         default_factory=lambda: Cursor(seq_of=attrgetter("change_seq"), key_of=attrgetter("utterance_id"))
     )
     is_seen: bool = False
@@ -156,7 +156,7 @@ class TalkCache:
         """False if the log is not the one that was read: its database was put back from a backup."""
         index = copy.index
 
-        async def fetch(since: int, limit: int) -> Sequence[Said]:
+        async def fetch(since: int, limit: int) -> Sequence[FeedUtterance]:
             page = await self._feed.changes(campaign, since=since, limit=limit)
             copy.head = page.head
             return page.said

@@ -18,7 +18,7 @@ from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.transcript.ports import TranscriptLog
-from glyphoxa.transcript.segments import Cursor
+from glyphoxa.transcript.segments import SpoolPosition
 from glyphoxa.transcript.spool import Pending, Spool
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Delivery:
         listener: Callable[[str], None],
         after_append: Callable[[], Awaitable[None]] | None,
     ) -> None:
-        self.sent: Cursor | None = None
+        self.sent: SpoolPosition | None = None
         self.disk_fails = False
         self._spool = spool
         self._log = log

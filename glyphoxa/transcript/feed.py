@@ -13,7 +13,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, Utteran
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FeedUtterance:
     """An utterance as it stands in the log now.
 
     Attributes:
@@ -90,7 +90,7 @@ class TalkPage:
         said: In the order of their change_seqs.
     """
 
-    said: Sequence[Said]
+    said: Sequence[FeedUtterance]
     head: TalkHead
 
 

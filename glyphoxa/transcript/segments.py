@@ -18,7 +18,7 @@ _DIGITS = "[0-9]" * 10
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Cursor:
+class SpoolPosition:
     """A place between two records: the number of the segment, and bytes from its beginning."""
 
     segment: int
@@ -39,11 +39,11 @@ class Segments:
         self._directory = directory
         self._segment_bytes = segment_bytes
         self._file: BinaryIO | None = None
-        self._end = Cursor(1, 0)
+        self._end = SpoolPosition(1, 0)
         self._sizes: dict[int, int] = {}  # of the full segments, as they are on disk
 
     @property
-    def end(self) -> Cursor:
+    def end(self) -> SpoolPosition:
         """Behind the last record."""
         return self._end
 
@@ -72,7 +72,7 @@ class Segments:
         self._sizes = full
         self._open(last)
 
-    def append(self, record: bytes) -> Cursor:
+    def append(self, record: bytes) -> SpoolPosition:
         """Returns when the record is on disk (fsync), with the place behind it.
 
         Raises:
@@ -81,7 +81,7 @@ class Segments:
         if self._end.offset >= self._segment_bytes:
             self.rotate()
         self._write(record)
-        self._end = Cursor(self._end.segment, self._end.offset + len(record))
+        self._end = SpoolPosition(self._end.segment, self._end.offset + len(record))
         return self._end
 
     def rotate(self) -> None:
@@ -92,7 +92,7 @@ class Segments:
         if full is not None:
             full.close()
 
-    def lines(self, after: Cursor) -> Iterator[tuple[bytes, Cursor]]:
+    def lines(self, after: SpoolPosition) -> Iterator[tuple[bytes, SpoolPosition]]:
         """The records behind a place, whole or not, each with the place behind it."""
         for number in sorted({*self._sizes, self._end.segment}):
             if number < after.segment:
@@ -102,7 +102,7 @@ class Segments:
                 offset += len(line)
                 if number == self._end.segment and offset > self._end.offset:
                     return  # a write that could not be taken back
-                yield line, Cursor(number, offset)
+                yield line, SpoolPosition(number, offset)
 
     def drop_before(self, number: int) -> None:
         for old in [n for n in self._sizes if n < number]:
@@ -152,7 +152,7 @@ class Segments:
         if is_new:
             spool_files.sync_directory(self._directory)
         self._file = file
-        self._end = Cursor(number, whole)
+        self._end = SpoolPosition(number, whole)
 
     def _write(self, record: bytes) -> None:
         if self._file is None:

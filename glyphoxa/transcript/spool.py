@@ -38,7 +38,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.transcript import spool_files
-from glyphoxa.transcript.segments import Cursor, Segments
+from glyphoxa.transcript.segments import Segments, SpoolPosition
 from glyphoxa.transcript.under_way import UnderWay
 
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
@@ -50,7 +50,7 @@ class Pending:
     """A kept utterance that the log does not have yet. Acknowledge `end` when it does."""
 
     utterance: Utterance
-    end: Cursor
+    end: SpoolPosition
 
 
 class Spool:
@@ -78,7 +78,7 @@ class Spool:
         self._alarm = alarm
         self._alarmed = False
         self._segments = Segments(directory, segment_bytes=min(segment_bytes, max_bytes // 4))
-        self._acknowledged = Cursor(1, 0)
+        self._acknowledged = SpoolPosition(1, 0)
         self._shrinks = True
         self._under_way = UnderWay(directory / "under-way")
         try:
@@ -103,7 +103,7 @@ class Spool:
             self.close()
             raise InvalidInput(f"the spool {directory} cannot be used: {error.strerror}") from None
 
-    def append(self, utterance: Utterance) -> Cursor:
+    def append(self, utterance: Utterance) -> SpoolPosition:
         """Returns when the utterance is on disk (fsync), with the place behind it.
 
         Raises:
@@ -145,7 +145,7 @@ class Spool:
         except OSError as error:
             raise Unavailable(f"the spool {self._directory} cannot be written ({error.strerror})") from None
 
-    def pending(self, after: Cursor | None = None, *, limit: int | None = None) -> list[Pending]:
+    def pending(self, after: SpoolPosition | None = None, *, limit: int | None = None) -> list[Pending]:
         """What is not acknowledged, or what stands behind `after`, in the order of appending.
 
         Raises:
@@ -170,14 +170,14 @@ class Spool:
         """
         said: dict[UtteranceId, Utterance] = {}
         try:
-            for item in self._records(Cursor(self._segments.end.segment - 1, 0)):
+            for item in self._records(SpoolPosition(self._segments.end.segment - 1, 0)):
                 if (item.utterance.campaign_id, item.utterance.session_id) == (campaign, session):
                     said.setdefault(item.utterance.id, item.utterance)
         except OSError as error:
             raise Unavailable(f"the spool {self._directory} cannot be read: {error.strerror}") from None
         return list(said.values())[-limit:]
 
-    def acknowledge(self, cursor: Cursor) -> None:
+    def acknowledge(self, cursor: SpoolPosition) -> None:
         """The log has everything up to here; whole segments behind it are deleted. Should the machine lose power now,
         what is noted may be an earlier place: the log is sent some of it again, which is harmless.
 
@@ -235,7 +235,7 @@ class Spool:
             # Acknowledged bytes vanished with a lost disk cache: the log has them, so nothing is missing; but a new
             # record must not be taken for acknowledged.
             self._segments.rotate()
-            self._acknowledged = Cursor(self._segments.end.segment, 0)
+            self._acknowledged = SpoolPosition(self._segments.end.segment, 0)
         self._take_up()
 
     def _take_up(self) -> None:
@@ -243,7 +243,7 @@ class Spool:
         left = self._under_way.left()
         if not left:
             return
-        appended = {item.utterance.id for item in self._records(Cursor(self._segments.end.segment, 0))}
+        appended = {item.utterance.id for item in self._records(SpoolPosition(self._segments.end.segment, 0))}
         try:
             for utterance in left:
                 if utterance.id not in appended:
@@ -253,8 +253,8 @@ class Spool:
             return
         self._under_way.clear()
 
-    def _read_cursor(self, numbers: list[int]) -> Cursor:
-        first = Cursor(numbers[0] if numbers else 1, 0)
+    def _read_cursor(self, numbers: list[int]) -> SpoolPosition:
+        first = SpoolPosition(numbers[0] if numbers else 1, 0)
         try:
             text = (self._directory / "acknowledged").read_text()
         except FileNotFoundError:
@@ -263,9 +263,9 @@ class Spool:
         if parts is None:
             logger.error("the spool's cursor is damaged: everything in the spool is sent again, which is harmless")
             return first
-        return Cursor(int(parts[1]), int(parts[2]))
+        return SpoolPosition(int(parts[1]), int(parts[2]))
 
-    def _records(self, after: Cursor) -> Iterator[Pending]:
+    def _records(self, after: SpoolPosition) -> Iterator[Pending]:
         for line, end in self._segments.lines(after):
             utterance = spool_files.utterance_of(line)
             if utterance is None:

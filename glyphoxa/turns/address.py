@@ -23,7 +23,7 @@ from glyphoxa.turns.aside import is_filler, marked_out_of_character, out_of_char
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class AddresseeMention:
     """Somebody's name in what was said.
 
     Attributes:
@@ -50,7 +50,7 @@ class Said:
 
     player: PlayerId
     text: str
-    mentions: Sequence[Mention] = ()
+    mentions: Sequence[AddresseeMention] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def _marked(said: Said) -> Addressed | None:
     return None
 
 
-def _called(mentions: Sequence[Mention], present: Sequence[NpcId]) -> Addressed | None:
+def _called(mentions: Sequence[AddresseeMention], present: Sequence[NpcId]) -> Addressed | None:
     if not mentions:
         return None
     whispered = next((m for m in mentions if m.is_whispered), None)
@@ -140,7 +140,7 @@ def _aside(text: str, *, is_going_on: bool) -> Addressed | None:
 
 
 def _unnamed(
-    mentions: Sequence[Mention], present: Sequence[NpcId], names: Mapping[NpcId, str], last: NpcId | None
+    mentions: Sequence[AddresseeMention], present: Sequence[NpcId], names: Mapping[NpcId, str], last: NpcId | None
 ) -> Addressed:
     if last is not None:
         return Addressed(last, f"going on with {names[last]}")

@@ -121,7 +121,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class AskAgain:
+class TickAt:
     """Send a `Tick` at this time; it replaces an earlier wish."""
 
     at_ms: int
@@ -134,7 +134,7 @@ class TurnOver:
     segment: int
 
 
-EndpointingEffect = Report | AskAgain | TurnOver
+EndpointingEffect = Report | TickAt | TurnOver
 
 
 @dataclass(slots=True)
@@ -242,7 +242,7 @@ class Endpointing:
             wait_ms = self.confirm_within_ms if unconfirmed else self.final_within_ms
             give_up_ms = self._speech_end_ms + (wait_ms or 0)
             if at_ms < give_up_ms:
-                return (AskAgain(give_up_ms),)
+                return (TickAt(give_up_ms),)
             self._outstanding = 0
             if self._partial is not None:
                 self._segments = self._with(self._partial)
@@ -253,9 +253,9 @@ class Endpointing:
             return (Report(NothingSaid(self.player, at_ms)), TurnOver(self._last_over))
         over_ms = self._speech_end_ms + self._wait_ms()
         if at_ms < over_ms:
-            return (AskAgain(over_ms),)
+            return (TickAt(over_ms),)
         if self._is_held(at_ms):
-            return (AskAgain(at_ms + _LOOK_AGAIN_MS),)
+            return (TickAt(at_ms + _LOOK_AGAIN_MS),)
         draft = self._draft()
         self._forget()
         return (Report(TurnEnded(draft, at_ms)), TurnOver(self._last_over))

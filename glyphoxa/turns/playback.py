@@ -58,7 +58,7 @@ class ReplyFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class PieceTrouble:
     """Something went wrong that may have cost a piece its sound. The reply goes on."""
 
     error: str
@@ -88,7 +88,7 @@ PlaybackEvent = (
     | FillerCame
     | ReplyEnded
     | ReplyFailed
-    | Trouble
+    | PieceTrouble
     | Released
     | Cancelled
     | Played
@@ -163,10 +163,6 @@ class Playback:
     _trouble: str = ""
 
     @property
-    def is_over(self) -> bool:
-        return self._is_over
-
-    @property
     def awaits_more(self) -> bool:
         """The reply is still being made: somebody should be working on it."""
         return not (self._is_over or self._has_ended)
@@ -208,7 +204,7 @@ class Playback:
             case ReplyFailed(error):
                 self._complete_latest()
                 self._has_ended, self._error = True, self._error or error
-            case Trouble(error):
+            case PieceTrouble(error):
                 self._trouble = self._trouble or error
             case Released():
                 self._is_released = True

@@ -29,14 +29,14 @@ from typing import assert_never
 from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
-from glyphoxa.turns.address import Addressed, Addressing, Mention, Said
+from glyphoxa.turns.address import Addressed, AddresseeMention, Addressing, Said
 from glyphoxa.turns.barge_in import cuts_off
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Fill, Keep, NotAddressed, Prime, Release
 from glyphoxa.turns.floor import Floor
 from glyphoxa.turns.question import SpokenQuestion, same_words
 from glyphoxa.turns.turn import Carried, Phase, Turn
 
-FIND_MENTIONS = Callable[[str], Sequence[Mention]]
+FIND_MENTIONS = Callable[[str], Sequence[AddresseeMention]]
 
 
 @dataclass(slots=True)

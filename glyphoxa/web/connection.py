@@ -31,7 +31,7 @@ class Limits:
     connections: int = MOST_CONNECTIONS
 
 
-class Connection(H11Protocol):
+class LimitedConnection(H11Protocol):
     """See the module. A websocket leaves it with its upgrade."""
 
     def __init__(self, *args: Any, limits: Limits, **kwargs: Any) -> None:

@@ -16,7 +16,7 @@ from loguru import logger
 from starlette.types import ASGIApp
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.web.connection import MOST_CONNECTIONS, Connection, Limits
+from glyphoxa.web.connection import MOST_CONNECTIONS, LimitedConnection, Limits
 
 CLOSE_WITHIN_S = 5
 MAX_MESSAGE_BYTES = 16 * 1024
@@ -116,7 +116,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=partial(Connection, limits=limits or Limits(connections=_most_connections())),  # type: ignore[arg-type]
+                http=partial(LimitedConnection, limits=limits or Limits(connections=_most_connections())),  # type: ignore[arg-type]
                 backlog=BACKLOG,
                 log_level="warning",
                 access_log=False,

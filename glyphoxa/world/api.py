@@ -38,7 +38,7 @@ from glyphoxa.world.ports import World
 from glyphoxa.world.projection import apply
 from glyphoxa.world.replay import difference, dropped, replay
 from glyphoxa.world.slots import DEFAULT_RULES, rule_of
-from glyphoxa.world.state import Changes, Rows, WorldEntity, WorldState
+from glyphoxa.world.state import Changes, StateRows, WorldEntity, WorldState
 from glyphoxa.world.visibility import may_know
 from glyphoxa.world.wording import Words, claim_in_words, moment, value_in_words, visibility_in_words
 
@@ -71,8 +71,8 @@ __all__ = [
     "Passage",
     "Reached",
     "RolledBack",
-    "Rows",
     "SlotDeclared",
+    "StateRows",
     "Subgraph",
     "TakenBack",
     "TalkAround",

@@ -17,7 +17,7 @@ from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim, EndedFact, Fact
 from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.state import Rows, WorldEntity, WorldState
+from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 
 PROJECTION_VERSION: Final = 4
 """Goes up when the rules of the projection change: states that were kept under others are not used any more."""
@@ -118,15 +118,15 @@ def state_of_parts(parts: Iterable[str]) -> WorldState:
             table, _, rows = part.strip().removeprefix("[").removesuffix("]").partition(",")
             match json.loads(table):
                 case "entities":
-                    state.load((), Rows(entities=_ENTITIES.validate_json(rows)))
+                    state.load((), StateRows(entities=_ENTITIES.validate_json(rows)))
                 case "merged":
-                    state.load((), Rows(merges=dict(_MERGED.validate_json(rows))))
+                    state.load((), StateRows(merges=dict(_MERGED.validate_json(rows))))
                 case "facts":
-                    state.load((), Rows(facts=_FACTS.validate_json(rows)))
+                    state.load((), StateRows(facts=_FACTS.validate_json(rows)))
                 case "ended":
-                    state.load((), Rows(ended=_ENDED.validate_json(rows)))
+                    state.load((), StateRows(ended=_ENDED.validate_json(rows)))
                 case "rules":
-                    state.load((), Rows(rules=dict(_RULES.validate_json(rows))))
+                    state.load((), StateRows(rules=dict(_RULES.validate_json(rows))))
                 case other:
                     raise Corrupt(f"a kept state holds {other!r}, which no state has")
         except (ValueError, InvalidInput) as error:

@@ -59,7 +59,7 @@ class WorldEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class StateRows:
     """What a state is loaded from.
 
     Attributes:
@@ -143,11 +143,11 @@ class WorldState:
         state._known = set()
         return state
 
-    def load(self, keys: Iterable[Key], rows: Rows | None = None) -> None:
+    def load(self, keys: Iterable[Key], rows: StateRows | None = None) -> None:
         """Put rows into a partial state; what these keys ask for is known now. What was changed here before it was
         loaded stays as it is here. A complete state is made so from rows that were kept.
         """
-        rows = Rows() if rows is None else rows
+        rows = StateRows() if rows is None else rows
         changed = {(table, key) for table, key, _ in self._journal}
         for entity in rows.entities:
             if ("entities", entity.id) not in changed:

@@ -19,7 +19,7 @@ from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.table import AudioSink, EarListener
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_processors.corrector import Correct
+from glyphoxa_processors.corrector import CorrectsText
 from glyphoxa_processors.prefetcher import OnPartial
 from glyphoxa_processors.spoken_text import NewClean, Splitter
 
@@ -75,7 +75,7 @@ class EarParts:
 
     player: Player
     stt: FrameProcessor
-    correct: Correct
+    correct: CorrectsText
     on_partial: OnPartial
     listener: EarListener
     host: PipelineHost

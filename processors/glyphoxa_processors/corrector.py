@@ -13,7 +13,7 @@ from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa_processors.transcript_notes import notes_of, put_notes
 
 
-class Corrected(Protocol):
+class CorrectedText(Protocol):
     @property
     def text(self) -> str: ...
 
@@ -21,10 +21,10 @@ class Corrected(Protocol):
     def corrections(self) -> Sequence[Correction]: ...
 
 
-class Correct(Protocol):
+class CorrectsText(Protocol):
     """Puts the names in a transcript right, at once. `heard`: what the recogniser knows of the words of `text`."""
 
-    def __call__(self, text: str, /, *, heard: Sequence[HeardWord]) -> Corrected: ...
+    def __call__(self, text: str, /, *, heard: Sequence[HeardWord]) -> CorrectedText: ...
 
 
 class PhoneticCorrector(FrameProcessor):
@@ -37,7 +37,7 @@ class PhoneticCorrector(FrameProcessor):
         correct: Must return at once.
     """
 
-    def __init__(self, correct: Correct, *, clock: Callable[[], int]) -> None:
+    def __init__(self, correct: CorrectsText, *, clock: Callable[[], int]) -> None:
         super().__init__()
         self._correct = correct
         self._clock = clock

@@ -17,7 +17,6 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.npc.table import EarListener
 from glyphoxa.turns.endpointing import (
-    AskAgain,
     Endpointing,
     EndpointingEvent,
     Final,
@@ -28,6 +27,7 @@ from glyphoxa.turns.endpointing import (
     Report,
     Started,
     Tick,
+    TickAt,
     TurnOver,
 )
 from glyphoxa_processors.frames import TurnOverFrame
@@ -113,7 +113,7 @@ class EndOfTurn(FrameProcessor):
             match effect:
                 case Report(report):
                     self._listener(report)
-                case AskAgain(at_ms):
+                case TickAt(at_ms):
                     self._ask_again(at_ms)
                 case TurnOver(segment):
                     self.create_task(self.push_frame(TurnOverFrame(segment), FrameDirection.UPSTREAM), "turn-over")

@@ -31,6 +31,7 @@ from glyphoxa.turns.playback import (
     PieceBegan,
     PieceBegins,
     PieceEnded,
+    PieceTrouble,
     Playback,
     PlaybackEvent,
     Played,
@@ -39,7 +40,6 @@ from glyphoxa.turns.playback import (
     ReplyFailed,
     SoundBegins,
     SoundCame,
-    Trouble,
 )
 from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
 
@@ -108,7 +108,7 @@ class Speaker(FrameProcessor):
 
     def worry(self, turn: TurnId, error: str) -> None:
         """Remember what went wrong, as the reason if nothing of the reply can be heard."""
-        self._on(turn, Trouble(error))
+        self._on(turn, PieceTrouble(error))
 
     def cancel(self, turn: TurnId) -> None:
         """Stop now. What was being heard fades out, so that it does not click."""

@@ -21,7 +21,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.settings import RecallSettings
-from glyphoxa.transcript.feed import Said
+from glyphoxa.transcript.feed import FeedUtterance
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.embedders import embedder_of_topics
 from tests.support.patience import DEADLINE_MS
@@ -59,7 +59,7 @@ async def an_evening(dsn: str) -> None:
         await store.log.revise(replace(talk[6], text="My sister fell."), was=talk[6])
 
 
-async def talk_in(store: Store) -> list[Said]:
+async def talk_in(store: Store) -> list[FeedUtterance]:
     return list((await PostgresTalkFeed(store.database).changes(CAMPAIGN, since=0, limit=1_000)).said)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from benchmarks.hints import DEMO, is_written
-from demo.script import Line, read_evening
+from demo.script import ScriptLine, read_evening
 from glyphoxa.adapters.audio.wav import read_recording
 from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import WeightStore
@@ -37,14 +37,14 @@ def hints() -> Hints:
     return hints
 
 
-def lines_with_names() -> Iterator[Line]:
+def lines_with_names() -> Iterator[ScriptLine]:
     for session in read_evening(DEMO / "evening.yaml").sessions:
         yield from (line for part in session.parts for line in part.lines if line.names)
 
 
 @pytest.mark.parametrize("line", lines_with_names(), ids=lambda line: line.id)
 def test_names_that_come_out_wrong_by_themselves_come_out_right_when_they_are_expected(
-    whisper: Whisper, hints: Hints, line: Line
+    whisper: Whisper, hints: Hints, line: ScriptLine
 ) -> None:
     """Measured on the demo's recordings."""
     sound = np.frombuffer(read_recording(DEMO / line.wav).pcm, dtype=np.int16)

@@ -24,7 +24,7 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.recall.talk_cache import TalkCache
-from glyphoxa.transcript.feed import Embedding, Said, TalkPage
+from glyphoxa.transcript.feed import Embedding, FeedUtterance, TalkPage
 from glyphoxa.transcript.watch import MemoryWatch
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.embedders import embedder_of_topics
@@ -85,7 +85,7 @@ async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_
         ]
         feed = PostgresTalkFeed(reader.database)
         held = TalkCache(feed, dimensions=1)
-        seen: dict[UtteranceId, Said] = {}
+        seen: dict[UtteranceId, FeedUtterance] = {}
         done = asyncio.gather(*writers)
         change_seq = -1
         while True:
@@ -190,8 +190,8 @@ async def test_a_page_of_talk_is_not_an_object_for_each_utterance(
     feed = PostgresTalkFeed(memory.database, has_vectors=True)
     generation = (await feed.changes(CAMPAIGN, since=0, limit=0)).head.generation
     assert generation is not None
-    made: list[Said | Embedding] = []
-    for kind in (Said, Embedding):
+    made: list[FeedUtterance | Embedding] = []
+    for kind in (FeedUtterance, Embedding):
 
         def make(*values: Any, kind: Any = kind, **named: Any) -> Any:
             made.append(kind(*values, **named))

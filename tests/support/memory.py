@@ -21,14 +21,14 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.by_name import KnownByName
 from glyphoxa.recall.entities.named_world import NamedWorld
 from glyphoxa.transcript.ports import EVER, Between
-from glyphoxa.transcript.spool import Cursor
+from glyphoxa.transcript.spool import SpoolPosition
 from glyphoxa.world.api import (
     KNOWN_THROUGH,
     Direction,
     IdentitySnapshot,
     Known,
     Reached,
-    Rows,
+    StateRows,
     Subgraph,
     WorldEntity,
     WorldState,
@@ -157,7 +157,7 @@ class ByNameTwin:
         state = WorldState()
         scoped = self._graph.scoped
         entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped)
-        state.load((), Rows(entities=entities, facts=self._graph.of_world))
+        state.load((), StateRows(entities=entities, facts=self._graph.of_world))
         self._world = NamedWorld(state)
 
     def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
@@ -183,10 +183,10 @@ class SpoolTwin:
         self.so_far: list[Utterance] = []
         self.is_full = False
 
-    def append(self, utterance: Utterance) -> Cursor:
+    def append(self, utterance: Utterance) -> SpoolPosition:
         self._take()
         self.utterances.setdefault(utterance.id, utterance)
-        return Cursor(1, len(self.utterances))
+        return SpoolPosition(1, len(self.utterances))
 
     def note(self, utterance: Utterance) -> None:
         self._take()

@@ -74,12 +74,14 @@ class Reach:
         """The outermost definitions that nothing reaches; a module ("package.module:") stands for all that it holds.
 
         Args:
-            roots: "package.module:" or "package.module:name"; `KeyError` for one that is not there.
+            roots: "package.module:" or "package.module:name", a class with all its members; `KeyError` for one that is
+                not there.
         """
         walk = _Walk(self)
         for root in roots:
-            self.definitions[root]
             walk.enter(root)
+            for member in self.definitions[root].members:
+                walk.enter(f"{root}.{member}")
         lost = self.definitions.keys() - walk.reached
         return sorted(name for name in lost if lost.isdisjoint(_owners(name)) and self._holds_something(name))
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said, TalkHead, TalkPage
+from glyphoxa.transcript.feed import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
 
@@ -52,8 +52,8 @@ def said(
     at_ms: int = 1_000,
     witnesses: frozenset[NpcId] = BOTH,
     retracted: bool = False,
-) -> Said:
-    return Said(
+) -> FeedUtterance:
+    return FeedUtterance(
         change_seq=0,
         utterance_id=UtteranceId(id),
         session_id=SessionId(session),
@@ -94,10 +94,10 @@ class FeedTwin:
     times: str = ""
     vectors: IndexGeneration = field(default_factory=lambda: IndexGeneration("words", DIMENSIONS, 1))
     embed: Callable[[str], NDArray[float32]] = embed
-    _talk: dict[CampaignId, dict[UtteranceId, Said]] = field(default_factory=dict)
+    _talk: dict[CampaignId, dict[UtteranceId, FeedUtterance]] = field(default_factory=dict)
     _change_seq: int = 0
 
-    def tell(self, *talk: Said, campaign: CampaignId = CAMPAIGN) -> None:
+    def tell(self, *talk: FeedUtterance, campaign: CampaignId = CAMPAIGN) -> None:
         for one in talk:
             self._change_seq += 1
             self._talk.setdefault(campaign, {})[one.utterance_id] = replace(one, change_seq=self._change_seq)
@@ -106,7 +106,7 @@ class FeedTwin:
         one = self._talk[campaign][UtteranceId(id)]
         self.tell(replace(one, **changes), campaign=campaign)  # type: ignore[arg-type] # fields of Said
 
-    def forget(self, campaign: CampaignId = CAMPAIGN) -> Iterable[Said]:
+    def forget(self, campaign: CampaignId = CAMPAIGN) -> Iterable[FeedUtterance]:
         """As a database that is restored from before anything was said. Returns what was there."""
         self._change_seq = 0
         return list(self._talk.pop(campaign, {}).values())

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from glyphoxa.dm.ports import Said, Session
+from glyphoxa.dm.ports import CitedUtterance, Session
 from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -36,7 +36,7 @@ class WorldTwin:
 
     log: list[WorldEvent] = field(default_factory=list)
     held_sessions: list[Session] = field(default_factory=list)
-    talk: list[Said] = field(default_factory=list)
+    talk: list[CitedUtterance] = field(default_factory=list)
     forks: dict[CampaignId, list[WorldEvent]] = field(default_factory=dict)
 
     @property
@@ -103,7 +103,7 @@ class WorldTwin:
         left = self._learned_from(said)
         return self._append(UtteranceCorrected(utterance, said.session_id, said.ordinal, said.text, text, left), cause)
 
-    def _spoken(self, utterance: UtteranceId) -> Said:
+    def _spoken(self, utterance: UtteranceId) -> CitedUtterance:
         said = next((each for each in self.talk if each.utterance_id == utterance), None)
         if said is None or said.is_retracted:
             raise NotFound(f"no utterance {utterance!r}")
@@ -112,7 +112,7 @@ class WorldTwin:
     def _mark(self, utterance: UtteranceId, **changes: Any) -> None:
         self.talk = [replace(each, **changes) if each.utterance_id == utterance else each for each in self.talk]
 
-    def _learned_from(self, said: Said) -> tuple[int, ...]:
+    def _learned_from(self, said: CitedUtterance) -> tuple[int, ...]:
         without = dropped(self.log)
         at = said.session_id, said.ordinal
         return tuple(
@@ -206,10 +206,10 @@ class WorldTwin:
     async def events_about(self, campaign: CampaignId, fact: Fact) -> list[WorldEvent]:
         return list(self.log)
 
-    async def said(self, campaign: CampaignId, utterance: UtteranceId) -> Said | None:
+    async def said(self, campaign: CampaignId, utterance: UtteranceId) -> CitedUtterance | None:
         return next((said for said in self.talk if said.utterance_id == utterance), None)
 
-    async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[Said]:
+    async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[CitedUtterance]:
         return [said for said in self.talk[::-1] if said.utterance_id.endswith(ending)][:limit]
 
     async def talk_after(self, campaign: CampaignId, session: SessionId, ordinal: int) -> int:

@@ -29,7 +29,7 @@ from glyphoxa.recall.lexical.postings import Postings
 from glyphoxa.recall.lexical.terms import NAME, SearchTerms, Terms
 from glyphoxa.recall.lexical.traits import Trait, traits_of
 from glyphoxa.recall.semantic.vectors import Vectors
-from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said
+from glyphoxa.transcript.feed import Embedding, FeedUtterance, IndexGeneration
 
 _CHANGES = itertools.count(1)
 _BETWEEN_BREATHS = 20
@@ -127,7 +127,7 @@ class TalkIndex:
 
     # -- growing
 
-    def put(self, said: Iterable[Said]) -> set[UtteranceId]:
+    def put(self, said: Iterable[FeedUtterance]) -> set[UtteranceId]:
         """Take in what is new or has changed, in the order of the changes. Returns what was here before."""
         again: set[UtteranceId] = set()
         for n, one in enumerate(said, start=1):
@@ -185,12 +185,12 @@ class TalkIndex:
 
     # -- asking
 
-    def has(self, said: Said) -> bool:
+    def has(self, said: FeedUtterance) -> bool:
         """Whether it is here as it is."""
         row = self._row_of.get(said.utterance_id)
         return row is not None and self._utterances.said(row) == said
 
-    def changed_before(self, change_seq: int, nth: int) -> Said | None:
+    def changed_before(self, change_seq: int, nth: int) -> FeedUtterance | None:
         """Of what changed before that, the nth latest as it is now; the first of all, if there is not so much."""
         with self._lock:
             return self._utterances.changed_before(change_seq, nth)
@@ -200,7 +200,7 @@ class TalkIndex:
         with self._lock:
             return self._utterances.changed_between(after, until)
 
-    def said(self, row: int) -> Said:
+    def said(self, row: int) -> FeedUtterance:
         return self._utterances.said(row)
 
     def rows_of(self, utterances: Iterable[UtteranceId]) -> list[int]:
@@ -258,7 +258,7 @@ class TalkIndex:
 
     # -- inside
 
-    def _put(self, said: Said, terms: Counter[str], traits: Trait) -> None:
+    def _put(self, said: FeedUtterance, terms: Counter[str], traits: Trait) -> None:
         self.change_seq = max(self.change_seq, said.change_seq)
         self.changes = next(_CHANGES)
         self._session_numbers = None
@@ -277,7 +277,7 @@ class TalkIndex:
         self._n_dead += 1
         self._views.replaced(before, self._new_row(said, terms, traits), old, said)
 
-    def _new_row(self, said: Said, terms: Counter[str], traits: Trait) -> int:
+    def _new_row(self, said: FeedUtterance, terms: Counter[str], traits: Trait) -> int:
         row = self._utterances.append(said, terms.total(), traits)
         self._row_of[said.utterance_id] = row
         self._unembedded[said.utterance_id] = row

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.recall.arrays import grown
 from glyphoxa.recall.lexical.traits import Trait
-from glyphoxa.transcript.feed import Said
+from glyphoxa.transcript.feed import FeedUtterance
 
 ROW: Final = np.dtype(
     [
@@ -88,9 +88,9 @@ class UtteranceTable:
     def size_bytes(self) -> int:
         return self._table.nbytes
 
-    def said(self, row: int) -> Said:
+    def said(self, row: int) -> FeedUtterance:
         of = self._table[row]
-        return Said(
+        return FeedUtterance(
             change_seq=int(of["change_seq"]),
             utterance_id=self._utterances[row],
             session_id=self.sessions.values[of["session"]],
@@ -103,7 +103,7 @@ class UtteranceTable:
             retracted=not of["is_told"],
         )
 
-    def changed_before(self, change_seq: int, nth: int) -> Said | None:
+    def changed_before(self, change_seq: int, nth: int) -> FeedUtterance | None:
         """See `TalkIndex.changed_before`."""
         change_seqs = self.table["change_seq"]
         rows = np.flatnonzero((change_seqs < change_seq) & (change_seqs != _NO_CHANGE_SEQ))
@@ -118,7 +118,7 @@ class UtteranceTable:
         rows = np.flatnonzero((change_seqs > after) & (change_seqs <= until)).tolist()
         return {self._utterances[row] for row in rows}
 
-    def append(self, said: Said, length: int, traits: Trait) -> int:
+    def append(self, said: FeedUtterance, length: int, traits: Trait) -> int:
         """Its row."""
         row = len(self)
         if row == len(self._table):
@@ -128,7 +128,7 @@ class UtteranceTable:
         self.put(row, said, length, traits)
         return row
 
-    def put(self, row: int, said: Said, length: int, traits: Trait) -> None:
+    def put(self, row: int, said: FeedUtterance, length: int, traits: Trait) -> None:
         """All of it but its words."""
         self._table[row] = (
             said.change_seq,

@@ -11,7 +11,7 @@ from numpy import bool_
 from glyphoxa.domain.knowledge import Dm, Viewer
 from glyphoxa.recall.index.utterance_table import UtteranceTable
 from glyphoxa.recall.index.view import View
-from glyphoxa.transcript.feed import Said
+from glyphoxa.transcript.feed import FeedUtterance
 
 _MOST_VIEWS: Final = 16
 
@@ -50,7 +50,7 @@ class Views:
             self._stale.discard(gone)
         return view
 
-    def added(self, row: int, said: Said) -> None:
+    def added(self, row: int, said: FeedUtterance) -> None:
         """An utterance is new."""
         of = self._utterances.table[row]
         for viewer, view in self._views.items():
@@ -60,11 +60,11 @@ class Views:
                 else:
                     self._stale.add(viewer)
 
-    def changed(self, was: Said, now: Said) -> None:
+    def changed(self, was: FeedUtterance, now: FeedUtterance) -> None:
         """An utterance is the same, but who may know of it."""
         self._stale |= self._knowing(was) ^ self._knowing(now)
 
-    def replaced(self, old: int, new: int, was: Said, now: Said) -> None:
+    def replaced(self, old: int, new: int, was: FeedUtterance, now: FeedUtterance) -> None:
         """An utterance is in another row, as it was said otherwise."""
         knew, know = self._knowing(was), self._knowing(now)
         if was.speaker_name != now.speaker_name:
@@ -74,9 +74,9 @@ class Views:
         for viewer in (knew & know) - self._stale:
             self._views[viewer].replace(old, new, self._utterances.table[new])
 
-    def _knowing(self, said: Said) -> set[str | None]:
+    def _knowing(self, said: FeedUtterance) -> set[str | None]:
         return {viewer for viewer in self._views if _may_know(viewer, said)}
 
 
-def _may_know(viewer: str | None, said: Said) -> bool:
+def _may_know(viewer: str | None, said: FeedUtterance) -> bool:
     return not said.retracted and (viewer is None or viewer in said.witnesses)

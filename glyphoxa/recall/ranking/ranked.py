@@ -19,7 +19,7 @@ from glyphoxa.recall.ranking.ranking import Ranking, RankingWeights, rank
 from glyphoxa.recall.ranking.several import POOL, apart, wants_several
 from glyphoxa.recall.ranking.time_of_view import fit_of
 from glyphoxa.recall.temporal.fit import Fit
-from glyphoxa.transcript.feed import Said
+from glyphoxa.transcript.feed import FeedUtterance
 from glyphoxa.transcript.ports import EVER, Between
 
 _FITS: Final = 0.5
@@ -98,7 +98,7 @@ class Ranked:
             signals=signals,
         )
 
-    def _said(self, at: int) -> Said:
+    def _said(self, at: int) -> FeedUtterance:
         return self.index.said(int(self.seen.columns.rows[at]))
 
 

@@ -22,7 +22,7 @@ from glyphoxa.speech.names.naming import Name
 from glyphoxa.speech.names.similarity import Similarity
 
 
-class Placement(Enum):
+class WordContext(Enum):
     """What stands around the words."""
 
     ALONE = "alone"
@@ -103,7 +103,7 @@ class Window:
         confidence: The recogniser's, a mean over the letters; None when it tells none.
     """
 
-    placement: Placement
+    placement: WordContext
     look: Look
     first: int
     last: int
@@ -119,7 +119,7 @@ class Window:
     @property
     def only_same_sound(self) -> bool:
         """Only names that sound exactly so come into question; any other would be chance."""
-        if self.placement is not Placement.WITHIN or self.is_doubted:
+        if self.placement is not WordContext.WITHIN or self.is_doubted:
             return False
         return self.look is Look.ORDINARY or self.stop_words > 0
 
@@ -133,15 +133,15 @@ class Window:
         its = WEIGHTS
         tenfolds = math.log10(max(n_names, 1) / _NAMES)
         odds = its.bias + min(_MOST_FOR_FEW_NAMES, its.each_tenfold * tenfolds)
-        if self.placement is Placement.SET_OFF:
+        if self.placement is WordContext.SET_OFF:
             odds += its.set_off
-        elif self.placement is Placement.WITHIN:
+        elif self.placement is WordContext.WITHIN:
             odds += its.within
         if self.look is Look.CAPITAL:
             odds += its.capital
         elif self.look is Look.ORDINARY:
             odds += its.ordinary + its.rarity * min(self.rarity, _RAREST) / _RAREST
-            odds += its.ordinary_within * (self.placement is Placement.WITHIN)
+            odds += its.ordinary_within * (self.placement is WordContext.WITHIN)
         odds += its.several * (self.n_words > 1) + its.edge * self.starts_or_ends_with_stop_word
         odds += its.stop_word * min(3, self.stop_words)
         if self.confidence is not None:

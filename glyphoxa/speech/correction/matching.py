@@ -11,8 +11,8 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.speech.correction.evidence import (
     Look,
-    Placement,
     Window,
+    WordContext,
     best_possible,
     log_odds_of,
     log_odds_of_similarity,
@@ -140,7 +140,7 @@ class Matcher:
         if len(spoken) < len(name.words) and all(word.folded in name.words for word in spoken):
             return False  # part of the name, and spelled right
         # "Tower of" within a sentence may go on as it likes; alone, it is the tower that there is.
-        is_open = window.placement is Placement.WITHIN and not window.is_doubted
+        is_open = window.placement is WordContext.WITHIN and not window.is_doubted
         least = _LEAST_OF_A_PART if is_open else _LEAST_OF_A_PART_ALONE
         if len(spoken) > 1 and len(name.words) > 1 and not self._differs_alike(spoken, name, least):
             return False
@@ -260,5 +260,5 @@ def _is_meant(match: Match, transcript: Transcript, nearby: Container[EntityId])
         return True
     window = transcript.window(match.first, match.last)
     return window is not None and (
-        window.placement is not Placement.WITHIN or window.look is not Look.ORDINARY or window.is_doubted
+        window.placement is not WordContext.WITHIN or window.look is not Look.ORDINARY or window.is_doubted
     )

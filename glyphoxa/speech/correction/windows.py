@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from glyphoxa.domain.utterance import UNSURE, HeardWord
-from glyphoxa.speech.correction.evidence import Look, Placement, Window
+from glyphoxa.speech.correction.evidence import Look, Window, WordContext
 from glyphoxa.speech.language.vocabulary import ORDINARY, Vocabulary
 from glyphoxa.speech.language.words import Word
 
@@ -125,12 +125,12 @@ class Transcript:
         ]
         return sum(letters * confidence for letters, confidence in told) / sum(n for n, _ in told) if told else None
 
-    def _placement(self, first: int, last: int) -> Placement:
+    def _placement(self, first: int, last: int) -> WordContext:
         spoken, after = self.spoken, last + 1
         if spoken[first].opens and (after == len(spoken) or spoken[after].opens):
-            return Placement.ALONE
+            return WordContext.ALONE
         is_set_off = self.traits[first].begins and (after == len(spoken) or self.traits[after].begins)
-        return Placement.SET_OFF if is_set_off else Placement.WITHIN
+        return WordContext.SET_OFF if is_set_off else WordContext.WITHIN
 
     def worth_a_look(
         self, *, widest: int, longest: int, sounds_like_a_name: Callable[[str], bool]

@@ -18,13 +18,13 @@ _A_ROW = r"""
 import sys
 from rich.text import Text
 from glyphoxa.cli.output import on_any_output
-from glyphoxa.cli.lines import Line, show_lines
+from glyphoxa.cli.lines import IndentedLine, show_lines
 from glyphoxa.cli.tables import a_table, show
 with on_any_output():
     table = a_table("who", "said")
     table.add_row(Text("\u017baneta"), Text("\u201eNo.\u201c \u2026 \U0001f409"))
     show(table)
-    show_lines([Line("\u2192 M\u0142yn")])
+    show_lines([IndentedLine("\u2192 M\u0142yn")])
     print("\u017baneta", file=sys.stderr)
 """
 

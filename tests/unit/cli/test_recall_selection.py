@@ -12,7 +12,7 @@ from glyphoxa.dm.cast import Cast
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.cli.recall_asked import AskedAbout, Asking
+from glyphoxa.cli.recall_asked import AskedAbout, ExplainedQuestion
 from glyphoxa.config.settings import ContextSettings, Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.budgets import Budgets
@@ -96,7 +96,7 @@ async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, c
         past_talk=found,
         days=SimpleNamespace(calendar=None),
     )
-    return await Asking(desk, npc, question, ByNameTwin(graph)).ask(limit=100, by_words=False)
+    return await ExplainedQuestion(desk, npc, question, ByNameTwin(graph)).ask(limit=100, by_words=False)
 
 
 LINES = st.sampled_from(

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.cli.lines import Line, show_lines
+from glyphoxa.cli.lines import IndentedLine, show_lines
 from glyphoxa.cli.turn_shown import told
-from glyphoxa.dm.ports import Said, Uttered
+from glyphoxa.dm.ports import CitedUtterance, Uttered
 from glyphoxa.dm.turns import LAST, TurnDesk
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -62,11 +62,11 @@ class TurnsTwin:
         self.held = list(turns)
         self.talk = {
             ASKED: Uttered(
-                Said(ASKED, S2, 1, "Tamsin", TURN.text, 999_000),
+                CitedUtterance(ASKED, S2, 1, "Tamsin", TURN.text, 999_000),
                 (Correction(0, 8, "grim jaw", "Grimjaw", 0.93, "phonetic", "sounds alike"),),
             ),
-            TOLD: Uttered(Said(TOLD, S1, 7, "Tamsin", "My brother was lost in the fen.", 60_000)),
-            SPOKEN: Uttered(Said(SPOKEN, S2, 2, "Grimjaw", "In the fen.", 1_000_812)),
+            TOLD: Uttered(CitedUtterance(TOLD, S1, 7, "Tamsin", "My brother was lost in the fen.", 60_000)),
+            SPOKEN: Uttered(CitedUtterance(SPOKEN, S2, 2, "Grimjaw", "In the fen.", 1_000_812)),
         }
 
     async def latest(
@@ -285,16 +285,16 @@ async def test_a_fact_says_by_which_name_it_was_found() -> None:
 
 
 def test_what_somebody_typed_is_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    show_lines([Line("Tamsin: \x1b[2Jhello\x07\nthere\x9b1m")])
+    show_lines([IndentedLine("Tamsin: \x1b[2Jhello\x07\nthere\x9b1m")])
     assert capsys.readouterr().out == "Tamsin: [2Jhello there 1m\n"
-    show_lines([Line("Tamsin: I \u202edid not\u2066 pay\u202c (retracted)")])
+    show_lines([IndentedLine("Tamsin: I \u202edid not\u2066 pay\u202c (retracted)")])
     assert capsys.readouterr().out == "Tamsin: I did not pay (retracted)\n"
 
 
 def test_on_a_terminal_lines_are_broken_between_words_and_stand_below_their_beginning(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = [Line("heard"), Line("My brother was lost in the fen,\nlong ago.", 2)]
+    lines = [IndentedLine("heard"), IndentedLine("My brother was lost in the fen,\nlong ago.", 2)]
     show_lines(lines)
     assert capsys.readouterr().out == "heard\n    My brother was lost in the fen, long ago.\n"
     monkeypatch.setenv("COLUMNS", "30")

@@ -14,7 +14,7 @@ from demo.console import Programme, changed_spans, waterfall
 from demo.page import MAX_SOUND_BYTES, embedded_rate_hz, page, turn_span_ms
 from demo.played import LinePlayed, NpcSpoke, SessionPlayed
 from demo.report import evening_json, figures, ordinary_words_changed, percentile, since_speech_end
-from demo.script import Evening, Line, MemoryCheck, Part, SessionScript, Start
+from demo.script import Evening, MemoryCheck, Part, ScriptLine, SessionScript, Start
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.events import SceneChanged, TurnFinished
 from glyphoxa.domain.ids import (
@@ -53,11 +53,11 @@ CAMPAIGN = Campaign(
 )
 
 
-def line(line_id: str, text: str, *names: str) -> Line:
-    return Line(id=line_id, player=ANN, wav="x.wav", text=text, names=names, start=Start(quiet_ms=0))
+def line(line_id: str, text: str, *names: str) -> ScriptLine:
+    return ScriptLine(id=line_id, player=ANN, wav="x.wav", text=text, names=names, start=Start(quiet_ms=0))
 
 
-def evening(*lines: Line) -> Evening:
+def evening(*lines: ScriptLine) -> Evening:
     sessions = tuple(
         SessionScript(number=n, title=f"Evening {n}", parts=(Part(scene="mill", lines=lines),)) for n in (1, 2)
     )

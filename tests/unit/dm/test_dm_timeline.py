@@ -7,7 +7,7 @@ import pytest
 
 from glyphoxa.dm.entities import EntityDesk
 from glyphoxa.dm.facts import FactDesk
-from glyphoxa.dm.ports import Said, Session
+from glyphoxa.dm.ports import CitedUtterance, Session
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, SpeakerId, UtteranceId
@@ -31,7 +31,7 @@ class Table:
     def __post_init__(self) -> None:
         self.world.held_sessions = [Session(FIRST, DAY_MS, 3), Session(SECOND, 2 * DAY_MS, 3)]
         self.world.talk = [
-            Said(UtteranceId(f"{session}-{ordinal}"), session, ordinal, "Tamsin", "...", DAY_MS)
+            CitedUtterance(UtteranceId(f"{session}-{ordinal}"), session, ordinal, "Tamsin", "...", DAY_MS)
             for session in (FIRST, SECOND)
             for ordinal in (1, 2, 3)
         ]

@@ -25,7 +25,7 @@ from glyphoxa.experimental.graph.of_view import graph_of_view
 from glyphoxa.experimental.graph.settings import GraphRecallSettings
 from glyphoxa.recall.recall import Recall, RecallResult
 from glyphoxa.recall.settings import RecallSettings
-from glyphoxa.transcript.feed import Said
+from glyphoxa.transcript.feed import FeedUtterance
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.patience import DEADLINE_MS
 from tests.support.proof import n_examples
@@ -109,7 +109,7 @@ def ids(found: RecallResult) -> list[str]:
 utterances = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join), max_size=12)
 
 
-def told(texts: Sequence[str], **changes: Any) -> list[Said]:
+def told(texts: Sequence[str], **changes: Any) -> list[FeedUtterance]:
     """Half of them in each of two sessions."""
     return [
         said(f"u{n}", text, session=f"s{1 + 2 * n // len(texts)}", ordinal=n + 1, at_ms=n * 1_000_000, **changes)

@@ -23,7 +23,7 @@ from glyphoxa.npc.room_messages import Leave, LookedUp, Move, room_mailbox
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.speech.language.spans import leads_to
 from glyphoxa.transcript.journal import Journal
-from glyphoxa.turns.address import Mention
+from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SESSION, SMITH, TAMSIN, a_campaign, a_draft
 from tests.support.memory import AtOnce, SpoolTwin
@@ -33,8 +33,8 @@ from tests.support.patience import DEADLINE_S
 NAMES = {npc.id: npc.name for npc in a_campaign().npcs}
 
 
-def named(text: str) -> list[Mention]:
-    return [Mention(npc, name, text.find(name), True) for npc, name in NAMES.items() if name in text]
+def named(text: str) -> list[AddresseeMention]:
+    return [AddresseeMention(npc, name, text.find(name), True) for npc, name in NAMES.items() if name in text]
 
 
 class TableOfTwins:

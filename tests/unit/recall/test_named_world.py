@@ -21,7 +21,7 @@ from glyphoxa.world.api import (
     EntityRemoved,
     EntityScoped,
     Event,
-    Rows,
+    StateRows,
     Undone,
     WorldEntity,
     WorldEvent,
@@ -80,7 +80,7 @@ def facts_of(drawn: list[tuple[EntityId, str, EntityId, Visibility]]) -> list[Fa
 
 def a_world(entities: list[WorldEntity], facts: list[Fact]) -> NamedWorld:
     state = WorldState()
-    state.load((), Rows(entities=entities, facts=facts))
+    state.load((), StateRows(entities=entities, facts=facts))
     return NamedWorld(state)
 
 
@@ -187,7 +187,7 @@ def test_what_waits_for_the_dm_is_not_known() -> None:
 
 def test_what_a_file_calls_its_npc_is_a_name_for_those_who_know_of_it() -> None:
     state = WorldState()
-    state.load((), Rows(entities=[replace(MAREK, visibility=secret_of([OTHER]))]))
+    state.load((), StateRows(entities=[replace(MAREK, visibility=secret_of([OTHER]))]))
     world = NamedWorld(state, also_called={MAREK.id: ("the smith",), TOWER.id: ("the spire",)})
     assert called(world, "the smith at the spire", OTHER) == ["marek"]
     assert called(world, "the smith at the spire") == []

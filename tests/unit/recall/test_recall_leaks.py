@@ -25,7 +25,7 @@ from glyphoxa.experimental.second_hop import with_second_hop
 from glyphoxa.recall.ranking.ranking import DEFAULT
 from glyphoxa.recall.recall import Recall, RecallResult
 from glyphoxa.recall.settings import RecallSettings
-from glyphoxa.transcript.feed import Said
+from glyphoxa.transcript.feed import FeedUtterance
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
 from tests.support.patience import DEADLINE_MS
@@ -70,9 +70,9 @@ BY_PLACE = ("What happened in the last session?", "What of the sister in session
 
 
 @st.composite
-def talk(draw: st.DrawFn) -> list[Said]:
+def talk(draw: st.DrawFn) -> list[FeedUtterance]:
     """Up to four sessions, some of them without the smith, a part of it said to him, in any order of arrival."""
-    told: list[Said] = []
+    told: list[FeedUtterance] = []
     for session in range(draw(st.integers(1, 4))):
         for ordinal in range(1, draw(st.integers(1, 6)) + 1):
             there = draw(st.sampled_from([{SMITH}, {INNKEEPER}, {SMITH, INNKEEPER}, set()]))
@@ -94,19 +94,19 @@ def talk(draw: st.DrawFn) -> list[Said]:
 class Summaries:
     """The smith knows of every session that he was at, and of no other."""
 
-    def __init__(self, told: Sequence[Said]) -> None:
+    def __init__(self, told: Sequence[FeedUtterance]) -> None:
         self._known = {one.session_id for one in told if SMITH in one.witnesses}
 
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         return f"What {npc} knows of {session}." if session in self._known else None
 
 
-def of_smith(told: Sequence[Said]) -> list[Said]:
+def of_smith(told: Sequence[FeedUtterance]) -> list[FeedUtterance]:
     return [one for one in told if SMITH in one.witnesses]
 
 
 async def everything(
-    told: Sequence[Said], questions: Sequence[str], exclude: Sequence[UtteranceId]
+    told: Sequence[FeedUtterance], questions: Sequence[str], exclude: Sequence[UtteranceId]
 ) -> list[RecallResult]:
     feed = FeedTwin()
     feed.tell(*told)
@@ -146,7 +146,9 @@ def _rounded(found: RecallResult) -> RecallResult:
 
 @settings(max_examples=n_examples(60), derandomize=True, deadline=None)
 @given(talk(), st.lists(st.sampled_from([f"u{n}-{m}" for n in range(4) for m in range(1, 7)]), max_size=3))
-def test_what_an_npc_did_not_witness_changes_nothing_of_its_answers(told: list[Said], exclude: list[str]) -> None:
+def test_what_an_npc_did_not_witness_changes_nothing_of_its_answers(
+    told: list[FeedUtterance], exclude: list[str]
+) -> None:
     left_out = [UtteranceId(one) for one in exclude]
     whole = asyncio.run(everything(told, QUESTIONS, left_out))
     own = asyncio.run(everything(of_smith(told), QUESTIONS, left_out))
@@ -155,7 +157,9 @@ def test_what_an_npc_did_not_witness_changes_nothing_of_its_answers(told: list[S
 
 @settings(max_examples=n_examples(60), derandomize=True, deadline=None)
 @given(talk())
-def test_a_session_has_the_tables_number_and_nothing_is_told_of_what_was_said_without_the_npc(told: list[Said]) -> None:
+def test_a_session_has_the_tables_number_and_nothing_is_told_of_what_was_said_without_the_npc(
+    told: list[FeedUtterance],
+) -> None:
     """Where the smith was at every evening, not even that makes a difference."""
     whole = asyncio.run(everything(told, BY_PLACE, ()))
     known = {one.utterance_id for one in of_smith(told) if not one.retracted}
@@ -171,7 +175,7 @@ def test_a_session_has_the_tables_number_and_nothing_is_told_of_what_was_said_wi
 @settings(max_examples=n_examples(40), derandomize=True, deadline=None)
 @given(talk(), st.data())
 def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
-    told: list[Said], data: st.DataObject
+    told: list[FeedUtterance], data: st.DataObject
 ) -> None:
     """Not only what was read before, also what comes while all is in memory: new, bettered, rolled back."""
     others = [one for one in told if SMITH not in one.witnesses]
@@ -196,8 +200,8 @@ def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
 
 @settings(max_examples=n_examples(25), derandomize=True, deadline=None)
 @given(talk())
-def test_nor_of_what_the_memory_graph_finds(told: list[Said]) -> None:
-    async def deep(talk: Sequence[Said]) -> list[RecallResult]:
+def test_nor_of_what_the_memory_graph_finds(told: list[FeedUtterance]) -> None:
+    async def deep(talk: Sequence[FeedUtterance]) -> list[RecallResult]:
         feed = FeedTwin()
         feed.tell(*talk)
         recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
@@ -236,7 +240,7 @@ def test_nor_does_a_campaign_full_of_what_others_heard() -> None:
 
 
 async def scene_of(
-    *told: Said, npc: NpcId = SMITH, question: str = "Where is Joren with my sister?"
+    *told: FeedUtterance, npc: NpcId = SMITH, question: str = "Where is Joren with my sister?"
 ) -> list[RecalledTalk]:
     feed = FeedTwin()
     feed.tell(*told)

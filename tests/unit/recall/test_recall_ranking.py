@@ -17,7 +17,7 @@ from glyphoxa.recall.lexical.terms import Terms
 from glyphoxa.recall.question import RecallQuestion, read_question
 from glyphoxa.recall.ranking.ranking import rank
 from glyphoxa.recall.ranking.signals import said_at_best, signals_of
-from glyphoxa.transcript.feed import Embedding, Said
+from glyphoxa.transcript.feed import Embedding, FeedUtterance
 from tests.support.builders import SMITH
 from tests.support.proof import n_examples
 
@@ -29,7 +29,7 @@ GATED = ("words", "led_up", "scene", "answers")
 def an_index(*texts: str, vectors: Sequence[NDArray[float32]] = (), language: str = "en") -> TalkIndex:
     index = TalkIndex(Terms(language), dimensions=2)
     said = [
-        Said(
+        FeedUtterance(
             change_seq=n,
             utterance_id=UtteranceId(f"u{n}"),
             # Each in a session of its own: neighbours have no say here.

@@ -20,7 +20,7 @@ from glyphoxa.recall.lexical.terms import Terms
 from glyphoxa.recall.question import read_question
 from glyphoxa.recall.ranking.ranking import rank
 from glyphoxa.recall.semantic import vectors
-from glyphoxa.transcript.feed import Embedding, Said
+from glyphoxa.transcript.feed import Embedding, FeedUtterance
 from tests.support.builders import INNKEEPER, SMITH
 
 BOTH = frozenset({SMITH, INNKEEPER})
@@ -28,9 +28,9 @@ WORDS = ["sister", "pirate", "sword", "Will", "rain", "Eldrinax", "the", "harbou
 DIMENSIONS = 3
 
 
-def said(n: int, text: str, *, session: str = "s1", ordinal: int | None = None, **changes: object) -> Said:
+def said(n: int, text: str, *, session: str = "s1", ordinal: int | None = None, **changes: object) -> FeedUtterance:
     ordinal = n + 1 if ordinal is None else ordinal
-    whole = Said(
+    whole = FeedUtterance(
         change_seq=n,
         utterance_id=UtteranceId(f"u{n}"),
         session_id=SessionId(session),
@@ -44,7 +44,7 @@ def said(n: int, text: str, *, session: str = "s1", ordinal: int | None = None, 
     return replace(whole, **changes)  # type: ignore[arg-type] # fields of Said
 
 
-def an_index(talk: Iterable[Said], meanings: Iterable[Embedding] = ()) -> TalkIndex:
+def an_index(talk: Iterable[FeedUtterance], meanings: Iterable[Embedding] = ()) -> TalkIndex:
     index = TalkIndex(Terms("en"), dimensions=DIMENSIONS)
     index.put(talk)
     index.put_meanings(meanings)
@@ -201,7 +201,7 @@ TALK = st.lists(
 Step = tuple[int, list[str], str, set[NpcId], bool, str]
 
 
-def history(steps: Sequence[Step]) -> list[Said]:
+def history(steps: Sequence[Step]) -> list[FeedUtterance]:
     """Session and ordinal of an utterance never change."""
     sessions: dict[int, str] = {}
     told = []
@@ -220,7 +220,7 @@ def history(steps: Sequence[Step]) -> list[Said]:
     return told
 
 
-def final(told: Iterable[Said]) -> list[Said]:
+def final(told: Iterable[FeedUtterance]) -> list[FeedUtterance]:
     return list({one.utterance_id: one for one in told}.values())
 
 

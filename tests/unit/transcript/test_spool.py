@@ -20,7 +20,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.transcript import spool_files
-from glyphoxa.transcript.spool import Cursor, Spool
+from glyphoxa.transcript.spool import Spool, SpoolPosition
 from tests.support.builders import an_utterance
 from tests.support.proof import n_examples
 
@@ -28,7 +28,7 @@ _IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Thousands of spools die here as processes do, and not as machines: waiting for a disk would only cost time."""
 
 
-def ids(spool: Spool, after: Cursor | None = None) -> list[str]:
+def ids(spool: Spool, after: SpoolPosition | None = None) -> list[str]:
     return [str(item.utterance.id) for item in spool.pending(after)]
 
 

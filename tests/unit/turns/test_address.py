@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.turns.address import Addressing, Mention, Said
+from glyphoxa.turns.address import AddresseeMention, Addressing, Said
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN
 
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
 BOTH = (SMITH, INNKEEPER)
 
 
-def called(npc: NpcId | None, position: int = 0) -> Mention:
-    return Mention(npc, NAMES[npc] if npc else "Bran", position, is_vocative=True)
+def called(npc: NpcId | None, position: int = 0) -> AddresseeMention:
+    return AddresseeMention(npc, NAMES[npc] if npc else "Bran", position, is_vocative=True)
 
 
-def named(npc: NpcId, position: int = 3) -> Mention:
-    return Mention(npc, NAMES[npc], position, is_vocative=False)
+def named(npc: NpcId, position: int = 3) -> AddresseeMention:
+    return AddresseeMention(npc, NAMES[npc], position, is_vocative=False)
 
 
-def said(mentions: Sequence[Mention], *, by: PlayerId = TAMSIN) -> Said:
+def said(mentions: Sequence[AddresseeMention], *, by: PlayerId = TAMSIN) -> Said:
     return Said(by, "Good evening to you.", mentions)
 
 

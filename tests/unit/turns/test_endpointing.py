@@ -10,7 +10,6 @@ from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.speech.language.spans import leads_to
 from glyphoxa.turns.endpointing import (
-    AskAgain,
     Endpointing,
     EndpointingEffect,
     Final,
@@ -21,6 +20,7 @@ from glyphoxa.turns.endpointing import (
     Report,
     Started,
     Tick,
+    TickAt,
     TurnOver,
 )
 from glyphoxa.turns.unfinished import sounds_unfinished
@@ -55,7 +55,7 @@ def test_a_turn_is_eager_at_the_pause_and_ends_after_the_silence() -> None:
     assert kinds(ear.on(Paused(2_000, at_ms=2_200))) == []
     effects = ear.on(Final(heard("I have come back, Grimjaw.", at_ms=2_300), at_ms=2_300))
     assert kinds(effects) == [EagerTurn]
-    assert AskAgain(2_480) in effects
+    assert TickAt(2_480) in effects
     (ended,) = reports(ear.on(Tick(2_480)))
     assert isinstance(ended, TurnEnded)
     assert (ended.draft.text, ended.draft.began_ms, ended.draft.speech_end_ms) == (
@@ -81,7 +81,7 @@ def test_a_pause_inside_a_turn_does_not_cut_it_in_two() -> None:
 
 def test_words_that_sound_unfinished_are_waited_for_longer() -> None:
     ear = paused_after("I would like the")
-    assert ear.on(Tick(2_480)) == (AskAgain(2_900),)
+    assert ear.on(Tick(2_480)) == (TickAt(2_900),)
     assert kinds(ear.on(Tick(2_900))) == [TurnEnded]
 
 
@@ -112,7 +112,7 @@ def test_a_cough_after_words_does_not_undo_them() -> None:
 def test_a_recogniser_that_never_answers_does_not_hold_the_turn_forever() -> None:
     ear = Endpointing(ALICE)
     ear.on(Started(1_000))
-    assert ear.on(Paused(2_000, at_ms=2_200)) == (AskAgain(5_000),)
+    assert ear.on(Paused(2_000, at_ms=2_200)) == (TickAt(5_000),)
     assert reports(ear.on(Tick(5_000))) == [NothingSaid(ALICE, 5_000)]
 
 
@@ -161,7 +161,7 @@ def test_a_streaming_service_that_does_not_confirm_is_believed_after_a_while() -
     ear = Endpointing(ALICE, confirm_within_ms=350)
     ear.on(Started(1_000))
     ear.on(Final(heard("I have come back, Grimjaw."), at_ms=1_900, closes=False))
-    assert ear.on(Paused(2_000, at_ms=2_200)) == (AskAgain(2_350),)
+    assert ear.on(Paused(2_000, at_ms=2_200)) == (TickAt(2_350),)
     ear.on(Tick(2_350))
     assert kinds(ear.on(Tick(2_480))) == [TurnEnded]
 
@@ -299,9 +299,9 @@ def test_speech_does_not_end_before_it_began() -> None:
 def test_a_turn_does_not_end_while_speech_may_be_beginning() -> None:
     ear = paused_after("Marigund.")
     ear.on(Onset(2_470))
-    assert ear.on(Tick(2_480)) == (AskAgain(2_520),)
+    assert ear.on(Tick(2_480)) == (TickAt(2_520),)
     ear.on(Onset(2_520))
-    assert ear.on(Tick(2_520)) == (AskAgain(2_560),)
+    assert ear.on(Tick(2_520)) == (TickAt(2_560),)
     assert kinds(ear.on(Started(2_400))) == [SpeechStarted]
     assert ear.on(Tick(2_560)) == ()
 
@@ -309,7 +309,7 @@ def test_a_turn_does_not_end_while_speech_may_be_beginning() -> None:
 def test_a_click_delays_the_end_of_a_turn_only_a_little() -> None:
     ear = paused_after("I have come back.")
     ear.on(Onset(2_480))
-    assert ear.on(Tick(2_480)) == (AskAgain(2_520),)
+    assert ear.on(Tick(2_480)) == (TickAt(2_520),)
     assert kinds(ear.on(Tick(2_520))) == [TurnEnded]
 
 
@@ -319,7 +319,7 @@ def test_an_onset_that_becomes_nothing_does_not_hold_the_turn_forever() -> None:
     at_ms = 2_480
     while at_ms < 2_780:
         ear.on(Onset(at_ms))
-        assert ear.on(Tick(at_ms)) == (AskAgain(at_ms + 40),)
+        assert ear.on(Tick(at_ms)) == (TickAt(at_ms + 40),)
         at_ms += 40
     ear.on(Onset(at_ms))
     assert kinds(ear.on(Tick(at_ms))) == [TurnEnded]

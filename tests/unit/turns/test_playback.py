@@ -11,6 +11,7 @@ from glyphoxa.turns.playback import (
     PieceBegan,
     PieceBegins,
     PieceEnded,
+    PieceTrouble,
     Playback,
     PlaybackEvent,
     Played,
@@ -19,7 +20,6 @@ from glyphoxa.turns.playback import (
     ReplyFailed,
     SoundBegins,
     SoundCame,
-    Trouble,
 )
 
 CHUNK = 480
@@ -150,12 +150,12 @@ def test_a_voice_without_sound_is_an_error() -> None:
 def test_trouble_with_one_piece_is_the_reason_only_if_nothing_is_heard() -> None:
     playback = Playback()
     playback.on(PieceBegan("Well met."))
-    playback.on(Trouble("no such voice"))
+    playback.on(PieceTrouble("no such voice"))
     assert over(playback.on(ReplyEnded())).error == "no such voice"
     playback = Playback()
     playback.on(Released())
     playback.on(PieceBegan("Ahem."))
-    playback.on(Trouble("no such sound"))
+    playback.on(PieceTrouble("no such sound"))
     playback.on(PieceBegan("Yes."))
     playback.on(SoundCame(CHUNK))
     playback.on(ReplyEnded())

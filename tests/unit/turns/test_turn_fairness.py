@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import EagerTurn, EarEvent, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Unaddressed
-from glyphoxa.turns.address import Mention
+from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.barge_in import cuts_off
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep, NotAddressed, Release
 from glyphoxa.turns.question import MOST_PARTS
@@ -26,8 +26,8 @@ QUIET, LOUD = TAMSIN, BRAN
 LONG = "and another thing that I have been meaning to say for a very long time about the price of iron " * 6
 
 
-def named(text: str) -> list[Mention]:
-    return [Mention(npc, name, text.find(name), True) for npc, name in NAMES.items() if name in text]
+def named(text: str) -> list[AddresseeMention]:
+    return [AddresseeMention(npc, name, text.find(name), True) for npc, name in NAMES.items() if name in text]
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ def test_the_work_for_a_line_grows_with_the_line_alone() -> None:
     """However many lines came before: counted in the characters that are searched for names."""
     searched = 0
 
-    def counting(text: str) -> list[Mention]:
+    def counting(text: str) -> list[AddresseeMention]:
         nonlocal searched
         searched += len(text)
         return named(text)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
-from glyphoxa.turns.address import Mention
+from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Fill, Keep, NotAddressed, Prime, Release
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft
@@ -17,9 +17,9 @@ from tests.support.proof import n_examples
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
 
 
-def named(text: str) -> list[Mention]:
+def named(text: str) -> list[AddresseeMention]:
     places = {npc: text.find(name) for npc, name in NAMES.items()}
-    return [Mention(npc, NAMES[npc], at, at == 0) for npc, at in places.items() if at >= 0]
+    return [AddresseeMention(npc, NAMES[npc], at, at == 0) for npc, at in places.items() if at >= 0]
 
 
 class Evening:

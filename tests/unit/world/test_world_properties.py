@@ -17,7 +17,7 @@ from glyphoxa.world.api import (
     FactRejected,
     FactReplaced,
     FactStated,
-    Rows,
+    StateRows,
     Undone,
     WorldEvent,
     WorldState,
@@ -143,13 +143,13 @@ def load(partial: WorldState, key: Key, whole: WorldState) -> None:
         case ("entity", entity):
             found = whole.entities.get(entity)
             merged = {entity: whole.merged[entity]} if found is None and entity in whole.merged else {}
-            partial.load([key], Rows(entities=[] if found is None else [found], merges=merged))
+            partial.load([key], StateRows(entities=[] if found is None else [found], merges=merged))
             return
         case ("rules",):
-            partial.load([key], Rows(rules=whole.rules))
+            partial.load([key], StateRows(rules=whole.rules))
             return
         case ("refused", fact):
-            partial.load([key], Rows(refused=[FactId(fact)] if whole.was_refused(FactId(fact)) else []))
+            partial.load([key], StateRows(refused=[FactId(fact)] if whole.was_refused(FactId(fact)) else []))
             return
         case ("fact", fact):
             facts = [f for f in whole.facts.values() if f.id == fact]
@@ -167,7 +167,7 @@ def load(partial: WorldState, key: Key, whole: WorldState) -> None:
             facts = whole.disputing(FactId(fact))
         case _:
             raise AssertionError(key)
-    partial.load([key], Rows(facts=facts))
+    partial.load([key], StateRows(facts=facts))
 
 
 def assert_sound(fact: Fact, state: WorldState, seed: int) -> None:

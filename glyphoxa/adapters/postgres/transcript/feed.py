@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.transcript.feed import Embedding, IndexGeneration, Said, TalkHead, TalkPage
+from glyphoxa.transcript.feed import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage
 
 _DEADLINE_MS = 5_000
 _HEADER_BYTES = 4
@@ -53,9 +53,9 @@ class PostgresTalkFeed:
         return [] if row is None or row["utterance_ids"] is None else _Embeddings(row["utterance_ids"], row["sent"])
 
 
-class _Page(Sequence[Said]):
-    """Each `Said` is made when it is looked at, and by whoever looks: five hundred at once, page after page, would have
-    the garbage collector look through all that the process holds.
+class _Page(Sequence[FeedUtterance]):
+    """Each `FeedUtterance` is made when it is looked at, and by whoever looks: five hundred at once, page after page,
+    would have the garbage collector look through all that the process holds.
     """
 
     def __init__(self, columns: asyncpg.Record) -> None:
@@ -66,14 +66,14 @@ class _Page(Sequence[Said]):
         return len(self._columns["change_seqs"])
 
     @overload
-    def __getitem__(self, at: int) -> Said: ...
+    def __getitem__(self, at: int) -> FeedUtterance: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[Said]: ...
-    def __getitem__(self, at: int | slice) -> Said | Sequence[Said]:
+    def __getitem__(self, at: slice) -> Sequence[FeedUtterance]: ...
+    def __getitem__(self, at: int | slice) -> FeedUtterance | Sequence[FeedUtterance]:
         if isinstance(at, slice):
             return [self[each] for each in range(len(self))[at]]
         of = self._columns
-        return Said(
+        return FeedUtterance(
             change_seq=of["change_seqs"][at],
             utterance_id=UtteranceId(of["utterance_ids"][at]),
             session_id=SessionId(of["session_ids"][at]),

@@ -8,7 +8,7 @@ from typing import Final
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.values import at_ms, storable, timestamp
-from glyphoxa.dm.ports import Said
+from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Correction, Utterance
 
@@ -66,9 +66,9 @@ def utterance_of_row(row: asyncpg.Record) -> Utterance:
     )
 
 
-def said_of_row(row: asyncpg.Record) -> Said:
+def said_of_row(row: asyncpg.Record) -> CitedUtterance:
     """Of the same rows, for the DM."""
-    return Said(
+    return CitedUtterance(
         UtteranceId(row["utterance_id"]),
         SessionId(row["session_id"]),
         row["ordinal"],

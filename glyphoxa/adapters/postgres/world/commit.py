@@ -14,7 +14,7 @@ from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.world.api import Cause, Event, FactStated, Rows, WorldEvent, WorldState, apply
+from glyphoxa.world.api import Cause, Event, FactStated, StateRows, WorldEvent, WorldState, apply
 from glyphoxa.world.encoding import encode, event_type
 from glyphoxa.world.state import Key, Missing
 
@@ -63,7 +63,7 @@ async def _commit(
         )
     recorded = [WorldEvent(seq, cause, each.event) for seq, each in enumerate(encoded, start=head.seq + 1)]
     state = WorldState.partial()
-    state.load([("rules",)], Rows(rules=head.rules))
+    state.load([("rules",)], StateRows(rules=head.rules))
     asked = await offload(lambda: {key for one in recorded for key in one.event.read_set()}, amount=len(recorded))
     await world.tables.load(state, asked)
     await _apply(world, state, recorded)

@@ -20,7 +20,7 @@ from glyphoxa.adapters.postgres.world.rows import (
     fact_of_row,
     visibility_of_row,
 )
-from glyphoxa.dm.ports import Said, Session
+from glyphoxa.dm.ports import CitedUtterance, Session
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer, Visibility
@@ -47,10 +47,10 @@ class SessionTalk:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class InspectedUtterance:
     """An utterance as it is kept, and as it was heard."""
 
-    said: Said
+    said: CitedUtterance
     raw_text: str
 
 
@@ -157,11 +157,11 @@ class PostgresInspection:
         rows = await self._fetch("events_about", campaign, fact.id, claim.predicate, ends)
         return [decode(campaign, row["seq"], cause_of_row(row), row["event_type"], row["payload"]) for row in rows]
 
-    async def said(self, campaign: CampaignId, utterance: UtteranceId) -> Said | None:
+    async def said(self, campaign: CampaignId, utterance: UtteranceId) -> CitedUtterance | None:
         rows = await self._fetch("said", campaign, utterance)
         return said_of_row(rows[0]) if rows else None
 
-    async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[Said]:
+    async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[CitedUtterance]:
         return [said_of_row(row) for row in await self._fetch("said_ending_with", campaign, ending, limit)]
 
     async def talk_after(self, campaign: CampaignId, session: SessionId, ordinal: int) -> int:
@@ -189,11 +189,11 @@ class PostgresInspection:
             for row in await self._fetch("entries_per_session", campaign)
         ]
 
-    async def recent(self, campaign: CampaignId, session: SessionId, *, limit: int = 20) -> list[Entry]:
+    async def recent(self, campaign: CampaignId, session: SessionId, *, limit: int = 20) -> list[InspectedUtterance]:
         """The latest first."""
         return [_entry(row) for row in await self._fetch("recent", campaign, session, limit)]
 
-    async def corrected(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[Entry]:
+    async def corrected(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[InspectedUtterance]:
         """What players said that is kept otherwise than it was heard, in order."""
         return [_entry(row) for row in await self._fetch("corrected", campaign, session, limit)]
 
@@ -256,5 +256,5 @@ class PostgresInspection:
             return await connection.fetch(self._sql[query], campaign, *arguments)
 
 
-def _entry(row: asyncpg.Record) -> Entry:
-    return Entry(said_of_row(row), row["raw_text"])
+def _entry(row: asyncpg.Record) -> InspectedUtterance:
+    return InspectedUtterance(said_of_row(row), row["raw_text"])

@@ -21,7 +21,7 @@ from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.world import read_set
-from glyphoxa.world.api import Changes, Rows, WorldState
+from glyphoxa.world.api import Changes, StateRows, WorldState
 from glyphoxa.world.state import REFUSED, Key
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class WorldTables:
             state = WorldState()
             state.load(
                 (),
-                Rows(
+                StateRows(
                     entities=map(entity_of_row, entities),
                     merges={EntityId(row["gone_id"]): EntityId(row["kept_id"]) for row in merges},
                     facts=map(fact_of_row, facts),
@@ -135,7 +135,7 @@ class WorldTables:
                 found[row["found"]].append(row)
             state.load(
                 known,
-                Rows(
+                StateRows(
                     entities=map(entity_of_row, found["there"]),
                     merges={EntityId(row["id"]): EntityId(row["kept_id"]) for row in found["merged"]},
                     refused=(FactId(row["id"]) for row in found["refused"]),
@@ -165,7 +165,7 @@ class WorldTables:
 
         def put() -> list[Fact]:
             facts = [fact_of_row(row) for row in rows]
-            state.load((key for of_kind in by_kind.values() for key in of_kind), Rows(facts=facts))
+            state.load((key for of_kind in by_kind.values() for key in of_kind), StateRows(facts=facts))
             return facts
 
         return await offload(put, amount=len(rows))

@@ -41,7 +41,7 @@ _TAKE_BACK_DEADLINE_MS: Final = 600_000
 _FORK_DEADLINE_MS: Final = 3_600_000
 
 
-class Commit(Protocol):
+class CommitEvents(Protocol):
     """See `World.commit`."""
 
     async def __call__(
@@ -59,7 +59,7 @@ class WorldWriting:
 
     connection: Connection
     read: Callable[[], Awaitable[WorldState]]
-    commit: Commit
+    commit: CommitEvents
 
 
 class PostgresWorld:
