@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from glyphoxa.dm.cast import Cast
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.selection import IN_EVERY_PROMPT
 from glyphoxa.context.wording import recalled_line
+from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact
@@ -90,7 +90,7 @@ async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, c
     desk: Any = SimpleNamespace(
         campaign=CAMPAIGN,
         settings=Settings(context=context),
-        cast=Cast.of(campaign, [entity for entity, _ in graph.scoped]),
+        resolver=NameResolver.of(campaign, [entity for entity, _ in graph.scoped]),
         language=campaign.language,
         graph=graph,
         past_talk=found,
