@@ -10,7 +10,7 @@ recalled, and what the prompt holds already, is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -107,21 +107,22 @@ def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None 
     facts = [fact for fact in candidates.facts if not prompt.identity.tells(fact)]
     ranked = [*near, *facts] if asks_of_the_past else [*facts, *near]
     found = chosen(ranked, tokens=tokens, most=most, already=prompt.shown)
-    rejected = (
-        *_missing(found, of=ranked, why=no_room(budgets)),
-        *_missing(near, of=others, why=NOT_NEAR),
-        *_missing(others, of=fresh, why=OWN_WORDS),
-        *_missing(fresh, of=candidates.talk, why=IN_THE_TALK),
-        *_missing(facts, of=candidates.facts, why=IN_EVERY_PROMPT),
+    stages: Sequence[tuple[Sequence[Recalled], Sequence[Recalled], str]] = (
+        (found, ranked, no_room(budgets)),
+        (near, others, NOT_NEAR),
+        (others, fresh, OWN_WORDS),
+        (fresh, candidates.talk, IN_THE_TALK),
+        (facts, candidates.facts, IN_EVERY_PROMPT),
+    )
+    lines = {recalled_line(one) for one in found}
+    rejected = tuple(
+        Rejected(one, why)
+        for kept, of, why in stages
+        for one in of
+        if one not in kept and recalled_line(one) not in lines
     )
     return Selection(tuple(found), rejected)
 
 
 def no_room(budgets: Budgets) -> str:
     return f"no room among {budgets.most_facts} in {budgets.facts_tokens} tokens"
-
-
-def _missing(kept: Iterable[Recalled], *, of: Iterable[Recalled], why: str) -> tuple[Rejected, ...]:
-    """What of it was not kept, in its order; not what was kept in the same words."""
-    lines = {recalled_line(one) for one in kept}
-    return tuple(Rejected(one, why) for one in of if recalled_line(one) not in lines)
