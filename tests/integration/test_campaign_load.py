@@ -131,7 +131,8 @@ async def test_what_was_shown_is_what_is_done_or_nothing(store: Store) -> None:
 
 
 async def test_a_campaign_that_cannot_be_held_leaves_nothing(store: Store) -> None:
-    impossible = Entity(ORLA, "npc", random.Random(1).randbytes(10_000).hex())  # no index holds such a name
+    no_index_holds = EntityId(random.Random(1).randbytes(10_000).hex())
+    impossible = Entity(no_index_holds, "npc", "Orla")
     with pytest.raises(InvalidInput, match="cannot hold this"):
         await store.campaigns.load(replace(a_campaign(), entities=(*a_campaign().entities, impossible)))
     assert await store.campaigns.ids() == []

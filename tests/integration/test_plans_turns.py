@@ -26,7 +26,9 @@ INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_te
                    prompt_text, created_at)
     SELECT $1, 's' || (n / 500) || '-t' || lpad(n::text, 6, '0'), 's' || (n / 500), 'tamsin', 'Tamsin', 'x', 'x',
            CASE WHEN n % 10000 = 7 THEN 'hermit' ELSE 'npc-' || (n % 5) END, 'answered',
-           jsonb_build_array(jsonb_build_object('text', repeat('word ', 100), 'source', 'said')),
+           jsonb_build_array(jsonb_build_object('source', 'said', 'text', repeat('word ', 100), 'utterance_id', 'u',
+                                                'session_id', 's', 'speaker_id', 'tamsin', 'at_ms', 0,
+                                                'signals', jsonb_build_object())),
            repeat(md5(n::text), 40), to_timestamp(1700000000 + n * 60)
       FROM generate_series(0, $2::int - 1) AS n
 """

@@ -22,7 +22,7 @@ from glyphoxa.experimental.deep_talk import DeepTalk
 from glyphoxa.experimental.graph.choosing import ChoiceRequest, NodeChoice, NodeChooser
 from glyphoxa.experimental.graph.methods import RecallMethod, RecallPath
 from glyphoxa.experimental.graph.of_view import graph_of_view
-from glyphoxa.experimental.graph.settings import GraphRecallSettings
+from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings
 from glyphoxa.recall.recall import Recall, RecallResult
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import FeedUtterance
@@ -157,7 +157,7 @@ def test_what_an_npc_did_not_witness_changes_nothing_of_what_it_is_reminded_of(
         chooser = ChooserTwin(chooses=("sister", "rain"), opens=("Ilvara", "storm"))
         deep = DeepRecall(
             a_recall(feed),
-            settings=GraphRecallSettings.documented(),
+            settings=GraphRecallSettings().with_stages(*STAGES),
             chooser=chooser,
             reranker=BackwardsReranker(),
         )
@@ -256,7 +256,7 @@ async def test_whatever_is_asked_there_is_an_answer(question: str, method: Recal
 
 async def test_a_campaign_without_talk_reminds_of_nothing_and_asks_nobody() -> None:
     chooser = ChooserTwin()
-    deep = DeepRecall(a_recall(FeedTwin()), settings=GraphRecallSettings.documented(), chooser=chooser)
+    deep = DeepRecall(a_recall(FeedTwin()), settings=GraphRecallSettings().with_stages(*STAGES), chooser=chooser)
     for method in (RecallMethod.HYBRID, RecallMethod.HYBRID_LLM, RecallMethod.LLM):
         assert (await asked(deep, method=method)).items == ()
     assert not chooser.asked

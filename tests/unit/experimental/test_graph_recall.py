@@ -18,7 +18,7 @@ from glyphoxa.experimental.graph.talk_graph import TalkGraph, graph_of_talk
 from tests.support.proof import n_examples
 
 OFF = GraphRecallSettings()
-ALL = GraphRecallSettings.documented()
+ALL = GraphRecallSettings().with_stages(*STAGES)
 
 
 def only(*stages: str, **changes: object) -> GraphRecallSettings:
