@@ -229,7 +229,6 @@ def _context(opening: Opening, state: TableState, memory: TableMemory) -> tuple[
         known_utterances=state.known_utterances,
         holds_words=state.holds_words,
         heard_before=state.heard_before,
-        players=state.seated_names,
         budgets=budgets,
         accept_at=settings.memory.auto_accept,
     )

@@ -49,7 +49,6 @@ class HotContextAssembly:
         known_utterances: What an NPC's prompt already holds.
         holds_words: Whether it holds these words already, whenever they were said.
         heard_before: What was said to an NPC last, before the question.
-        players: Who sits at the table, by name.
         accept_at: The confidence from which the campaign file's facts are accepted, where the file tells.
     """
 
@@ -63,7 +62,6 @@ class HotContextAssembly:
         known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
         holds_words: Callable[[NpcId, str], bool] = lambda _npc, _words: False,
         heard_before: Callable[[NpcId, str], str] = lambda _npc, _question: "",
-        players: Callable[[], Sequence[str]] = tuple,
         budgets: Budgets | None = None,
         accept_at: float = AUTO_ACCEPT,
     ) -> None:
@@ -77,12 +75,12 @@ class HotContextAssembly:
         self._holds_words = holds_words
         self._identities = Identities(campaign, graph, tokens=self._budgets.identity_tokens, accept_at=accept_at)
         self._heard_before = heard_before
-        self._players = players
         self._terms = Terms(campaign.language)
         self._own_names = {npc.id: words_of(" ".join((npc.name, *npc.aliases)), self._terms) for npc in campaign.npcs}
         self._keeps = wording(campaign.language).keeps
         self._scenes = Scenes(campaign, tokens=self._budgets.scene_tokens, is_taken=self._by_name.is_taken)
         self._scene: Scene | None = None
+        self._entered: set[Scene] = set()
         self._shown: dict[NpcId, tuple[str, ...]] = {}
         self._as_read: dict[NpcId, IdentitySnapshot | None] = {}
         self._read_ahead: dict[NpcId, tuple[asyncio.Task[None], list[str]]] = {}
@@ -99,6 +97,7 @@ class HotContextAssembly:
         for npc in npcs:
             await self._identities.read_file(npc)
         self._scene = scene
+        self._entered.add(scene)
 
     def new_speech(self) -> None:
         """Somebody begins to speak: the facts shown for the last question are not kept for this one, and no NPC keeps
@@ -109,9 +108,7 @@ class HotContextAssembly:
 
     def standing(self, npc: NpcId) -> tuple[str, ...]:
         """What stands in every prompt of an NPC, as it was read last: what it knows of itself, and where it is."""
-        return tuple(
-            line for line in (*self._identities.last(npc).lines, self._place(npc), self._scene_line(npc)) if line
-        )
+        return tuple(line for line in (*self._identities.last(npc).lines, self._scene_line(npc)) if line)
 
     def known(self, npc: NpcId) -> Known | None:
         """What an NPC knows of itself, as it was read last; None: nothing."""
@@ -169,8 +166,7 @@ class HotContextAssembly:
             recalled=(*selection.facts, *selection.talk, *kept),
             omitted=omitted,
             identity=identity.lines,
-            place=self._place(npc),
-            scene=self._scene_line(npc),
+            scenes={scene: self._scenes.line(scene, npc) for scene in self._entered if npc in scene.npcs},
             kept=tuple(one.text for one in kept),
             keeps=self._keeps,
             rejected=selection.rejected,
@@ -197,12 +193,7 @@ class HotContextAssembly:
         """From the campaign in memory: it is never late."""
         if self._scene is None or npc not in self._scene.npcs:
             return ""
-        return self._scenes.line(self._scene, npc, players=self._players())
-
-    def _place(self, npc: NpcId) -> str:
-        if self._scene is None or npc not in self._scene.npcs:
-            return ""
-        return self._scenes.looks(self._scene, npc)
+        return self._scenes.line(self._scene, npc)
 
     def _begin_identity(self, npc: NpcId) -> None:
         """It is being asked: what it knows of itself is read while they speak, once a speech."""

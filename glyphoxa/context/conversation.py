@@ -6,12 +6,13 @@ cache keeps its worth. Otherwise changed only for better words, and for what the
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.context.wording import SAYS, said_line
-from glyphoxa.domain.campaign import Npc
+from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Utterance
 
@@ -43,6 +44,12 @@ class Conversation:
     beginning: tuple[Message, ...] = ()
     history_tokens: int = 500
     _lines: list[tuple[UtteranceId, Message]] = field(default_factory=list)
+    _scenes: list[tuple[int, Scene]] = field(default_factory=list)
+    """Each with the number of lines in front of it."""
+
+    def enter(self, scene: Scene) -> None:
+        """What is said from now on is said there."""
+        self._scenes = [*((at, left) for at, left in self._scenes if at < len(self._lines)), (len(self._lines), scene)]
 
     def hear(self, utterance: Utterance, *, to: str = "") -> None:
         """Somebody else said this in its presence, to `to` if not to it."""
@@ -67,9 +74,10 @@ class Conversation:
 
     def retract(self, utterance_id: UtteranceId) -> bool:
         """It was never said; False when it is not in the talk. As with `revise`, a cache of the prompt is read anew."""
-        n_before = len(self._lines)
-        self._lines = [line for line in self._lines if line[0] != utterance_id]
-        return len(self._lines) < n_before
+        at = next((at for at, (known, _) in enumerate(self._lines) if known == utterance_id), None)
+        if at is not None:
+            self._drop(at)
+        return at is not None
 
     @property
     def utterance_ids(self) -> Sequence[UtteranceId]:
@@ -106,19 +114,36 @@ class Conversation:
             unless: Lines to leave out: the question itself, where it was already heard.
             expecting: A line that will have been said by then, see `own_line` and `others_line`.
         """
-        history = [message for utterance_id, message in self._lines if utterance_id not in unless]
+        kept = [at for at, (utterance_id, _) in enumerate(self._lines) if utterance_id not in unless]
+        history = [self._lines[at][1] for at in kept]
         if expecting is not None:
             history.append(expecting)
-        asked = others_line(speaker_name, question)
-        messages = (*self.beginning, *history, asked)
-        return Prompt(npc=self.npc.id, messages=messages, question=question, speaker_name=speaker_name)
+        messages = (*self.beginning, *history, others_line(speaker_name, question))
+        # A scene is told by somebody else, so it joins the first line in it that is not the NPC's own.
+        scenes: dict[int, Scene] = {}
+        for lines_before, scene in self._scenes:
+            begins = len(self.beginning) + bisect_left(kept, lines_before)
+            scenes[next(at for at in range(begins, len(messages)) if messages[at].role == "user")] = scene
+        return Prompt(
+            npc=self.npc.id,
+            messages=messages,
+            question=question,
+            speaker_name=speaker_name,
+            scenes=tuple(scenes.items()),
+        )
 
     def _append(self, utterance_id: UtteranceId, message: Message) -> None:
         self._lines.append((utterance_id, message))
         if self._tokens() > self.history_tokens:
             # The newest stays, however long it is: somebody may be about to answer it.
             while len(self._lines) > 1 and self._tokens() > self.history_tokens // 2:
-                self._lines.pop(0)
+                self._drop(0)
+
+    def _drop(self, line: int) -> None:
+        del self._lines[line]
+        # Where several scenes come to stand in front of the same line, it was said in the last of them.
+        moved = {at - (at > line): scene for at, scene in self._scenes}
+        self._scenes = list(moved.items())
 
     def _tokens(self) -> int:
         return sum(len(message.content) for _, message in self._lines) // CHARS_PER_TOKEN

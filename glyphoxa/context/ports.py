@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.recalled import Recalled
 from glyphoxa.domain.turn import Rejected
@@ -21,8 +23,7 @@ class HotContext:
         recalled: Both with their provenance.
         omitted: "scene: late by 12 ms", "recall: database away": parts left out, each with its reason.
         identity: What it knows of itself: its description, its relationships. The same from turn to turn.
-        place: What it looks like where it is; the same until the table moves.
-        scene: Where it is, when, and with whom, in few words; empty when unknown.
+        scenes: Where it is and where it was, when, and with whom: a line for each scene of this session that it is in.
         kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words in front of them.
         rejected: What it recalled as well and is not told, each with the reason.
     """
@@ -32,8 +33,7 @@ class HotContext:
     recalled: tuple[Recalled, ...] = ()
     omitted: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
-    place: str = ""
-    scene: str = ""
+    scenes: Mapping[Scene, str] = field(default_factory=dict)
     rejected: tuple[Rejected, ...] = ()
     kept: tuple[str, ...] = ()
     keeps: str = ""

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.wording import FACTS, REMEMBERED, SCENE
+from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
 
 Role = Literal["system", "user", "assistant"]
@@ -47,6 +48,7 @@ class Prompt:
 
     Attributes:
         messages: Persona, examples, talk so far; the last one is the user's and holds what is to be answered.
+        scenes: Each scene of that talk, and the user's message with which the talk in it begins.
         question: The words to answer, for recall.
         speaker_name: Who said them.
     """
@@ -55,22 +57,26 @@ class Prompt:
     messages: tuple[Message, ...]
     question: str
     speaker_name: str
+    scenes: tuple[tuple[int, Scene], ...] = ()
 
 
 def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION) -> Prompt:
     """A copy of the prompt with the hot context in it. The given prompt stays as it is.
 
-    Who the NPC is and what its place looks like join the system message, which does not change during a scene. Where it
-    is stands right before the question, and what it recalls where `facts_at` says. What it keeps to itself stands last,
-    apart from what it may tell.
+    Who the NPC is joins the system message. Where it is stands where the talk in that scene begins, and stays there:
+    what a prompt cache has read is not read again, neither with the next question nor when the table moves. What the
+    NPC recalls stands where `facts_at` says. What it keeps to itself stands last, apart from what it may tell.
     """
-    first, *between, last = prompt.messages
-    if standing := " ".join((*hot.identity, *filter(None, (hot.place,)))):
-        first = replace(first, content=f"{first.content}\n{standing}")
+    messages = list(prompt.messages)
+    for at, scene in prompt.scenes:
+        if line := hot.scenes.get(scene):
+            messages[at] = replace(messages[at], content=_joined(f"{SCENE}{line}", messages[at].content))
+    first, *between, last = messages
+    if hot.identity:
+        first = replace(first, content=_joined(first.content, " ".join(hot.identity)))
     in_mind = _in_mind(" ".join(hot.facts), " ".join(hot.remembered))
-    scene = f"{SCENE}{hot.scene}\n" if hot.scene else ""
     asked = last.content if facts_at.depth is not None else _joined(last.content, *in_mind)
-    asked = with_kept(f"{scene}{asked}", hot.keeps, " ".join(hot.kept))
+    asked = with_kept(asked, hot.keeps, " ".join(hot.kept))
     talk = [*between, replace(last, content=asked)]
     if in_mind and facts_at.depth is not None:
         talk.insert(max(0, len(talk) - facts_at.depth), Message(facts_at.role, _joined(*in_mind)))

@@ -1,13 +1,13 @@
-"""Where an NPC is: when, which place, who is there; and what it looks like there.
+"""Where an NPC is, in a line: when, which place, what it looks like there, which NPCs are there.
 
-They are two texts, for what it looks like stands where a prompt is the same from turn to turn. All that stands right
-before a question is read again in every turn, and a small model on a processor reads 30 to 90 tokens a second.
+Players are not named: they come and go, each line of talk says who speaks, and the line stands where the talk in the
+scene begins, where a change makes a prompt cache read everything behind it again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from glyphoxa.context.knowledge import names_of, shortened
 from glyphoxa.context.of_file import ScopedKnowledge, scoped_entities
@@ -16,13 +16,15 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.ids import EntityId, NpcId
 
 _SENTENCES = re.compile(r"(?<=[.!?…])\s+")
+_LEAST_DESCRIPTION = 20
+"""Characters; less of it says nothing."""
 
 
 class Scenes:
     """A campaign's scenes, each as one NPC may know it.
 
     Args:
-        tokens: Of what it looks like there (4 characters a token); it is shortened to that.
+        tokens: Of a line (4 characters a token). What it looks like there is shortened to what is left.
         is_taken: Whether an NPC may no longer know of something that the file lets it know.
     """
 
@@ -40,25 +42,21 @@ class Scenes:
         self._is_taken = is_taken
         self._described: dict[Scene, list[tuple[str, frozenset[EntityId]]]] = {}
 
-    def line(self, scene: Scene, npc: NpcId, *, players: Sequence[str] = ()) -> str:
-        """When, where and with whom.
-
-        Args:
-            players: Who sits at the table, by name.
-        """
+    def line(self, scene: Scene, npc: NpcId) -> str:
         place = self._of_file.entity(npc, scene.location) if self._may_know(npc, scene.location) else None
         others = [self._campaign.npc(other).name for other in scene.npcs if other != npc]
         where = ", ".join(part for part in (scene.time_of_day, place.name if place is not None else "") if part)
-        here = self._words.here([*others, *players])
-        return " ".join(part for part in (f"{where}." if where else "", here) if part)
+        here = self._words.here(others)
+        left = self._most_characters - len(where) - len(here) - 3
+        looks = shortened(self._looks(scene, npc), left) if left >= _LEAST_DESCRIPTION else ""
+        return " ".join(part for part in (f"{where}." if where else "", looks, here) if part)
 
-    def looks(self, scene: Scene, npc: NpcId) -> str:
-        """The description of the place, without the sentences that name what the NPC may not know of."""
+    def _looks(self, scene: Scene, npc: NpcId) -> str:
+        """Without the sentences that name what the NPC may not know of."""
         if scene not in self._described:
             self._described[scene] = self._sentences(scene)
         sentences = self._described[scene]
-        known = " ".join(sentence for sentence, named in sentences if all(self._may_know(npc, one) for one in named))
-        return shortened(known, self._most_characters)
+        return " ".join(sentence for sentence, named in sentences if all(self._may_know(npc, one) for one in named))
 
     def _may_know(self, npc: NpcId, entity: EntityId) -> bool:
         return self._of_file.entity(npc, entity) is not None and not self._is_taken(npc, entity)

@@ -10,7 +10,7 @@ recalled, and what the prompt holds already, is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,12 +116,15 @@ def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None 
     )
     lines = {recalled_line(one) for one in found}
     rejected = tuple(
-        Rejected(one, why)
-        for kept, of, why in stages
-        for one in of
-        if one not in kept and recalled_line(one) not in lines
+        Rejected(one, why) for kept, of, why in stages for one in _without(kept, of) if recalled_line(one) not in lines
     )
     return Selection(tuple(found), rejected)
+
+
+def _without(kept: Sequence[Recalled], of: Sequence[Recalled]) -> Iterator[Recalled]:
+    """What of `of` is not among `kept`, which holds the same objects."""
+    ids = {id(one) for one in kept}
+    return (one for one in of if id(one) not in ids)
 
 
 def no_room(budgets: Budgets) -> str:

@@ -150,4 +150,6 @@ async def enter(scene: Scene, state: TableState, context: HotContextAssembly) ->
     state.scene = scene
     for npc in state.campaign.npcs:
         # The DM may have decided otherwise since the file was written.
-        state.conversations[npc.id].beginning = beginning_of(state.campaign, npc, context.known(npc.id))
+        conversation = state.conversations[npc.id]
+        conversation.beginning = beginning_of(state.campaign, npc, context.known(npc.id))
+        conversation.enter(scene)

@@ -42,9 +42,6 @@ class TableState:
     def is_seated(self, player: PlayerId) -> bool:
         return player in self._seated
 
-    def seated_names(self) -> list[str]:
-        return [player.name for player in self._seated.values()]
-
     def name_of(self, player: PlayerId) -> str:
         return self._names.get(player, str(player))
 

@@ -14,10 +14,13 @@ from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prompt import Message, Placement, with_hot_context
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Exchange, Npc, Relationship
-from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
+from tests.support.builders import FORGE, INNKEEPER, MARKET, SMITH, a_campaign, an_utterance
 
 GRIMJAW = a_campaign().npc(SMITH)
 FRAME = wording("en").frame.format(name="Grimjaw")
+THE_FORGE = a_campaign().scene(FORGE)
+THE_MARKET = a_campaign().scene(MARKET)
+LINES = {THE_FORGE: "the forge.", THE_MARKET: "the market."}
 
 
 def a_conversation(npc: Npc = GRIMJAW, *, history_tokens: int = 500) -> Conversation:
@@ -118,16 +121,81 @@ def test_hot_context_joins_a_copy_near_the_end() -> None:
     hot = HotContext(
         facts=("The blade is half done.", "It is called Emberlyth."),
         identity=("Mirelle knows Grimjaw.",),
-        place="The coals glow.",
-        scene="forge.",
+        scenes=LINES,
     )
-    asked = with_hot_context(prompt, hot)
-    assert asked.messages[0].content == f"You are Grimjaw, a smith.\n{FRAME}\nMirelle knows Grimjaw. The coals glow."
+    asked = with_hot_context(replace(prompt, scenes=((len(prompt.messages) - 1, THE_FORGE),)), hot)
+    assert asked.messages[0].content == f"You are Grimjaw, a smith.\n{FRAME}\nMirelle knows Grimjaw."
     assert asked.messages[-1].content == (
-        "Scene: forge.\nTamsin says: How is my blade?\nFacts: The blade is half done. It is called Emberlyth."
+        "Scene: the forge.\nTamsin says: How is my blade?\nFacts: The blade is half done. It is called Emberlyth."
     )
     assert asked.messages[1:-1] == prompt.messages[1:-1]
     assert prompt.messages[-1].content == "Tamsin says: How is my blade?"
+
+
+def texts(conversation: Conversation, question: str = "And now?") -> list[str]:
+    """What stands behind the examples."""
+    prompt = with_hot_context(conversation.prompt(question, "Tamsin"), HotContext(scenes=LINES))
+    return [message.content for message in prompt.messages[len(conversation.beginning) :]]
+
+
+def test_a_scene_stands_where_the_talk_in_it_begins_and_stays_there() -> None:
+    conversation = a_conversation()
+    conversation.enter(THE_FORGE)
+    assert texts(conversation) == ["Scene: the forge.\nTamsin says: And now?"]
+    conversation.spoke(an_utterance("Come in.", id="u1", speaker="Grimjaw", npc=SMITH))
+    conversation.hear(an_utterance("Hello.", id="u2"))
+    in_forge = ["Come in.", "Scene: the forge.\nTamsin says: Hello."]
+    assert texts(conversation) == [*in_forge, "Tamsin says: And now?"]
+    conversation.enter(THE_MARKET)
+    assert texts(conversation) == [*in_forge, "Scene: the market.\nTamsin says: And now?"]
+    conversation.hear(an_utterance("How loud!", id="u3"))
+    in_market = "Scene: the market.\nTamsin says: How loud!"
+    assert texts(conversation) == [*in_forge, in_market, "Tamsin says: And now?"]
+    conversation.enter(THE_FORGE)
+    assert texts(conversation) == [*in_forge, in_market, "Scene: the forge.\nTamsin says: And now?"]
+
+
+def test_the_line_that_is_asked_tells_its_scene_also_when_it_is_in_the_talk_already() -> None:
+    conversation = a_conversation()
+    conversation.enter(THE_FORGE)
+    conversation.hear(an_utterance("Hello.", id="u1"))
+    prompt = conversation.prompt("Hello. Well?", "Tamsin", unless=["u1"])
+    asked = with_hot_context(prompt, HotContext(scenes=LINES)).messages
+    assert [message.content for message in asked[3:]] == ["Scene: the forge.\nTamsin says: Hello. Well?"]
+
+
+def test_of_scenes_in_which_nothing_was_said_the_last_one_is_told() -> None:
+    conversation = a_conversation()
+    for scene in (THE_FORGE, THE_MARKET, THE_FORGE, THE_MARKET):
+        conversation.enter(scene)
+    assert texts(conversation) == ["Scene: the market.\nTamsin says: And now?"]
+    conversation.enter(THE_FORGE)
+    conversation.hear(an_utterance("Hello.", id="u1"))
+    conversation.enter(THE_MARKET)
+    conversation.retract("u1")
+    assert texts(conversation) == ["Scene: the market.\nTamsin says: And now?"]
+
+
+@given(st.lists(st.sampled_from(["hear", "spoke", "forge", "market", "retract"]), max_size=40))
+def test_the_talk_that_is_left_is_always_told_with_its_scene(steps: list[str]) -> None:
+    conversation = a_conversation(history_tokens=60)
+    conversation.enter(THE_FORGE)
+    now = THE_FORGE
+    for n, step in enumerate(steps):
+        match step:
+            case "hear":
+                conversation.hear(an_utterance("Some words of talk.", id=f"u{n}"))
+            case "spoke":
+                conversation.spoke(an_utterance("An answer to them.", id=f"u{n}", speaker="Grimjaw", npc=SMITH))
+            case "retract":
+                conversation.retract(f"u{n // 2}")
+            case _:
+                now = THE_FORGE if step == "forge" else THE_MARKET
+                conversation.enter(now)
+    scenes = [line for line in texts(conversation) if line.startswith("Scene: ")]
+    assert scenes[-1].startswith(f"Scene: {LINES[now]}\n")
+    heard = [line for line in texts(conversation) if "says:" in line]
+    assert heard[0] == scenes[0]
 
 
 def test_what_was_said_stands_apart_from_what_is_so_as_in_the_examples() -> None:
@@ -148,11 +216,11 @@ def test_what_it_is_reminded_of_stands_where_the_dm_wants_it(depth: int, place: 
     conversation = a_conversation()
     conversation.hear(an_utterance("Good evening.", id="u1"))
     prompt = conversation.prompt("How is my blade?", "Tamsin")
-    hot = HotContext(facts=("The blade is half done.",), scene="forge.")
+    hot = HotContext(facts=("The blade is half done.",))
     asked = with_hot_context(prompt, hot, Placement(depth, "system")).messages
     assert asked[place] == Message("system", "Facts: The blade is half done.")
     without = [message for message in asked if message is not asked[place]]
-    assert without == [*prompt.messages[:-1], Message("user", "Scene: forge.\nTamsin says: How is my blade?")]
+    assert tuple(without) == prompt.messages
     assert with_hot_context(prompt, HotContext(), Placement(depth)) == prompt
 
 

@@ -62,7 +62,6 @@ class Mind:
         self.in_prompt: dict[NpcId, list[UtteranceId]] = {}
         self.words_in_prompt: dict[NpcId, list[str]] = {}
         self.just_heard = ""
-        self.players: list[str] = []
         self.prefetch = Prefetch(
             CAMPAIGN,
             by_name=ByName(campaign, self.by_name),
@@ -79,7 +78,6 @@ class Mind:
             known_utterances=lambda npc: self.in_prompt.get(npc, []),
             holds_words=lambda npc, words: words in self.words_in_prompt.get(npc, []),
             heard_before=lambda _npc, _question: self.just_heard,
-            players=lambda: self.players,
             budgets=Budgets(part_deadline_ms=deadline_ms, recall_deadline_ms=deadline_ms),
         )
 
@@ -116,7 +114,7 @@ async def test_identity_scene_and_what_is_asked_about_are_there(mind: Mind) -> N
     hot = await mind.assembly.gather(SMITH, "What do you know of Eldrinax?")
     assert "Grimjaw is a smith." in hot.identity
     assert "Mirelle knows Grimjaw." in hot.identity
-    assert hot.scene == "night, the forge."
+    assert hot.scenes == {a_campaign().scene(FORGE): "night, the forge."}
     assert hot.facts == ("Eldrinax is an old wizard.",)
     assert hot.omitted == ()
 
@@ -296,11 +294,7 @@ async def test_the_scene_says_what_it_looks_like_and_who_is_there(mind: Mind) ->
     looks = "Nets dry on the rails. Eldrinax waits in the shadow."
     market = replace(town.scene(MARKET), description=looks)
     await mind.assembly.enter(market)
-    hot = await mind.assembly.gather(SMITH, "")
-    assert (hot.place, hot.scene) == (looks, "evening, Market Square. Mirelle is here.")
-    mind.players = ["Tamsin", "Bran"]
-    hot = mind.assembly.gather_nowait(SMITH, "")
-    assert (hot.place, hot.scene) == (looks, "evening, Market Square. Mirelle, Tamsin and Bran are here.")
+    assert (await mind.assembly.gather(SMITH, "")).scenes[market] == f"evening, Market Square. {looks} Mirelle is here."
 
 
 def test_the_scene_names_nothing_that_the_npc_may_not_know() -> None:
@@ -313,8 +307,8 @@ def test_the_scene_names_nothing_that_the_npc_may_not_know() -> None:
         for entity in town.entities
     ]
     scenes = Scenes(replace(town, entities=tuple(hidden)), tokens=60)
-    assert scenes.looks(market, SMITH) == "Nets dry on the rails."
-    assert "Eldrinax waits in the shadow. The wizard coughs." in scenes.looks(market, INNKEEPER)
+    assert scenes.line(market, SMITH) == "evening, Market Square. Nets dry on the rails. Mirelle is here."
+    assert "Eldrinax waits in the shadow. The wizard coughs." in scenes.line(market, INNKEEPER)
     secret_place = [replace(entity, hidden=True) if entity.id == market.location else entity for entity in hidden]
     assert "Market" not in Scenes(replace(town, entities=tuple(secret_place)), tokens=60).line(market, SMITH)
 
@@ -323,30 +317,31 @@ async def test_the_scene_names_nothing_that_the_dm_has_hidden_since(mind: Mind) 
     town = a_campaign()
     market = replace(town.scene(MARKET), description="Nets dry on the rails. Eldrinax waits in the shadow.")
     await mind.assembly.enter(market)
-    assert "Eldrinax" in (await mind.assembly.gather(SMITH, "Good evening.")).place
+    assert "Eldrinax" in (await mind.assembly.gather(SMITH, "Good evening.")).scenes[market]
     of_innkeeper = secret_of([INNKEEPER])
     mind.graph.scoped = [(e, of_innkeeper if e.id == ELDRINAX else visibility) for e, visibility in mind.graph.scoped]
-    assert (await mind.assembly.gather(SMITH, "Who is here?")).place == "Nets dry on the rails."
-    assert "Eldrinax" in (await mind.assembly.gather(INNKEEPER, "Who is here?")).place
+    told = (await mind.assembly.gather(SMITH, "Who is here?")).scenes[market]
+    assert told == "evening, Market Square. Nets dry on the rails. Mirelle is here."
+    assert "Eldrinax" in (await mind.assembly.gather(INNKEEPER, "Who is here?")).scenes[market]
 
 
 def test_a_german_genitive_of_a_hidden_name_is_not_told_with_the_scene() -> None:
     town = replace(a_campaign(), language="de")
     looks = "Netze trocknen. Das ist Eldrinaxs Turm."
     market = replace(town.scene(MARKET), description=looks)
-    assert looks in Scenes(town, tokens=60).looks(market, SMITH)
+    assert looks in Scenes(town, tokens=60).line(market, SMITH)
     hidden = [replace(entity, hidden=True) if entity.id == ELDRINAX else entity for entity in town.entities]
-    assert Scenes(replace(town, entities=tuple(hidden)), tokens=60).looks(market, SMITH) == "Netze trocknen."
+    line = Scenes(replace(town, entities=tuple(hidden)), tokens=60).line(market, SMITH)
+    assert "Netze trocknen." in line and "Eldrinax" not in line
 
 
 def test_a_scene_is_told_in_the_campaigns_language_and_within_its_budget() -> None:
     town = replace(a_campaign(), language="de")
     market = replace(town.scene(MARKET), description="Die Buden schließen. " * 30)
-    scenes = Scenes(town, tokens=60)
-    line = scenes.line(market, SMITH, players=["Tamsin"])
-    assert line == "evening, Market Square. Mirelle und Tamsin sind hier."
-    assert scenes.looks(market, SMITH).startswith("Die Buden schließen.")
-    assert len(scenes.looks(market, SMITH)) <= 240
+    line = Scenes(town, tokens=60).line(market, SMITH)
+    assert line.startswith("evening, Market Square. Die Buden schließen.")
+    assert line.endswith("Mirelle ist hier.")
+    assert len(line) <= 240
 
 
 def described(*texts: str) -> list[Sentence]:
@@ -633,7 +628,7 @@ async def test_an_answer_that_is_made_anew_is_made_of_the_same_facts(mind: Mind)
 async def test_the_prompt_cache_is_primed_with_the_words_of_the_answer(mind: Mind) -> None:
     primed = mind.assembly.gather_nowait(SMITH, "")
     answered = await mind.assembly.gather(SMITH, "Hello.")
-    assert (primed.identity, primed.place, primed.scene) == (answered.identity, answered.place, answered.scene)
+    assert (primed.identity, primed.scenes) == (answered.identity, answered.scenes)
 
 
 async def test_a_new_speech_starts_with_an_empty_sheet(mind: Mind) -> None:
