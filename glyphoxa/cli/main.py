@@ -31,6 +31,7 @@ _VERBS = {
     "recall": ("recall", "what an NPC would recall for a question, and why"),
     "turns": ("turns", "why an NPC said what it said: the latest turns, or all of one"),
     "names": ("names", "wrong forms of names: see, confirm, reject and undo what was learned"),
+    "mcp": ("mcp", "an NPC's memory, or the DM's view, for another program over MCP"),
     "reindex": ("reindex", "embed the talk that is missing; all of it after another embeddings model was set"),
     "config": ("config", "look at the settings"),
     "models": ("models", "the weights of the local models: list, fetch, verify"),
@@ -46,6 +47,8 @@ environment:
                    it gets there. `data_dir` in the settings comes first; without
                    both it is the user's data directory, root's /var/lib/glyphoxa
   GLYPHOXA_MODELS  a directory that is looked in before a model is fetched
+  GLYPHOXA_MCP_TOKEN, GLYPHOXA_MCP_DM_TOKEN
+                   who may call `glyphoxa mcp`: in an NPC's name, and as the DM
 
 `glyphoxa VERB --help` says more of each.
 """

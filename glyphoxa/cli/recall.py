@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final, get_args
 
-from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli.desk import Desk, desk_at
+from glyphoxa.cli.embedding import embedder_or_words
 from glyphoxa.cli.facts_shown import limit
 from glyphoxa.cli.lines import IndentedLine, show_lines
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory
@@ -18,11 +17,10 @@ from glyphoxa.cli.recall_asked import AskedAbout, DeepSearch, ExplainedQuestion
 from glyphoxa.cli.recall_shown import listing
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, one_of
 from glyphoxa.config.recall_settings import RecallMethodName
-from glyphoxa.config.settings import Settings
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.recalled import Recalled, RecalledUtterance
-from glyphoxa.recall.api import MOST_CHARACTERS, Embedder, FactsByName, RecallSettings
+from glyphoxa.recall.api import MOST_CHARACTERS, FactsByName, RecallSettings
 
 _MOST_SHOWN: Final = 10
 _PATIENT: Final = RecallSettings(
@@ -65,7 +63,7 @@ async def _run(options: argparse.Namespace) -> int:
         raise InvalidInput("--around is a way of searching by itself: leave out --method")
     settings = settings_with_memory(options.config, to_hold="talk or facts")
     async with (
-        _embedder(settings, by_words=options.lexical) as embedder,
+        embedder_or_words(settings, by_words=options.lexical) as embedder,
         opened_store(settings, embedder=embedder, recall=_PATIENT) as store,
     ):
         desk = await desk_at(store, settings, options.campaign)
@@ -84,22 +82,6 @@ async def _deep(desk: Desk, method: RecallMethodName | None) -> AsyncIterator[De
 
     async with AsyncExitStack() as stack:
         yield await load_deep_recall(desk.settings, desk.past_talk, stack, method=method)
-
-
-@asynccontextmanager
-async def _embedder(settings: Settings, *, by_words: bool) -> AsyncIterator[Embedder | None]:
-    """None where words alone decide, and why is said if nobody wanted it."""
-    if by_words or settings.providers.embeddings.name == "none":
-        yield None
-        return
-    try:
-        embedder = await load_embedder(settings)
-    except GlyphoxaError as error:
-        print(f"glyphoxa: by words alone: {error}", file=sys.stderr)
-        yield None
-        return
-    async with aclosing(embedder):
-        yield embedder
 
 
 async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from loguru import logger
 from glyphoxa.context.own_words import looks_for_own_words, of_others
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, did_you_mean
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.recalled import RecalledTalk
@@ -192,25 +192,35 @@ class MemoryTools:
         return answer
 
     async def _answer(self, name: str, arguments: Mapping[str, object]) -> Found:
-        spec = next((spec for spec in self.declared if name in (spec.name, spec.wire_name)), None)
-        if spec is None:
-            return nothing(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in self.declared)))
         try:
-            async with asyncio.timeout(self._rule.ceiling_ms / 1_000):
-                return await self._does[spec.name](arguments)
+            return await self.ask(name, arguments)
         except TimeoutError:
-            logger.warning("tool {} of {} took more than {} ms", spec.name, self._memory.npc, self._rule.ceiling_ms)
+            logger.warning("tool {} of {} took more than {} ms", name, self._memory.npc, self._rule.ceiling_ms)
             return nothing("too slow: answer from what you already know")
         except InvalidInput as wrong:
             return nothing(str(wrong))
         except Unavailable as away:  # the table has been told
-            logger.debug("tool {} of {}: {}", spec.name, self._memory.npc, away)
+            logger.debug("tool {} of {}: {}", name, self._memory.npc, away)
         except GlyphoxaError as failed:
-            logger.warning("tool {} of {} failed: {}", spec.name, self._memory.npc, failed)
+            logger.warning("tool {} of {} failed: {}", name, self._memory.npc, failed)
         except Exception:
             # The edge between a tool and a turn: a bug in a look-up costs that look-up, never the NPC's answer.
-            logger.exception("tool {} of {} broke", spec.name, self._memory.npc)
+            logger.exception("tool {} of {} broke", name, self._memory.npc)
         return nothing("memory cannot be reached now: answer from what you already know")
+
+    async def ask(self, name: str, arguments: Mapping[str, object]) -> Found:
+        """As `call`, for a caller that is to hear what is wrong. Not recorded.
+
+        Raises:
+            InvalidInput: There is no such tool, or an argument is missing or of another kind.
+            TimeoutError: It took longer than the ceiling.
+            GlyphoxaError: Memory cannot answer.
+        """
+        spec = next((spec for spec in self.declared if name in (spec.name, spec.wire_name)), None)
+        if spec is None:
+            raise NotFound(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in self.declared)))
+        async with asyncio.timeout(self._rule.ceiling_ms / 1_000):
+            return await self._does[spec.name](arguments)
 
     async def _query_entities(self, arguments: Mapping[str, object]) -> Found:
         name, kind = _optional(arguments, "name"), _optional(arguments, "type")

@@ -1,0 +1,137 @@
+"""`glyphoxa mcp`: memory for other programs, over the Model Context Protocol (MCP)."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from glyphoxa.cli.desk import Desk, desk_at
+from glyphoxa.cli.embedding import embedder_or_words
+from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory
+from glyphoxa.cli.verb import Argument, Verb, argument, in_a_loop
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.recall.api import RecallSettings
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.store import Store
+    from glyphoxa.mcp_server.offered import OfferedTool
+
+_PATIENT: Final = RecallSettings(
+    deadline_ms=3_000, patient_embed_deadline_ms=2_000, refresh_deadline_ms=10_000, summaries_deadline_ms=2_000
+)
+"""Within what a tool of tier DEEP may take; the first question reads the talk of years."""
+_THIS_MACHINE: Final = "127.0.0.1"
+
+VERB = Verb(in_a_loop)
+
+_HTTP: Final[tuple[Argument, ...]] = (
+    argument("--http", help="serve streamable HTTP at /mcp, with a token; else standard input and output"),
+    argument("--host", metavar="ADDRESS", default=_THIS_MACHINE, help=f"with --http; default {_THIS_MACHINE}"),
+    argument("--port", type=int, metavar="N", default=7870, help="with --http; default 7870; 0 takes any free one"),
+)
+
+
+@VERB.itself(
+    argument("--npc", metavar="NPC", help="in whose name memory is asked: the four tools that this NPC has"),
+    argument("--dm", help="the DM's tools too, which see everything: with the token in GLYPHOXA_MCP_DM_TOKEN"),
+    *_HTTP,
+    *CAMPAIGN,
+    text="Serve an NPC's memory, or what the DM can look up, to another program over the Model Context Protocol. "
+    "Over HTTP a caller shows a token: that of GLYPHOXA_MCP_TOKEN has the NPC's tools, that of GLYPHOXA_MCP_DM_TOKEN "
+    "the DM's as well.",
+)
+async def _serve(options: argparse.Namespace) -> int:
+    _need_sdk()
+    from glyphoxa.mcp_server.tokens import DM_TOKEN, NPC_TOKEN, token_from
+
+    if options.npc is None and not options.dm:
+        raise InvalidInput("say in whose name memory is asked: --npc NAME, or --dm for the DM's tools")
+    dm_token = token_from(os.environ, DM_TOKEN) if options.dm else ""
+    npc_token = token_from(os.environ, NPC_TOKEN) if options.http and options.npc is not None else ""
+    if dm_token and dm_token == npc_token:
+        raise InvalidInput(f"{DM_TOKEN} and {NPC_TOKEN} hold the same token: whoever has the NPC's would be the DM")
+    settings = settings_with_memory(options.config, to_hold="talk or facts")
+    async with (
+        embedder_or_words(settings) as embedder,
+        opened_store(settings, embedder=embedder, recall=_PATIENT) as store,
+    ):
+        desk = await desk_at(store, settings, options.campaign)
+        of_npc = [] if options.npc is None else await _npc_tools(store, desk, options.npc)
+        of_dm: list[OfferedTool] = []
+        if options.dm:
+            from glyphoxa.mcp_server.dm_tools import dm_tools
+
+            of_dm = dm_tools(lambda: desk_at(store, settings, desk.campaign))
+        if not options.http:
+            return await _on_stdio([*of_npc, *of_dm])
+        by_token = {npc_token: of_npc} if npc_token else {}
+        return await _on_http(by_token | ({dm_token: [*of_npc, *of_dm]} if dm_token else {}), options)
+
+
+@VERB.action("a server with one tool that rolls dice: an example of what NPCs can be given", *_HTTP)
+async def _dice(options: argparse.Namespace) -> int:
+    _need_sdk()
+    from glyphoxa.mcp_server.dice import dice_tools
+    from glyphoxa.mcp_server.tokens import NPC_TOKEN, token_from
+
+    if not options.http:
+        return await _on_stdio(dice_tools())
+    return await _on_http({token_from(os.environ, NPC_TOKEN): dice_tools()}, options)
+
+
+async def _npc_tools(store: Store, desk: Desk, name: str) -> list[OfferedTool]:
+    from glyphoxa.mcp_server.npc_memory import memory_of, memory_tools
+
+    npc = desk.resolver.npc(name)
+    campaign: Campaign = await store.campaigns.get(desk.campaign)
+    await store.past_talk.refresh(desk.campaign)
+    return memory_tools(memory_of(store, campaign, npc))
+
+
+async def _on_stdio(tools: list[OfferedTool]) -> int:
+    from glyphoxa.mcp_server.offered import ToolOffer
+    from glyphoxa.mcp_server.protocol import serve_stdio, server_of
+
+    return await _until_asked_to_stop(lambda: serve_stdio(server_of("glyphoxa", ToolOffer(tools))))
+
+
+async def _on_http(by_token: dict[str, list[OfferedTool]], options: argparse.Namespace) -> int:
+    from glyphoxa.mcp_server.offered import ToolOffer
+    from glyphoxa.mcp_server.protocol import PATH, app_of, server_of
+    from glyphoxa.mcp_server.tokens import guarded
+    from glyphoxa.web.serving import Server, bind, url_of
+
+    apps = {
+        token: app_of(server_of("glyphoxa", ToolOffer(tools)), host=options.host) for token, tools in by_token.items()
+    }
+    with bind(options.host, options.port) as listener:
+        server = Server(guarded(apps))
+        listener.listen()
+        print(f"MCP is served at {url_of(listener).rstrip('/')}{PATH}   (Ctrl-C ends it)", file=sys.stderr, flush=True)
+        return await _until_asked_to_stop(lambda: server.listen(listener))
+
+
+async def _until_asked_to_stop(serve: Callable[[], Awaitable[Any]]) -> int:
+    """SIGTERM, by which clients end a server, closes memory in order, as Ctrl-C does."""
+    serving = asyncio.ensure_future(serve())
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, serving.cancel)
+    try:
+        with suppress(asyncio.CancelledError):
+            await serving
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+    return 0
+
+
+def _need_sdk() -> None:
+    if importlib.util.find_spec("mcp") is None:
+        raise InvalidInput("the MCP SDK is not installed: pip install 'glyphoxa[mcp]'")

@@ -1,0 +1,306 @@
+"""What a DM can look up over MCP: facts and who knows them, sessions, what was said, and why an NPC said what it said.
+
+Everything is read, nothing is changed. All of it is the DM's view: secrets too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, get_args
+
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.dm.turns import LAST, RecalledThen, TurnDesk, short
+from glyphoxa.dm.wording import certainty_in_words, knower_in_words
+from glyphoxa.domain.errors import NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
+from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status
+from glyphoxa.domain.turn import Stage, TurnRecord
+from glyphoxa.mcp_server.offered import OfferedTool
+from glyphoxa.npc.tools import ToolSpec
+from glyphoxa.transcript.api import TalkSearch
+from glyphoxa.world.api import moment, visibility_in_words
+
+_MOST: Final = 100
+_USUAL: Final = 20
+
+Arguments = Mapping[str, object]
+
+
+class ReadDesk(Protocol):
+    """One campaign as a DM sees it now."""
+
+    @property
+    def campaign(self) -> CampaignId: ...
+    @property
+    def resolver(self) -> NameResolver: ...
+    @property
+    def inspection(self) -> PostgresInspection: ...
+    @property
+    def talk(self) -> TalkSearch: ...
+    @property
+    def facts(self) -> FactDesk: ...
+    @property
+    def turns(self) -> TurnDesk: ...
+
+
+def _text(description: str) -> dict[str, object]:
+    return {"type": "string", "description": description}
+
+
+_LIMIT: Final[dict[str, object]] = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": _MOST,
+    "description": f"How many at most; {_USUAL} if left out",
+}
+_SESSION: Final = _text("Only this session: its id, as dm_sessions names it")
+_NPC: Final = _text("Only this NPC: its name")
+
+_Found = Sequence[object]
+_Ask = Callable[[ReadDesk, Arguments], Awaitable[_Found]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    spec: ToolSpec
+    ask: _Ask
+
+
+def dm_tools(open_desk: Callable[[], Awaitable[ReadDesk]]) -> list[OfferedTool]:
+    """
+    Args:
+        open_desk: The campaign as it is at the moment of a call.
+    """
+
+    def offered(tool: _Tool) -> OfferedTool:
+        async def ask(arguments: Arguments) -> Mapping[str, object]:
+            found = await tool.ask(await open_desk(), arguments)
+            return {"found": list(found)} if found else {"found": [], "note": "nothing found"}
+
+        return OfferedTool(tool.spec, ask)
+
+    return [offered(tool) for tool in _TOOLS]
+
+
+async def _sessions(desk: ReadDesk, _arguments: Arguments) -> _Found:
+    talk = await desk.inspection.entries_per_session(desk.campaign)
+    return [
+        {
+            "session": each.id,
+            "began": moment(each.started_ms),
+            "last said": moment(each.last_at_ms),
+            "utterances": each.n_entries,
+            "rolled back": each.n_retracted,
+        }
+        for each in talk
+    ]
+
+
+async def _said(desk: ReadDesk, arguments: Arguments) -> _Found:
+    speaker, heard_by = _given(arguments, "speaker"), _given(arguments, "heard_by")
+    found = await desk.talk.search(
+        desk.campaign,
+        desk.resolver.npc(heard_by) if heard_by else DM,
+        _given(arguments, "words"),
+        session=await _session(desk, arguments),
+        speaker=desk.resolver.speaker(speaker) if speaker else None,
+        limit=_limit(arguments),
+    )
+    return [
+        {
+            "session": each.utterance.session_id,
+            "ordinal": each.ordinal,
+            "when": moment(each.utterance.at_ms),
+            "who": each.utterance.speaker_name,
+            "said": each.utterance.text,
+        }
+        for each in found
+    ]
+
+
+async def _facts(desk: ReadDesk, arguments: Arguments) -> _Found:
+    status, known_by, about = (_given(arguments, key) for key in ("status", "known_by", "about"))
+    viewer = desk.resolver.npc(known_by) if known_by else DM
+    entity = desk.resolver.entity(about).id if about else None
+    # A status is looked for among all of them: few facts wait, and they may stand behind many that do not.
+    most = _limit(arguments)
+    facts = await desk.inspection.current(desk.campaign, viewer, about=entity, limit=most if not status else 100_000)
+    return [_fact_in_short(desk, fact) for fact in facts if status in ("", fact.status)][:most]
+
+
+async def _fact(desk: ReadDesk, arguments: Arguments) -> _Found:
+    found = await desk.facts.find_ever(_given(arguments, "id"))
+    fact = found.fact if isinstance(found, EndedFact) else found
+    source = fact.provenance
+    said = None if source.utterance_id is None else await desk.inspection.said(desk.campaign, source.utterance_id)
+    supports = await desk.inspection.facts(desk.campaign, fact.supports)
+    return [
+        {
+            **_fact_in_short(desk, fact),
+            **({"no longer held": found.ended_as} if isinstance(found, EndedFact) else {}),
+            "who knows it": [knower_in_words(each, desk.resolver) for each in fact.visibility.knowers],
+            **({"because": source.reason} if source.reason else {}),
+            **({"said": f"{said.speaker_name}: {said.text}"} if said is not None else {}),
+            **({"rests on": [desk.facts.words(each) for each in supports]} if supports else {}),
+        }
+    ]
+
+
+def _fact_in_short(desk: ReadDesk, fact: Fact) -> dict[str, object]:
+    source = fact.provenance
+    return {
+        "id": fact.id,
+        "fact": desk.facts.words(fact),
+        "status": fact.status,
+        "certainty": certainty_in_words(fact),
+        "known to": visibility_in_words(fact.visibility, desk.resolver),
+        "from": source.session_id or source.origin.replace("_", " "),
+    }
+
+
+async def _turns(desk: ReadDesk, arguments: Arguments) -> _Found:
+    latest = await desk.turns.latest(
+        session=await _session(desk, arguments), npc=_npc(desk, arguments), limit=_limit(arguments)
+    )
+    return [_turn_in_short(desk, turn) for turn in latest]
+
+
+async def _turn(desk: ReadDesk, arguments: Arguments) -> _Found:
+    turn = await desk.turns.find(_given(arguments, "turn") or LAST, npc=_npc(desk, arguments))
+    explained = await desk.turns.explain(turn)
+    return [
+        {
+            **_turn_in_short(desk, turn),
+            "stood in its prompt": [_recalled(one) for one in explained.selected],
+            "recalled and left out": [_recalled(one) for one in explained.rejected],
+            "parts left out": list(turn.omitted),
+            "looked up": [
+                {"tool": one.tool, "arguments": dict(one.arguments), "found": dict(one.found), "ms": one.took_ms}
+                for one in turn.looked_up
+            ],
+        }
+    ]
+
+
+def _turn_in_short(desk: ReadDesk, turn: TurnRecord) -> dict[str, object]:
+    return {
+        "turn": short(turn.id),
+        "session": turn.session_id,
+        "when": moment(turn.stages.get(Stage.SPEECH_END)),
+        "heard": f"{turn.speaker_name}: {turn.text}",
+        "to": "nobody" if turn.npc_id is None else desk.resolver.person(turn.npc_id),
+        "outcome": turn.outcome,
+        "why addressed": turn.address_reason,
+        "answered": turn.reply_heard,
+        **({"error": turn.error} if turn.error else {}),
+    }
+
+
+def _recalled(one: RecalledThen) -> dict[str, object]:
+    return {
+        "text": one.recalled.text,
+        "why it may know": one.recalled.reason,
+        **({"why left out": one.why_rejected} if one.why_rejected else {}),
+        **({"since then": one.since} if one.since else {}),
+    }
+
+
+async def _session(desk: ReadDesk, arguments: Arguments) -> SessionId | None:
+    wanted = _given(arguments, "session")
+    if not wanted:
+        return None
+    known = [each.id for each in await desk.inspection.sessions(desk.campaign)]
+    if wanted not in known:
+        raise NotFound(f"no session {wanted!r} in campaign {desk.campaign!r}: {did_you_mean(wanted, known)}")
+    return SessionId(wanted)
+
+
+def _npc(desk: ReadDesk, arguments: Arguments) -> NpcId | None:
+    name = _given(arguments, "npc")
+    return desk.resolver.npc(name) if name else None
+
+
+def _given(arguments: Arguments, key: str) -> str:
+    return str(arguments.get(key, "")).strip()
+
+
+def _limit(arguments: Arguments) -> int:
+    given = arguments.get("limit")
+    return given if isinstance(given, int) else _USUAL
+
+
+_TOOLS: Final = (
+    _Tool(
+        ToolSpec("dm.sessions", "List the sessions that were played, and how much was said in each.", {}, (), 50),
+        _sessions,
+    ),
+    _Tool(
+        ToolSpec(
+            "dm.said",
+            "Search what was said at the table, by anybody. Without words: whatever was said last.",
+            {
+                "words": _text("Words to look for; any of them"),
+                "speaker": _text("Only what this player or NPC said"),
+                "heard_by": _text("Only what this NPC heard"),
+                "session": _SESSION,
+                "limit": _LIMIT,
+            },
+            (),
+            300,
+        ),
+        _said,
+    ),
+    _Tool(
+        ToolSpec(
+            "dm.facts",
+            "List what is known, with the status of each fact and who knows it. With known_by: everything that one "
+            "NPC knows.",
+            {
+                "about": _text("Only facts of this person, place, thing or group"),
+                "known_by": _text("Only facts that this NPC knows"),
+                "status": {
+                    "type": "string",
+                    "enum": list(get_args(Status)),
+                    "description": "Only facts of this status; pending waits for the DM",
+                },
+                "limit": _LIMIT,
+            },
+            (),
+            100,
+        ),
+        _facts,
+    ),
+    _Tool(
+        ToolSpec(
+            "dm.fact",
+            "Show one fact: who knows it and how, from whose words it comes, and what it rests on.",
+            {"id": _text("The fact's id, or the beginning of it, as dm_facts names it")},
+            ("id",),
+            100,
+        ),
+        _fact,
+    ),
+    _Tool(
+        ToolSpec(
+            "dm.turns",
+            "List the latest turns: what was heard, who was to answer, and what came of it.",
+            {"npc": _NPC, "session": _SESSION, "limit": _LIMIT},
+            (),
+            100,
+        ),
+        _turns,
+    ),
+    _Tool(
+        ToolSpec(
+            "dm.turn",
+            "Show why an NPC said what it said: what it had in mind in one turn and what it looked up.",
+            {"turn": _text("The turn, as dm_turns names it; the latest if left out"), "npc": _NPC},
+            (),
+            150,
+        ),
+        _turn,
+    ),
+)

@@ -1,0 +1,35 @@
+"""An NPC's memory tools for callers outside: the very functions that its own model calls, in the NPC's name."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.domain.campaign import BudgetTier, Campaign
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.mcp_server.offered import OfferedTool
+from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.recall.around import RecallAround
+
+TIER: Final[BudgetTier] = "DEEP"
+"""Nobody waits at a table for these answers."""
+
+
+def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> MemoryOf:
+    return MemoryOf(
+        campaign.id,
+        npc,
+        store.graph,
+        store.past_talk,
+        store.summaries,
+        campaign.npc(npc).name,
+        campaign.language,
+        around=RecallAround.of(store.graph_rag, store.past_talk.vectors),
+    )
+
+
+def memory_tools(memory: MemoryOf) -> list[OfferedTool]:
+    """All four. Who asks is settled here, and no argument of a call changes it."""
+    tools = MemoryTools(memory, tier=TIER)
+    return [OfferedTool(spec, partial(tools.ask, spec.name)) for spec in tools.declared]

@@ -1,0 +1,143 @@
+"""Tools as they are offered over the Model Context Protocol (MCP), without the protocol.
+
+Whatever a caller sends, it is answered: by what was found, or by one sentence that says what is wrong. Sizes are
+limited both ways. No answer holds a traceback, and none holds what a server or a database says of itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from loguru import logger
+
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.npc.tools import ToolSpec
+
+DEADLINE_MS: Final = 10_000
+MOST_ASKED: Final = 2_000
+"""Characters of one argument."""
+MOST_ANSWERED: Final = 40_000
+"""Characters of one answer."""
+_LONGEST_ERROR: Final = 1_000
+
+Ask = Callable[[Mapping[str, object]], Awaitable[Mapping[str, object]]]
+"""Answers a call whose arguments fit the tool: `{"found": [...], "note": "..."}`.
+
+Raises:
+    GlyphoxaError: It cannot be answered.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    spec: ToolSpec
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """
+    Attributes:
+        text: JSON; where `is_error`, a sentence.
+    """
+
+    text: str
+    is_error: bool = False
+
+
+class ToolOffer:
+    """The tools of one caller. What is not among them does not exist for this caller.
+
+    Args:
+        deadline_ms: Of one call.
+    """
+
+    def __init__(self, tools: Sequence[OfferedTool], *, deadline_ms: int = DEADLINE_MS) -> None:
+        self._tools = {tool.spec.wire_name: tool for tool in tools}
+        self._deadline_ms = deadline_ms
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(tool.spec for tool in self._tools.values())
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> Answered:
+        """Never raises, never outlasts the deadline."""
+        try:
+            async with asyncio.timeout(self._deadline_ms / 1_000):
+                return Answered(_fitting(await self._tool(name).ask(self._checked(name, arguments))))
+        except TimeoutError:
+            return _wrong(f"{name} took too long; ask for less, or later")
+        except InvalidInput as wrong:
+            return _wrong(str(wrong))
+        except Unavailable as away:
+            logger.warning("MCP tool {}: {}", name, away)
+        except GlyphoxaError as failed:
+            logger.error("MCP tool {} failed: {}", name, failed)
+        except Exception as broken:
+            # The edge between a tool and a caller: a bug costs this answer, never the server.
+            logger.opt(exception=broken).error("MCP tool {} broke", name)
+        return _wrong("memory cannot be reached now; try again later")
+
+    def _tool(self, name: str) -> OfferedTool:
+        if name not in self._tools:
+            raise NotFound(f"no tool {_short(name)!r}: {did_you_mean(name, self._tools)}")
+        return self._tools[name]
+
+    def _checked(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        spec = self._tool(name).spec
+        for key, value in arguments.items():
+            if key not in spec.parameters:
+                raise InvalidInput(f"{name} has no argument {_short(key)!r}: {did_you_mean(key, spec.parameters)}")
+            if wrong := _wrong_value(value, spec.parameters[key]):
+                raise InvalidInput(f"argument {key!r} of {name} {wrong}")
+        given = {key: value for key, value in arguments.items() if value is not None}
+        if missing := [key for key in spec.required if key not in given]:
+            raise InvalidInput(f"{name} needs the argument {missing[0]!r}")
+        return given
+
+
+def _wrong_value(value: object, schema: Mapping[str, object]) -> str:
+    """What is wrong with an argument; empty if nothing is."""
+    if value is None:
+        return ""
+    if schema["type"] == "integer":
+        least, most = schema["minimum"], schema["maximum"]
+        is_within = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most  # type: ignore[operator]
+        return "" if is_within else f"must be a whole number from {least} to {most}"
+    if not isinstance(value, str):
+        return f"must be text, not {type(value).__name__}"
+    if len(value) > MOST_ASKED:
+        return f"has {len(value):,} characters; at most {MOST_ASKED:,}"
+    valid = schema.get("enum")
+    if isinstance(valid, list) and value not in valid:
+        return f"cannot be {_short(value)!r}: {did_you_mean(value, valid)}"
+    return ""
+
+
+def _fitting(found: Mapping[str, object]) -> str:
+    """An answer as JSON, with fewer entries where all of them are too long."""
+    entries = found.get("found")
+    text = json.dumps(found, ensure_ascii=False)
+    if len(text) <= MOST_ANSWERED or not isinstance(entries, list):
+        return text if len(text) <= MOST_ANSWERED else json.dumps({"found": [], "note": "too long to be told"})
+    kept: list[object] = []
+    left = MOST_ANSWERED
+    for entry in entries:
+        left -= len(json.dumps(entry, ensure_ascii=False)) + 2
+        if left < 0:
+            break
+        kept.append(entry)
+    note = f"{len(entries) - len(kept)} more did not fit: ask for less"
+    return json.dumps({**found, "found": kept, "note": note}, ensure_ascii=False)
+
+
+def _wrong(sentence: str) -> Answered:
+    return Answered(sentence[:_LONGEST_ERROR], is_error=True)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 80 else f"{name[:80]} ..."

@@ -1,0 +1,219 @@
+"""Memory over MCP on a real database, asked by the SDK's own client: what is found, refused, and never told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.cli.desk import desk_at
+from glyphoxa.config.settings import read_settings
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.mcp_server.dm_tools import dm_tools
+from glyphoxa.mcp_server.npc_memory import memory_of, memory_tools
+from glyphoxa.mcp_server.offered import MOST_ANSWERED, MOST_ASKED, OfferedTool, ToolOffer
+from glyphoxa.npc.tools import ToolSpec
+from tests.support.command_line import GRIMJAW, SALTMERE, SCARED, a_settings_file
+from tests.support.mcp import (
+    ELSEWHERE,
+    HERE,
+    NPCS,
+    a_client,
+    answered,
+    fill_with_secrets,
+    hidden_word,
+    refused,
+    text_of,
+    tool_names,
+    words_of,
+)
+
+MEMORY = ["memory_query_entities", "memory_search_sessions", "memory_get_session_summary", "memory_search_facts"]
+DM_TOOLS = ["dm_sessions", "dm_said", "dm_facts", "dm_fact", "dm_turns", "dm_turn"]
+
+
+@pytest.fixture
+async def evenings(evenings_dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(evenings_dsn, data_dir=tmp_path) as store:
+        yield store
+
+
+async def of_npc(store: Store, npc: NpcId = GRIMJAW) -> list[OfferedTool]:
+    return memory_tools(memory_of(store, await store.campaigns.get(SALTMERE), npc))
+
+
+async def of_dm(store: Store, directory: Path, dsn: str) -> list[OfferedTool]:
+    settings = read_settings(a_settings_file(directory, dsn))
+    return dm_tools(lambda: desk_at(store, settings, SALTMERE))
+
+
+async def test_an_npc_has_its_four_tools_and_none_of_the_dms(evenings: Store) -> None:
+    async with a_client(await of_npc(evenings)) as client:
+        assert await tool_names(client) == MEMORY
+        assert "no tool 'dm_facts'" in await refused(client, "dm_facts", {})
+
+
+async def test_the_tools_find_what_the_npc_heard_and_knows(evenings: Store) -> None:
+    async with a_client(await of_npc(evenings)) as client:
+        [smith] = (await answered(client, "memory_query_entities", name="the smith"))["found"]
+        assert smith["about"]["occupation"] == "blacksmith"
+        assert "ferry" in str(smith["keep secret"])
+        said = await answered(client, "memory_search_sessions", query="Who fears the water?")
+        assert "fears it" in said["found"][0]["said"]
+        assert "fears" in str((await answered(client, "memory_search_facts", query="Elowen fears"))["found"])
+        summary = await answered(client, "memory_get_session_summary", session="s1")
+        assert summary == {"found": [], "note": "session 's1' has no summary: ask memory_search_sessions instead"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "why"),
+    [
+        ("memory_serch_facts", {}, "no tool 'memory_serch_facts': did you mean 'memory_search_facts'?"),
+        ("memory_search_facts", {}, "memory_search_facts needs the argument 'query'"),
+        ("memory_search_facts", {"query": "  "}, "argument 'query' is missing"),
+        ("memory_search_facts", {"query": 7}, "argument 'query' of memory_search_facts must be text, not int"),
+        ("memory_search_facts", {"query": "a", "quary": "b"}, "has no argument 'quary': did you mean 'query'?"),
+        ("memory_search_facts", {"query": "a", "after": "noon"}, "argument 'after' is not an ISO 8601 time: 'noon'"),
+        ("memory_search_sessions", {"query": "x" * (MOST_ASKED + 1)}, "has 2,001 characters; at most 2,000"),
+        ("memory_query_entities", {}, "give at least one of: name, type"),
+        ("memory_search_facts", {"query": {"npc": "elowen"}}, "must be text, not dict"),
+        ("memory_search_facts", {"query": "a", "npc": "elowen"}, "has no argument 'npc'"),
+    ],
+)
+async def test_a_wrong_call_is_one_error_that_says_what_is_valid(
+    evenings: Store, tool: str, arguments: dict[str, Any], why: str
+) -> None:
+    async with a_client(await of_npc(evenings)) as client:
+        error = await refused(client, tool, arguments)
+    assert why in error
+    assert "\n" not in error
+
+
+async def test_what_no_database_holds_is_answered_and_not_fatal(evenings: Store) -> None:
+    async with a_client(await of_npc(evenings)) as client:
+        for odd in ("\x00", "a\x00b", "'; DROP TABLE facts; --", "%_\\", "🜏" * 500, "{}[]()"):
+            for tool, key in zip(MEMORY, ("name", "query", "session", "query"), strict=True):
+                text = text_of(await client.call_tool(tool, {key: odd}))
+                assert "Traceback" not in text and "asyncpg" not in text and "SELECT" not in text
+        assert (await answered(client, "memory_query_entities", name="Elowen"))["found"]
+
+
+async def test_a_database_that_is_away_costs_an_answer_and_says_nothing_of_itself(evenings: Store) -> None:
+    async def away(_arguments: object) -> dict[str, object]:
+        raise Unavailable("no server at db.example.org:5432 for user grimjaw")
+
+    async def broken(_arguments: object) -> dict[str, object]:
+        raise ZeroDivisionError("a secret in a variable")
+
+    async def slow(_arguments: object) -> dict[str, object]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    for ask, deadline_ms, text in (
+        (away, 60_000, "memory cannot be reached now; try again later"),
+        (broken, 60_000, "memory cannot be reached now; try again later"),
+        (slow, 1, "look took too long; ask for less, or later"),
+    ):
+        offer = ToolOffer([OfferedTool(ToolSpec("look", "", {}, (), 1), ask)], deadline_ms=deadline_ms)
+        answer = await offer.call("look", {})
+        assert (answer.text, answer.is_error) == (text, True)
+
+
+async def test_a_long_answer_is_shortened_to_whole_entries() -> None:
+    async def much(_arguments: object) -> dict[str, object]:
+        return {"found": [{"said": "word " * 500} for _ in range(100)]}
+
+    answer = await ToolOffer([OfferedTool(ToolSpec("look", "", {}, (), 1), much)]).call("look", {})
+    assert len(answer.text) <= MOST_ANSWERED + 200
+    told = json.loads(answer.text)
+    assert 1 < len(told["found"]) < 100
+    assert told["note"] == f"{100 - len(told['found'])} more did not fit: ask for less"
+
+
+async def test_the_dm_looks_up_sessions_talk_facts_and_who_knows_them(
+    evenings: Store, evenings_dsn: str, tmp_path: Path
+) -> None:
+    async with a_client(await of_dm(evenings, tmp_path, evenings_dsn)) as client:
+        assert await tool_names(client) == DM_TOOLS
+        sessions = (await answered(client, "dm_sessions"))["found"]
+        assert [(each["session"], each["utterances"]) for each in sessions] == [("s1", 3), ("s2", 2)]
+        said = await answered(client, "dm_said", words="silver", session="s1", speaker="Tamsin", limit=5)
+        assert [each["said"] for each in said["found"]] == ["I heard she owes forty silver."]
+        assert (await answered(client, "dm_said", heard_by="Elowen"))["found"] == []
+        pending = (await answered(client, "dm_facts", status="pending"))["found"]
+        assert {"Elowen debt: 40", "Elowen OWES_MONEY_TO Grimjaw"} == {each["fact"] for each in pending}
+        assert "ferry" in str((await answered(client, "dm_facts", known_by="Grimjaw", limit=100))["found"])
+        assert "ferry" not in str((await answered(client, "dm_facts", known_by="Elowen", limit=100))["found"])
+        [fact] = (await answered(client, "dm_fact", id=SCARED.fact_id[:8]))["found"]
+        assert fact["who knows it"][0].startswith("Grimjaw was there when it was said")
+        assert fact["said"] == "Tamsin: Elowen never goes near the water, she fears it."
+        assert (await answered(client, "dm_turns", npc="Grimjaw"))["found"] == []
+        assert "no turn to Grimjaw" in await refused(client, "dm_turn", {"npc": "Grimjaw"})
+        assert "must be a whole number from 1 to 100" in await refused(client, "dm_said", {"limit": 0})
+        assert "must be a whole number from 1 to 100" in await refused(client, "dm_said", {"limit": True})
+        assert "cannot be 'waiting': valid: accepted" in await refused(client, "dm_facts", {"status": "waiting"})
+        assert "no session 's9'" in await refused(client, "dm_said", {"session": "s9"})
+        assert "no NPC 'Grimja': did you mean" in (await refused(client, "dm_facts", {"known_by": "Grimja"})).replace(
+            "in campaign 'saltmere'", ""
+        ).replace("  ", " ").replace(" :", ":")
+
+
+async def test_no_tool_and_no_error_tells_an_npc_what_only_others_know(store: Store) -> None:
+    """Two campaigns full of secrets under the same names and ids; each NPC of one asks every tool for everything."""
+    await fill_with_secrets(store)
+    campaign = await store.campaigns.get(HERE)
+    foreign = {ELSEWHERE: [word for npc in NPCS for word in words_of(ELSEWHERE, npc)]}
+    for npc in NPCS:
+        others = [word for other in NPCS if other != npc for word in words_of(HERE, other)]
+        secret = [*others, *foreign[ELSEWHERE], hidden_word(HERE), hidden_word(ELSEWHERE)]
+        told: list[str] = []
+        async with a_client(memory_tools(memory_of(store, campaign, npc))) as client:
+            for tool, arguments in _everything(secret):
+                text = text_of(await client.call_tool(tool, arguments))
+                told.append(text)
+                asked = json.dumps(arguments).casefold()
+                leaked = [word for word in secret if word in text.casefold() and word not in asked]
+                assert not leaked, (npc, tool, arguments, text)
+                if any(word in asked for word in secret):  # a name that is not known is told like any other
+                    assert _is_unknown(text, arguments), (npc, tool, arguments, text)
+        everything = " ".join(told).casefold()
+        assert [word for word in words_of(HERE, npc) if word not in everything] == [], npc
+
+
+def _everything(secret: list[str]) -> list[tuple[str, dict[str, Any]]]:
+    names = ["Town", *(npc.title() for npc in NPCS), "everything", "secret sailor place evening", *secret]
+    sessions = ["both", "s1", *(f"with-{npc}" for npc in NPCS)]
+    kinds = ["npc", "location", "event", "secret", "player"]
+    return [
+        *(("memory_query_entities", {"name": name}) for name in names),
+        *(("memory_query_entities", {"type": kind}) for kind in kinds),
+        *(("memory_query_entities", {"name": name, "relation": "KNOWS"}) for name in names[:4]),
+        *(("memory_search_sessions", {"query": f"Only you hear this, {name}"}) for name in names[:6]),
+        *(
+            ("memory_search_sessions", {"query": "Only you hear this", "around": around})
+            for around in [*names[:4], f"The {secret[1]}"]
+        ),
+        *(("memory_get_session_summary", {"session": session}) for session in sessions),
+        *(
+            ("memory_search_facts", {"query": f"{what} {name}"})
+            for what, name in product(("has", "What is"), names[:6])
+        ),
+        *(("memory_search_facts", {"query": "evening", key: "2020-01-01"}) for key in ("after", "before")),
+        ("memory_get_facts", {}),
+        ("dm_facts", {"known_by": "Ada"}),
+        ("memory_search_facts", {"query": 1, "viewer": "dm"}),
+    ]
+
+
+def _is_unknown(text: str, arguments: dict[str, Any]) -> bool:
+    if not text.startswith("{"):
+        return True  # an error, of which was seen that it holds no secret
+    told = json.loads(text)
+    return told["found"] == [] or "nothing called" in told.get("note", "") or "around" in arguments
