@@ -156,6 +156,7 @@ def _llm(order: MouthSpec) -> LLMService[Any]:
         temperature=SPOKEN_TEMPERATURE if llm.temperature is None else llm.temperature,
         extra_body=spoken_extras(order.slot),
         as_words=llama.control_tokens.in_message,
+        one_at_a_time=llama.one_at_a_time,
     )
 
 

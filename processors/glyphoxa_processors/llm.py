@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -52,6 +53,8 @@ class SpokenLLM(OpenAILLMService):
         as_words: A message as the endpoint may read it, with no control token of its model in what was said. None:
             words are words there.
         primes: The endpoint keeps a prompt cache that a request for one token fills, and asks no money for it.
+        one_at_a_time: Held while a request is answered, by all that ask the same machine. None: the endpoint answers
+            many as fast as one.
         others: As of `OpenAILLMService`: where the endpoint is, its key ...
     """
 
@@ -62,6 +65,7 @@ class SpokenLLM(OpenAILLMService):
         extra_body: Mapping[str, Any] | None = None,
         as_words: AsWords | None = None,
         primes: bool = False,
+        one_at_a_time: asyncio.Lock | None = None,
         deadlines: StreamDeadlines = StreamDeadlines(),
         **others: Any,
     ) -> None:
@@ -69,6 +73,7 @@ class SpokenLLM(OpenAILLMService):
         self._extra_body = dict(extra_body or {})
         self._as_words = as_words
         self._primes = primes
+        self._one_at_a_time = one_at_a_time or contextlib.nullcontext()
         self._deadlines = deadlines
         self._priming: asyncio.Task[None] | None = None
 
@@ -130,18 +135,21 @@ class SpokenLLM(OpenAILLMService):
 
     async def get_chat_completions(self, context: LLMContext) -> AsyncStream[ChatCompletionChunk]:
         self._connection.in_use()
-        try:
-            async with asyncio.timeout(self._deadlines.first_token_ms / 1_000) as deadline:
-                stream = await super().get_chat_completions(context)
-        except TimeoutError as error:
-            raise _too_late(self._deadlines.first_token_ms) from error
-        left_s = (deadline.when() or 0.0) - self.get_event_loop().time()
-        return _Watched(  # type: ignore[return-value]  # iterated and closed by pipecat, nothing else
-            stream,
-            first_s=left_s,
-            deadlines=self._deadlines,
-            over=self._connection.is_free,
-        )
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(self._deadlines.first_token_ms / 1_000) as deadline:
+                    await held.enter_async_context(self._one_at_a_time)
+                    stream = await super().get_chat_completions(context)
+            except TimeoutError as error:
+                raise _too_late(self._deadlines.first_token_ms) from error
+            left_s = (deadline.when() or 0.0) - self.get_event_loop().time()
+            return _Watched(  # type: ignore[return-value]  # iterated and closed by pipecat, nothing else
+                stream,
+                first_s=left_s,
+                deadlines=self._deadlines,
+                over=self._connection.is_free,
+                held=held.pop_all(),
+            )
 
     def _prime(self, frame: PrimeFrame) -> None:
         if self._primes:
@@ -165,17 +173,18 @@ class SpokenLLM(OpenAILLMService):
         )
         params.pop("stream_options", None)
         try:
-            # Streamed, so that the server notices at once when the priming is called off.
-            stream = await self._client.chat.completions.create(**{**params, "stream": True, "max_tokens": 1})
-            async with stream:
-                async for _ in stream:
-                    pass
+            async with self._one_at_a_time:
+                # Streamed, so that the server notices at once when the priming is called off.
+                stream = await self._client.chat.completions.create(**{**params, "stream": True, "max_tokens": 1})
+                async with stream:
+                    async for _ in stream:
+                        pass
         except OpenAIError as error:
             logger.debug("a prompt could not be primed: {}", type(error).__name__)
 
 
 class _Watched:
-    """A stream of chunks that raises TimeoutError when the next one is too late."""
+    """A stream of chunks that raises TimeoutError when the next one is too late. Closing it lets go what is `held`."""
 
     def __init__(
         self,
@@ -184,11 +193,13 @@ class _Watched:
         first_s: float,
         deadlines: StreamDeadlines,
         over: Callable[[], None],
+        held: contextlib.AsyncExitStack,
     ) -> None:
         self._stream = stream
         self._first_s = first_s
         self._deadlines = deadlines
         self._over = over
+        self._held = held
 
     async def __aiter__(self) -> AsyncIterator[ChatCompletionChunk]:
         chunks = self._stream.__aiter__()
@@ -207,7 +218,8 @@ class _Watched:
             late = TimeoutError(f"timed out: the model paused for more than {self._deadlines.stall_ms} ms")
 
     async def close(self) -> None:
-        await self._stream.close()
+        async with self._held:
+            await self._stream.close()
 
 
 def _too_late(first_token_ms: int) -> TimeoutError:

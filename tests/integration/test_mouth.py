@@ -257,6 +257,56 @@ async def test_priming_reads_the_prompt_in_and_gives_way_to_a_begin(server: Mode
         assert (await play.finished()).heard == "Well met. The blade is ready."
 
 
+async def test_of_two_npcs_on_one_machine_the_second_is_answered_when_the_first_is(server: ModelServer) -> None:
+    alone = asyncio.Lock()
+
+    def a_model() -> SpokenLLM:
+        return SpokenLLM(
+            api_key="x",
+            base_url=server.base_url,
+            settings=OpenAILLMSettings(model="m"),
+            primes=True,
+            one_at_a_time=alone,
+        )
+
+    async with stage(server, llm=a_model()) as first, stage(server, llm=a_model()) as second:
+        server.gate.clear()
+        first.begin("t1")
+        await asyncio.wait_for(server.arrived.wait(), DEADLINE_S)
+        second.begin("t2")
+        second.mouth.cancel(TurnId("t2"))
+        second.mouth.prime(prompt("How is"))
+        second.begin("t3")
+        await second.until(lambda: bool(second.of(Injected, "t3")))
+        assert len(server.requests) == 1
+        server.gate.set()
+        await first.until(lambda: turns.Stage.FIRST_SENTENCE in [m.stage for m in first.of(Marked)])
+        second.release("t3")
+        assert (await second.finished("t3")).heard == "Well met. The blade is ready."
+        assert [asked["max_tokens"] for asked in server.requests[1:] if "max_tokens" in asked] == []
+        first.release("t1")
+        await first.finished("t1")
+        assert not alone.locked()
+
+
+@pytest.mark.parametrize("status", [200, 400])
+async def test_a_machine_is_free_again_after_a_reply_that_was_cut_off_or_failed(
+    server: ModelServer, status: int
+) -> None:
+    alone = asyncio.Lock()
+    settings = OpenAILLMSettings(model="m")
+    llm = SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, one_at_a_time=alone)
+    async with stage(server, llm=llm) as play:
+        server.status = status
+        server.gate.clear()
+        play.begin()
+        await asyncio.wait_for(server.arrived.wait(), DEADLINE_S)
+        play.cancel()
+        await play.finished()
+        async with asyncio.timeout(DEADLINE_S), alone:
+            pass
+
+
 async def test_a_filler_is_played_once_while_nothing_else_is_heard(server: ModelServer) -> None:
     async with stage(server, npc=replace(GRIMJAW, fillers=("Hm.",))) as play:
         await play.mouth.wait_until_drained()

@@ -79,6 +79,7 @@ class LlamaServer:
 
     Attributes:
         control_tokens: The model's, once it is loaded. Every message that is sent here goes through them.
+        one_at_a_time: Who asks for a spoken reply holds it until the reply is there: it is evaluated alone.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class LlamaServer:
         self.threads = threads or min(4, os.cpu_count() or 1)
         self.api_key = secrets.token_urlsafe(24)
         self.control_tokens = ControlTokens(ELSEWHERE)
+        self.one_at_a_time = asyncio.Lock()
         self._server: Any = None
 
     async def start(self) -> None:
