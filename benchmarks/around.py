@@ -32,6 +32,7 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.observability import log
 from glyphoxa.recall.around import NEARER, RecallAround
 from glyphoxa.recall.semantic.question_vectors import QuestionVectors
+from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.api import Cause, EntityAdded, FactStated
 
 _CAMPAIGN: Final = CampaignId("around")
@@ -142,7 +143,7 @@ def ways(store: Store) -> dict[str, Ask]:
     """By name. `recall` is what is found without the graph; `1.15` what a relation nearer counts."""
 
     async def recall(asked: Asked) -> list[str]:
-        found = await store.past_talk.recall(_CAMPAIGN, _WITNESS, asked.text, limit=10, patient=True)
+        found = await store.past_talk.recall(_CAMPAIGN, _WITNESS, TalkQuery(asked.text, limit=10), patient=True)
         return [str(learned_from(one)) for one in found]
 
     def around(by: QuestionVectors, nearer: float) -> Ask:

@@ -21,7 +21,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks.gate_rules import Limit, paired_ratio, read_limits, stalled_share, verdicts, write_limits
 from benchmarks.recall_cost import recall_cost
@@ -41,6 +40,7 @@ from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.observability import log
 from glyphoxa.recall.recall import Recall
 from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.transcript.ports import TalkQuery
 
 BASELINE = Path(__file__).parent / "baseline.json"
 FIRST_AUDIO = "first_audio"
@@ -221,12 +221,12 @@ def _look_through_all_talk(recall: Recall) -> None:
     """What an index is there to avoid."""
     real = recall.recall_nowait
 
-    def slow(campaign: CampaignId, npc: NpcId, question: str, **options: Any) -> list[RecalledTalk] | None:
+    def slow(campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
         index = recall.talk_cache.index(campaign)
-        asked = set(question.lower().split())
+        asked = set(query.text.lower().split())
         if index is not None:
             max(range(len(index)), key=lambda row: len(asked & set(index.said(row).text.lower().split())))
-        return real(campaign, npc, question, **options)
+        return real(campaign, npc, query)
 
     recall.recall_nowait = slow  # type: ignore[method-assign] # it takes what the real one takes
 

@@ -19,6 +19,7 @@ from benchmarks.recall_world import LoadedTalk
 from glyphoxa.domain.recalled import Recalled, RecalledUtterance
 from glyphoxa.recall.index.talk_index import ViewSnapshot
 from glyphoxa.recall.recall import Recall
+from glyphoxa.transcript.ports import TalkQuery
 
 Ask: TypeAlias = Callable[[Question], Awaitable[Sequence[str]]]
 """The ids of turns, best first, at most `DEPTH`."""
@@ -31,14 +32,16 @@ _RRF_DEPTH: Final = 100
 
 def shipped_recall(recall: Recall) -> Ask:
     async def ask(question: Question) -> list[str]:
-        return ids(question, await recall.recall(question.campaign, WITNESS, question.text, limit=DEPTH))
+        return ids(question, await recall.recall(question.campaign, WITNESS, TalkQuery(question.text, limit=DEPTH)))
 
     return ask
 
 
 def shipped_recall_nowait(recall: Recall) -> Ask:
     async def ask(question: Question) -> list[str]:
-        return ids(question, recall.recall_nowait(question.campaign, WITNESS, question.text, limit=DEPTH) or ())
+        return ids(
+            question, recall.recall_nowait(question.campaign, WITNESS, TalkQuery(question.text, limit=DEPTH)) or ()
+        )
 
     return ask
 

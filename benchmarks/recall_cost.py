@@ -18,6 +18,7 @@ from benchmarks.recall_speed import CAMPAIGN, InventedTalk
 from benchmarks.turn_cost import yardstick_ns
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.transcript.ports import TalkQuery
 
 TURNS: Final = 2_500
 """Fewer than go to a thread: all of it is seen by the clock of this one."""
@@ -59,8 +60,8 @@ def recall_cost(*, slow_down: SlowDown | None = None) -> float:
 async def _all(recall: Recall, questions: Sequence[str]) -> int:
     began = time.thread_time_ns()
     for question in questions:
-        recall.recall_nowait(CAMPAIGN, WITNESS, question)
-        await recall.recall(CAMPAIGN, WITNESS, question)
+        recall.recall_nowait(CAMPAIGN, WITNESS, TalkQuery(question))
+        await recall.recall(CAMPAIGN, WITNESS, TalkQuery(question))
     return time.thread_time_ns() - began
 
 

@@ -15,6 +15,7 @@ from benchmarks.recall_world import LoadedTalk
 from glyphoxa.experimental.deep import DeepRecall
 from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings
 from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.transcript.ports import TalkQuery
 
 _SHORT: Final = {
     "vector_prefilter": "prefilter",
@@ -42,7 +43,7 @@ def _asking(talk: LoadedTalk, settings: GraphRecallSettings) -> Ask:
     deep = DeepRecall(talk.recall_with(RecallSettings()), settings=settings)
 
     async def ask(question: Question) -> list[str]:
-        found = await deep.recall(question.campaign, WITNESS, question.text, limit=DEPTH)
+        found = await deep.recall(question.campaign, WITNESS, TalkQuery(question.text, limit=DEPTH))
         return ids(question, found.items)
 
     return ask

@@ -41,6 +41,7 @@ from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage
+from glyphoxa.transcript.ports import TalkQuery
 
 _WARM_UP: Final = 20
 _LIMIT: Final = 20
@@ -95,10 +96,10 @@ async def _measured(
         gc.freeze()
 
         async def lexical(question: str) -> None:
-            recall.recall_nowait(CAMPAIGN, WITNESS, question, limit=_LIMIT)
+            recall.recall_nowait(CAMPAIGN, WITNESS, TalkQuery(question, limit=_LIMIT))
 
         async def hybrid(question: str) -> None:
-            await recall.recall(CAMPAIGN, WITNESS, question, limit=_LIMIT)
+            await recall.recall(CAMPAIGN, WITNESS, TalkQuery(question, limit=_LIMIT))
 
         async def embedding(question: str) -> None:
             await _embed(questions.embedder, question)

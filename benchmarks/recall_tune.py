@@ -113,12 +113,12 @@ async def examples_of(
         asked = read_question(question.text, terms=index.terms, speakers=heard, now_ms=now_ms)
         vector = await embedded(talk, asked.meaning) if with_meaning else None
         seen = index.look(WITNESS, asked.terms, vector)
-        fit = fit_of(asked, index, WITNESS, seen, now_ms=now_ms)
+        fit = fit_of(asked, index, WITNESS, seen)
         shares = rank(
             asked,
             seen,
             speakers=frozenset(heard[name] for name in asked.speakers),
-            time=None if fit is None else fit.prior,
+            also={} if fit is None else {Signal.TIME: fit.prior},
             weights=RankingWeights(every, every),
         ).shares
         nothing = np.zeros(len(seen.columns), float32)

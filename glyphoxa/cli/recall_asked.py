@@ -22,6 +22,7 @@ from glyphoxa.domain.ids import CampaignId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.recall.api import FactsByName, RecallResult
+from glyphoxa.transcript.api import TalkQuery
 
 _SAME_WORDS: Final = "the same words stand in it"
 _NOT_ASKED_FOR: Final = "beyond what a turn asks for"
@@ -33,9 +34,7 @@ class DeepSearch(Protocol):
     @property
     def asks_a_model(self) -> bool: ...
 
-    async def recall(
-        self, campaign: CampaignId, npc: NpcId, question: str, *, limit: int, world: str = ""
-    ) -> RecallResult:
+    async def recall(self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, world: str = "") -> RecallResult:
         """
         Args:
             world: What the NPC knows of itself, for a language model.
@@ -103,13 +102,11 @@ class ExplainedQuestion:
         return AskedAbout(shown, said[:limit], [*left_out, *found.left_out])
 
     async def _search(self, *, limit: int, by_words: bool) -> RecallResult:
-        campaign, npc = self.desk.campaign, self.npc
+        campaign, npc, query = self.desk.campaign, self.npc, TalkQuery(self._called, limit=limit)
         if self.deep is not None:
             world = await self._world() if self.deep.asks_a_model else ""
-            return await self.deep.recall(campaign, npc, self._called, limit=limit, world=world)
-        return await self.desk.past_talk.search(
-            campaign, npc, self._called, limit=limit, by_words=by_words, patient=True
-        )
+            return await self.deep.recall(campaign, npc, query, world=world)
+        return await self.desk.past_talk.search(campaign, npc, query, by_words=by_words, patient=True)
 
     async def _world(self) -> str:
         """What the NPC knows of itself."""

@@ -32,7 +32,7 @@ from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.recalled import RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.recall.api import Terms
-from glyphoxa.transcript.api import PastTalk
+from glyphoxa.transcript.api import PastTalk, TalkQuery
 from glyphoxa.world.api import IdentitySnapshot, KnowledgeGraph, Known
 
 T = TypeVar("T")
@@ -228,9 +228,8 @@ class HotContextAssembly:
         if self._talk is None or not question:
             return ()
         asked = without_call(question, self._campaign.npc(npc).name)
-        exclude = self._known_utterances(npc)
-        limit = self._budgets.max_recalled
-        return tuple(await self._talk.recall(self._campaign.id, npc, asked, exclude=exclude, limit=limit))
+        query = TalkQuery(asked, self._known_utterances(npc), self._budgets.max_recalled)
+        return tuple(await self._talk.recall(self._campaign.id, npc, query))
 
     async def _part(self, name: str, part: Awaitable[T], deadline_ms: int, late: list[str]) -> T | None:
         try:

@@ -23,7 +23,7 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.speech.language.past import speaks_of_the_past
-from glyphoxa.transcript.api import PastTalk
+from glyphoxa.transcript.api import PastTalk, TalkQuery
 
 _FEW_WORDS: Final = 3
 
@@ -138,14 +138,15 @@ class Prefetch:
     def _recall_nowait(self, npc: NpcId, question: str) -> None:
         """By words and at once; what it means to say is asked behind it."""
         assert self._talk is not None  # noqa: S101 - only called with memory
-        exclude, limit = self._known_utterances(npc), self._max_recalled
-        found = self._talk.recall_nowait(self._campaign, npc, question, exclude=exclude, limit=limit)
+        found = self._talk.recall_nowait(self._campaign, npc, self._query(npc, question))
         if found is not None:
             self._recalled[npc] = tuple(found)
 
     async def _fetch_talk(self, npc: NpcId, question: str) -> None:
         assert self._talk is not None  # noqa: S101 - only started with memory
-        exclude, limit = self._known_utterances(npc), self._max_recalled
-        recalled = await self._talk.recall(self._campaign, npc, question, exclude=exclude, limit=limit, patient=True)
+        recalled = await self._talk.recall(self._campaign, npc, self._query(npc, question), patient=True)
         self._recalled[npc] = tuple(recalled)
         self._answered[npc] = question.casefold().split()
+
+    def _query(self, npc: NpcId, question: str) -> TalkQuery:
+        return TalkQuery(question, self._known_utterances(npc), self._max_recalled)

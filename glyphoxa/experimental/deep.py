@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.recalled import RecalledTalk, RecalledUtterance, Signal
 from glyphoxa.experimental.graph.choosing import ChoiceRequest, NodeChoice, NodeChooser
 from glyphoxa.experimental.graph.methods import GraphRecall, RecallMethod, RecallPath, check_method
@@ -32,7 +32,7 @@ from glyphoxa.recall.ranking.ranking import RankingWeights
 from glyphoxa.recall.ranking.signals import by_words
 from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
 from glyphoxa.recall.temporal.zone import Zone
-from glyphoxa.transcript.ports import EVER, Between
+from glyphoxa.transcript.ports import TalkQuery
 
 _BASE: Final = 400
 """So many of the shipped ranking are its say; the others have none."""
@@ -83,27 +83,22 @@ class DeepRecall:
         self,
         campaign: CampaignId,
         npc: NpcId,
-        question: str,
+        query: TalkQuery,
         *,
         method: RecallMethod = RecallMethod.HYBRID,
         path: RecallPath = RecallPath.DEEP,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 15,
         recent: Sequence[str] = (),
         world: str = "",
         deadline_ms: int | None = None,
-        between: Between = EVER,
     ) -> RecallResult:
         """What an NPC witnessed that bears on a question, the most helpful first.
 
         Args:
-            exclude: What is in the prompt already.
-            limit: At most 200. A reranker or a language model that filters is given more, if there is more.
+            query: Its limit is at most 200. A reranker or a language model that filters is given more than that.
             recent: What was said just before, oldest first, each with its speaker: a language model is shown the end.
             world: What the NPC knows of itself and of the world anyway, for a language model.
             deadline_ms: For all of it. What is not ready by then is left out: the ranking stands without the graph, and
                 what a language model has chosen so far, or the ranking, without the rest.
-            between: See `PastTalk.recall`.
 
         Raises:
             InvalidInput: See `check`.
@@ -113,10 +108,8 @@ class DeepRecall:
         now = asyncio.get_running_loop().time
         until = None if deadline_ms is None else now() + deadline_ms / 1_000
         left_out: list[str] = []
-        ranked = await self._recall.ranked(
-            campaign, npc, question, exclude=exclude, between=between, left_out=left_out, weights=self._weights
-        )
-        if ranked is None or limit <= 0:
+        ranked = await self._recall.ranked(campaign, npc, query, left_out=left_out, weights=self._weights)
+        if ranked is None or query.limit <= 0:
             return NOTHING_ASKED
         try:
             async with asyncio.timeout_at(until):
@@ -125,10 +118,10 @@ class DeepRecall:
                 )
         except TimeoutError:
             left_out.append("memory graph: it was not ready in time")
-            items: list[RecalledTalk] = [*ranked.items(limit)]
+            items: list[RecalledTalk] = [*ranked.items(query.limit)]
         else:
             second_look = method in (RecallMethod.HYBRID_LLM, RecallMethod.HYBRID_RERANK)
-            most = max(limit, self.settings.max_results) if second_look else limit
+            most = max(query.limit, self.settings.max_results) if second_look else query.limit
             recalling = GraphRecall(
                 graph.graph,
                 lambda at: _line(ranked.recalled(at), ranked.question.times.zone),
@@ -137,11 +130,11 @@ class DeepRecall:
                 chooser=None if self._chooser is None else _InTime(self._chooser, until),
             )
             found = await recalling.recall(
-                _asked(graph, ranked), question, method=method, path=path, recent=recent, world_info=world
+                _asked(graph, ranked), query.text, method=method, path=path, recent=recent, world_info=world
             )
             left_out += found.left_out
-            items = _recalled(ranked, found)[:limit]
-        items = await self._recall.recaps.before(items, ranked, campaign, npc, limit=limit, left_out=left_out)
+            items = _recalled(ranked, found)[: query.limit]
+        items = await self._recall.recaps.before(items, ranked, campaign, npc, left_out=left_out)
         return RecallResult(tuple(items), tuple(left_out))
 
     async def close(self) -> None:
@@ -160,11 +153,9 @@ class SearchByMethod:
     def asks_a_model(self) -> bool:
         return self.method.asks_a_model
 
-    async def recall(
-        self, campaign: CampaignId, npc: NpcId, question: str, *, limit: int, world: str = ""
-    ) -> RecallResult:
+    async def recall(self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, world: str = "") -> RecallResult:
         """See `DeepRecall.recall`."""
-        return await self.deep.recall(campaign, npc, question, method=self.method, limit=limit, world=world)
+        return await self.deep.recall(campaign, npc, query, method=self.method, world=world)
 
 
 def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:
@@ -181,7 +172,7 @@ def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:
     may_be_told = ranked.may_be_told.copy()
     may_be_told[_the_question(ranked)] = False
     return GraphQuestion(
-        vector=ranked.vector,
+        vector=ranked.question.vector,
         anchors=graph.anchors(ranked.question.text),
         among=_with_names(graph, may_be_told) > 0,
         cosines=_with_names(graph, np.zeros(len(seen)) if seen.cosines is None else seen.cosines),

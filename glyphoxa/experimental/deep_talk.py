@@ -8,11 +8,11 @@ from typing import Final
 from loguru import logger
 
 from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.experimental.deep import DeepRecall
 from glyphoxa.experimental.graph.methods import RecallMethod, RecallPath
-from glyphoxa.transcript.ports import EVER, Between, PastTalk
+from glyphoxa.transcript.ports import PastTalk, TalkQuery
 
 _OF_OTHERS: Final = ("language model: ", "rerank: ")
 
@@ -48,36 +48,23 @@ class DeepTalk:
         self._has_failed = False
 
     async def recall(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 5,
-        patient: bool = False,
-        between: Between = EVER,
+        self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> list[RecalledTalk]:
         """See `PastTalk.recall`."""
         try:
             found = await self._deep.recall(
                 campaign,
                 npc,
-                question,
+                query,
                 method=self._method,
                 path=RecallPath.DEEP,
-                exclude=exclude,
-                limit=limit,
                 recent=self._recent(npc),
                 world=self._world(npc),
                 deadline_ms=self._deadline_ms,
-                between=between,
             )
         except GlyphoxaError as error:
             self._failed(str(error))
-            return await self._talk.recall(
-                campaign, npc, question, exclude=exclude, limit=limit, patient=patient, between=between
-            )
+            return await self._talk.recall(campaign, npc, query, patient=patient)
         failed = [part for part in found.left_out if part.startswith(_OF_OTHERS)]
         if failed:
             self._failed(failed[0])
@@ -85,18 +72,9 @@ class DeepTalk:
             self._has_failed = False
         return list(found.items)
 
-    def recall_nowait(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 5,
-        between: Between = EVER,
-    ) -> list[RecalledTalk] | None:
+    def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
         """See `PastTalk.recall_nowait`."""
-        return self._talk.recall_nowait(campaign, npc, question, exclude=exclude, limit=limit, between=between)
+        return self._talk.recall_nowait(campaign, npc, query)
 
     def _failed(self, why: str) -> None:
         if not self._has_failed:

@@ -35,7 +35,7 @@ from glyphoxa.npc.budget import (
 )
 from glyphoxa.npc.tool_answers import MOST_FOUND, Found, best_match, described, fact_found, found, nothing, when
 from glyphoxa.recall.api import asked_predicates
-from glyphoxa.transcript.api import EVER, Between, PastTalk, SessionSummaries
+from glyphoxa.transcript.api import EVER, Between, PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.world.api import KnowledgeGraph, Passage, TalkAround
 
 _Talk = TypeVar("_Talk", bound=RecalledTalk)
@@ -284,9 +284,8 @@ class MemoryTools:
         """A tool has more time than a turn, if its tier has: an embedder that is far away is waited for."""
         patient = self._rule.ceiling_ms >= _PATIENT_FROM_MS
         # About half of what an NPC has heard are its own words, which may not be told.
-        recalled = await self._memory.talk.recall(
-            self._memory.campaign, self._memory.npc, query, limit=2 * limit, patient=patient, between=between
-        )
+        asked = TalkQuery(query, limit=2 * limit, between=between)
+        recalled = await self._memory.talk.recall(self._memory.campaign, self._memory.npc, asked, patient=patient)
         return self._may_be_told(query, recalled)[:limit]
 
     def _may_be_told(self, query: str, recalled: Sequence[_Talk]) -> list[_Talk]:

@@ -24,7 +24,7 @@ question not at all. Measured: `python -m benchmarks.around`.
 _FEWEST: Final = 10
 """So many of each neighbourhood are compared with each other, however few are wanted."""
 _LEAST_COSINE: Final = 0.25
-"""Less similar than this is not about the question. Above `RecallSettings.min_cosine`: here no ranking of other signals
+"""Less similar than this is not about the question. Above `RankingWeights.min_cosine`: here no ranking of other signals
 comes after it."""
 _EMBED_DEADLINE_MS: Final = 900
 

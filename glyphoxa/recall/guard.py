@@ -8,16 +8,16 @@ has the database looked at.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact, Viewer
 from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.recall.by_name import FactsByName, KnownByName
-from glyphoxa.transcript.ports import EVER, Between, PastTalk, SessionSummaries
+from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.transcript.watch import MemoryWatch
 from glyphoxa.world.api import (
     KNOWN_THROUGH,
@@ -112,38 +112,17 @@ class MemoryGuard:
         )
 
     async def recall(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 5,
-        patient: bool = False,
-        between: Between = EVER,
+        self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> list[RecalledTalk]:
         if self._watch.is_away:
             # What is in memory needs no database. The embedder may be a service, and as far away.
-            cached = self._talk.recall_nowait(campaign, npc, question, exclude=exclude, limit=limit, between=between)
+            cached = self._talk.recall_nowait(campaign, npc, query)
             if cached is not None:
                 return cached
-        return await self._ask(
-            lambda: self._talk.recall(
-                campaign, npc, question, exclude=exclude, limit=limit, patient=patient, between=between
-            )
-        )
+        return await self._ask(lambda: self._talk.recall(campaign, npc, query, patient=patient))
 
-    def recall_nowait(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 5,
-        between: Between = EVER,
-    ) -> list[RecalledTalk] | None:
-        return self._talk.recall_nowait(campaign, npc, question, exclude=exclude, limit=limit, between=between)
+    def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
+        return self._talk.recall_nowait(campaign, npc, query)
 
     async def refresh(self, campaign: CampaignId) -> None:
         await self._ask(lambda: self._by_name.refresh(campaign))

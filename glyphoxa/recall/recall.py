@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from numpy import float32
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from glyphoxa.recall.talk_embeddings import Another
 from glyphoxa.recall.temporal.ports import TimesOfCampaigns
 from glyphoxa.recall.times_cache import TimesCache
 from glyphoxa.transcript.feed import TalkFeed
-from glyphoxa.transcript.ports import EVER, Between, SessionSummaries
+from glyphoxa.transcript.ports import Between, SessionSummaries, TalkQuery
 
 _IN_A_THREAD = 20_000
 """Turns from which a ranking would hold up the event loop for more than three milliseconds. Beside others who work, a
@@ -85,7 +85,7 @@ class Recall:
         self._vectors = GenerationVectors(embedder, latest=lambda: self.talk_cache.embedder)
         self._settings = settings or RecallSettings()
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
-        self.recaps = Recaps(summaries, deadline_ms=self._settings.summaries_deadline_ms, now_ms=self._now_ms)
+        self.recaps = Recaps(summaries, deadline_ms=self._settings.summaries_deadline_ms)
         self._answers: OrderedDict[_Key, tuple[int, tuple[RecalledTalk, ...]]] = OrderedDict()
 
     @property
@@ -99,52 +99,29 @@ class Recall:
         return self._settings.weights
 
     async def recall(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 5,
-        patient: bool = False,
-        between: Between = EVER,
+        self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> list[RecalledTalk]:
         """See `PastTalk.recall`."""
-        found = await self.search(
-            campaign, npc, question, exclude=exclude, limit=limit, patient=patient, between=between
-        )
-        return list(found.items)
+        return list((await self.search(campaign, npc, query, patient=patient)).items)
 
-    def recall_nowait(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 5,
-        between: Between = EVER,
-    ) -> list[RecalledTalk] | None:
+    def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
         """See `PastTalk.recall_nowait`."""
         index = self.talk_cache.index(campaign)
         if index is None:
             return None
-        asked = self._read(campaign, index, npc, question)
-        if asked is None or limit <= 0:
+        asked = self._read(campaign, index, npc, query.text)
+        if asked is None or query.limit <= 0:
             return []
-        return [*self._ranked(index, npc, asked, None, exclude, between).items(limit)]
+        return [*rank_view(index, npc, asked, query, self.weights).items(query.limit)]
 
     async def search(
         self,
         campaign: CampaignId,
         npc: NpcId,
-        question: str,
+        query: TalkQuery,
         *,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 5,
         by_words: bool = False,
         patient: bool = False,
-        between: Between = EVER,
     ) -> RecallResult:
         """As `recall`, with what had no say in it. The same question on the same ordinal gets the same answer.
 
@@ -155,17 +132,20 @@ class Recall:
             Unavailable: As `PastTalk.recall`.
         """
         left_out: list[str] = []
-        index, asked, vector = await self._read_in_time(campaign, npc, question, by_words, patient, left_out)
-        if asked is None or limit <= 0:
+        waits = self._waits(patient=patient)
+        if by_words:
+            waits = waits._replace(embed_ms=0)
+        index, asked = await self._read_in_time(campaign, npc, query.text, waits, left_out)
+        if asked is None or query.limit <= 0:
             return NOTHING_ASKED
-        key = (campaign, npc, asked.text, frozenset(exclude), limit, vector is None, between)
+        key = (campaign, npc, asked.text, frozenset(query.exclude), query.limit, asked.vector is None, query.between)
         # What was yesterday is not tomorrow, and a summary may change while talk does not.
         is_lasting = not (asked.time.tells_a_time or asks_for_recap(asked))
         known = self._answers.get(key)
         if is_lasting and known is not None and known[0] == index.changes:
             return RecallResult(known[1], tuple(left_out))
-        ranked = await self._ranked_apart(index, npc, asked, vector, exclude, between)
-        items = await self.recaps.before([*ranked.items(limit)], ranked, campaign, npc, limit=limit, left_out=left_out)
+        ranked = await self._ranked(index, npc, asked, query, self.weights)
+        items = await self.recaps.before([*ranked.items(query.limit)], ranked, campaign, npc, left_out=left_out)
         if is_lasting:
             # As of when it was looked at: talk may have been rolled back since.
             self._answers[key] = (ranked.changes, tuple(items))
@@ -177,10 +157,8 @@ class Recall:
         self,
         campaign: CampaignId,
         npc: NpcId,
-        question: str,
+        query: TalkQuery,
         *,
-        exclude: Sequence[UtteranceId] = (),
-        between: Between = EVER,
         left_out: list[str],
         weights: RankingWeights | None = None,
     ) -> Ranked | None:
@@ -194,10 +172,8 @@ class Recall:
         Raises:
             Unavailable: As `PastTalk.recall`.
         """
-        index, asked, vector = await self._read_in_time(campaign, npc, question, False, True, left_out)
-        if asked is None:
-            return None
-        return await self._ranked_apart(index, npc, asked, vector, exclude, between, weights)
+        index, asked = await self._read_in_time(campaign, npc, query.text, self._waits(patient=True), left_out)
+        return None if asked is None else await self._ranked(index, npc, asked, query, weights or self.weights)
 
     async def refresh(self, campaign: CampaignId) -> TalkIndex:
         """Read what has changed until now; see `TalkCache.refresh`.
@@ -221,31 +197,27 @@ class Recall:
         campaign: CampaignId,
         npc: NpcId,
         question: str,
-        by_words: bool,
-        patient: bool,
+        waits: _Waits,
         left_out: list[str],
-    ) -> tuple[TalkIndex, RecallQuestion | None, NDArray[float32] | None]:
-        """The talk as it is now, the question, and its vector."""
-        embed_ms = self._settings.patient_embed_deadline_ms if patient else self._settings.embed_deadline_ms
-        if by_words:
-            embed_ms = 0
+    ) -> tuple[TalkIndex, RecallQuestion | None]:
+        """The talk as it is now, and the question with its vector."""
         cached = self.talk_cache.index(campaign)
         asked = None if cached is None else self._read(campaign, cached, npc, question)
         vector: NDArray[float32] | LeftOut | None = None
         if cached is None or asked is None:
-            index = await self._up_to_date(campaign, patient, left_out)
+            index = await self._up_to_date(campaign, waits, left_out)
         else:
             index, vector = await asyncio.gather(
-                self._up_to_date(campaign, patient, left_out), self._embed(cached, asked, embed_ms)
+                self._up_to_date(campaign, waits, left_out), self._embed(cached, asked, waits.embed_ms)
             )
         if asked is None or asked.times is not self.times.of(campaign, index):
             asked = self._read(campaign, index, npc, question)
         if asked is not None and (vector is None or (cached is not None and cached.edition != index.edition)):
-            vector = await self._embed(index, asked, embed_ms)
+            vector = await self._embed(index, asked, waits.embed_ms)
         if isinstance(vector, LeftOut):
             left_out.append(f"meaning: {vector.text}")
             vector = None
-        return index, asked, vector
+        return index, None if asked is None else replace(asked, vector=vector)
 
     def _read(self, campaign: CampaignId, index: TalkIndex, viewer: Viewer, question: str) -> RecallQuestion | None:
         """None if nothing is asked."""
@@ -267,10 +239,16 @@ class Recall:
             return None
         return await self._vectors.embed(index.edition, asked.meaning, deadline_ms=deadline_ms)
 
-    async def _up_to_date(self, campaign: CampaignId, patient: bool, left_out: list[str]) -> TalkIndex:
-        cached, settings = self.talk_cache.index(campaign), self._settings
-        deadline_ms = settings.patient_refresh_deadline_ms if patient else settings.refresh_deadline_ms
-        deadline_ms = settings.deadline_ms if cached is None else max(deadline_ms, settings.refresh_deadline_ms)
+    def _waits(self, *, patient: bool) -> _Waits:
+        settings = self._settings
+        if not patient:
+            return _Waits(settings.embed_deadline_ms, settings.refresh_deadline_ms)
+        refresh_ms = max(settings.patient_refresh_deadline_ms, settings.refresh_deadline_ms)
+        return _Waits(settings.patient_embed_deadline_ms, refresh_ms)
+
+    async def _up_to_date(self, campaign: CampaignId, waits: _Waits, left_out: list[str]) -> TalkIndex:
+        cached = self.talk_cache.index(campaign)
+        deadline_ms = self._settings.deadline_ms if cached is None else waits.refresh_ms
         try:
             async with asyncio.timeout(deadline_ms / 1000):
                 return await self.refresh(campaign)
@@ -282,42 +260,20 @@ class Recall:
             left_out.append(f"the latest talk: {str(error) or f'it took more than {deadline_ms} ms'}")
             return cached
 
-    async def _ranked_apart(
-        self,
-        index: TalkIndex,
-        viewer: Viewer,
-        asked: RecallQuestion,
-        vector: NDArray[float32] | None,
-        exclude: Collection[UtteranceId],
-        between: Between,
-        weights: RankingWeights | None = None,
+    async def _ranked(
+        self, index: TalkIndex, viewer: Viewer, asked: RecallQuestion, query: TalkQuery, weights: RankingWeights
     ) -> Ranked:
         """Away from the event loop where it would be held up."""
         if len(index) > _IN_A_THREAD:
-            return await asyncio.to_thread(self._ranked, index, viewer, asked, vector, exclude, between, weights)
-        return self._ranked(index, viewer, asked, vector, exclude, between, weights)
+            return await asyncio.to_thread(rank_view, index, viewer, asked, query, weights)
+        return rank_view(index, viewer, asked, query, weights)
 
-    def _ranked(
-        self,
-        index: TalkIndex,
-        viewer: Viewer,
-        asked: RecallQuestion,
-        vector: NDArray[float32] | None,
-        exclude: Collection[UtteranceId],
-        between: Between,
-        weights: RankingWeights | None = None,
-    ) -> Ranked:
-        return rank_view(
-            index,
-            viewer,
-            asked,
-            vector,
-            exclude=exclude,
-            between=between,
-            weights=weights or self._settings.weights,
-            min_cosine=self._settings.min_cosine,
-            now_ms=self._now_ms(),
-        )
+
+class _Waits(NamedTuple):
+    """How long one question may wait for its vector, and for the latest talk."""
+
+    embed_ms: int
+    refresh_ms: int
 
 
 _Key = tuple[CampaignId, NpcId, str, frozenset[UtteranceId], int, bool, Between]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
@@ -18,13 +17,11 @@ class Recaps:
     Args:
         summaries: None: the most telling turns of a session stand for it.
         deadline_ms: For the summaries of one question.
-        now_ms: Milliseconds since the Unix epoch.
     """
 
-    def __init__(self, summaries: SessionSummaries | None, *, deadline_ms: int, now_ms: Callable[[], int]) -> None:
+    def __init__(self, summaries: SessionSummaries | None, *, deadline_ms: int) -> None:
         self._summaries = summaries
         self._deadline_ms = deadline_ms
-        self._now_ms = now_ms
 
     async def before(
         self,
@@ -33,31 +30,19 @@ class Recaps:
         campaign: CampaignId,
         npc: NpcId,
         *,
-        limit: int,
         left_out: list[str],
     ) -> list[RecalledTalk]:
         """Where a recap is asked for, what happened comes first, and what is like the question fills up.
 
         Args:
             items: What is like the question, best first.
-            limit: Of all together.
             left_out: What had no say is added here.
         """
         if not asks_for_recap(ranked.question):
             return items
-        happened = recap(
-            ranked.question,
-            ranked.index,
-            ranked.viewer,
-            ranked.seen,
-            ranked.ranking.scores,
-            await self._read(ranked, campaign, npc, left_out),
-            told=lambda at: ranked.recalled(at) if ranked.may_be_told[at] and not ranked.is_the_question(at) else None,
-            lines=limit,
-            now_ms=self._now_ms(),
-        )
-        happened = [one for one in happened if ranked.between.holds(one.at_ms)]  # a summary is no turn
-        return without_repeats([*happened, *items])[:limit]
+        happened = recap(ranked, await self._read(ranked, campaign, npc, left_out))
+        happened = [one for one in happened if ranked.query.between.holds(one.at_ms)]  # a summary is no turn
+        return without_repeats([*happened, *items])[: ranked.query.limit]
 
     async def _read(
         self, ranked: Ranked, campaign: CampaignId, npc: NpcId, left_out: list[str]

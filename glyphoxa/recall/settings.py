@@ -17,8 +17,6 @@ class RecallSettings:
         refresh_deadline_ms: For what has changed in the log; what is not there yet is not recalled yet.
         patient_refresh_deadline_ms: The same where nobody waits.
         summaries_deadline_ms: For the summaries of the sessions of which a recap is asked for.
-        min_cosine: With no word in common, less similar than this is not about the question. True hits are as low (at
-            0.25 questions in other words lose 2.9 points of R@10); what is worth telling is decided after it.
         weights: Of the ranking.
     """
 
@@ -28,5 +26,4 @@ class RecallSettings:
     refresh_deadline_ms: int = 20
     patient_refresh_deadline_ms: int = 300
     summaries_deadline_ms: int = 20
-    min_cosine: float = 0.15
     weights: RankingWeights = DEFAULT

@@ -16,6 +16,7 @@ from glyphoxa.transcript.ports import (
     PastTalk,
     SessionSummaries,
     TalkDecisions,
+    TalkQuery,
     TalkSearch,
     TranscriptLog,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "SessionSummaries",
     "SoFar",
     "TalkDecisions",
+    "TalkQuery",
     "TalkSearch",
     "TranscriptLog",
     "day_now",

@@ -153,25 +153,34 @@ class Between:
 EVER: Final = Between()
 
 
+@dataclass(frozen=True, slots=True)
+class TalkQuery:
+    """What is asked of past talk.
+
+    Attributes:
+        text: The question.
+        exclude: What is in the prompt already.
+        limit: At most so many are recalled.
+        between: When it was said; what was said at another time takes no place in `limit`.
+    """
+
+    text: str
+    exclude: Sequence[UtteranceId] = ()
+    limit: int = 5
+    between: Between = EVER
+
+
 class PastTalk(Protocol):
     """Recall of what was said, limited to what one NPC witnessed."""
 
     async def recall(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 5,
-        patient: bool = False,
-        between: Between = EVER,
+        self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> list[RecalledTalk]:
-        """What `npc` heard that bears on `question`, by words and by meaning, best first. An utterance that the NPC did
-        not witness is neither returned nor counted, and changes nothing of what is. Empty when nothing bears on it.
+        """What `npc` heard that bears on the question, by words and by meaning, best first. An utterance that the NPC
+        did not witness is neither returned nor counted, and changes nothing of what is. Empty when nothing bears on
+        it.
 
         Args:
-            between: When it was said; what was said at another time takes no place in `limit`.
             patient: Nobody waits for the answer: a model that is far away may take its time to read the question.
                 Whoever asks the same again in a hurry has that ready.
 
@@ -180,16 +189,7 @@ class PastTalk(Protocol):
         """
         ...
 
-    def recall_nowait(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 5,
-        between: Between = EVER,
-    ) -> list[RecalledTalk] | None:
+    def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
         """The same by words alone and from what is in memory now, at once: for every partial transcript, and while the
         database is away. What was said or rolled back since the last `recall` is as it was then. None: nothing of the
         campaign is in memory.

@@ -22,6 +22,7 @@ from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import FeedUtterance
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.embedders import embedder_of_topics
 from tests.support.patience import DEADLINE_MS
@@ -64,7 +65,7 @@ async def talk_in(store: Store) -> list[FeedUtterance]:
 
 
 async def ids(store: Store, question: str = QUESTION) -> list[UtteranceId]:
-    return [one.utterance_id for one in await store.past_talk.recall(CAMPAIGN, SMITH, question, limit=40)]
+    return [one.utterance_id for one in await store.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(question, limit=40))]
 
 
 async def goes_on_as_before(before: Store, after: Store) -> None:

@@ -19,6 +19,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
 from tests.support.chunk_rows import nearest, reindexed
 from tests.support.embedders import an_embedder, embedder_of_topics
@@ -115,7 +116,7 @@ async def test_a_long_utterance_is_found_by_each_of_its_parts_and_recalled_once(
     assert [row[0] for row in await rows(store, "id")] == ["u1", "u1#2", "u1#3"]
     assert await found(store, "kin") == ["u1"]
     assert await found(store, "sword") == ["u1#3"]
-    assert len(await store.past_talk.recall(CAMPAIGN, SMITH, "Is the sword my sister's?")) == 1
+    assert len(await store.past_talk.recall(CAMPAIGN, SMITH, TalkQuery("Is the sword my sister's?"))) == 1
     assert await store.log.revise(said("Short."), was=said(text))
     assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
     assert [row[0] for row in await rows(store, "id")] == ["u1"]
@@ -224,7 +225,7 @@ async def test_two_models_of_equal_dimensions_are_never_compared(store: Store) -
         await connection.execute("UPDATE chunks SET model = 'another' WHERE id = 'u1'")
     assert await found(store, "kin") == ["u2"]
     assert await found(store, "kin", viewer=DM) == ["u2"]
-    recalled = await store.past_talk.recall(CAMPAIGN, SMITH, "kin?")
+    recalled = await store.past_talk.recall(CAMPAIGN, SMITH, TalkQuery("kin?"))
     assert {r.utterance_id: r.similarity is not None for r in recalled} == {"u2": True, "u1": False}
     # What is of another model is missing.
     assert await reindexed(store, EMBEDDER, CAMPAIGN) == Filled(embedded=1)

@@ -38,6 +38,7 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.providers.building import Connection
 from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
 from glyphoxa.recall.semantic.question_vectors import LeftOut, QuestionVectors
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign, an_utterance
 from tests.support.chunk_rows import nearest, reindexed
 from tests.support.command_line import a_settings_file, run
@@ -478,7 +479,7 @@ async def test_a_table_goes_on_with_the_provider_that_its_settings_name_once_all
         await table.log.append([said("More rain.", id="u2")])
         await table.past_talk.talk_cache.refresh(CAMPAIGN)
         assert await table.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
-        found = await table.past_talk.recall(CAMPAIGN, SMITH, "Who are your kin?", limit=2, patient=True)
+        found = await table.past_talk.recall(CAMPAIGN, SMITH, TalkQuery("Who are your kin?", limit=2), patient=True)
         assert {one.utterance_id: one.similarity for one in found}["u1"] == pytest.approx(1)
         assert table.past_talk.talk_cache.embedder is not None
         assert table.past_talk.talk_cache.embedder.name == "google/gemini-embedding-2"

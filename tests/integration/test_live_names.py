@@ -23,6 +23,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, secret_of
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.api import AliasAdded, AliasRemoved, Cause, EntityAdded, EntityRemoved, EntityScoped, Event
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
@@ -213,7 +214,7 @@ async def test_a_garble_that_the_ear_missed_is_put_right_behind_the_talk_recalle
         assert (said.raw_text, said.text) == (line, better)
         [edit] = said.corrections
         assert (edit.stage, edit.before, edit.after) == ("llm", "the linux", "Eldrinax")
-        recalled = await store.past_talk.recall(TOWN, GRIMJAW, "Where did they meet Eldrinax?", limit=1)
+        recalled = await store.past_talk.recall(TOWN, GRIMJAW, TalkQuery("Where did they meet Eldrinax?", limit=1))
         assert [each.text for each in recalled] == [better]
         [pair] = await PostgresLearnedNames(store.database).statuses(TOWN)
     assert (pair.heard, pair.name, pair.status.state) == ("the linux", "Eldrinax", "suggested")

@@ -17,7 +17,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.recalled import RecalledUtterance
 from glyphoxa.recall.settings import RecallSettings
-from glyphoxa.transcript.ports import Between
+from glyphoxa.transcript.ports import Between, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
 from tests.support.embedders import an_embedder, embedder_of_topics
 
@@ -38,7 +38,7 @@ def told(text: str, *, id: str, at_ms: int = 1_000, **changes: object) -> Any:
 
 
 async def ids(store: Store, question: str, *, npc: Any = SMITH, **options: Any) -> list[str]:
-    return [str(r.utterance_id) for r in await store.past_talk.recall(CAMPAIGN, npc, question, **options)]
+    return [str(r.utterance_id) for r in await store.past_talk.recall(CAMPAIGN, npc, TalkQuery(question, **options))]
 
 
 async def test_a_natural_question_finds_what_shares_a_word_with_it(store: Store) -> None:
@@ -49,7 +49,7 @@ async def test_a_natural_question_finds_what_shares_a_word_with_it(store: Store)
 
 async def test_what_is_recalled_says_who_said_it_when_and_why_it_may_be_known(store: Store) -> None:
     await store.log.append([told("My sister is a pirate.", id="u1", at_ms=5_000)])
-    [found] = await store.past_talk.recall(CAMPAIGN, SMITH, "What does my sister do?")
+    [found] = await store.past_talk.recall(CAMPAIGN, SMITH, TalkQuery("What does my sister do?"))
     assert isinstance(found, RecalledUtterance)
     assert (found.speaker_name, found.text, found.is_own, found.reason) == (
         "Tamsin",
@@ -65,7 +65,7 @@ async def test_what_was_said_at_another_time_takes_no_place_from_what_was_said_t
     await by_meaning.log.append(at_that_time)
     then = Between(after_ms=7_000, before_ms=9_000)
     assert set(await ids(by_meaning, "What of my sister?", limit=5, between=then)) == {"u7", "u8"}
-    found = by_meaning.past_talk.recall_nowait(CAMPAIGN, SMITH, "What of my sister?", limit=5, between=then)
+    found = by_meaning.past_talk.recall_nowait(CAMPAIGN, SMITH, TalkQuery("What of my sister?", limit=5, between=then))
     assert {str(one.utterance_id) for one in found or ()} == {"u7", "u8"}
     assert "u7" not in await ids(by_meaning, "What of my sister?", limit=2)
 

@@ -25,6 +25,7 @@ from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.recall.talk_cache import TalkCache
 from glyphoxa.transcript.feed import Embedding, FeedUtterance, TalkPage
+from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.watch import MemoryWatch
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.embedders import embedder_of_topics
@@ -56,7 +57,7 @@ async def memory(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
 
 
 async def ids(store: Store, question: str = QUESTION, campaign: CampaignId = CAMPAIGN) -> list[str]:
-    return [str(one.utterance_id) for one in await store.past_talk.recall(campaign, SMITH, question)]
+    return [str(one.utterance_id) for one in await store.past_talk.recall(campaign, SMITH, TalkQuery(question))]
 
 
 # -- the feed
@@ -247,7 +248,7 @@ async def test_what_was_rolled_back_is_not_in_the_next_answer_and_what_was_given
     event = await memory.world.rollback(CAMPAIGN, SessionId("s1"), 1, DM)
     assert event is not None
     assert await ids(memory) == []
-    assert memory.past_talk.recall_nowait(CAMPAIGN, SMITH, QUESTION) == []
+    assert memory.past_talk.recall_nowait(CAMPAIGN, SMITH, TalkQuery(QUESTION)) == []
     await memory.world.undo(CAMPAIGN, event.seq, DM)
     assert "u1" in await ids(memory)
 
@@ -271,10 +272,10 @@ async def test_a_fork_remembers_the_same_and_each_goes_its_own_way(memory: Store
     )
     await memory.chunks.fill_missing(CAMPAIGN)
     await memory.world.rollback(CAMPAIGN, SessionId("s2"), 0, DM)
-    whole = await memory.past_talk.recall(CAMPAIGN, SMITH, QUESTION)
+    whole = await memory.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))
     assert await ids(memory, campaign=other) == []
     await memory.world.fork(CAMPAIGN, other, name="Fork")
-    assert await memory.past_talk.recall(other, SMITH, QUESTION) == whole
+    assert await memory.past_talk.recall(other, SMITH, TalkQuery(QUESTION)) == whole
     await memory.log.append([told("My sister is here.", id="u3", campaign_id=other, at_ms=4_000)])
     assert "u3" in await ids(memory, campaign=other)
     assert "u3" not in await ids(memory)
@@ -297,8 +298,8 @@ async def test_after_a_restart_everything_is_remembered_the_same(memory: Store, 
     await memory.past_talk.refresh(CAMPAIGN)
     async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as restarted:
         for question in (QUESTION, "What of the sword last session?", "What happened so far?", "weather, blades"):
-            before = await memory.past_talk.recall(CAMPAIGN, SMITH, question)
-            after = await restarted.past_talk.recall(CAMPAIGN, SMITH, question)
+            before = await memory.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(question))
+            after = await restarted.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(question))
             assert [(one.utterance_id, one.text, one.reason) for one in before] == [
                 (one.utterance_id, one.text, one.reason) for one in after
             ]
@@ -342,7 +343,7 @@ async def test_a_reading_that_is_cut_between_its_pages_is_gone_on_with(
         table.past_talk.talk_cache._feed.changes = cut_at_the_third_page  # type: ignore[method-assign]
         with pytest.raises(Unavailable):
             await ids(table)
-        assert table.past_talk.recall_nowait(CAMPAIGN, SMITH, QUESTION) is None
+        assert table.past_talk.recall_nowait(CAMPAIGN, SMITH, TalkQuery(QUESTION)) is None
         network.well()
         event = await memory.world.rollback(CAMPAIGN, SessionId("s1"), 59, DM)
         assert event is not None
@@ -372,30 +373,30 @@ async def test_what_is_missed_while_the_database_is_away_is_recalled_when_it_is_
         guard, watch = a_guard(table)
         network.cut()
         with pytest.raises(Unavailable):
-            await guard.recall(CAMPAIGN, SMITH, QUESTION)
-        assert guard.recall_nowait(CAMPAIGN, SMITH, QUESTION) is None
+            await guard.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))
+        assert guard.recall_nowait(CAMPAIGN, SMITH, TalkQuery(QUESTION)) is None
         watch.lost("it is away")
         with pytest.raises(Unavailable, match="away"):
-            await guard.recall(CAMPAIGN, SMITH, QUESTION)
+            await guard.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))
 
         network.well()
         watch.is_away = False
         await memory.log.append([told("My sister sails.", id="u1")])
-        assert [one.utterance_id for one in await guard.recall(CAMPAIGN, SMITH, QUESTION)] == ["u1"]
+        assert [one.utterance_id for one in await guard.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))] == ["u1"]
 
         network.cut()
         await memory.log.append([told("My sister fell.", id="u2", at_ms=2_000)])
         # Not known to be away yet, and then known: what is in memory is told.
-        unaware = await table.past_talk.search(CAMPAIGN, SMITH, QUESTION)
+        unaware = await table.past_talk.search(CAMPAIGN, SMITH, TalkQuery(QUESTION))
         assert [one.utterance_id for one in unaware.items] == ["u1"]
         assert any(why.startswith("the latest talk: the database is away") for why in unaware.left_out)
         watch.lost("it is away")
-        assert [one.utterance_id for one in await guard.recall(CAMPAIGN, SMITH, QUESTION)] == ["u1"]
-        assert await guard.recall(CAMPAIGN, INNKEEPER, QUESTION) == []
+        assert [one.utterance_id for one in await guard.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))] == ["u1"]
+        assert await guard.recall(CAMPAIGN, INNKEEPER, TalkQuery(QUESTION)) == []
 
         network.well()
         watch.is_away = False
-        assert {one.utterance_id for one in await guard.recall(CAMPAIGN, SMITH, QUESTION)} == {"u1", "u2"}
+        assert {one.utterance_id for one in await guard.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))} == {"u1", "u2"}
 
 
 @pytest.mark.parametrize("fault", [Unavailable("it is gone"), ValueError("a bug")])

@@ -28,6 +28,7 @@ from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.experimental.graph.methods import RecallMethod
 from glyphoxa.providers.registry import RECALL, SECOND_LOOK
 from glyphoxa.recall.recall import RecallResult
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
 from tests.support.live_table import an_evening, settings_for, write_campaign
@@ -105,7 +106,7 @@ async def asked(
 ) -> RecallResult:
     async with AsyncExitStack() as stack:
         deep = open_deep_recall(settings, store.past_talk, stack, method=method, environ=environ, **more)
-        return await deep.recall(CAMPAIGN, SMITH, "What of Ilvara?", method=method)
+        return await deep.recall(CAMPAIGN, SMITH, TalkQuery("What of Ilvara?", limit=15), method=method)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.chunk_rows import nearest
 from tests.support.embedders import an_embedder, embedder_of_topics
@@ -58,7 +59,9 @@ async def reindexed(dsn: str, embedder: Embedder, **options: Any) -> Reindexed:
 
 
 async def recalled(store: Store, question: str, *, limit: int = 1) -> list[str]:
-    return [str(r.utterance_id) for r in await store.past_talk.recall(CAMPAIGN, SMITH, question, limit=limit)]
+    return [
+        str(r.utterance_id) for r in await store.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(question, limit=limit))
+    ]
 
 
 async def first_of(event: asyncio.Event, task: asyncio.Task[Any]) -> None:

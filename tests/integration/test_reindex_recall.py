@@ -21,6 +21,7 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.recall.talk_embeddings import Another
+from glyphoxa.transcript.ports import TalkQuery
 from tests.integration.test_reindex import is_free
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.editions import tagged, watch_editions
@@ -110,7 +111,9 @@ def stepwise(embedder: Embedder, step: Callable[[int], object]) -> Embedder:
 
 
 async def ids(store: Store, question: str, limit: int = 5) -> list[str]:
-    return [str(one.utterance_id) for one in await store.past_talk.recall(CAMPAIGN, SMITH, question, limit=limit)]
+    return [
+        str(one.utterance_id) for one in await store.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(question, limit=limit))
+    ]
 
 
 async def an_evening(store: Store) -> None:

@@ -15,6 +15,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.utterance import Correction
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
 from tests.support.embedders import an_embedder
 from tests.support.postgres import the_one_that_waits, two_others
@@ -49,7 +50,7 @@ NOW = replace(WAS, text="Ironhold: where Eldrinax lives", corrections=(PHONETIC,
 
 
 async def recalled(store: Store, question: str) -> list[str]:
-    return [found.text for found in await store.past_talk.recall(CAMPAIGN, SMITH, question)]
+    return [found.text for found in await store.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(question))]
 
 
 async def stored(store: Store) -> Any:

@@ -14,6 +14,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim, Provenance
 from glyphoxa.speech.learning.history import Step
+from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.api import Cause, FactStated
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
@@ -52,7 +53,7 @@ async def notes(store: Store) -> set[object]:
 
 
 async def recalled(store: Store, question: str) -> list[str]:
-    return [one.text for one in await store.past_talk.recall(CAMPAIGN, SMITH, question, patient=True)]
+    return [one.text for one in await store.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(question), patient=True)]
 
 
 async def found(store: Store, words: str) -> list[str]:

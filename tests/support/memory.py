@@ -20,7 +20,7 @@ from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.by_name import KnownByName
 from glyphoxa.recall.entities.named_world import NamedWorld
-from glyphoxa.transcript.ports import EVER, Between
+from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import SpoolPosition
 from glyphoxa.world.api import (
     KNOWN_THROUGH,
@@ -258,30 +258,13 @@ class LogTwin:
         return [utterance for utterance in self._logged.values() if utterance.campaign_id == campaign]
 
     async def recall(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 5,
-        patient: bool = False,
-        between: Between = EVER,
+        self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> list[RecalledTalk]:
         await self.weather.pass_through()
-        found = self._found(npc, question, exclude, sys.maxsize)
-        return [one for one in found if between.holds(one.at_ms)][:limit]
+        found = self._found(npc, query.text, query.exclude, sys.maxsize)
+        return [one for one in found if query.between.holds(one.at_ms)][: query.limit]
 
-    def recall_nowait(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 5,
-        between: Between = EVER,
-    ) -> list[RecalledTalk] | None:
+    def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
         """Nothing is in memory."""
         return None
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from glyphoxa.domain.campaign import BudgetTier, Entity
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import (
     PUBLIC,
     Claim,
@@ -19,7 +18,7 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
-from glyphoxa.transcript.ports import EVER, Between
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.memory import GraphTwin
 
 SALTMERE = CampaignId("saltmere")
@@ -71,30 +70,13 @@ class Talk:
     asked_for: list[NpcId] = field(default_factory=list)
 
     async def recall(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 5,
-        patient: bool = False,
-        between: Between = EVER,
+        self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> list[RecalledTalk]:
         self.asked_for.append(npc)
-        heard = [one for one in self.heard if between.holds(one.at_ms)]
-        return heard[:limit] if npc == GRIMJAW else []
+        heard = [one for one in self.heard if query.between.holds(one.at_ms)]
+        return heard[: query.limit] if npc == GRIMJAW else []
 
-    def recall_nowait(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        exclude: Sequence[UtteranceId] = (),
-        limit: int = 5,
-        between: Between = EVER,
-    ) -> list[RecalledTalk] | None:
+    def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
         return None
 
 

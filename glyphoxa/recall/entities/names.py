@@ -111,7 +111,7 @@ class NamesInText:
         for first in range(len(spoken)):
             for last, names in self._spelled_from(spoken, first, is_wanted):
                 named.update(range(first, last + 1))
-                for call in _calls_of(names, spoken, text, first, last, is_typo=False):
+                for call in _calls_of(names, _heard(spoken, text, first, last), first, last, is_typo=False):
                     found[call.bearer, first, last] = call
         is_shouted = text.isupper()
         for at, word in enumerate(spoken):
@@ -131,7 +131,8 @@ class NamesInText:
         for first in range(at - begin + 1):
             for last, names in self._spelled_from(window, first, is_wanted):
                 if begin + last >= at:
-                    yield from _calls_of(names, spoken, text, begin + first, begin + last, is_typo=True)
+                    heard = _heard(spoken, text, begin + first, begin + last)
+                    yield from _calls_of(names, heard, begin + first, begin + last, is_typo=True)
 
     def _spelled_from(
         self, spoken: Sequence[Word], first: int, is_wanted: IsWanted
@@ -191,10 +192,11 @@ def _spellings(stem: str, last: Word, vocabulary: Vocabulary) -> Iterator[str]:
         yield bare + "s"
 
 
-def _calls_of(
-    names: Sequence[Name], spoken: Sequence[Word], text: str, first: int, last: int, *, is_typo: bool
-) -> Iterator[NameMention]:
-    heard = text[spoken[first].start : spoken[last].end]
+def _heard(spoken: Sequence[Word], text: str, first: int, last: int) -> str:
+    return text[spoken[first].start : spoken[last].end]
+
+
+def _calls_of(names: Sequence[Name], heard: str, first: int, last: int, *, is_typo: bool) -> Iterator[NameMention]:
     for name in names:
         yield NameMention(name.entity_id, name.text, heard, first, last, is_typo)
 

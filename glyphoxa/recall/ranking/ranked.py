@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +9,6 @@ import numpy as np
 from numpy import bool_, float32
 from numpy.typing import NDArray
 
-from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.recalled import RecalledUtterance, Signal
 from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
@@ -20,7 +18,7 @@ from glyphoxa.recall.ranking.several import POOL, apart, wants_several
 from glyphoxa.recall.ranking.time_of_view import fit_of
 from glyphoxa.recall.temporal.fit import Fit
 from glyphoxa.transcript.feed import FeedUtterance
-from glyphoxa.transcript.ports import EVER, Between
+from glyphoxa.transcript.ports import TalkQuery
 
 _FITS: Final = 0.5
 """A turn that fits the time of the question so well is told with that reason."""
@@ -32,10 +30,8 @@ class Ranked:
 
     Attributes:
         changes: Of the index, before it was looked at.
-        vector: Of the question, if it has one.
         is_about_it: Turns that have something of the question themselves.
         may_be_told: Turns that are not in the prompt already, and were said in the time that is asked for.
-        between: That time.
         apart: See `RankingWeights`.
         is_of_then: The question tells days that are over.
     """
@@ -44,13 +40,12 @@ class Ranked:
     changes: int
     viewer: Viewer
     question: RecallQuestion
-    vector: NDArray[float32] | None
+    query: TalkQuery
     seen: ViewSnapshot
     ranking: Ranking
     fit: Fit | None
     is_about_it: NDArray[bool_]
     may_be_told: NDArray[bool_]
-    between: Between
     apart: float
     is_of_then: bool
 
@@ -103,48 +98,30 @@ class Ranked:
 
 
 def rank_view(
-    index: TalkIndex,
-    viewer: Viewer,
-    asked: RecallQuestion,
-    vector: NDArray[float32] | None,
-    *,
-    exclude: Collection[UtteranceId],
-    between: Between = EVER,
-    weights: RankingWeights,
-    min_cosine: float,
-    now_ms: int,
+    index: TalkIndex, viewer: Viewer, asked: RecallQuestion, query: TalkQuery, weights: RankingWeights
 ) -> Ranked:
-    """All that a viewer may know of, as it is now.
-
-    Args:
-        vector: Of the question, of unit length; None: by words alone.
-        exclude: What is in the prompt already.
-        between: What was said at another time is not told, and still leads to what is.
-        min_cosine: With no word in common, less similar than this is not about the question.
-        now_ms: Milliseconds since the Unix epoch.
+    """All that a viewer may know of, as it is now. What was said at another time than the query's is not told, and
+    still leads to what is.
     """
-    changes = index.changes
-    seen = index.look(viewer, asked.terms, vector)
-    fit = fit_of(asked, index, viewer, seen, now_ms=now_ms)
+    changes, between = index.changes, query.between
+    seen = index.look(viewer, asked.terms, asked.vector)
+    fit = fit_of(asked, index, viewer, seen)
     heard = index.speakers(viewer)
-    ranking = rank(
-        asked,
-        seen,
-        speakers=frozenset(heard[name] for name in asked.speakers if name in heard),
-        time=None if fit is None else fit.prior,
-        extra={name: signal(index, viewer, asked.terms, seen) for name, signal in weights.extra.items()},
-        weights=weights,
-    )
-    may_be_told = ~np.isin(seen.columns.rows, index.rows_of(exclude))
+    also = {name: signal(index, viewer, asked.terms, seen) for name, signal in weights.extra.items()}
+    if fit is not None:
+        also[Signal.TIME] = fit.prior
+    speakers = frozenset(heard[name] for name in asked.speakers if name in heard)
+    ranking = rank(asked, seen, speakers=speakers, also=also, weights=weights)
+    may_be_told = ~np.isin(seen.columns.rows, index.rows_of(query.exclude))
     if between.after_ms is not None:
         may_be_told &= seen.columns.at_ms >= between.after_ms
     if between.before_ms is not None:
         may_be_told &= seen.columns.at_ms < between.before_ms
-    about = _is_about_it(seen, min_cosine)
+    about = _is_about_it(seen, weights.min_cosine)
     story = asked.times.story
-    is_of_then = asked.time.tells_what_is_over(now_ms=now_ms, story_day=None if story is None else story.today)
+    is_of_then = asked.time.tells_what_is_over(now_ms=asked.now_ms, story_day=None if story is None else story.today)
     return Ranked(
-        *(index, changes, viewer, asked, vector, seen, ranking, fit, about, may_be_told, between),
+        *(index, changes, viewer, asked, query, seen, ranking, fit, about, may_be_told),
         apart=weights.apart,
         is_of_then=is_of_then,
     )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy import float32
-from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.recalled import RecalledSummary, RecalledTalk, RecalledUtterance, Signal
 from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.question import RecallQuestion
+from glyphoxa.recall.ranking.ranked import Ranked
 from glyphoxa.recall.ranking.time_of_view import anchors_of, current_session, sessions_of, turns_of
 from glyphoxa.recall.temporal.fit import Fit
 from glyphoxa.recall.temporal.timeline import RankedTalk, TimelinePiece, timeline_of
@@ -40,26 +38,17 @@ def sessions_in_question(index: TalkIndex, seen: ViewSnapshot, fit: Fit | None) 
     return [index.said(int(seen.columns.rows[starts[at]])).session_id for at in order]
 
 
-def recap(
-    question: RecallQuestion,
-    index: TalkIndex,
-    viewer: Viewer,
-    seen: ViewSnapshot,
-    worth: NDArray[float32],
-    summaries: Mapping[SessionId, str],
-    *,
-    told: Callable[[int], RecalledUtterance | None],
-    lines: int,
-    now_ms: int,
-) -> list[RecalledTalk]:
+def recap(ranked: Ranked, summaries: Mapping[SessionId, str]) -> list[RecalledTalk]:
     """What happened, in its order; empty if nothing can be told.
 
     Args:
-        worth: How much each turn bears on the question.
         summaries: As the viewer may know them.
-        told: A turn as it is recalled, by its place; None: it may not be told.
-        lines: At most so many.
     """
+    question, index, viewer, seen = ranked.question, ranked.index, ranked.viewer, ranked.seen
+    worth, lines = ranked.ranking.scores, ranked.query.limit
+
+    def told(at: int) -> RecalledUtterance | None:
+        return ranked.recalled(at) if ranked.may_be_told[at] and not ranked.is_the_question(at) else None
 
     def text_of(at: int) -> str:
         one = told(at)
@@ -74,10 +63,15 @@ def recap(
     pieces = timeline_of(
         question.time,
         sessions,
-        RankedTalk(turns_of(question, seen), worth - worth.min(initial=0.0), text_of, lead_of),
-        current=current_session(sessions, now_ms=now_ms),
+        RankedTalk(
+            turns_of(question, seen),
+            worth - worth.min(initial=0.0),
+            text_of,
+            lead_of,
+            anchors=anchors_of(question, index, viewer, seen),
+        ),
+        current=current_session(sessions, now_ms=question.now_ms),
         budget_tokens=lines * _TOKENS_PER_LINE,
-        anchors=anchors_of(question, index, viewer, seen),
     )
     ids = [index.said(int(seen.columns.rows[at])).session_id for at in seen.columns.starts]
     by_number = {past.number: session for past, session in zip(sessions, ids, strict=True)}

@@ -61,14 +61,12 @@ def current_session(sessions: list[PastSession], *, now_ms: int) -> int | None:
     return last.number
 
 
-def fit_of(
-    question: RecallQuestion, index: TalkIndex, viewer: Viewer, seen: ViewSnapshot, *, now_ms: int
-) -> Fit | None:
+def fit_of(question: RecallQuestion, index: TalkIndex, viewer: Viewer, seen: ViewSnapshot) -> Fit | None:
     """How well each turn fits the time that is asked about; None if the question tells none."""
     if not question.time.tells_a_time or not len(seen):
         return None
     sessions = sessions_of(question, index, seen)
-    current = current_session(sessions, now_ms=now_ms)
+    current = current_session(sessions, now_ms=question.now_ms)
     anchors = anchors_of(question, index, viewer, seen)
     return fit_in_time(question.time, sessions, turns_of(question, seen), current=current, anchors=anchors)
 

@@ -65,6 +65,7 @@ class RankedTalk:
             are, summed up, does better than their number or how central they are.
         text_of: A turn's words.
         lead_of: How many characters stand in front of them in a prompt: who says it.
+        anchors: As in `fit_in_time`.
     """
 
     turns: TurnTimes
@@ -72,6 +73,7 @@ class RankedTalk:
     text_of: Callable[[int], str]
     lead_of: Callable[[int], int] = lambda _: 0
     count_tokens: Callable[[str], int] = estimated_tokens
+    anchors: Sequence[int] = ()
 
 
 def timeline_of(
@@ -81,7 +83,6 @@ def timeline_of(
     *,
     current: int | None,
     budget_tokens: int,
-    anchors: Sequence[int] = (),
 ) -> list[TimelinePiece]:
     """The sessions that were asked about, in order, within the budget. Empty if the question asks for no recap and no
     order, if there is nothing to tell, or no room for it.
@@ -91,13 +92,12 @@ def timeline_of(
 
     Args:
         current: Number of the session that is played; None between sessions.
-        anchors: As in `fit_in_time`.
     """
     if not (ask.asks_for_recap or ask.asks_for_order) or not len(talk.turns):
         return []
     if not (ask.asks_for_order or ask.tells_a_time):
         ask = replace(ask, place=_LAST_SESSION, words="what happened")
-    fit = fit_in_time(ask, sessions, talk.turns, current=current, anchors=anchors)
+    fit = fit_in_time(ask, sessions, talk.turns, current=current, anchors=talk.anchors)
     if fit is None and not ask.asks_for_order:
         return []  # what happened since something of which nobody spoke
     chosen = _chosen(_scope(fit, talk.turns), sessions, talk, most=budget_tokens // LEAST_TOKENS)

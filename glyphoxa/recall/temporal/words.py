@@ -95,23 +95,14 @@ class TimeWords:
     triggers: frozenset[str]
 
 
-def compiled(
-    phrases: Iterable[tuple[str, str, str]],
-    *,
-    numbers: Iterable[str],
-    units: Iterable[str],
-    ordinals: Iterable[str],
-    weekdays: Iterable[str],
-    seasons: Iterable[str],
-) -> tuple[Phrase, ...]:
-    """Phrases from kind, the words that one of must be there, and pattern."""
-    slots = {
-        "n": any_of(numbers) + r"|\d{1,3}",
-        "u": any_of(units),
-        "o": any_of(ordinals) + r"|\d{1,3}(?:st|nd|rd|th)",
-        "w": any_of(weekdays),
-        "s": any_of(seasons),
-    }
+def compiled(phrases: Iterable[tuple[str, str, str]], words: Mapping[str, Iterable[str]]) -> tuple[Phrase, ...]:
+    """Phrases from kind, the words that one of must be there, and pattern.
+
+    Args:
+        words: What fills a slot of a pattern: `n` numbers, `o` ordinals (both also as digits) and so on.
+    """
+    digits = {"n": r"|\d{1,3}", "o": r"|\d{1,3}(?:st|nd|rd|th)"}
+    slots = {slot: any_of(choice) + digits.get(slot, "") for slot, choice in words.items()}
     found = []
     for kind, begins, pattern in phrases:
         text = pattern

@@ -174,7 +174,7 @@ _PHRASES = (
     ),
     ("this", "diese dieser diesen diesem dieses", r"(?:in )?diese[rnms]? {u}"),
 )
-_COMPILED = compiled(_PHRASES, numbers=_NUMBERS, units=_UNITS, ordinals=_ORDINALS, weekdays=_WEEKDAYS, seasons=_SEASONS)
+_COMPILED = compiled(_PHRASES, {"n": _NUMBERS, "u": _UNITS, "o": _ORDINALS, "w": _WEEKDAYS, "s": _SEASONS})
 
 GERMAN: Final = TimeWords(
     months=_MONTHS,

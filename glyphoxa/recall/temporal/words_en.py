@@ -164,7 +164,7 @@ _PHRASES = (
     ("last", "last past previous", r"(?:the )?(?:last|past|previous|this past) {u}"),
     ("this", "this", r"this {u}"),
 )
-_COMPILED = compiled(_PHRASES, numbers=_NUMBERS, units=_UNITS, ordinals=_ORDINALS, weekdays=_WEEKDAYS, seasons=_SEASONS)
+_COMPILED = compiled(_PHRASES, {"n": _NUMBERS, "u": _UNITS, "o": _ORDINALS, "w": _WEEKDAYS, "s": _SEASONS})
 
 ENGLISH: Final = TimeWords(
     months=_MONTHS,

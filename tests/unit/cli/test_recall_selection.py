@@ -26,6 +26,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact
 from glyphoxa.domain.recalled import RecalledSummary, RecalledTalk, Signal
 from glyphoxa.recall.recall import RecallResult
+from glyphoxa.transcript.api import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.memory import ByNameTwin, GraphTwin
 from tests.support.patience import DEADLINE_MS
@@ -41,11 +42,11 @@ class Found:
 
     items: Sequence[RecalledTalk]
 
-    async def recall(self, _: CampaignId, __: NpcId, ___: str, *, limit: int, **____: Any) -> list[RecalledTalk]:
-        return list(self.items[:limit])
+    async def recall(self, _: CampaignId, __: NpcId, query: TalkQuery, **____: Any) -> list[RecalledTalk]:
+        return list(self.items[: query.limit])
 
-    async def search(self, _: CampaignId, __: NpcId, ___: str, *, limit: int, **____: Any) -> RecallResult:
-        return RecallResult(tuple(self.items[:limit]))
+    async def search(self, _: CampaignId, __: NpcId, query: TalkQuery, **____: Any) -> RecallResult:
+        return RecallResult(tuple(self.items[: query.limit]))
 
 
 def a_graph(rumours: Sequence[str]) -> GraphTwin:

@@ -26,6 +26,7 @@ from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Knower, Provenance, Visibility, secret_of
 from glyphoxa.domain.recalled import Recalled, learned_from
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
 from tests.support.patience import DEADLINE_MS
@@ -552,9 +553,9 @@ async def test_who_is_called_is_reminded_first_and_sound_gets_through_before_the
     happened: list[str] = []
     recall_nowait = mind.log.recall_nowait
 
-    def noted(campaign: CampaignId, npc: NpcId, question: str, **options: Any) -> list[Recalled] | None:
+    def noted(campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[Recalled] | None:
         happened.append(npc)
-        return recall_nowait(campaign, npc, question, **options)
+        return recall_nowait(campaign, npc, query)
 
     monkeypatch.setattr(mind.log, "recall_nowait", noted)
     before = asyncio.all_tasks()

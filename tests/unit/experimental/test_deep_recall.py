@@ -26,6 +26,7 @@ from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings
 from glyphoxa.recall.recall import Recall, RecallResult
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import FeedUtterance
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.patience import DEADLINE_MS
 from tests.support.proof import n_examples
@@ -99,7 +100,8 @@ def deep_over(feed: FeedTwin, *stages: str, chooser: NodeChooser | None = None) 
 
 
 async def asked(deep: DeepRecall, question: str = QUESTIONS[0], *, npc: NpcId = SMITH, **options: Any) -> RecallResult:
-    return await deep.recall(CAMPAIGN, npc, question, **options)
+    of_talk = {name: options.pop(name) for name in ("exclude", "limit", "between") if name in options}
+    return await deep.recall(CAMPAIGN, npc, TalkQuery(question, **{"limit": 15, **of_talk}), **options)
 
 
 def ids(found: RecallResult) -> list[str]:
@@ -126,7 +128,7 @@ def test_with_no_stage_on_it_is_what_recall_is(texts: list[str], question: str, 
 
     async def both() -> tuple[RecallResult, RecallResult]:
         recall = a_recall(feed)
-        plain = await recall.search(CAMPAIGN, SMITH, question, exclude=exclude, limit=limit, patient=True)
+        plain = await recall.search(CAMPAIGN, SMITH, TalkQuery(question, exclude=exclude, limit=limit), patient=True)
         return plain, await asked(DeepRecall(recall), question, exclude=exclude, limit=limit)
 
     plain, deep = asyncio.run(both())
@@ -315,7 +317,7 @@ async def test_a_graph_that_is_not_ready_is_left_out_and_there_for_the_next(
     made: tuple[list[int], threading.Event],
 ) -> None:
     deep = deep_over(two_sessions(), "diffusion")
-    plain = await a_recall(two_sessions()).search(CAMPAIGN, SMITH, QUESTIONS[0], limit=15, patient=True)
+    plain = await a_recall(two_sessions()).search(CAMPAIGN, SMITH, TalkQuery(QUESTIONS[0], limit=15), patient=True)
     made[1].clear()
     found = await asked(deep, deadline_ms=20)
     assert (ids(found), found.left_out) == (ids(plain), ("memory graph: it was not ready in time",))
@@ -342,12 +344,12 @@ async def test_a_model_that_fails_is_logged_once_until_it_is_well_again(warnings
     talk = DeepTalk(a_recall(two_sessions()), deep, method=RecallMethod.HYBRID_LLM, deadline_ms=DEADLINE_MS)
     plain = ids(await asked(deep, limit=5))
     for question in (QUESTIONS[0], QUESTIONS[0]):
-        assert [one.utterance_id for one in await talk.recall(CAMPAIGN, SMITH, question)] == plain
+        assert [one.utterance_id for one in await talk.recall(CAMPAIGN, SMITH, TalkQuery(question))] == plain
     assert warnings == ["recall by hybrid_llm falls back on words and meaning: language model: no route"]
     chooser.error = None
-    assert await talk.recall(CAMPAIGN, SMITH, QUESTIONS[0]) == []
+    assert await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTIONS[0])) == []
     chooser.error = Unavailable("no route")
-    await talk.recall(CAMPAIGN, SMITH, QUESTIONS[0])
+    await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTIONS[0]))
     assert len(warnings) == 2
 
 
@@ -361,6 +363,10 @@ async def test_where_talk_cannot_be_read_at_all_the_other_way_is_taken(warnings:
     deep = deep_over(feed)
     other = a_recall(two_sessions())
     talk = DeepTalk(other, deep, method=RecallMethod.HYBRID, deadline_ms=DEADLINE_MS)
-    assert await talk.recall(CAMPAIGN, SMITH, "Ilvara?") == await other.recall(CAMPAIGN, SMITH, "Ilvara?")
+    assert await talk.recall(CAMPAIGN, SMITH, TalkQuery("Ilvara?")) == await other.recall(
+        CAMPAIGN, SMITH, TalkQuery("Ilvara?")
+    )
     assert len(warnings) == 1
-    assert talk.recall_nowait(CAMPAIGN, SMITH, "Ilvara?") == other.recall_nowait(CAMPAIGN, SMITH, "Ilvara?")
+    assert talk.recall_nowait(CAMPAIGN, SMITH, TalkQuery("Ilvara?")) == other.recall_nowait(
+        CAMPAIGN, SMITH, TalkQuery("Ilvara?")
+    )

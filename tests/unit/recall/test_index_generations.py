@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import IndexGeneration
-from glyphoxa.transcript.ports import EVER
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.editions import tagged, watch_editions
 from tests.support.patience import DEADLINE_MS
@@ -45,7 +46,7 @@ async def another(name: str, dimensions: int) -> Embedder | None:
 
 
 async def search(recall: Recall, question: str = QUESTION, limit: int = 8) -> tuple[set[str], tuple[str, ...]]:
-    found = await recall.search(CAMPAIGN, SMITH, question, limit=limit)
+    found = await recall.search(CAMPAIGN, SMITH, TalkQuery(question, limit=limit))
     return {str(one.utterance_id) for one in found.items}, found.left_out
 
 
@@ -129,7 +130,9 @@ async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_o
         assert asked is not None
         vector = await recall._embed(index, asked, DEADLINE_MS)
         assert isinstance(vector, np.ndarray)
-        ranked = await recall._ranked_apart(index, SMITH, asked, vector, (), EVER)
+        ranked = await recall._ranked(
+            index, SMITH, replace(asked, vector=vector), TalkQuery(asked.text), recall.weights
+        )
         # While only some turns have a vector, one that stands beside a sister's may come first.
         assert any("sister" in one.text for one in ranked.items(3))
     await going_on

@@ -17,6 +17,7 @@ from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.recall.recall import Recall, RecallResult
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.embedders import an_embedder
 from tests.support.patience import DEADLINE_MS
@@ -88,14 +89,14 @@ def texts(found: RecallResult) -> list[str]:
 @pytest.mark.parametrize("question", ["", "   ", "\n\t", "\u3000"])
 async def test_who_asks_nothing_is_reminded_of_nothing(question: str) -> None:
     recall = by_words()
-    found = await recall.search(CAMPAIGN, SMITH, question)
+    found = await recall.search(CAMPAIGN, SMITH, TalkQuery(question))
     assert found == RecallResult((), ("everything: nothing was asked",))
-    assert recall.recall_nowait(CAMPAIGN, SMITH, question) == []
+    assert recall.recall_nowait(CAMPAIGN, SMITH, TalkQuery(question)) == []
 
 
 @pytest.mark.parametrize("question", ["is it?", "the of and to", "?!", "...", "who was that"])
 async def test_little_words_remind_of_nothing(question: str) -> None:
-    assert texts(await by_words().search(CAMPAIGN, SMITH, question)) == []
+    assert texts(await by_words().search(CAMPAIGN, SMITH, TalkQuery(question))) == []
 
 
 @pytest.mark.parametrize("question", STRANGE)
@@ -103,9 +104,9 @@ async def test_no_question_breaks_recall(question: str) -> None:
     recall = Recall(
         a_feed(), embedder=an_embedder(_embed_all, dimensions=DIMENSIONS), settings=PATIENT, now_ms=lambda: 0
     )
-    found = await recall.search(CAMPAIGN, SMITH, question)
+    found = await recall.search(CAMPAIGN, SMITH, TalkQuery(question))
     assert len(found.items) <= 5
-    assert recall.recall_nowait(CAMPAIGN, SMITH, question) is not None
+    assert recall.recall_nowait(CAMPAIGN, SMITH, TalkQuery(question)) is not None
 
 
 @settings(max_examples=n_examples(150), derandomize=True, deadline=None)
@@ -116,8 +117,8 @@ def test_no_text_at_all_breaks_recall(question: str, language: str) -> None:
         feed = a_feed()
         feed.languages[CAMPAIGN] = language
         recall = by_words(feed)
-        found = await recall.search(CAMPAIGN, SMITH, question)
-        assert recall.recall_nowait(CAMPAIGN, SMITH, question) == list(found.items) or found.items
+        found = await recall.search(CAMPAIGN, SMITH, TalkQuery(question))
+        assert recall.recall_nowait(CAMPAIGN, SMITH, TalkQuery(question)) == list(found.items) or found.items
 
     asyncio.run(scene())
 
@@ -125,28 +126,28 @@ def test_no_text_at_all_breaks_recall(question: str, language: str) -> None:
 async def test_the_end_of_a_very_long_question_is_what_is_asked() -> None:
     question = "Nothing of note happened on the road. " * 300 + "But where is my sister?"
     assert len(question) > 10_000
-    assert texts(await by_words().search(CAMPAIGN, SMITH, question, limit=1)) == ["u1"]
+    assert texts(await by_words().search(CAMPAIGN, SMITH, TalkQuery(question, limit=1))) == ["u1"]
 
 
 async def test_a_campaign_that_was_never_stored_has_nothing_to_remember() -> None:
     recall = by_words(a_feed(with_talk=False))
     unknown = CampaignId("nowhere")
-    assert recall.recall_nowait(unknown, SMITH, "my sister") is None
-    assert texts(await recall.search(unknown, SMITH, "my sister, last session, what happened?")) == []
-    assert recall.recall_nowait(unknown, SMITH, "my sister") == []
+    assert recall.recall_nowait(unknown, SMITH, TalkQuery("my sister")) is None
+    assert texts(await recall.search(unknown, SMITH, TalkQuery("my sister, last session, what happened?"))) == []
+    assert recall.recall_nowait(unknown, SMITH, TalkQuery("my sister")) == []
 
 
 @pytest.mark.parametrize(("limit", "n"), [(0, 0), (-1, 0), (1, 1), (10**6, 4)])
 async def test_as_many_as_are_wanted(limit: int, n: int) -> None:
     recall = by_words()
     question = "The sister of Tamsin, the sword and the harbour?"
-    assert len(await recall.recall(CAMPAIGN, SMITH, question, limit=limit)) == n
-    assert len(recall.recall_nowait(CAMPAIGN, SMITH, question, limit=limit) or ()) == n
+    assert len(await recall.recall(CAMPAIGN, SMITH, TalkQuery(question, limit=limit))) == n
+    assert len(recall.recall_nowait(CAMPAIGN, SMITH, TalkQuery(question, limit=limit)) or ()) == n
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 10**6])
 async def test_a_recap_is_no_longer_than_what_is_wanted(limit: int) -> None:
-    found = await by_words().search(CAMPAIGN, SMITH, "What happened in the last session?", limit=limit)
+    found = await by_words().search(CAMPAIGN, SMITH, TalkQuery("What happened in the last session?", limit=limit))
     assert 1 <= len(found.items) <= limit
 
 
@@ -154,7 +155,7 @@ async def test_a_recap_tells_how_it_began_and_ended_and_of_a_speech_what_there_i
     feed = FeedTwin()
     speech = "The harbour burns. " * 400
     feed.tell(*(said(f"u{n}", f"{speech}{n}", ordinal=n, at_ms=1_000 * n) for n in range(1, 10)))
-    found = await by_words(feed).recall(CAMPAIGN, SMITH, "What happened last session?", limit=3)
+    found = await by_words(feed).recall(CAMPAIGN, SMITH, TalkQuery("What happened last session?", limit=3))
     assert [one.at_ms for one in found][:: len(found) - 1] == [1_000, 8_000]
     assert all("recap" in one.signals for one in found)
     assert sum(len(one.text) for one in found) < 4 * 40 * 3
@@ -163,7 +164,9 @@ async def test_a_recap_tells_how_it_began_and_ended_and_of_a_speech_what_there_i
 async def test_a_turn_that_a_recap_tells_is_not_told_again() -> None:
     feed = FeedTwin()
     feed.tell(*(said(f"u{n}", f"The harbour, part {n}.", ordinal=n, at_ms=1_000 * n) for n in range(1, 4)))
-    found = await by_words(feed).recall(CAMPAIGN, SMITH, "What happened in the end at the harbour last session?")
+    found = await by_words(feed).recall(
+        CAMPAIGN, SMITH, TalkQuery("What happened in the end at the harbour last session?")
+    )
     assert len({one.utterance_id for one in found}) == len(found)
     told = [one.at_ms for one in found if "recap" in one.signals]
     assert told == sorted(told, key=lambda at: at or 0)
@@ -172,20 +175,20 @@ async def test_a_turn_that_a_recap_tells_is_not_told_again() -> None:
 async def test_unknown_utterances_and_all_of_them_may_be_excluded() -> None:
     recall = by_words()
     strangers = [UtteranceId("nobody"), UtteranceId(""), UtteranceId("\0")]
-    assert texts(await recall.search(CAMPAIGN, SMITH, "sister", exclude=strangers))[0] == "u1"
+    assert texts(await recall.search(CAMPAIGN, SMITH, TalkQuery("sister", exclude=strangers)))[0] == "u1"
     everything = [one.utterance_id for one in TALK]
     for question in ("sister", "What happened last session?"):
-        assert texts(await recall.search(CAMPAIGN, SMITH, question, exclude=everything)) == []
+        assert texts(await recall.search(CAMPAIGN, SMITH, TalkQuery(question, exclude=everything))) == []
 
 
 @pytest.mark.parametrize("asked", ["My sister sails with the pirates.", "my SISTER sails  with the pirates."])
 async def test_a_question_that_stands_in_the_log_does_not_remind_of_itself(asked: str) -> None:
-    assert "u1" not in texts(await by_words().search(CAMPAIGN, SMITH, asked))
+    assert "u1" not in texts(await by_words().search(CAMPAIGN, SMITH, TalkQuery(asked)))
 
 
 async def test_nobody_is_no_viewer() -> None:
     with pytest.raises(ValueError, match="in the name of"):
-        await by_words().recall(CAMPAIGN, type(SMITH)(""), "sister")
+        await by_words().recall(CAMPAIGN, type(SMITH)(""), TalkQuery("sister"))
 
 
 # -- the embedder
@@ -251,7 +254,7 @@ def test_without_a_vector_words_decide_in_time_and_it_is_said_why(
         clock = asyncio.get_running_loop()
         for _ in range(2):
             began = clock.time()
-            found = await recall.search(CAMPAIGN, SMITH, "Where is my sister?")
+            found = await recall.search(CAMPAIGN, SMITH, TalkQuery("Where is my sister?"))
             assert clock.time() - began <= 0.0401
             assert texts(found)[0] == "u1"
             [left_out] = found.left_out
@@ -272,9 +275,9 @@ def test_a_patient_question_waits_for_a_slow_model_and_a_hurried_one_has_it_then
         feed = a_feed()
         feed.has_meanings = False
         recall = Recall(feed, embedder=Embedder("slow", DIMENSIONS, slowly), now_ms=lambda: 0)
-        assert (await recall.search(CAMPAIGN, SMITH, "Where is my sister?", patient=True)).left_out == ()
+        assert (await recall.search(CAMPAIGN, SMITH, TalkQuery("Where is my sister?"), patient=True)).left_out == ()
         began = asyncio.get_running_loop().time()
-        assert (await recall.search(CAMPAIGN, SMITH, "Where is my sister?")).left_out == ()
+        assert (await recall.search(CAMPAIGN, SMITH, TalkQuery("Where is my sister?"))).left_out == ()
         assert asyncio.get_running_loop().time() == began
         await recall.close()
 
@@ -285,15 +288,15 @@ async def test_what_was_left_out_once_is_not_said_of_a_later_answer() -> None:
     feed = a_feed()
     recall = by_words(feed)
     question = "Where is my sister?"
-    first = await recall.search(CAMPAIGN, SMITH, question)
+    first = await recall.search(CAMPAIGN, SMITH, TalkQuery(question))
 
     async def away(_what: str) -> None:
         raise Unavailable("the database is away")
 
     feed.before = away
-    assert (await recall.search(CAMPAIGN, SMITH, question)).left_out == (
+    assert (await recall.search(CAMPAIGN, SMITH, TalkQuery(question))).left_out == (
         "the latest talk: the database is away",
         *first.left_out,
     )
     feed.before = FeedTwin().before
-    assert await recall.search(CAMPAIGN, SMITH, question) == first
+    assert await recall.search(CAMPAIGN, SMITH, TalkQuery(question)) == first

@@ -26,6 +26,7 @@ from glyphoxa.recall.ranking.ranking import DEFAULT
 from glyphoxa.recall.recall import Recall, RecallResult
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import FeedUtterance
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
 from tests.support.patience import DEADLINE_MS
@@ -119,11 +120,13 @@ async def everything(
     )
     found: list[RecallResult] = []
     for question in questions:
-        found.append(_rounded(await recall.search(CAMPAIGN, SMITH, question, exclude=exclude)))
+        found.append(_rounded(await recall.search(CAMPAIGN, SMITH, TalkQuery(question, exclude=exclude))))
         # Once more, as remembered, and by words alone.
-        found.append(_rounded(await recall.search(CAMPAIGN, SMITH, question, exclude=exclude)))
+        found.append(_rounded(await recall.search(CAMPAIGN, SMITH, TalkQuery(question, exclude=exclude))))
         found.append(
-            _rounded(RecallResult(tuple(recall.recall_nowait(CAMPAIGN, SMITH, question, exclude=exclude) or ())))
+            _rounded(
+                RecallResult(tuple(recall.recall_nowait(CAMPAIGN, SMITH, TalkQuery(question, exclude=exclude)) or ()))
+            )
         )
     return found
 
@@ -185,14 +188,14 @@ def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
         feed = FeedTwin()
         feed.tell(*of_smith(told))
         recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
-        before = [_rounded(await recall.search(CAMPAIGN, SMITH, question)) for question in QUESTIONS]
+        before = [_rounded(await recall.search(CAMPAIGN, SMITH, TalkQuery(question))) for question in QUESTIONS]
         feed.tell(*others)
         await recall.talk_cache.refresh(CAMPAIGN)
         for one in others:
             ways: list[dict[str, Any]] = [{"text": "The pirates have my sister."}, {"retracted": True}, {}]
             changes = data.draw(st.sampled_from(ways))
             feed.change(one.utterance_id, **changes)
-        after = [_rounded(await recall.search(CAMPAIGN, SMITH, question)) for question in QUESTIONS]
+        after = [_rounded(await recall.search(CAMPAIGN, SMITH, TalkQuery(question))) for question in QUESTIONS]
         assert before == after
 
     asyncio.run(scene())
@@ -206,7 +209,7 @@ def test_nor_of_what_the_memory_graph_finds(told: list[FeedUtterance]) -> None:
         feed.tell(*talk)
         recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
         graph = DeepRecall(recall)
-        found = [_rounded(await graph.recall(CAMPAIGN, SMITH, question)) for question in QUESTIONS[:6]]
+        found = [_rounded(await graph.recall(CAMPAIGN, SMITH, TalkQuery(question))) for question in QUESTIONS[:6]]
         await graph.close()
         return found
 
@@ -245,7 +248,7 @@ async def scene_of(
     feed = FeedTwin()
     feed.tell(*told)
     recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
-    return await recall.recall(CAMPAIGN, npc, question)
+    return await recall.recall(CAMPAIGN, npc, TalkQuery(question))
 
 
 async def test_the_name_of_somebody_it_never_heard_is_a_word_like_others_in_its_question() -> None:
@@ -262,7 +265,7 @@ async def test_the_name_of_somebody_it_never_heard_is_a_word_like_others_in_its_
     )
     recall = Recall(feed, embedder=an_embedder(listen), settings=PATIENT, now_ms=lambda: NOW_MS)
     for npc in (SMITH, INNKEEPER):
-        await recall.recall(CAMPAIGN, npc, "And where is Joren now?")
+        await recall.recall(CAMPAIGN, npc, TalkQuery("And where is Joren now?"))
     assert asked == ["And where is Joren now?", "And where is I now?"]
     index = recall.talk_cache.index(CAMPAIGN)
     assert index is not None
@@ -274,9 +277,9 @@ async def test_an_answer_of_one_is_not_anothers() -> None:
     feed.tell(said("u1", "My sister sails.", witnesses=frozenset({SMITH})))
     recall = Recall(feed, settings=PATIENT, now_ms=lambda: NOW_MS)
     question = "Where is my sister?"
-    assert [one.utterance_id for one in await recall.recall(CAMPAIGN, SMITH, question)] == ["u1"]
-    assert await recall.recall(CAMPAIGN, INNKEEPER, question) == []
-    assert await recall.recall(CampaignId("other"), SMITH, question) == []
+    assert [one.utterance_id for one in await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))] == ["u1"]
+    assert await recall.recall(CAMPAIGN, INNKEEPER, TalkQuery(question)) == []
+    assert await recall.recall(CampaignId("other"), SMITH, TalkQuery(question)) == []
 
 
 @pytest.mark.parametrize("change", [{"witnesses": frozenset({INNKEEPER})}, {"retracted": True}])
@@ -285,11 +288,13 @@ async def test_what_is_no_longer_to_be_known_is_in_no_later_answer(change: dict[
     feed.tell(said("u1", "My sister sails."), said("u2", "The feast.", ordinal=2))
     recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
     for question in ("Where is my sister?", "What happened so far?"):
-        await recall.recall(CAMPAIGN, SMITH, question)
+        await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))
     feed.change("u1", **change)
     for question in ("Where is my sister?", "What happened so far?"):
-        assert "u1" not in [one.utterance_id for one in await recall.recall(CAMPAIGN, SMITH, question)]
-        assert "u1" not in [one.utterance_id for one in recall.recall_nowait(CAMPAIGN, SMITH, question) or ()]
+        assert "u1" not in [one.utterance_id for one in await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))]
+        assert "u1" not in [
+            one.utterance_id for one in recall.recall_nowait(CAMPAIGN, SMITH, TalkQuery(question)) or ()
+        ]
 
 
 async def test_a_summary_that_may_not_be_known_any_more_is_not_remembered() -> None:
@@ -305,9 +310,9 @@ async def test_a_summary_that_may_not_be_known_any_more_is_not_remembered() -> N
     summaries = Changing()
     recall = Recall(feed, summaries=summaries, settings=PATIENT, now_ms=lambda: NOW_MS)
     question = "What happened last session?"
-    assert "The crown was false." in [one.text for one in await recall.recall(CAMPAIGN, SMITH, question)]
+    assert "The crown was false." in [one.text for one in await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))]
     summaries.text = None
-    assert "The crown was false." not in [one.text for one in await recall.recall(CAMPAIGN, SMITH, question)]
+    assert "The crown was false." not in [one.text for one in await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))]
 
 
 async def test_of_a_session_that_it_was_not_at_an_npc_is_told_no_summary() -> None:
@@ -324,7 +329,7 @@ async def test_of_a_session_that_it_was_not_at_an_npc_is_told_no_summary() -> No
             return "Everything."
 
     recall = Recall(feed, summaries=All(), settings=PATIENT, now_ms=lambda: NOW_MS)
-    await recall.recall(CAMPAIGN, SMITH, "What happened last session?")
+    await recall.recall(CAMPAIGN, SMITH, TalkQuery("What happened last session?"))
     assert set(asked) == {"s1"}
 
 

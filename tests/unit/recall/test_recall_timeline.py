@@ -171,7 +171,7 @@ def tell(
     budget: int = 400,
     anchors: Sequence[int] = (),
 ) -> list[TimelinePiece]:
-    return timeline_of(asked(question), sessions, talk, current=5, budget_tokens=budget, anchors=anchors)
+    return timeline_of(asked(question), sessions, replace(talk, anchors=anchors), current=5, budget_tokens=budget)
 
 
 def test_what_happened_so_far_is_told_in_order_by_summaries_and_by_turns_where_none_is_written() -> None:
@@ -299,8 +299,8 @@ def test_every_turn_fits_from_not_at_all_to_wholly_and_no_budget_is_exceeded(
         assert found.prior.shape == (len(turns),)
         assert found.prior.dtype == np.float32
         assert ((found.scores >= 0) & (found.scores <= 1) & (found.prior >= 0) & (found.prior <= 1)).all()
-    talk = RankedTalk(turns, WORTH[: len(turns)], lambda place: f"turn {place} " * (place + 1))
-    told = timeline_of(ask, sessions, talk, current=current, budget_tokens=budget, anchors=anchors)
+    talk = RankedTalk(turns, WORTH[: len(turns)], lambda place: f"turn {place} " * (place + 1), anchors=anchors)
+    told = timeline_of(ask, sessions, talk, current=current, budget_tokens=budget)
     assert sum(estimated_tokens(each.text) for each in told) <= budget
     assert [(each.number, each.at_ms) for each in told] == sorted((each.number, each.at_ms) for each in told)
 

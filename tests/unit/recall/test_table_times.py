@@ -19,6 +19,7 @@ from glyphoxa.recall.lexical.terms import Terms
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.recall.times_cache import TimesCache
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.talk_feed import BOTH, FeedTwin, said
 
@@ -74,7 +75,7 @@ def a_recall(feed: FeedTwin, times: TimesTwin, now: str) -> Recall:
 
 async def fits(recall: Recall, question: str, npc: NpcId = SMITH) -> set[str]:
     """What fits the time of a question best, of all that is found; nothing if it tells no time."""
-    found = await recall.search(CAMPAIGN, npc, question, limit=20)
+    found = await recall.search(CAMPAIGN, npc, TalkQuery(question, limit=20))
     by_time = {str(one.utterance_id): one.signals.get("time", 0.0) for one in found.items}
     return {one for one, time in by_time.items() if time and time == max(by_time.values())}
 
@@ -83,7 +84,7 @@ async def test_yesterdays_wine_is_that_of_the_whole_evening() -> None:
     recall = a_recall(a_saturday_night(), TimesTwin(), "2026-11-22 19:00")
     assert await fits(recall, "How was the wine yesterday?") == {"early", "before", "night"}
     assert await fits(recall, "How was the wine on Friday?") == {"friday"}
-    assert recall.recall_nowait(CAMPAIGN, SMITH, "How was the wine yesterday?") is not None
+    assert recall.recall_nowait(CAMPAIGN, SMITH, TalkQuery("How was the wine yesterday?")) is not None
 
 
 async def test_after_midnight_it_still_is_that_evening() -> None:

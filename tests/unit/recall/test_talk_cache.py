@@ -19,6 +19,7 @@ from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.recall.talk_cache import Bounds, TalkCache
 from glyphoxa.transcript.feed import Embedding, IndexGeneration
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.patience import DEADLINE_MS
 from tests.support.talk_feed import DIMENSIONS, FeedTwin, an_embedder_of_words, said
@@ -39,11 +40,11 @@ def a_recall(
 
 
 async def ids(recall: Recall, question: str = QUESTION, campaign: CampaignId = CAMPAIGN) -> list[str]:
-    return [str(one.utterance_id) for one in await recall.recall(campaign, SMITH, question)]
+    return [str(one.utterance_id) for one in await recall.recall(campaign, SMITH, TalkQuery(question))]
 
 
 async def ids_by_words(recall: Recall, question: str = QUESTION) -> list[str]:
-    found = await recall.search(CAMPAIGN, SMITH, question, by_words=True)
+    found = await recall.search(CAMPAIGN, SMITH, TalkQuery(question), by_words=True)
     return [str(one.utterance_id) for one in found.items]
 
 
@@ -108,7 +109,7 @@ async def test_an_answer_that_was_found_while_talk_was_rolled_back_is_not_given_
 
     recall = a_recall(feed, summaries=Slow())
     question = "What happened in the last session with my sister?"
-    await recall.recall(CAMPAIGN, SMITH, question)
+    await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))
     assert "u1" not in await ids(recall, question)
 
 
@@ -141,8 +142,8 @@ async def test_sessions_are_numbered_the_same_after_a_restart() -> None:
     await ids(recall)
     feed.change("u2", retracted=True)
     question = "What of my sister in session 2?"
-    assert [replace(one, similarity=None) for one in await recall.recall(CAMPAIGN, SMITH, question)] == [
-        replace(one, similarity=None) for one in await restarted.recall(CAMPAIGN, SMITH, question)
+    assert [replace(one, similarity=None) for one in await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))] == [
+        replace(one, similarity=None) for one in await restarted.recall(CAMPAIGN, SMITH, TalkQuery(question))
     ]
 
 
@@ -178,14 +179,14 @@ async def test_who_waits_when_all_is_closed_is_told_so() -> None:
             await asyncio.Event().wait()
 
     feed.before = never
-    waiting = [asyncio.create_task(recall.recall(CAMPAIGN, SMITH, QUESTION)) for _ in range(2)]
+    waiting = [asyncio.create_task(recall.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))) for _ in range(2)]
     await asked.wait()
     await recall.close()
     for one in waiting:
         with pytest.raises(Unavailable):
             await one
     with pytest.raises(Unavailable):
-        await recall.recall(CAMPAIGN, SMITH, QUESTION)
+        await recall.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))
 
 
 async def test_vectors_of_another_size_are_left_out() -> None:
@@ -279,11 +280,11 @@ def test_a_database_that_hangs_costs_a_turn_no_more_than_its_deadline_and_it_is_
 
         feed.before = never
         began = asyncio.get_running_loop().time()
-        found = await recall.search(CAMPAIGN, SMITH, QUESTION)
+        found = await recall.search(CAMPAIGN, SMITH, TalkQuery(QUESTION))
         assert asyncio.get_running_loop().time() - began <= 0.0201
         assert [str(one.utterance_id) for one in found.items] == ["u1", "u2"]
         assert found.left_out == ("the latest talk: it took more than 20 ms",)
-        again = await recall.search(CAMPAIGN, SMITH, QUESTION)
+        again = await recall.search(CAMPAIGN, SMITH, TalkQuery(QUESTION))
         assert again.left_out == found.left_out
         await recall.close()
 
@@ -400,7 +401,7 @@ async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_
     questions = (QUESTION, "What did Speaker150 say before my sister, part 3?", "What happened after my sister came?")
     while not playing.done():
         for found in await asyncio.gather(
-            *(recall.recall(CAMPAIGN, SMITH, each, exclude=[UtteranceId("u9")]) for each in questions)
+            *(recall.recall(CAMPAIGN, SMITH, TalkQuery(each, exclude=[UtteranceId("u9")])) for each in questions)
         ):
             assert len({one.utterance_id for one in found}) == len(found)
             assert all("sister" in one.text and "false" not in one.text for one in found)
