@@ -205,7 +205,7 @@ def _state(opening: Opening, mark: SessionMark) -> TableState:
 
 
 def _context(opening: Opening, state: TableState, memory: TableMemory) -> tuple[Prefetch, HotContextAssembly]:
-    settings, campaign, guard = opening.settings, opening.campaign, memory.guard
+    settings, campaign, guard, store = opening.settings, opening.campaign, memory.guard, memory.store
     budgets = Budgets(
         facts_tokens=settings.context.facts_tokens,
         max_facts=settings.context.max_facts,
@@ -229,6 +229,7 @@ def _context(opening: Opening, state: TableState, memory: TableMemory) -> tuple[
         known_utterances=state.known_utterances,
         holds_words=state.holds_words,
         heard_before=state.heard_before,
+        story_day=lambda: campaign.story_day if store is None else store.past_talk.times.story_day(campaign.id),
         budgets=budgets,
         accept_at=settings.memory.auto_accept,
     )

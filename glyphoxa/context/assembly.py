@@ -49,6 +49,7 @@ class HotContextAssembly:
         known_utterances: What an NPC's prompt already holds.
         holds_words: Whether it holds these words already, whenever they were said.
         heard_before: What was said to an NPC last, before the question.
+        story_day: Where the story stands, in words; empty if that is not known.
         accept_at: The confidence from which the campaign file's facts are accepted, where the file tells.
     """
 
@@ -62,6 +63,7 @@ class HotContextAssembly:
         known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
         holds_words: Callable[[NpcId, str], bool] = lambda _npc, _words: False,
         heard_before: Callable[[NpcId, str], str] = lambda _npc, _question: "",
+        story_day: Callable[[], str] = str,
         budgets: Budgets | None = None,
         accept_at: float = AUTO_ACCEPT,
     ) -> None:
@@ -78,7 +80,9 @@ class HotContextAssembly:
         self._terms = Terms(campaign.language)
         self._own_names = {npc.id: words_of(" ".join((npc.name, *npc.aliases)), self._terms) for npc in campaign.npcs}
         self._keeps = wording(campaign.language).keeps
-        self._scenes = Scenes(campaign, tokens=self._budgets.scene_tokens, is_taken=self._by_name.is_taken)
+        self._scenes = Scenes(
+            campaign, tokens=self._budgets.scene_tokens, world_of=self._by_name.world_of, story_day=story_day
+        )
         self._scene: Scene | None = None
         self._entered: set[Scene] = set()
         self._shown: dict[NpcId, tuple[str, ...]] = {}
@@ -166,7 +170,7 @@ class HotContextAssembly:
             recalled=(*selection.facts, *selection.talk, *kept),
             omitted=omitted,
             identity=identity.lines,
-            scenes={scene: self._scenes.line(scene, npc) for scene in self._entered if npc in scene.npcs},
+            scenes={scene: self._line(scene, npc) for scene in self._entered if npc in scene.npcs},
             kept=tuple(one.text for one in kept),
             keeps=self._keeps,
             rejected=selection.rejected,
@@ -194,6 +198,9 @@ class HotContextAssembly:
         if self._scene is None or npc not in self._scene.npcs:
             return ""
         return self._scenes.line(self._scene, npc)
+
+    def _line(self, scene: Scene, npc: NpcId) -> str:
+        return self._scenes.line(scene, npc) if scene == self._scene else self._scenes.line_of_left(scene, npc)
 
     def _begin_identity(self, npc: NpcId) -> None:
         """It is being asked: what it knows of itself is read while they speak, once a speech."""

@@ -18,7 +18,8 @@ class Budgets:
     Attributes:
         identity_tokens: Of what an NPC knows of itself, and of each secret it has in mind. A small local model is given
             few: they cost it its voice.
-        scene_tokens: Of the line that says where the NPC is.
+        scene_tokens: Of the line that says where the NPC is. From 100 it says more than where, see
+            `glyphoxa.context.scene`.
         facts_tokens: Of recalled and looked-up sentences together, tokens of 4 characters. A small model has use for
             few; what a large one is given nearly covers what is found at all (94 % of LoCoMo's questions in 1,500).
         max_facts: The same in lines; None: as many as usually fit.

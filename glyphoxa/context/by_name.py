@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from glyphoxa.context.fact_selection import select_facts
 from glyphoxa.context.of_file import state_of_file
@@ -12,7 +12,7 @@ from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.recalled import RecalledFact
 from glyphoxa.recall.api import FactsByName, KnownByName, NamedWorld
-from glyphoxa.world.api import IdentitySnapshot
+from glyphoxa.world.api import IdentitySnapshot, Known
 
 _NOW_MS = 0
 """What a campaign's file says holds always."""
@@ -77,13 +77,20 @@ class ByName:
         except Unavailable:
             return None
 
-    def is_taken(self, npc: NpcId, entity: EntityId) -> bool:
-        """Whether an NPC may not know of an entity any more, whatever the campaign's file says. False as long as the
-        campaign is not stored.
-        """
-        if self._memory is None or self.itself(npc) is None:
-            return False
-        return self._memory.identity(self._campaign.id, npc, entity) is None
+    def world_of(self, npc: NpcId) -> Callable[[EntityId], Known | None] | None:
+        """What an NPC may know of an entity, asked at once. None as long as the campaign is not stored or not read."""
+        if self._of_file is not None:
+            of_file = self._of_file
+            return lambda entity: of_file.known(npc, entity, at_ms=_NOW_MS)
+        memory = self._memory
+        if memory is None or self.itself(npc) is None:
+            return None
+
+        def known(entity: EntityId) -> Known | None:
+            snapshot = memory.identity(self._campaign.id, npc, entity)
+            return None if snapshot is None else snapshot.known
+
+        return known
 
     def facts(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[RecalledFact]:
         """The facts about them that a prompt has room for. See `named`."""

@@ -1,31 +1,84 @@
-"""Where an NPC is, in a line: when, which place, what it looks like there, which NPCs are there.
+"""Where an NPC is, in a line, as the world is now and as far as that NPC may know.
 
-Players are not named: they come and go, each line of talk says who speaks, and the line stands where the talk in the
-scene begins, where a change makes a prompt cache read everything behind it again.
+    1. time of day, and the place by its present name          always
+    2. the NPCs that hear what is said there                   always
+    3. the place's description, where the DM changed it        in the room that there is, as all below
+    4. what the campaign's file says of the scene
+    5. the day of the story                                    where a scene has `_ROOM_FOR_MORE`, as all below
+    6. who else is at the place
+    7. quests under way in which this NPC has a part
+    8. the place's description, as the campaign's file has it
+
+What stands last is trimmed first. Players are not named: they come and go, each line of talk says who speaks, and the
+line stands where the talk in the scene begins, where a change makes a prompt cache read everything behind it again. So
+a scene that was left is told as it was told last, unless something in it is not for this NPC to know any more.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
-from glyphoxa.context.knowledge import names_of, shortened
+from glyphoxa.context.knowledge import fact_sentence, is_secret, names_of, shortened
 from glyphoxa.context.of_file import ScopedKnowledge, scoped_entities
 from glyphoxa.context.wording import wording
-from glyphoxa.domain.campaign import Campaign, Scene
-from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.campaign import Campaign, Entity, Scene
+from glyphoxa.domain.ids import EntityId, FactId, NpcId
+from glyphoxa.domain.knowledge import Fact
+from glyphoxa.world.api import Known
 
 _SENTENCES = re.compile(r"(?<=[.!?…])\s+")
 _LEAST_DESCRIPTION = 20
 """Characters; less of it says nothing."""
+_ROOM_FOR_MORE: Final = 100
+"""Tokens of a scene. A small model with fewer has no use for more than where it is."""
+_JOINED: Final = 8
+"""Characters between two names in any language."""
+_MOST_HELD: Final = 256
+"""Descriptions whose sentences are held."""
+_OVER: Final = frozenset(
+    (
+        *("done", "completed", "complete", "finished", "over", "closed", "failed", "resolved", "abandoned"),
+        *("erledigt", "abgeschlossen", "beendet", "vorbei", "gescheitert", "gelöst", "aufgegeben"),
+    )
+)
+"""A quest of such a `status` is not under way."""
+
+WorldOf: TypeAlias = Callable[[NpcId], Callable[[EntityId], Known | None] | None]
+"""What an NPC may know of an entity now; None: its world is not in memory."""
+
+
+@dataclass(slots=True)
+class _Line:
+    """A scene in words, and what an NPC has to know of for them.
+
+    Attributes:
+        left: Characters that there is room for.
+        facts: Each with an entity of which it is told.
+    """
+
+    left: int
+    entities: set[EntityId] = field(default_factory=set)
+    facts: set[tuple[EntityId, FactId]] = field(default_factory=set)
+    text: str = ""
+
+    def has_room(self, characters: int) -> bool:
+        """If so, it is taken."""
+        if characters > self.left:
+            return False
+        self.left -= characters
+        return True
 
 
 class Scenes:
     """A campaign's scenes, each as one NPC may know it.
 
     Args:
-        tokens: Of a line (4 characters a token). What it looks like there is shortened to what is left.
-        is_taken: Whether an NPC may no longer know of something that the file lets it know.
+        tokens: Of a line (4 characters a token). When, where and with whom is told though it be longer.
+        world_of: Where it is not in memory the campaign's file tells.
+        story_day: In words; empty if it is not known.
     """
 
     def __init__(
@@ -33,37 +86,141 @@ class Scenes:
         campaign: Campaign,
         *,
         tokens: int,
-        is_taken: Callable[[NpcId, EntityId], bool] = lambda _npc, _entity: False,
+        world_of: WorldOf = lambda _npc: None,
+        story_day: Callable[[], str] = str,
     ) -> None:
         self._campaign = campaign
         self._words = wording(campaign.language)
         self._of_file = ScopedKnowledge(scoped_entities(campaign), ())
+        self._speaking = {npc.entity_id for npc in campaign.npcs}
+        self._in_file = {entity.id: entity.attributes.get("description") for entity in campaign.entities}
         self._most_characters = tokens * 4
-        self._is_taken = is_taken
-        self._described: dict[Scene, list[tuple[str, frozenset[EntityId]]]] = {}
+        self._has_room_for_more = tokens >= _ROOM_FOR_MORE
+        self._world_of = world_of
+        self._story_day = story_day
+        self._described: dict[str, list[tuple[str, frozenset[EntityId]]]] = {}
+        self._told: dict[tuple[Scene, NpcId], _Line] = {}
 
     def line(self, scene: Scene, npc: NpcId) -> str:
-        place = self._of_file.entity(npc, scene.location) if self._may_know(npc, scene.location) else None
-        others = [self._campaign.npc(other).name for other in scene.npcs if other != npc]
-        where = ", ".join(part for part in (scene.time_of_day, place.name if place is not None else "") if part)
-        here = self._words.here(others)
-        left = self._most_characters - len(where) - len(here) - 3
-        looks = shortened(self._looks(scene, npc), left) if left >= _LEAST_DESCRIPTION else ""
-        return " ".join(part for part in (f"{where}." if where else "", looks, here) if part)
+        """Of the scene in which the table is."""
+        line = self._told[scene, npc] = self._line(scene, npc)
+        return line.text
 
-    def _looks(self, scene: Scene, npc: NpcId) -> str:
-        """Without the sentences that name what the NPC may not know of."""
-        if scene not in self._described:
-            self._described[scene] = self._sentences(scene)
-        sentences = self._described[scene]
-        return " ".join(sentence for sentence, named in sentences if all(self._may_know(npc, one) for one in named))
+    def line_of_left(self, scene: Scene, npc: NpcId) -> str:
+        """Of a scene that the table has left: as it was told last."""
+        told = self._told.get((scene, npc))
+        return self.line(scene, npc) if told is None or not self._may_still_know(npc, told) else told.text
 
-    def _may_know(self, npc: NpcId, entity: EntityId) -> bool:
-        return self._of_file.entity(npc, entity) is not None and not self._is_taken(npc, entity)
+    def _line(self, scene: Scene, npc: NpcId) -> _Line:
+        place = self._known(npc, scene.location)
+        when = [scene.time_of_day] if scene.time_of_day else []
+        where = [place.entity.name] if place is not None else []
+        here = [known.entity for known in self._others(scene, npc)]
+        least = f"{_sentence([*when, *where])} {self._words.here([one.name for one in here])} "
+        told = _Line(self._most_characters - len(least), {one.id for one in here})
+        looks, quests = "", ""
+        if place is not None:
+            told.entities.add(place.entity.id)
+            looks = self._looks(npc, place, told, is_changed=True)
+        of_scene = self._fitting(scene.description, npc, told)
+        if self._has_room_for_more:
+            day = self._story_day()
+            when += [day] if day and told.has_room(len(day) + 2) else []
+            for other, fact in self._also_there(place):
+                if told.has_room(len(other.name) + _JOINED):
+                    here.append(other)
+                    told.entities.add(other.id)
+                    told.facts.add((fact.claim.subject, fact.id))
+            quests = self._quests(npc, told)
+            if place is not None and not looks:
+                looks = self._looks(npc, place, told, is_changed=False)
+        parts = (_sentence([*when, *where]), looks, of_scene, self._words.here([one.name for one in here]), quests)
+        told.text = " ".join(part for part in parts if part)
+        return told
 
-    def _sentences(self, scene: Scene) -> list[tuple[str, frozenset[EntityId]]]:
-        """Of its description, each with what it names."""
-        text = " ".join(scene.description.split())
+    def _known(self, npc: NpcId, entity: EntityId) -> Known | None:
+        know = self._world_of(npc)
+        if know is not None:
+            return know(entity)
+        found = self._of_file.entity(npc, entity)
+        return None if found is None else Known(found)
+
+    def _may_still_know(self, npc: NpcId, told: _Line) -> bool:
+        if any(self._known(npc, one) is None for one in told.entities):
+            return False
+        for entity, fact in told.facts:
+            known = self._known(npc, entity)
+            if known is None or all(fact != one.id for one in _facts(known)):
+                return False
+        return True
+
+    def _others(self, scene: Scene, npc: NpcId) -> Iterator[Known]:
+        """Who hears what is said, by the names that they have now."""
+        for other in scene.npcs:
+            known = None if other == npc else self._known(npc, self._campaign.npc(other).entity_id)
+            if known is not None:
+                yield known
+
+    def _also_there(self, place: Known | None) -> Iterator[tuple[Entity, Fact]]:
+        """Persons for whom nobody speaks. An NPC is where the scene says, and hears nothing elsewhere."""
+        for fact, other in place.relations if place is not None else ():
+            is_there = fact.claim.predicate == "LOCATED_AT" and fact.claim.subject == other.id
+            if is_there and other.type == "npc" and other.id not in self._speaking and not is_secret(fact):
+                yield other, fact
+
+    def _quests(self, npc: NpcId, told: _Line) -> str:
+        own = self._campaign.npc(npc).entity_id
+        itself = self._known(npc, own)
+        names: dict[str, None] = {}
+        for fact, other in itself.relations if itself is not None else ():
+            if other.type != "quest" or other.name in names or is_secret(fact) or not self._is_under_way(npc, other.id):
+                continue
+            if told.has_room(len(other.name) + (2 if names else len(self._words.to_do) + 2)):
+                names[other.name] = None
+                told.entities.add(other.id)
+                told.facts.add((own, fact.id))
+        return f"{self._words.to_do}{', '.join(names)}." if names else ""
+
+    def _is_under_way(self, npc: NpcId, quest: EntityId) -> bool:
+        known = self._known(npc, quest)
+        if known is None:
+            return False
+        said = (fact.claim.content for fact in known.attributes if fact.claim.predicate.casefold() == "status")
+        return not any(isinstance(status, str) and status.strip().casefold() in _OVER for status in said)
+
+    def _looks(self, npc: NpcId, place: Known, told: _Line, *, is_changed: bool) -> str:
+        """The place's description, if it is one that the DM changed, or if it is not."""
+        described = next((fact for fact in place.attributes if fact.claim.predicate == "description"), None)
+        if described is None or is_secret(described):
+            return ""
+        if is_changed != (described.claim.content != self._in_file.get(place.entity.id)):
+            return ""
+        text = self._fitting(fact_sentence(described, place.entity), npc, told)
+        if text:
+            told.facts.add((place.entity.id, described.id))
+        return text
+
+    def _fitting(self, text: str, npc: NpcId, told: _Line) -> str:
+        """As far as there is room, without the sentences that name what the NPC may not know of."""
+        if text not in self._described:
+            if len(self._described) >= _MOST_HELD:
+                self._described.clear()
+            self._described[text] = self._sentences(text)
+        known = [
+            (sentence, named)
+            for sentence, named in self._described[text]
+            if all(self._known(npc, one) is not None for one in named)
+        ]
+        found = shortened(" ".join(sentence for sentence, _ in known), max(told.left - 1, 0))
+        if told.left <= _LEAST_DESCRIPTION or not found:
+            return ""
+        told.has_room(len(found) + 1)
+        told.entities.update(one for _, named in known for one in named)
+        return found
+
+    def _sentences(self, text: str) -> list[tuple[str, frozenset[EntityId]]]:
+        """Each with what it names."""
+        text = " ".join(text.split())
         folded = text.casefold()
         # A campaign may have thousands of names, and the line is made for every answer.
         names = [(e.id, name) for e in self._campaign.entities for name in names_of(e) if name.casefold() in folded]
@@ -71,6 +228,15 @@ class Scenes:
             (sentence, frozenset(entity for entity, name in names if _names(sentence, name)))
             for sentence in _SENTENCES.split(text)
         ]
+
+
+def _facts(known: Known) -> Iterator[Fact]:
+    yield from known.attributes
+    yield from (fact for fact, _ in known.relations)
+
+
+def _sentence(parts: list[str]) -> str:
+    return f"{', '.join(parts)}." if parts else ""
 
 
 def _names(sentence: str, name: str) -> bool:

@@ -71,6 +71,7 @@ class Wording:
         frame: Behind every persona.
         keeps: In front of an NPC's own secrets.
         is_here: Behind who is here, one and several.
+        to_do: In front of quests that are under way.
         strangers: Who speaks in the examples: the first whose name nobody in the campaign has.
         works: An example for an NPC whose occupation is known, `is_at` for one whose place is.
         examples: The others, for an NPC that has none. A small model copies the last ones most: one that answers from
@@ -83,6 +84,7 @@ class Wording:
     keeps: str
     is_here: tuple[str, str]
     joins: str
+    to_do: str
     strangers: tuple[str, ...]
     works: Example
     is_at: Example
@@ -112,6 +114,7 @@ _ENGLISH: Final = Wording(
     keeps="You keep this to yourself and deny it: ",
     is_here=("is here", "are here"),
     joins="and",
+    to_do="Still to be done: ",
     strangers=("Peter", "Martha", "Conrad", "Agnes"),
     works=Example("What do you do here?", "I am the {occupation} here.", facts="{name} is the {occupation}."),
     is_at=Example("Where do I find you?", "You find me at {place}.", facts="{name} is at {place}."),
@@ -145,6 +148,7 @@ _GERMAN: Final = Wording(
     keeps="Das behältst du für dich und streitest es ab: ",
     is_here=("ist hier", "sind hier"),
     joins="und",
+    to_do="Noch zu tun: ",
     strangers=("Peter", "Martha", "Konrad", "Agnes"),
     works=Example("Was machst du hier?", "Ich bin hier {occupation}.", facts="{name} ist {occupation}."),
     is_at=Example("Wo finde ich dich?", "Du findest mich hier: {place}.", facts="{name} ist hier: {place}."),

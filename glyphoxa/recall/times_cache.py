@@ -48,6 +48,11 @@ class TimesCache:
         else:
             self._held[campaign] = (version, found)
 
+    def story_day(self, campaign: CampaignId) -> str:
+        """Where the story stands, as its calendar writes it; empty if it counts no days or nobody has said."""
+        _, times = self._held.get(campaign, ("", _BY_DEFAULT))
+        return "" if times.calendar is None or times.today is None else times.calendar.in_words(times.today)
+
     def of(self, campaign: CampaignId, index: TalkIndex) -> TableTimes:
         """As of the campaign's talk as it is now; the same object as long as nothing changes."""
         _, times = self._held.get(campaign, ("", _BY_DEFAULT))
