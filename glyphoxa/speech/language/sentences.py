@@ -42,7 +42,7 @@ class SentenceSplitter:
         least_words_to_join: The same, before it may end at a word that joins another clause.
     """
 
-    least_words: int = 3
+    least_words: int = 2
     least_words_to_join: int = 4
     _held: str = ""
     _began: bool = False

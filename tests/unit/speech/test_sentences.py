@@ -29,6 +29,10 @@ def test_the_first_piece_may_end_at_a_clause_so_that_the_voice_starts_early() ->
     ]
 
 
+def test_two_words_are_enough_to_begin_with() -> None:
+    assert pieces("No, dear, not before spring.") == ["No, dear,", "not before spring."]
+
+
 def test_a_first_clause_of_one_word_is_too_short_to_be_spoken_alone() -> None:
     assert pieces("Aye, that it is.") == ["Aye, that it is."]
 
