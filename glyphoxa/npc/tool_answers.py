@@ -75,10 +75,10 @@ def fact_found(fact: Fact, entities: Mapping[EntityId, Entity], npc: NpcId) -> F
 
 def best_match(name: str, entities: Sequence[Entity]) -> Entity | None:
     """The entity that is called so: by its name, else by an alias, an article in front left aside."""
-    wanted = _bare(name)
-    by_name = next((entity for entity in entities if _bare(entity.name) == wanted), None)
+    wanted = bare(name)
+    by_name = next((entity for entity in entities if bare(entity.name) == wanted), None)
     return by_name or next(
-        (entity for entity in entities if any(_bare(alias) == wanted for alias in entity.aliases)), None
+        (entity for entity in entities if any(bare(alias) == wanted for alias in entity.aliases)), None
     )
 
 
@@ -97,7 +97,8 @@ def _told(fact: Fact, entities: Mapping[EntityId, Entity]) -> str:
     return f"{sentence} (not certain)" if sentence and not is_sure else sentence
 
 
-def _bare(name: str) -> str:
+def bare(name: str) -> str:
+    """A name as it is compared."""
     return " ".join(name.casefold().split()).removeprefix("the ")
 
 

@@ -19,7 +19,7 @@ from loguru import logger
 
 from glyphoxa.context.own_words import looks_for_own_words, of_others
 from glyphoxa.context.wording import recalled_line
-from glyphoxa.domain.campaign import BudgetTier
+from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
@@ -33,7 +33,7 @@ from glyphoxa.npc.budget import (
     SEARCH_SESSIONS,
     TierRule,
 )
-from glyphoxa.npc.tool_answers import MOST_FOUND, Found, best_match, described, fact_found, found, nothing, when
+from glyphoxa.npc.tool_answers import MOST_FOUND, Found, bare, best_match, described, fact_found, found, nothing, when
 from glyphoxa.recall.api import asked_predicates
 from glyphoxa.transcript.api import EVER, Between, PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.world.api import KnowledgeGraph, Passage, TalkAround
@@ -227,15 +227,26 @@ class MemoryTools:
         relation = _optional(arguments, "relation")
         if not name and not kind:
             raise InvalidInput("give at least one of: name, type")
-        known = await self._memory.graph.entities(self._memory.campaign, self._memory.npc, of_type=kind or None)
+        asked, graph = (self._memory.campaign, self._memory.npc), self._memory.graph
         if not name:
+            known = await graph.entities(*asked, of_type=kind)
             return found([{"name": entity.name, "type": entity.type} for entity in known])
-        entity = best_match(name, known)
-        asked = self._memory.campaign, self._memory.npc
-        about = await self._memory.graph.known(*asked, entity.id) if entity is not None else None
+        entity, others = await self._called(name, kind)
+        about = await graph.known(*asked, entity.id) if entity is not None else None
         if about is None:
-            return nothing(f"nothing called {name!r} is known; " + did_you_mean(name, (e.name for e in known)))
+            return nothing(f"nothing called {name!r} is known; " + did_you_mean(name, others))
         return found([described(about, relation)])
+
+    async def _called(self, name: str, kind: str = "") -> tuple[Entity | None, list[str]]:
+        """The entity of that name and type, else the names of all that it might have been."""
+        asked, graph = (self._memory.campaign, self._memory.npc), self._memory.graph
+        called = await graph.entities_called(*asked, bare(name))
+        entity = best_match(name, [one for one in called if kind in ("", one.type)])
+        if entity is not None:
+            return entity, []
+        known = await graph.entities(*asked, of_type=kind or None)
+        # A name that is spelled otherwise ("STRASSE") has other words than the one that is stored, and is the same.
+        return best_match(name, known), [one.name for one in known]
 
     async def _search_sessions(self, arguments: Mapping[str, object]) -> Found:
         query, around = _required(arguments, "query"), _optional(arguments, "around")
@@ -254,13 +265,12 @@ class MemoryTools:
         """
         asked = self._memory.campaign, self._memory.npc
         try:
-            known = await self._memory.graph.entities(*asked)
-            entity = best_match(name, known)
+            entity, others = await self._called(name)
             if entity is None:
-                return [], f"nothing called {name!r} is known, this is from everywhere; " + did_you_mean(
-                    name, (one.name for one in known)
-                )
+                return [], f"nothing called {name!r} is known, this is from everywhere; " + did_you_mean(name, others)
             passages = await talk.recall_around(*asked, query, around=entity.id, limit=2 * _TALK_FOUND)
+            spoken_of = {each for passage in passages for each in passage.entity_ids}
+            known = await self._memory.graph.entities_of(*asked, spoken_of) if spoken_of else []
         except Unavailable as away:  # the talk that is in memory needs no database
             logger.debug("talk around an entity is not found now: {}", away)
             return [], f"who is related to {name!r} cannot be looked up now, this is from everywhere"
@@ -300,7 +310,7 @@ class MemoryTools:
     async def _search_facts(self, arguments: Mapping[str, object]) -> Found:
         query = _required(arguments, "query")
         after_ms, before_ms = _moment(arguments, "after"), _moment(arguments, "before")
-        facts = await self._memory.graph.facts(
+        looking = self._memory.graph.facts(
             self._memory.campaign,
             self._memory.npc,
             words=query,
@@ -308,8 +318,10 @@ class MemoryTools:
             before_ms=before_ms,
             limit=_LOOKED_AT,
         )
+        facts, recalled = await asyncio.gather(
+            looking, self._recall(query, limit=MOST_FOUND, between=Between(after_ms, before_ms))
+        )
         answers = await self._in_words(self._asked_first(query, facts)[: MOST_FOUND // 2])
-        recalled = await self._recall(query, limit=MOST_FOUND, between=Between(after_ms, before_ms))
         return found([*answers, *(_said(one) for one in recalled)])
 
     def _asked_first(self, query: str, facts: Sequence[Fact]) -> list[Fact]:
@@ -321,7 +333,8 @@ class MemoryTools:
     async def _in_words(self, facts: Sequence[Fact]) -> list[object]:
         if not facts:
             return []
-        known = await self._memory.graph.entities(self._memory.campaign, self._memory.npc)
+        ends = {end for fact in facts for end in (fact.claim.subject, fact.claim.object) if end is not None}
+        known = await self._memory.graph.entities_of(self._memory.campaign, self._memory.npc, ends)
         by_id = {entity.id: entity for entity in known}
         return [answer for fact in facts if (answer := fact_found(fact, by_id, self._memory.npc)) is not None]
 

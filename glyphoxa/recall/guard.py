@@ -55,6 +55,12 @@ class MemoryGuard:
     async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
         return await self._ask(lambda: self._graph.entities(campaign, viewer, of_type=of_type))
 
+    async def entities_called(self, campaign: CampaignId, viewer: Viewer, name: str) -> list[Entity]:
+        return await self._ask(lambda: self._graph.entities_called(campaign, viewer, name))
+
+    async def entities_of(self, campaign: CampaignId, viewer: Viewer, ids: Collection[EntityId]) -> list[Entity]:
+        return await self._ask(lambda: self._graph.entities_of(campaign, viewer, ids))
+
     async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
         return await self._ask(lambda: self._graph.known(campaign, viewer, entity))
 

@@ -93,6 +93,16 @@ class KnowledgeGraph(Protocol):
 
     async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]: ...
 
+    async def entities_called(self, campaign: CampaignId, viewer: Viewer, name: str) -> list[Entity]:
+        """Those whose name and other names hold all the words of `name`, in any order, and so whoever is called just
+        that. Not a look at all entities, of which there may be thousands.
+        """
+        ...
+
+    async def entities_of(self, campaign: CampaignId, viewer: Viewer, ids: Collection[EntityId]) -> list[Entity]:
+        """Those with these ids that the viewer may know of."""
+        ...
+
     async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
         """None when there is no such entity for this viewer."""
         ...

@@ -164,6 +164,13 @@ async def test_what_is_known_and_the_snapshot_of_an_npc(store: Store, kind: str)
 
 
 @BOTH
+async def test_entities_by_their_name_and_by_their_ids(store: Store, kind: str) -> None:
+    """Not all of them, which takes longer the more there are."""
+    assert "idx_entities_words" in await indexes(store, kind, GRAPH["entities_called"], AN_NPC, "name1500")
+    assert "entities_pkey" in await indexes(store, kind, GRAPH["entities_of"], AN_NPC, [AN_ENTITY, ANOTHER])
+
+
+@BOTH
 async def test_walks(store: Store, kind: str) -> None:
     assert "entities_pkey" in await indexes(store, kind, GRAPH["traverse"], AN_NPC, AN_ENTITY, 3, "both", None, 200)
     subgraph = await indexes(store, kind, GRAPH["visible_subgraph"], AN_NPC, AN_ENTITY, 1, ["KNOWS"])

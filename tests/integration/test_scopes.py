@@ -16,7 +16,7 @@ import pytest
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
-from glyphoxa.domain.knowledge import Fact, Viewer
+from glyphoxa.domain.knowledge import DM, Fact, Viewer
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.world.api import KNOWN_THROUGH
 from tests.support.patience import DEADLINE_MS
@@ -117,6 +117,11 @@ async def whole_worlds(store: Store, campaign: CampaignId, world: World, viewer:
     there, facts = world.entities_for(viewer), world.facts_for(viewer)
 
     assert {e.id for e in await graph.entities(campaign, viewer)} == there
+    assert {e.id for e in await graph.entities_of(campaign, viewer, list(world.entities))} == there
+    for entity in dice.sample(await graph.entities(campaign, DM), 2):
+        called = {e.id for e in await graph.entities_called(campaign, viewer, entity.name)}
+        assert called <= there
+        assert (entity.id in called) == (entity.id in there)
 
     latest = await graph.facts(campaign, viewer, limit=ALL)
     assert by_id(latest) == by_id(facts)

@@ -20,6 +20,7 @@ from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.by_name import KnownByName
 from glyphoxa.recall.entities.named_world import NamedWorld
+from glyphoxa.speech.language.words import words
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import SpoolPosition
 from glyphoxa.world.api import (
@@ -68,6 +69,17 @@ class GraphTwin:
 
     async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
         return [one for one in (await self._asked(viewer)).entities(viewer) if of_type in (None, one.type)]
+
+    async def entities_called(self, campaign: CampaignId, viewer: Viewer, name: str) -> list[Entity]:
+        wanted = {word.full for word in words(name)}
+        of_name = (
+            (one, {word.full for word in words(" ".join((one.name, *one.aliases)))})
+            for one in (await self._asked(viewer)).entities(viewer)
+        )
+        return [one for one, held in of_name if wanted and wanted <= held]
+
+    async def entities_of(self, campaign: CampaignId, viewer: Viewer, ids: Collection[EntityId]) -> list[Entity]:
+        return [one for one in (await self._asked(viewer)).entities(viewer) if one.id in ids]
 
     async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
         return (await self._asked(viewer)).known(viewer, entity)

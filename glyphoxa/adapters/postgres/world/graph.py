@@ -29,6 +29,14 @@ class PostgresGraph:
         rows = await self._fetch("entities", campaign, viewer_parameter(viewer), of_type)
         return [_entity(row) for row in rows]
 
+    async def entities_called(self, campaign: CampaignId, viewer: Viewer, name: str) -> list[Entity]:
+        rows = await self._fetch("entities_called", campaign, viewer_parameter(viewer), lookup_key(name))
+        return [_entity(row) for row in rows]
+
+    async def entities_of(self, campaign: CampaignId, viewer: Viewer, ids: Collection[EntityId]) -> list[Entity]:
+        rows = await self._fetch("entities_of", campaign, viewer_parameter(viewer), _texts(ids))
+        return [_entity(row) for row in rows]
+
     async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
         rows = await self._fetch("known", campaign, viewer_parameter(viewer), lookup_key(entity), False)
         return _known(rows)

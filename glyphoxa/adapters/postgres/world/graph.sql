@@ -8,6 +8,20 @@ SELECT id, type, name, aliases, attributes AS entity_attributes
  WHERE campaign_id = $1 AND glyphoxa_may_know($2, scope, knowers) AND ($3::text IS NULL OR type = $3)
  ORDER BY type, name, id;
 
+-- entities_called --
+-- Those whose names hold all the words of $3. Served by idx_entities_words.
+SELECT id, type, name, aliases, attributes AS entity_attributes
+  FROM entities
+ WHERE campaign_id = $1 AND words @@ plainto_tsquery('simple', $3) AND glyphoxa_may_know($2, scope, knowers)
+ ORDER BY type, name, id;
+
+-- entities_of --
+-- Those with the ids $3. Served by the table's key.
+SELECT id, type, name, aliases, attributes AS entity_attributes
+  FROM entities
+ WHERE campaign_id = $1 AND id = ANY ($3::text[]) AND glyphoxa_may_know($2, scope, knowers)
+ ORDER BY type, name, id;
+
 -- known --
 -- Part 0: the entity $3. Part 1: facts about it, each with its other end, without the attributes of that. Part 2, if $4:
 -- the viewer's secrets about others. Nothing is read that is not needed, since an NPC's identity may be hundreds of
