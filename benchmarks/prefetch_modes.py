@@ -22,8 +22,8 @@ from benchmarks.chunk_search import nearest_chunks
 from benchmarks.recall_asking import embedded
 from benchmarks.recall_data import WITNESS, Question, campaign_of, turn_id
 from benchmarks.recall_world import LoadedTalk
-from glyphoxa.context.choice import tokens_of
 from glyphoxa.context.knowledge import sentences_of
+from glyphoxa.context.tokens import tokens_of
 from glyphoxa.domain.ids import EntityId, SessionId
 from glyphoxa.npc.budget import SEARCH_SESSIONS
 from glyphoxa.npc.tools import MemoryOf, MemoryTools

@@ -15,9 +15,9 @@ from benchmarks.table_memory import memory_of
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.by_name import ByName
-from glyphoxa.context.choice import tokens_of
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.tokens import tokens_of
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.recalled import learned_from

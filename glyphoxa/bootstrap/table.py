@@ -91,11 +91,7 @@ async def _start(wired: Wired, stack: ClosingStack, *, tell: Callable[[str], Non
 
 def _remember(before: SaidBefore, wired: Wired) -> None:
     """After a restart within a session the NPCs go on where they were, and the page shows what it showed."""
-    conversations = wired.parts.state.conversations
-    for utterance in before.remembered:
-        for npc in utterance.witnesses & conversations.keys():
-            conversation = conversations[npc]
-            (conversation.spoke if utterance.npc_id == npc else conversation.hear)(utterance)
+    wired.parts.state.remember(before.remembered)
     wired.memory.journal.recent.remember(before.remembered)
     wired.typed.kept(before.shown)
 

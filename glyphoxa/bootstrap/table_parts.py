@@ -14,13 +14,10 @@ from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack
 from glyphoxa.bootstrap.engines import EarSpec, Host, OpenMouth
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import TableMemory
+from glyphoxa.bootstrap.mind import mind_of, state_of
 from glyphoxa.bootstrap.npcs import Npcs
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.beginning import beginning
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.by_name import ByName
-from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.ids import NpcId, SessionId
@@ -80,7 +77,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
     """Closed by `stack`."""
     settings, campaign, store = opening.settings, opening.campaign, opening.store
     mark = SessionMark(LastSessions(settings.data_directory), campaign.id, opening.session, now_ms=now_ms)
-    state = _state(opening, mark)
+    state = state_of(settings, campaign, opening.session, mark)
     events, voices, to_room, typed = TableEvents(), NpcVoices(), room_mailbox(), TypedLines()
     memory = TableMemory(
         store,
@@ -98,7 +95,8 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
     memory.make_good_too(names.catch_up)
     host: Host = engines.find_host()()
     stack.push_step("the place where the graphs run", STEP_MS, host.close)
-    prefetch, context = _context(opening, state, memory)
+    mind = mind_of(settings, state, store, memory.guard)
+    prefetch, context = mind.prefetch, mind.context
     stack.push_step("recall", STEP_MS, prefetch.close)
     asking = await correction.open_asking(settings.correction, stack, local=opening.local)
     npcs = Npcs(
@@ -192,48 +190,6 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
         reviser=reviser,
         followed_talk=_followed_talk(state, store, memory, revisions),
     )
-
-
-def _state(opening: Opening, mark: SessionMark) -> TableState:
-    campaign, tokens = opening.campaign, opening.settings.context.history_tokens
-    left_in = mark.before.scene if mark.before is not None else None
-    scene = next((scene for scene in campaign.scenes if scene.id == left_in), campaign.scenes[0])
-    conversations = {
-        npc.id: Conversation(npc, beginning=beginning(campaign, npc), history_tokens=tokens) for npc in campaign.npcs
-    }
-    return TableState(campaign, opening.session, scene, conversations)
-
-
-def _context(opening: Opening, state: TableState, memory: TableMemory) -> tuple[Prefetch, HotContextAssembly]:
-    settings, campaign, guard, store = opening.settings, opening.campaign, memory.guard, memory.store
-    budgets = Budgets(
-        facts_tokens=settings.context.facts_tokens,
-        max_facts=settings.context.max_facts,
-        part_deadline_ms=settings.context.part_deadline_ms,
-        recall_deadline_ms=settings.context.recall_deadline_ms,
-    )
-    prefetch = Prefetch(
-        campaign.id,
-        by_name=ByName(campaign, guard, accept_at=settings.memory.auto_accept),
-        talk=guard,
-        language=campaign.language,
-        present=state.present_names,
-        known_utterances=state.known_utterances,
-        max_recalled=budgets.max_recalled,
-    )
-    context = HotContextAssembly(
-        campaign,
-        graph=guard,
-        talk=guard,
-        prefetch=prefetch,
-        known_utterances=state.known_utterances,
-        holds_words=state.holds_words,
-        heard_before=state.heard_before,
-        story_day=lambda: campaign.story_day if store is None else store.past_talk.times.story_day(campaign.id),
-        budgets=budgets,
-        accept_at=settings.memory.auto_accept,
-    )
-    return prefetch, context
 
 
 def _deep_talk(

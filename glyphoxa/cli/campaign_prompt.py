@@ -7,10 +7,10 @@ import argparse
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.context.beginning import beginning
 from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.conversation import CHARS_PER_TOKEN
 from glyphoxa.context.identity import Identities
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prompt import Message, Prompt, with_hot_context
+from glyphoxa.context.tokens import tokens_of
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.errors import NotFound, did_you_mean
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
@@ -25,7 +25,7 @@ async def prompt(options: argparse.Namespace) -> int:
     asked = Prompt(npc.id, (*beginning(campaign, npc), Message("user", "")), "", "")
     *shown, _ = with_hot_context(asked, HotContext(identity=identity.lines)).messages
     print("\n\n".join(f"[{message.role}]\n{message.content}" for message in shown))
-    n_tokens = sum(len(message.content) for message in shown) // CHARS_PER_TOKEN
+    n_tokens = sum(tokens_of(message.content) for message in shown)
     print(f"\nAbout {n_tokens} tokens stand in front of all talk, as the file has it.")
     if not npc.examples:
         print(f"The examples are default ones: `examples:` under {npc.name!r} in the file replaces them.")

@@ -29,6 +29,7 @@ _VERBS = {
     "said": ("said_changed", "what was said last; retract or correct one utterance"),
     "inspect": ("inspect", "look into memory: what was said, what is known, what is embedded"),
     "recall": ("recall", "what an NPC would recall for a question, and why"),
+    "context": ("context", "the prompt that an NPC's model would be sent for a line, and what it is made of"),
     "turns": ("turns", "why an NPC said what it said: the latest turns, or all of one"),
     "names": ("names", "wrong forms of names: see, confirm, reject and undo what was learned"),
     "mcp": ("mcp", "an NPC's memory, or the DM's view, for another program over MCP"),

@@ -10,6 +10,7 @@ from typing import Final
 from glyphoxa.cli.facts_shown import place, validity_in_words
 from glyphoxa.cli.facts_shown import short as short_fact
 from glyphoxa.cli.lines import IndentedLine, plain
+from glyphoxa.cli.prompt_shown import parts_shown
 from glyphoxa.cli.recall_shown import signals_in_words
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.dm.ports import Uttered
@@ -47,6 +48,7 @@ def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalend
     yield from chain(
         _heard(explained),
         _came_of_it(explained, resolver),
+        parts_shown(turn.parts, depth=1),
         _in_mind(explained, calendar),
         _left_out(explained, calendar),
         _looked_up(turn.looked_up),

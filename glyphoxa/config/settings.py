@@ -18,7 +18,8 @@ from glyphoxa.config.engine_files import from_folder, wrong_engine
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
 from glyphoxa.config.recall_settings import DeepRecallSettings, not_here, recall_contradictions
 from glyphoxa.config.sections import DsnText, NameOf, ProviderSettings, Section, empty_section
-from glyphoxa.context.prompt import Role
+from glyphoxa.context.composition import AT_MOST_LATER_MS
+from glyphoxa.context.prompt import Placement, Role
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.utterance import UNSURE
 from glyphoxa.providers.registry import EMBEDDINGS, KINDS, NONE, SECOND_LOOK, Choice, find, missing_settings
@@ -178,6 +179,16 @@ class ContextSettings(Section):
     facts_depth: Annotated[int, Field(ge=0, le=9999)] | None = None
     facts_role: Role = "system"
     history_tokens: Annotated[int, Field(ge=0, le=100_000)] = 500
+
+    @property
+    def facts_at(self) -> Placement:
+        """Where what an NPC recalls stands."""
+        return Placement(self.facts_depth, self.facts_role)
+
+    @property
+    def deadline_ms(self) -> int:
+        """Of a hot context whose parts do not keep their deadlines."""
+        return max(self.part_deadline_ms, self.recall_deadline_ms) + AT_MOST_LATER_MS
 
 
 class ModelsSettings(Section):

@@ -9,14 +9,11 @@ campaign's file lets this NPC know. The scene is known without asking, and so is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
-
-from loguru import logger
 
 from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.conversation import CHARS_PER_TOKEN
+from glyphoxa.context.gathering import OF_FILE, OF_MEMORY, RECALLED_AHEAD, RECALLED_NOW, Gathering, monotonic_us
 from glyphoxa.context.identity import Identities
 from glyphoxa.context.knowledge import shortened
 from glyphoxa.context.own_secrets import touched, words_of
@@ -25,17 +22,15 @@ from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.relevance import without_call
 from glyphoxa.context.scene import Scenes
 from glyphoxa.context.selection import Candidates, PromptSoFar, select
+from glyphoxa.context.tokens import characters_in
 from glyphoxa.context.wording import recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Scene
-from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.recalled import RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.recall.api import Terms
 from glyphoxa.transcript.api import PastTalk, TalkQuery
 from glyphoxa.world.api import IdentitySnapshot, KnowledgeGraph, Known
-
-T = TypeVar("T")
 
 ENTER_DEADLINE_MS = 2_000
 """Between scenes nobody waits for an answer."""
@@ -51,6 +46,7 @@ class HotContextAssembly:
         heard_before: What was said to an NPC last, before the question.
         story_day: Where the story stands, in words; empty if that is not known.
         accept_at: The confidence from which the campaign file's facts are accepted, where the file tells.
+        now_us: A clock that only goes forward, for how long each part takes.
     """
 
     def __init__(
@@ -66,7 +62,10 @@ class HotContextAssembly:
         story_day: Callable[[], str] = str,
         budgets: Budgets | None = None,
         accept_at: float = AUTO_ACCEPT,
+        now_us: Callable[[], int] = monotonic_us,
     ) -> None:
+        self._now_us = now_us
+        self._known_from = OF_FILE if graph is None else OF_MEMORY
         self._campaign = campaign
         self._graph = graph
         self._talk = talk
@@ -87,7 +86,7 @@ class HotContextAssembly:
         self._entered: set[Scene] = set()
         self._shown: dict[NpcId, tuple[str, ...]] = {}
         self._as_read: dict[NpcId, IdentitySnapshot | None] = {}
-        self._read_ahead: dict[NpcId, tuple[asyncio.Task[None], list[str]]] = {}
+        self._read_ahead: dict[NpcId, tuple[asyncio.Task[None], Gathering]] = {}
 
     async def enter(self, scene: Scene) -> None:
         """The table is in this scene now. Reads what its NPCs know of themselves, so that a prompt cache can be primed
@@ -96,7 +95,10 @@ class HotContextAssembly:
         self._identities.new_scene()
         npcs = [npc.id for npc in self._campaign.npcs]
         await asyncio.gather(
-            *(self._part("identity", self._identities.read(npc), ENTER_DEADLINE_MS, []) for npc in npcs)
+            *(
+                Gathering().part("identity", self._identities.read(npc), ENTER_DEADLINE_MS, source=self._known_from)
+                for npc in npcs
+            )
         )
         for npc in npcs:
             await self._identities.read_file(npc)
@@ -120,61 +122,61 @@ class HotContextAssembly:
 
     async def gather(self, npc: NpcId, question: str) -> HotContext:
         """See `HotContextSource.gather`."""
-        late: list[str] = []
-        budgets = self._budgets
-        # What memory has answered while it was spoken is not asked again.
-        is_ready = self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name))
-        recall = _nothing() if is_ready else self._past_talk(npc, question)
+        parts, budgets = Gathering(self._now_us), self._budgets
         _, _, said = await asyncio.gather(
-            self._identity(npc, late),
-            self._part("facts", self._by_name.refresh(), budgets.part_deadline_ms, late),
-            self._part("recall", recall, budgets.recall_deadline_ms, late),
+            self._identity(npc, parts),
+            parts.part("facts", self._by_name.refresh(), budgets.part_deadline_ms, source=self._known_from),
+            self._recall(npc, question, parts),
         )
         if self._by_name.itself(npc) != self._as_read.get(npc):
-            await self._read_identity(npc, late)  # it has changed since it was read ahead
-        recalled = said if said is not None else self._prefetch.recalled(npc)
-        looked_up = self._looked_up(npc, question, late, is_read=True)
-        return self._sheet(npc, question, looked_up, recalled, omitted=tuple(late))
+            await self._read_identity(npc, parts)  # it has changed since it was read ahead
+        return self._sheet(npc, question, said, parts, is_read=True)
 
     def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
         """See `HotContextSource.gather_nowait`."""
-        late: list[str] = []
         if question:
             self._begin_identity(npc)
-        looked_up = self._looked_up(npc, question, late)
         # While nobody speaks there is no question, and what the last one recalled is no part of the next.
         said = self._prefetch.recalled(npc) if question else ()
-        return self._sheet(npc, question, looked_up, said, omitted=tuple(late))
+        return self._sheet(npc, question, said, Gathering(self._now_us))
 
     def _sheet(
         self,
         npc: NpcId,
         question: str,
-        looked_up: Sequence[RecalledFact],
         said: Sequence[RecalledTalk],
+        parts: Gathering,
         *,
-        omitted: tuple[str, ...],
+        is_read: bool = False,
     ) -> HotContext:
         identity = self._identities.last(npc)
+        looked_up = parts.at_once(
+            "facts", lambda: self._by_name.facts(npc, question, is_read=is_read), source=self._known_from
+        )
         selection = select(
-            Candidates(npc, question, self._campaign.language, looked_up, said),
+            Candidates(npc, question, self._campaign.language, looked_up or (), said),
             self._budgets,
             PromptSoFar(identity, self._in_talk(npc), self._shown.get(npc, ())),
         )
         if question:
             self._shown[npc] = selection.lines
         kept = self._kept(npc, question)
+        scenes = parts.at_once("scene", lambda: self._lines(npc), source=self._known_from)
         return HotContext(
             facts=tuple(recalled_line(one) for one in selection.facts),
             remembered=tuple(recalled_line(one) for one in selection.talk),
             recalled=(*selection.facts, *selection.talk, *kept),
-            omitted=omitted,
+            omitted=parts.omitted,
+            gathered=parts.gathered,
             identity=identity.lines,
-            scenes={scene: self._line(scene, npc) for scene in self._entered if npc in scene.npcs},
+            scenes=scenes or {},
             kept=tuple(one.text for one in kept),
             keeps=self._keeps,
             rejected=selection.rejected,
         )
+
+    def _lines(self, npc: NpcId) -> dict[Scene, str]:
+        return {scene: self._line(scene, npc) for scene in self._entered if npc in scene.npcs}
 
     def _in_talk(self, npc: NpcId) -> Callable[[RecalledUtterance], bool]:
         """What was recalled a moment ago may have come into the talk since, or was said in it with the same words."""
@@ -190,7 +192,7 @@ class HotContextAssembly:
             own_names=self._own_names[npc],
         )
         # What a campaign holds as a secret is as long as its author likes; a prompt that is too long is refused.
-        longest = self._budgets.identity_tokens * CHARS_PER_TOKEN
+        longest = characters_in(self._budgets.identity_tokens)
         return [replace(one, text=shortened(one.text, longest)) for one in found]
 
     def _scene_line(self, npc: NpcId) -> str:
@@ -205,31 +207,35 @@ class HotContextAssembly:
     def _begin_identity(self, npc: NpcId) -> None:
         """It is being asked: what it knows of itself is read while they speak, once a speech."""
         if self._graph is not None and npc not in self._read_ahead:
-            late: list[str] = []
-            self._read_ahead[npc] = (self._prefetch.start(self._read_identity(npc, late)), late)
+            ahead = Gathering(self._now_us)
+            self._read_ahead[npc] = (self._prefetch.start(self._read_identity(npc, ahead)), ahead)
 
-    async def _identity(self, npc: NpcId, late: list[str]) -> None:
-        reading, missed = self._read_ahead.pop(npc, (None, late))
+    async def _identity(self, npc: NpcId, parts: Gathering) -> None:
+        reading, ahead = self._read_ahead.pop(npc, (None, parts))
         if reading is not None:
             await reading
-        if reading is None or missed:
-            await self._read_identity(npc, late)
+        if reading is not None and ahead.has("identity"):
+            parts.take("identity", ahead)
+        else:
+            await self._read_identity(npc, parts)
 
-    async def _read_identity(self, npc: NpcId, late: list[str]) -> None:
-        await self._part("identity", self._identities.read(npc), self._budgets.part_deadline_ms, late)
+    async def _read_identity(self, npc: NpcId, parts: Gathering) -> None:
+        deadline_ms = self._budgets.part_deadline_ms
+        await parts.part("identity", self._identities.read(npc), deadline_ms, source=self._known_from)
         self._as_read[npc] = self._by_name.itself(npc)
 
-    def _looked_up(
-        self, npc: NpcId, question: str, late: list[str], *, is_read: bool = False
-    ) -> Sequence[RecalledFact]:
-        """What is known of who is named, as it was read last."""
-        try:
-            return self._by_name.facts(npc, question, is_read=is_read)
-        except Exception as error:
-            # As in `_part`: a bug in a look-up costs that look-up, never the NPC's answer.
-            logger.exception("hot context without facts")
-            late.append(f"facts: {type(error).__name__}")
+    async def _recall(self, npc: NpcId, question: str, parts: Gathering) -> Sequence[RecalledTalk]:
+        """What memory has answered while it was spoken is not asked again."""
+        if self._talk is None:
             return ()
+        said = None
+        if not self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name)):
+            deadline_ms = self._budgets.recall_deadline_ms
+            said = await parts.part("recall", self._past_talk(npc, question), deadline_ms, source=RECALLED_NOW)
+        if said is None:
+            parts.came_from("recall", RECALLED_AHEAD)
+            return self._prefetch.recalled(npc)
+        return said
 
     async def _past_talk(self, npc: NpcId, question: str) -> tuple[RecalledTalk, ...]:
         if self._talk is None or not question:
@@ -237,21 +243,3 @@ class HotContextAssembly:
         asked = without_call(question, self._campaign.npc(npc).name)
         query = TalkQuery(asked, self._known_utterances(npc), self._budgets.max_recalled)
         return tuple(await self._talk.recall(self._campaign.id, npc, query))
-
-    async def _part(self, name: str, part: Awaitable[T], deadline_ms: int, late: list[str]) -> T | None:
-        try:
-            async with asyncio.timeout(deadline_ms / 1000):
-                return await part
-        except TimeoutError:
-            late.append(f"{name}: not there within {deadline_ms} ms")
-        except GlyphoxaError as error:
-            late.append(f"{name}: {error}")
-        except Exception as error:
-            # The edge between memory and a turn: a bug in a look-up costs that look-up, never the NPC's answer.
-            logger.exception("hot context without {}", name)
-            late.append(f"{name}: {type(error).__name__}")
-        return None
-
-
-async def _nothing() -> None:
-    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from glyphoxa.context.conversation import CHARS_PER_TOKEN
+from glyphoxa.context.tokens import tokens_of
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.recalled import Recalled, RecalledFact
 
@@ -14,11 +14,6 @@ win, and 24 % of LoCoMo's questions find evidence in 90 tokens and 81 in 1,500; 
 """
 _LEAST_TOKENS = 12
 """What a line costs at the least: who says it, and the attention of who reads it. A shorter one is worth no more."""
-
-
-def tokens_of(text: str) -> int:
-    """About how many tokens a line takes."""
-    return max(1, len(text) // CHARS_PER_TOKEN)
 
 
 def chosen(candidates: Sequence[Recalled], *, tokens: int, most: int, already: Sequence[str] = ()) -> list[Recalled]:

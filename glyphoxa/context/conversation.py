@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from glyphoxa.context.prompt import Message, Prompt
+from glyphoxa.context.tokens import CHARS_PER_TOKEN
 from glyphoxa.context.wording import SAYS, said_line
 from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Utterance
-
-CHARS_PER_TOKEN = 4
-"""Rough size of a token in English text."""
 
 
 def own_line(text: str) -> Message:
@@ -130,6 +128,7 @@ class Conversation:
             question=question,
             speaker_name=speaker_name,
             scenes=tuple(scenes.items()),
+            n_examples=max(0, len(self.beginning) - 1),
         )
 
     def _append(self, utterance_id: UtteranceId, message: Message) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from glyphoxa.context.tokens import characters_in
 from glyphoxa.context.wording import RELATIONS
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import NpcId
@@ -142,13 +143,13 @@ def recalled(text: str, fact: Fact, npc: NpcId) -> RecalledFact:
 
 
 def fitting(sentences: Sequence[Sentence], *, tokens: int) -> list[Sentence]:
-    """The sentences that fit the budget (4 characters a token), in order.
+    """The sentences that fit the budget, in order.
 
     What is too long for what is left is passed over. The first sentence is the most telling: one that is too long by
     itself is shortened, so that something is always told.
     """
     found: list[Sentence] = []
-    left = tokens * 4
+    left = characters_in(tokens)
     for sentence in sentences:
         if len(sentence.text) <= left:
             found.append(sentence)

@@ -13,6 +13,19 @@ from glyphoxa.domain.turn import Rejected
 
 
 @dataclass(frozen=True, slots=True)
+class Gathered:
+    """How a part of a hot context was gathered.
+
+    Attributes:
+        source: Where its words come from.
+        took_us: How long it took, in microseconds; None for what was there.
+    """
+
+    source: str
+    took_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class HotContext:
     """What an NPC has in mind for one turn.
 
@@ -26,6 +39,7 @@ class HotContext:
         scenes: Where it is and where it was, when, and with whom: a line for each scene of this session that it is in.
         kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words in front of them.
         rejected: What it recalled as well and is not told, each with the reason.
+        gathered: How each part was gathered, by its name.
     """
 
     facts: tuple[str, ...] = ()
@@ -37,6 +51,7 @@ class HotContext:
     rejected: tuple[Rejected, ...] = ()
     kept: tuple[str, ...] = ()
     keeps: str = ""
+    gathered: Mapping[str, Gathered] = field(default_factory=dict)
 
 
 class HotContextSource(Protocol):

@@ -51,6 +51,7 @@ class Prompt:
         scenes: Each scene of that talk, and the user's message with which the talk in it begins.
         question: The words to answer, for recall.
         speaker_name: Who said them.
+        n_examples: Messages behind the first that stand in front of all talk.
     """
 
     npc: NpcId
@@ -58,6 +59,7 @@ class Prompt:
     question: str
     speaker_name: str
     scenes: tuple[tuple[int, Scene], ...] = ()
+    n_examples: int = 0
 
 
 def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION) -> Prompt:

@@ -23,6 +23,7 @@ from typing import Final, TypeAlias
 
 from glyphoxa.context.knowledge import fact_sentence, is_secret, names_of, shortened
 from glyphoxa.context.of_file import ScopedKnowledge, scoped_entities
+from glyphoxa.context.tokens import characters_in
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
@@ -76,7 +77,7 @@ class Scenes:
     """A campaign's scenes, each as one NPC may know it.
 
     Args:
-        tokens: Of a line (4 characters a token). When, where and with whom is told though it be longer.
+        tokens: Of a line. When, where and with whom is told though it be longer.
         world_of: Where it is not in memory the campaign's file tells.
         story_day: In words; empty if it is not known.
     """
@@ -94,7 +95,7 @@ class Scenes:
         self._of_file = ScopedKnowledge(scoped_entities(campaign), ())
         self._speaking = {npc.entity_id for npc in campaign.npcs}
         self._in_file = {entity.id: entity.attributes.get("description") for entity in campaign.entities}
-        self._most_characters = tokens * 4
+        self._most_characters = characters_in(tokens)
         self._has_room_for_more = tokens >= _ROOM_FOR_MORE
         self._world_of = world_of
         self._story_day = story_day

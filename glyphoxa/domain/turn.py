@@ -76,6 +76,23 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptPart:
+    """A part of a prompt as it was sent.
+
+    Attributes:
+        name: "persona", "identity", "talk", "recall" and so on.
+        source: Where its words come from.
+        tokens: About how many; 0 where it was asked for and nothing of it stands in the prompt.
+        took_us: How long it took to gather, in microseconds; None for what is always there.
+    """
+
+    name: str
+    source: str
+    tokens: int
+    took_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LookUp:
     """What an NPC's model looked up by itself while it answered.
 
@@ -99,6 +116,7 @@ class TurnRecord:
         stages: Milliseconds since the Unix epoch at which each stage was reached.
         omitted: Parts of the hot context that were late or failed, each with its reason.
         prompt_text: Everything the model was given, for the DM's inspection and for leak checks.
+        parts: What that consists of, in the order in which it is read.
         rejected: What was recalled as well, and had no place in the prompt.
         looked_up: What the model asked for by itself, in the order in which it was answered.
         utterance_id: `text` in the log.
@@ -127,6 +145,7 @@ class TurnRecord:
     utterance_id: UtteranceId | None = None
     reply_id: UtteranceId | None = None
     unaddressed: Unaddressed | None = None
+    parts: tuple[PromptPart, ...] = ()
 
     @property
     def first_audio_ms(self) -> int | None:

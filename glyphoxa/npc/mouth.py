@@ -21,7 +21,7 @@ from typing import Protocol
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.recalled import Recalled
-from glyphoxa.domain.turn import Rejected, Stage
+from glyphoxa.domain.turn import PromptPart, Rejected, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class Injected:
     omitted: tuple[str, ...]
     prompt_text: str
     rejected: tuple[Rejected, ...] = ()
+    parts: tuple[PromptPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, UtteranceId
+from glyphoxa.domain.utterance import Utterance
 
 
 class TableState:
@@ -50,6 +51,13 @@ class TableState:
         return next(iter(self._names.values()), "Somebody")
 
     # -- NPCs
+
+    def remember(self, said: Sequence[Utterance]) -> None:
+        """What was said in this session before the table was opened, oldest first."""
+        for utterance in said:
+            for npc in utterance.witnesses & self.conversations.keys():
+                conversation = self.conversations[npc]
+                (conversation.spoke if utterance.npc_id == npc else conversation.hear)(utterance)
 
     def present(self) -> tuple[NpcId, ...]:
         return self.scene.npcs

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.recalled import Recalled
-from glyphoxa.domain.turn import LookUp, Outcome, Rejected, Stage, TurnRecord
+from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord
 from glyphoxa.npc.mouth import Finished, Injected, Marked
 from glyphoxa.turns.address import Addressed
 
@@ -21,6 +21,7 @@ class _Open:
     recalled: tuple[Recalled, ...] = ()
     omitted: tuple[str, ...] = ()
     prompt_text: str = ""
+    parts: tuple[PromptPart, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     looked_up: tuple[LookUp, ...] = ()
     npc: NpcId | None = None
@@ -80,7 +81,7 @@ class TurnBook:
     def injected(self, event: Injected) -> None:
         if (entry := self._open.get(event.turn)) is not None:
             entry.recalled, entry.omitted, entry.prompt_text = event.recalled, event.omitted, event.prompt_text
-            entry.rejected = event.rejected
+            entry.rejected, entry.parts = event.rejected, event.parts
 
     def looked_up(self, npc: NpcId, look_up: LookUp) -> None:
         """An NPC's model was answered. It answers one turn at a time, the one that it was asked last."""
@@ -153,6 +154,7 @@ class TurnBook:
             stages=entry.stages,
             omitted=entry.omitted,
             prompt_text=entry.prompt_text,
+            parts=entry.parts,
             error=event.error if event is not None else "",
             rejected=entry.rejected,
             looked_up=entry.looked_up,

@@ -14,7 +14,6 @@ from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
 from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
-from glyphoxa.context.prompt import Placement
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.judgement.in_character import InCharacter
@@ -91,7 +90,8 @@ def mouth_parts(order: MouthSpec) -> MouthParts:
         host=_host(order),
         tools=declare(order.tools) if has_tools and order.tools is not None else None,
         at_a_loss=wording(order.language).at_a_loss,
-        facts_at=Placement(order.settings.context.facts_depth, order.settings.context.facts_role),
+        facts_at=order.settings.context.facts_at,
+        context_deadline_ms=order.settings.context.deadline_ms,
         clock=order.now_ms,
     )
 

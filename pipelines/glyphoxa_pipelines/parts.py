@@ -93,6 +93,7 @@ class MouthParts:
     new_clean: The safety filter of one reply.
     tools: What the model may look up (a pipecat `ToolsSchema`), by the NPC's budget tier.
     facts_at: Where in the prompt what the NPC recalls stands.
+    context_deadline_ms: Of `context`, should it keep none of its own.
     at_a_loss: What it says instead of a reply of which nothing may be said.
     """
 
@@ -107,5 +108,6 @@ class MouthParts:
     host: PipelineHost
     tools: Any = None
     facts_at: Placement = BEHIND_THE_QUESTION
+    context_deadline_ms: int = 500
     at_a_loss: Sequence[str] = ()
     clock: Callable[[], int] = now_ms

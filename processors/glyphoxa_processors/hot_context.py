@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from pipecat.frames.frames import ErrorFrame, Frame, InterruptionFrame, LLMContextFrame
@@ -10,7 +9,8 @@ from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import LLMService
 
-from glyphoxa.context.ports import HotContext, HotContextSource
+from glyphoxa.context.composition import compose
+from glyphoxa.context.ports import HotContextSource
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION, Placement, Prompt, with_hot_context
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Stage
@@ -68,28 +68,16 @@ class HotContextInjector(FrameProcessor):
         await self.push_frame(frame, direction)
 
     async def _answer(self, turn: TurnId, prompt: Prompt) -> None:
-        hot = await self._gather(prompt)
-        asked = with_hot_context(prompt, hot, self._facts_at)
+        asked = await compose(self._source, prompt, self._facts_at, deadline_ms=self._deadline_ms)
+        hot = asked.hot
         self._reports.mark(turn, Stage.CONTEXT_READY)
-        self._reports.listener(Injected(prompt.npc, turn, hot.recalled, hot.omitted, as_text(asked), hot.rejected))
+        self._reports.listener(
+            Injected(prompt.npc, turn, hot.recalled, hot.omitted, asked.text, hot.rejected, asked.parts)
+        )
         await self.push_frame(ReplyBeginsFrame(turn, prompt.question))
-        await self.push_frame(LLMContextFrame(context=as_context(asked, tools=self._tools)))
-
-    async def _gather(self, prompt: Prompt) -> HotContext:
-        try:
-            async with asyncio.timeout(self._deadline_ms / 1_000):
-                return await self._source.gather(prompt.npc, prompt.question)
-        except TimeoutError:
-            return HotContext(omitted=(f"hot context: later than {self._deadline_ms} ms",))
-        except Exception as error:  # a source of somebody else's: the NPC answers without memory rather than not
-            return HotContext(omitted=(f"hot context: {error}",))
+        await self.push_frame(LLMContextFrame(context=as_context(asked.prompt, tools=self._tools)))
 
 
 def as_context(prompt: Prompt, *, tools: Any = None) -> LLMContext:
     messages: list[Any] = [{"role": message.role, "content": message.content} for message in prompt.messages]
     return LLMContext(messages, tools=tools) if tools is not None else LLMContext(messages)
-
-
-def as_text(prompt: Prompt) -> str:
-    """The prompt as the DM reads it: one paragraph a message, headed by its role."""
-    return "\n\n".join(f"[{message.role}]\n{message.content}" for message in prompt.messages)

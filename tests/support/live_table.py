@@ -18,7 +18,8 @@ from glyphoxa.bootstrap import engines
 from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
 from glyphoxa.bootstrap.table import open_table
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.prompt import Prompt, with_hot_context
+from glyphoxa.context.composition import compose
+from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.domain.heard import Draft, EagerTurn, PartialHeard, SpeechStarted, TurnEnded
@@ -181,6 +182,7 @@ class AnsweringMouth(MouthTwin):
         self.tools = order.tools
         self.looks_up: tuple[str, dict[str, object]] | None = None
         self._context = order.context
+        self._deadline_ms = order.settings.context.deadline_ms
         self._thinking: asyncio.Task[None] | None = None
         self._may_be_heard = False
 
@@ -202,11 +204,11 @@ class AnsweringMouth(MouthTwin):
         await super().close()
 
     async def _think(self, turn: TurnId, prompt: Prompt) -> None:
-        hot = await self._context.gather(self.npc.id, prompt.question)
+        asked = await compose(self._context, prompt, deadline_ms=self._deadline_ms)
         if self.turn != turn:
             return
-        text = "\n".join(message.content for message in with_hot_context(prompt, hot).messages)
-        self._listener(Injected(self.npc.id, turn, hot.recalled, hot.omitted, text, hot.rejected))
+        hot = asked.hot
+        self._listener(Injected(self.npc.id, turn, hot.recalled, hot.omitted, asked.text, hot.rejected, asked.parts))
         if self.looks_up is not None and self.tools is not None:
             await self.tools.call(*self.looks_up)
             if self.turn != turn:

@@ -16,7 +16,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, witnessed_by
 from glyphoxa.domain.recalled import RecalledFact, RecalledUtterance, Signal
-from glyphoxa.domain.turn import LookUp, Outcome, Rejected, Stage, TurnRecord
+from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.world.api import Cause, Event, FactClosed, FactScoped, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
@@ -219,6 +219,16 @@ async def test_what_its_model_looked_up_is_told_with_what_was_found() -> None:
         "      found: Tamsin: He is lost. (session s1)",
         '      found: {"name": "Joren"}',
         "      2 more",
+    ]
+
+
+async def test_its_prompt_is_told_part_by_part() -> None:
+    parts = (PromptPart("persona", "the campaign's file", 90), PromptPart("recall", "recalled now", 0, 12_340))
+    lines = await Evening(replace(TURN, parts=parts)).told()
+    at = lines.index("  its prompt: about 90 tokens")
+    assert lines[at + 1 : at + 3] == [
+        "    persona: 90, the campaign's file",
+        "    recall: nothing, recalled now, 12.3 ms",
     ]
 
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.choice import chosen, tokens_of
+from glyphoxa.context.choice import chosen
+from glyphoxa.context.tokens import tokens_of
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import FactId, SessionId
 from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledSummary, RecalledUtterance

@@ -10,7 +10,7 @@ import asyncpg
 
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledSummary, RecalledUtterance, Signal
-from glyphoxa.domain.turn import LookUp, Outcome, Rejected, Stage, TurnRecord
+from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord
 
 _KINDS: Final[Mapping[str, type[Recalled]]] = {
     kind.source: kind for kind in (RecalledUtterance, RecalledFact, RecalledSummary)
@@ -45,6 +45,7 @@ def turn_parameters(turn: TurnRecord) -> tuple[object, ...]:
         ],
         turn.utterance_id,
         turn.reply_id,
+        [asdict(part) for part in turn.parts],
     )
 
 
@@ -72,6 +73,7 @@ def turn_of_row(row: asyncpg.Record) -> TurnRecord:
         ),
         utterance_id=_utterance(row["utterance_id"]),
         reply_id=_utterance(row["reply_id"]),
+        parts=tuple(PromptPart(**part) for part in row["parts"]),
     )
 
 

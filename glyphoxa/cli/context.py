@@ -1,0 +1,213 @@
+"""`glyphoxa context`: the prompt that an NPC's model would be sent for a line. Nothing is changed, no model is asked.
+
+What is put together here is what a table puts together: the same objects, made the same way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.bootstrap.memory import SAID_BEFORE
+from glyphoxa.bootstrap.mind import Mind, guard_at_a_desk, mind_of, names_at_a_desk, state_at_a_desk
+from glyphoxa.bootstrap.playable import read_playable
+from glyphoxa.cli.campaign_prompt import npc_called
+from glyphoxa.cli.embedding import embedder_or_words
+from glyphoxa.cli.lines import IndentedLine, printable, show_lines
+from glyphoxa.cli.opened import CONFIG, opened_store, stored_campaign
+from glyphoxa.cli.prompt_shown import parts_shown
+from glyphoxa.cli.verb import Verb, argument, in_a_loop
+from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.context.composition import ComposedPrompt, compose
+from glyphoxa.context.prompt import BEHIND_THE_QUESTION
+from glyphoxa.context.wording import recalled_line
+from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId, PlayerId, SceneId, SessionId
+from glyphoxa.domain.recalled import Recalled
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.npc.live_table import enter
+
+_GUEST = PlayerId("guest")
+_NEW = SessionId("")
+"""A session that begins has no talk, and its name stands in no prompt."""
+
+VERB = Verb(in_a_loop)
+
+
+@VERB.itself(
+    argument("--npc", required=True, metavar="NPC", help="who answers"),
+    argument("--say", required=True, metavar="TEXT", help="what is said to it"),
+    argument("--player", metavar="NAME", help="who says it; else the campaign's first player"),
+    argument("--scene", type=SceneId, metavar="ID", help="where; else where a table would open that has this NPC"),
+    argument("--session", type=SessionId, metavar="SESSION", help="go on with its talk; else a session that begins"),
+    argument("--json", help="everything, as JSON"),
+    argument(
+        "--campaign", metavar="WHICH", help="a campaign file, or the id of a stored one; else that of the settings"
+    ),
+    CONFIG,
+    text="The whole prompt that an NPC's model would be sent for a line that is typed, word for word; then what it "
+    "consists of, each part with where it is from, how many tokens it has and how long it took, and what was left out "
+    "and why. No model is loaded but the one that embeds talk, and nothing is changed. `glyphoxa turns` shows the same "
+    "of a turn that was played.",
+)
+async def _run(options: argparse.Namespace) -> int:
+    if not options.say.strip():
+        raise InvalidInput('say something, such as: glyphoxa context --npc grimjaw --say "Who owns the inn?"')
+    settings = read_settings(options.config)
+    async with AsyncExitStack() as stack:
+        store = await _memory(settings, stack)
+        asking = await _asking(settings, store, options)
+        composed = await asking.ask(options.say)
+    if options.json:
+        print(json.dumps(asking.as_json(composed), ensure_ascii=False, indent=2))
+    else:
+        print(f"{printable(composed.text)}\n")
+        show_lines(_shown(composed))
+    return 0
+
+
+async def _memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
+    if not settings.has_memory:
+        return None
+    embedder = await stack.enter_async_context(embedder_or_words(settings))
+    if embedder is not None:
+        await embedder.embed_questions(["Good morning."])  # its first text takes longer, and a table's is not its first
+    return await stack.enter_async_context(opened_store(settings, embedder=embedder))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A table with one player, and nobody to hear it.
+
+    Attributes:
+        memory: None without long-term memory, and for a campaign that is not stored yet.
+    """
+
+    settings: Settings
+    memory: Store | None
+    mind: Mind
+    npc: Npc
+    player: Player
+
+    async def ask(self, line: str) -> ComposedPrompt:
+        state, player = self.mind.state, self.player
+        names = names_at_a_desk(self.settings, state.campaign, self.memory)
+        await names.open()
+        text = names.correct(" ".join(line.split())).text
+        state.sits_down(player)
+        async with self._in_the_scene():
+            self.mind.prefetch.forget(player.id)
+            self.mind.context.new_speech()
+            prompt = state.conversations[self.npc.id].prompt(text, player.name)
+            facts_at = BEHIND_THE_QUESTION if self.npc.engine == "s2s" else self.settings.context.facts_at
+            deadline_ms = self.settings.context.deadline_ms
+            return await compose(self.mind.context, prompt, facts_at, deadline_ms=deadline_ms)
+
+    @asynccontextmanager
+    async def _in_the_scene(self) -> AsyncIterator[None]:
+        """With what a table reads before anybody speaks."""
+        state = self.mind.state
+        try:
+            if self.memory is not None:
+                await self.memory.past_talk.refresh(state.campaign.id)
+                await self.memory.by_name.refresh(state.campaign.id)
+            await enter(state.scene, state, self.mind.context)
+            yield
+        finally:
+            await self.mind.prefetch.close()
+
+    def as_json(self, composed: ComposedPrompt) -> dict[str, Any]:
+        hot = composed.hot
+        return {
+            "npc": self.npc.id,
+            "player": self.player.name,
+            "scene": self.mind.state.scene.id,
+            "question": composed.prompt.question,
+            "messages": [asdict(message) for message in composed.prompt.messages],
+            "parts": [asdict(part) for part in composed.parts],
+            "recalled": [_as_json(one) for one in hot.recalled],
+            "rejected": [{**_as_json(one.recalled), "why": one.why} for one in hot.rejected],
+            "omitted": list(hot.omitted),
+        }
+
+
+async def _asking(settings: Settings, store: Store | None, options: argparse.Namespace) -> _Asking:
+    campaign = await _campaign(settings, store, options.campaign)
+    npc = npc_called(options.npc, campaign)
+    if store is not None and campaign.id not in await store.campaigns.ids():
+        print("glyphoxa: the campaign is not stored yet: its file tells what is known", file=sys.stderr)
+        store = None
+    elif store is not None and not (await store.campaigns.changes(campaign)).is_empty:
+        print("glyphoxa: the file says otherwise than what is stored; a table stores it first", file=sys.stderr)
+    session = options.session or _NEW
+    state = state_at_a_desk(settings, campaign, session)
+    if options.session is not None:
+        state.remember(await _said(store, campaign.id, session))
+    if options.scene is not None or npc.id not in state.scene.npcs:
+        state.scene = _scene(campaign, npc, options.scene) or state.scene
+    mind = mind_of(settings, state, store, None if store is None else guard_at_a_desk(store))
+    return _Asking(settings, store, mind, npc, _player(campaign, options.player))
+
+
+async def _campaign(settings: Settings, store: Store | None, wanted: str | None) -> Campaign:
+    file = settings.campaign if wanted is None else Path(wanted)
+    if file is not None and (wanted is None or file.is_file()):
+        return read_playable(file, settings).campaign
+    if store is None:
+        raise NotFound(f"no such campaign file: {file}") if file else InvalidInput("name a campaign file: --campaign")
+    known = await stored_campaign(store, CampaignId(wanted) if wanted is not None else None)
+    campaign = await store.campaigns.get(known)
+    if not campaign.scenes or not campaign.npcs:
+        raise InvalidInput(f"campaign {known!r} has no scene or no NPC that speaks: no table can be opened with it")
+    return campaign
+
+
+async def _said(store: Store | None, campaign: CampaignId, session: SessionId) -> Sequence[Utterance]:
+    sessions = (
+        [] if store is None else [each.id for each in await PostgresInspection(store.database).sessions(campaign)]
+    )
+    if store is None or session not in sessions:
+        raise NotFound(f"no session {session!r} in campaign {campaign!r}: {did_you_mean(session, sessions)}")
+    return await store.log.recent(campaign, session, since_ms=0, limit=SAID_BEFORE)
+
+
+def _scene(campaign: Campaign, npc: Npc, wanted: SceneId | None) -> Scene | None:
+    if wanted is None:
+        return next((scene for scene in campaign.scenes if npc.id in scene.npcs), None)
+    return campaign.scene(wanted)
+
+
+def _player(campaign: Campaign, wanted: str | None) -> Player:
+    """Anybody may sit down at a table."""
+    if wanted is None:
+        return campaign.players[0] if campaign.players else Player(_GUEST, "Somebody")
+    known = (player for player in campaign.players if wanted.casefold() in (player.id, player.name.casefold()))
+    return next(known, Player(_GUEST, wanted))
+
+
+def _shown(composed: ComposedPrompt) -> Iterator[IndentedLine]:
+    hot = composed.hot
+    yield from parts_shown(composed.parts)
+    if hot.recalled:
+        yield IndentedLine("what it has in mind, and why:")
+    for one in hot.recalled:
+        yield IndentedLine(f"{recalled_line(one)} ({one.reason or 'nobody noted why'})", 1)
+    if hot.omitted or hot.rejected:
+        yield IndentedLine("left out:")
+    for part in hot.omitted:
+        yield IndentedLine(part, 1)
+    for each in hot.rejected:
+        yield IndentedLine(f"{recalled_line(each.recalled)} ({each.why})", 1)
+
+
+def _as_json(one: Recalled) -> dict[str, Any]:
+    return {"source": one.source, **asdict(one)}
