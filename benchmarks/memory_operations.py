@@ -21,6 +21,7 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from glyphoxa.transcript.journal import Journal
+from glyphoxa.world.api import Neighbourhood, Walk
 
 REQUIRED: Final = (
     "identity_snapshot",
@@ -130,7 +131,7 @@ class Operations:
 
     def _neighbours(self, depth: int) -> Call:
         npc, entity = self._anyone(), self._spoken_of().id
-        return _counted(lambda: self._store.graph.traverse(self._id, npc.id, entity, depth=depth))
+        return _counted(lambda: self._store.graph.traverse(self._id, npc.id, entity, Walk(depth=depth)))
 
     def _known(self, n: int) -> Call:
         npc, entity = self._npc(n), self._spoken_of().id
@@ -161,12 +162,12 @@ class Operations:
         npc, around = self._npc(n), self._spoken_of().id
         embedding = self._vectors[n % len(self._vectors)]
         rag = self._rag
-        return _counted(lambda: rag.query_with_embedding(self._id, npc.id, embedding, around=around))
+        return _counted(lambda: rag.query_with_embedding(self._id, npc.id, embedding, around=Neighbourhood(around)))
 
     def _graph_rag_by_words(self, n: int) -> Call:
         npc, around, question = self._npc(n), self._spoken_of().id, self._question()
         rag = self._rag
-        return _counted(lambda: rag.query_with_context(self._id, npc.id, question, around=around))
+        return _counted(lambda: rag.query_with_context(self._id, npc.id, question, around=Neighbourhood(around)))
 
     # -- what an NPC's model may look up
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.memory_world import InventedCampaign
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.world.api import Neighbourhood
 
 _TOP: Final = 10
 _DEPTH: Final = 2
@@ -46,7 +47,7 @@ async def _recall(store: Store, campaign: InventedCampaign, npc: NpcId, question
     for question in questions:
         around = campaign.spoken_of(dice).id
         found = await store.graph_rag.query_with_embedding(
-            campaign.id, npc, question, around=around, depth=_DEPTH, limit=_TOP
+            campaign.id, npc, question, around=Neighbourhood(around, _DEPTH), limit=_TOP
         )
         true = await _distances(store, campaign, npc, question, around)
         shares.append(_share([1 - passage.score for passage in found], true))

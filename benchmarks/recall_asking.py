@@ -19,7 +19,7 @@ from benchmarks.recall_world import LoadedTalk
 from glyphoxa.domain.recalled import Recalled, RecalledUtterance
 from glyphoxa.recall.index.talk_index import ViewSnapshot
 from glyphoxa.recall.recall import Recall
-from glyphoxa.transcript.ports import TalkQuery
+from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 
 Ask: TypeAlias = Callable[[Question], Awaitable[Sequence[str]]]
 """The ids of turns, best first, at most `DEPTH`."""
@@ -55,7 +55,9 @@ def ids(question: Question, recalled: Sequence[Recalled]) -> list[str]:
 
 def by_words(talk: LoadedTalk, match: Literal["any", "all"]) -> Ask:
     async def ask(question: Question) -> list[str]:
-        found = await talk.store.talk_search.search(question.campaign, WITNESS, question.text, match=match, limit=DEPTH)
+        found = await talk.store.talk_search.search(
+            question.campaign, WITNESS, TalkFilter(question.text, match=match, limit=DEPTH)
+        )
         return [turn_id(question.campaign, one.utterance.id) for one in found]
 
     return ask

@@ -14,7 +14,8 @@ from glyphoxa.cli.verb import argument
 from glyphoxa.dm.timeline import beginning_of
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.domain.knowledge import DM
+from glyphoxa.domain.knowledge import DM, Between
+from glyphoxa.transcript.api import TalkFilter
 from glyphoxa.world.api import moment
 
 _MOST_SHOWN = 20
@@ -35,17 +36,16 @@ OPTIONS_OF_SAID: Final = (
 async def said(desk: Desk, options: argparse.Namespace) -> int:
     words = " ".join(options.words)
     session = None if options.session is None else await session_of(desk, options.session)
-    found = await desk.talk.search(
-        desk.campaign,
-        DM if options.viewer is None else desk.resolver.npc(options.viewer),
+    wanted = TalkFilter(
         words,
         match="all" if options.all_words else "any",
         session=session,
         speaker=None if options.speaker is None else desk.resolver.speaker(options.speaker),
-        after_ms=_time(options.after, "--after"),
-        before_ms=_time(options.before, "--before"),
+        between=Between(_time(options.after, "--after"), _time(options.before, "--before")),
         limit=options.limit,
     )
+    viewer = DM if options.viewer is None else desk.resolver.npc(options.viewer)
+    found = await desk.talk.search(desk.campaign, viewer, wanted)
     if not found:
         print("nothing was said yet" if _is_everything(options) else "nothing like that was said")
         return 0

@@ -17,6 +17,7 @@ from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.said import SaidDesk, short
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM
+from glyphoxa.transcript.api import TalkFilter
 from glyphoxa.world.api import WorldEvent, moment
 
 _MOST_SHOWN = 20
@@ -37,7 +38,7 @@ VERB = Verb(run_at_desk, common=CAMPAIGN)
 async def _list(desk: Desk, options: argparse.Namespace) -> int:
     session = None if options.session is None else await session_of(desk, options.session)
     words = " ".join(options.words)
-    found = await desk.talk.search(desk.campaign, DM, words, session=session, limit=options.limit)
+    found = await desk.talk.search(desk.campaign, DM, TalkFilter(words, session=session, limit=options.limit))
     if not found:
         print("nothing like that was said" if words or session else "nothing was said yet")
         return 0

@@ -10,7 +10,7 @@ from glyphoxa.dm.ports import CitedUtterance, Review
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.transcript.api import TalkSearch
+from glyphoxa.transcript.api import TalkFilter, TalkSearch
 
 _MOST_LISTED: Final = 5
 _SHORT: Final = 10
@@ -60,7 +60,7 @@ class SaidDesk:
         return found[0]
 
     async def _with_words(self, words: str) -> list[CitedUtterance]:
-        found = await self.talk.search(self.campaign, DM, words, match="all", limit=_MOST_LISTED + 1)
+        found = await self.talk.search(self.campaign, DM, TalkFilter(words, match="all", limit=_MOST_LISTED + 1))
         exact = [one for one in found if one.utterance.text.casefold() == words.casefold()]
         ids = [one.utterance.id for one in exact or found]
         return [said for each in ids if (said := await self.review.said(self.campaign, each)) is not None]

@@ -141,6 +141,23 @@ ALWAYS: Final = Validity()
 
 
 @dataclass(frozen=True, slots=True)
+class Between:
+    """A time, in milliseconds since the Unix epoch: `after_ms` is in it, `before_ms` is not; None is open."""
+
+    after_ms: int | None = None
+    before_ms: int | None = None
+
+    def holds(self, at_ms: int | None) -> bool:
+        """Whether that is known to lie inside."""
+        if at_ms is None:
+            return self == EVER
+        return (self.after_ms is None or self.after_ms <= at_ms) and (self.before_ms is None or at_ms < self.before_ms)
+
+
+EVER: Final = Between()
+
+
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """Where a fact comes from and how sure we are of it.
 

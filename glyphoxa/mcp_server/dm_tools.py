@@ -20,7 +20,7 @@ from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.mcp_server.offered import OfferedTool
 from glyphoxa.npc.tools import ToolSpec
-from glyphoxa.transcript.api import TalkSearch
+from glyphoxa.transcript.api import TalkFilter, TalkSearch
 from glyphoxa.world.api import moment, visibility_in_words
 
 _MOST: Final = 100
@@ -101,14 +101,13 @@ async def _sessions(desk: ReadDesk, _arguments: Arguments) -> _Found:
 
 async def _said(desk: ReadDesk, arguments: Arguments) -> _Found:
     speaker, heard_by = _given(arguments, "speaker"), _given(arguments, "heard_by")
-    found = await desk.talk.search(
-        desk.campaign,
-        desk.resolver.npc(heard_by) if heard_by else DM,
+    wanted = TalkFilter(
         _given(arguments, "words"),
         session=await _session(desk, arguments),
         speaker=desk.resolver.speaker(speaker) if speaker else None,
         limit=_limit(arguments),
     )
+    found = await desk.talk.search(desk.campaign, desk.resolver.npc(heard_by) if heard_by else DM, wanted)
     return [
         {
             "session": each.utterance.session_id,

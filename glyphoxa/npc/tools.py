@@ -22,7 +22,7 @@ from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
-from glyphoxa.domain.knowledge import Fact
+from glyphoxa.domain.knowledge import EVER, Between, Fact
 from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.budget import (
@@ -35,8 +35,8 @@ from glyphoxa.npc.budget import (
 )
 from glyphoxa.npc.tool_answers import MOST_FOUND, Found, bare, best_match, described, fact_found, found, nothing, when
 from glyphoxa.recall.api import asked_predicates
-from glyphoxa.transcript.api import EVER, Between, PastTalk, SessionSummaries, TalkQuery
-from glyphoxa.world.api import KnowledgeGraph, Passage, TalkAround
+from glyphoxa.transcript.api import PastTalk, SessionSummaries, TalkQuery
+from glyphoxa.world.api import FactQuery, KnowledgeGraph, Passage, TalkAround
 
 _Talk = TypeVar("_Talk", bound=RecalledTalk)
 
@@ -309,17 +309,11 @@ class MemoryTools:
 
     async def _search_facts(self, arguments: Mapping[str, object]) -> Found:
         query = _required(arguments, "query")
-        after_ms, before_ms = _moment(arguments, "after"), _moment(arguments, "before")
-        looking = self._memory.graph.facts(
-            self._memory.campaign,
-            self._memory.npc,
-            words=query,
-            after_ms=after_ms,
-            before_ms=before_ms,
-            limit=_LOOKED_AT,
-        )
+        between = Between(_moment(arguments, "after"), _moment(arguments, "before"))
+        wanted = FactQuery(query, between=between, limit=_LOOKED_AT)
         facts, recalled = await asyncio.gather(
-            looking, self._recall(query, limit=MOST_FOUND, between=Between(after_ms, before_ms))
+            self._memory.graph.facts(self._memory.campaign, self._memory.npc, wanted),
+            self._recall(query, limit=MOST_FOUND, between=between),
         )
         answers = await self._in_words(self._asked_first(query, facts)[: MOST_FOUND // 2])
         return found([*answers, *(_said(one) for one in recalled)])

@@ -13,7 +13,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.recall.semantic.question_vectors import LeftOut, QuestionVectors
-from glyphoxa.world.api import GraphRag, Passage
+from glyphoxa.world.api import GraphRag, Neighbourhood, Passage
 
 _DEPTHS: Final = (1, 2)
 """Each by itself: what is near would be lost among the many that are further away."""
@@ -59,14 +59,14 @@ class RecallAround:
             # All talk may have been embedded anew by another model since: then nothing may be compared with this.
             with suppress(InvalidInput):
                 for depth in _DEPTHS:
+                    middle = Neighbourhood(around, depth)
                     found += await self._graph.query_with_embedding(
-                        campaign, viewer, vector, around=around, depth=depth, limit=enough
+                        campaign, viewer, vector, around=middle, limit=enough
                     )
         if not found:
             for depth in _DEPTHS:
-                found += await self._graph.query_with_context(
-                    campaign, viewer, question, around=around, depth=depth, limit=enough
-                )
+                middle = Neighbourhood(around, depth)
+                found += await self._graph.query_with_context(campaign, viewer, question, around=middle, limit=enough)
         by_id = {passage.recalled.utterance_id: passage for passage in found if _bears_on_it(passage)}
         return sorted(by_id.values(), key=lambda one: one.score / self._nearer**one.depth, reverse=True)[
             : max(0, limit)

@@ -21,7 +21,7 @@ from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.transcript.watch import MemoryWatch
 from glyphoxa.world.api import (
     KNOWN_THROUGH,
-    Direction,
+    FactQuery,
     IdentitySnapshot,
     KnowledgeGraph,
     Known,
@@ -29,6 +29,7 @@ from glyphoxa.world.api import (
     Reached,
     Subgraph,
     TalkAround,
+    Walk,
 )
 
 T = TypeVar("T")
@@ -81,41 +82,16 @@ class MemoryGuard:
             lambda: self._graph.visible_subgraph(campaign, npc, entity, depth=depth, through=through)
         )
 
-    async def traverse(
-        self,
-        campaign: CampaignId,
-        viewer: Viewer,
-        entity: EntityId,
-        *,
-        depth: int = 3,
-        direction: Direction = "both",
-        types: Collection[str] | None = None,
-        limit: int = 200,
-    ) -> list[Reached]:
-        options = {"depth": depth, "direction": direction, "types": types, "limit": limit}
-        return await self._ask(lambda: self._graph.traverse(campaign, viewer, entity, **options))  # type: ignore[arg-type] # as they came
+    async def traverse(self, campaign: CampaignId, viewer: Viewer, entity: EntityId, walk: Walk) -> list[Reached]:
+        return await self._ask(lambda: self._graph.traverse(campaign, viewer, entity, walk))
 
     async def path(
         self, campaign: CampaignId, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
     ) -> list[tuple[Fact, Entity]] | None:
         return await self._ask(lambda: self._graph.path(campaign, viewer, source, target, max_depth=max_depth))
 
-    async def facts(
-        self,
-        campaign: CampaignId,
-        viewer: Viewer,
-        *,
-        words: str = "",
-        about: EntityId | None = None,
-        after_ms: int | None = None,
-        before_ms: int | None = None,
-        limit: int = 20,
-    ) -> list[Fact]:
-        return await self._ask(
-            lambda: self._graph.facts(
-                campaign, viewer, words=words, about=about, after_ms=after_ms, before_ms=before_ms, limit=limit
-            )
-        )
+    async def facts(self, campaign: CampaignId, viewer: Viewer, wanted: FactQuery) -> list[Fact]:
+        return await self._ask(lambda: self._graph.facts(campaign, viewer, wanted))
 
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False

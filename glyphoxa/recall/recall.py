@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
-from glyphoxa.domain.knowledge import Viewer
+from glyphoxa.domain.knowledge import Between, Viewer
 from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.question import RecallQuestion, read_question
@@ -31,7 +31,7 @@ from glyphoxa.recall.talk_embeddings import Another
 from glyphoxa.recall.temporal.ports import TimesOfCampaigns
 from glyphoxa.recall.times_cache import TimesCache
 from glyphoxa.transcript.feed import TalkFeed
-from glyphoxa.transcript.ports import Between, SessionSummaries, TalkQuery
+from glyphoxa.transcript.ports import SessionSummaries, TalkQuery
 
 _IN_A_THREAD = 20_000
 """Turns from which a ranking would hold up the event loop for more than three milliseconds. Beside others who work, a
@@ -67,7 +67,7 @@ class Recall:
         now_ms: Milliseconds since the Unix epoch; "last week" counts from it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         feed: TalkFeed,
         *,

@@ -9,13 +9,12 @@ from glyphoxa.transcript.decisions import DecidedTalk, News
 from glyphoxa.transcript.journal import FinishedTurn, Journal, SoFar
 from glyphoxa.transcript.last_sessions import LastSession, LastSessions
 from glyphoxa.transcript.ports import (
-    EVER,
-    Between,
     Decided,
     Found,
     PastTalk,
     SessionSummaries,
     TalkDecisions,
+    TalkFilter,
     TalkQuery,
     TalkSearch,
     TranscriptLog,
@@ -27,8 +26,6 @@ from glyphoxa.transcript.story_days import BETWEEN, DayTold, day_now
 
 __all__ = [
     "BETWEEN",
-    "EVER",
-    "Between",
     "DayTold",
     "Decided",
     "DecidedTalk",
@@ -45,6 +42,7 @@ __all__ = [
     "SessionSummaries",
     "SoFar",
     "TalkDecisions",
+    "TalkFilter",
     "TalkQuery",
     "TalkSearch",
     "TranscriptLog",

@@ -74,7 +74,7 @@ class Journal:
         recent: What was kept last.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         spool: Spool,
         log: TranscriptLog | None,

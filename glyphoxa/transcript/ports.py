@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Literal, Protocol
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.knowledge import Viewer
+from glyphoxa.domain.knowledge import EVER, Between, Viewer
 from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
@@ -103,54 +103,37 @@ class Found:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class TalkFilter:
+    """What of talk is searched for.
+
+    Attributes:
+        words: As somebody types them; no spelling of them is an error. Inflected forms of the campaign's language are
+            found; the names of speakers are part of what is searched.
+        match: Whether any of the words is enough or all must be there, as they seldom are for a question.
+        between: When an utterance began.
+    """
+
+    words: str = ""
+    match: Literal["any", "all"] = "any"
+    session: SessionId | None = None
+    speaker: SpeakerId | None = None
+    between: Between = EVER
+    limit: int = 20
+
+
 class TalkSearch(Protocol):
     """Memory level 1, searched by words and by who said it, when and where."""
 
-    async def search(
-        self,
-        campaign: CampaignId,
-        viewer: Viewer,
-        words: str = "",
-        *,
-        match: Literal["any", "all"] = "any",
-        session: SessionId | None = None,
-        speaker: SpeakerId | None = None,
-        after_ms: int | None = None,
-        before_ms: int | None = None,
-        limit: int = 20,
-    ) -> list[Found]:
+    async def search(self, campaign: CampaignId, viewer: Viewer, wanted: TalkFilter) -> list[Found]:
         """What an NPC witnessed, or anybody said for the DM; not what was rolled back. Best first, the latest first
         among equals; without words the latest first. Decided in SQL before LIMIT: what the viewer did not witness is
         neither returned nor counted.
-
-        Args:
-            words: As somebody types them; no spelling of them is an error. Inflected forms of the campaign's
-                language are found; the names of speakers are part of what is searched.
-            match: Whether any of the words is enough or all must be there, as they seldom are for a question.
-            after_ms: Utterances that began then or later.
-            before_ms: Utterances that began earlier.
 
         Raises:
             Unavailable: The database cannot be reached in time.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Between:
-    """A time, in milliseconds since the Unix epoch: `after_ms` is in it, `before_ms` is not; None is open."""
-
-    after_ms: int | None = None
-    before_ms: int | None = None
-
-    def holds(self, at_ms: int | None) -> bool:
-        """Whether that is known to lie inside."""
-        if at_ms is None:
-            return self == EVER
-        return (self.after_ms is None or self.after_ms <= at_ms) and (self.before_ms is None or at_ms < self.before_ms)
-
-
-EVER: Final = Between()
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class Reviser:
         in_thread: Runs pure work beside the loop.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         gazetteer: Callable[[], Gazetteer],
         *,

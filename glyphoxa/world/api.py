@@ -24,15 +24,17 @@ from glyphoxa.world.events.utterance import UtteranceCorrected, UtteranceRetract
 from glyphoxa.world.feed import WorldFeed, WorldRead
 from glyphoxa.world.graph import (
     KNOWN_THROUGH,
-    Direction,
+    FactQuery,
     GraphRag,
     IdentitySnapshot,
     KnowledgeGraph,
     Known,
+    Neighbourhood,
     Passage,
     Reached,
     Subgraph,
     TalkAround,
+    Walk,
 )
 from glyphoxa.world.ports import World
 from glyphoxa.world.projection import apply
@@ -49,7 +51,6 @@ __all__ = [
     "AliasRemoved",
     "Cause",
     "Changes",
-    "Direction",
     "EntitiesMerged",
     "EntityAdded",
     "EntityChanged",
@@ -58,6 +59,7 @@ __all__ = [
     "Event",
     "FactClosed",
     "FactConfirmed",
+    "FactQuery",
     "FactRejected",
     "FactReplaced",
     "FactRevealed",
@@ -68,6 +70,7 @@ __all__ = [
     "IdentitySnapshot",
     "KnowledgeGraph",
     "Known",
+    "Neighbourhood",
     "Passage",
     "Reached",
     "RolledBack",
@@ -79,6 +82,7 @@ __all__ = [
     "Undone",
     "UtteranceCorrected",
     "UtteranceRetracted",
+    "Walk",
     "Words",
     "World",
     "WorldEntity",

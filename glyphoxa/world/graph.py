@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
-from glyphoxa.domain.knowledge import Fact, Viewer
+from glyphoxa.domain.knowledge import EVER, Between, Fact, Viewer
 from glyphoxa.domain.recalled import RecalledUtterance
 
 if TYPE_CHECKING:
@@ -81,6 +81,44 @@ class Passage:
 Direction = Literal["out", "in", "both"]
 
 
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How far a walk over relations goes.
+
+    Attributes:
+        types: Of relations; None: all.
+        limit: Of entities.
+    """
+
+    depth: int = 3
+    direction: Direction = "both"
+    types: Collection[str] | None = None
+    limit: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FactQuery:
+    """
+    Attributes:
+        words: Of which a fact shares one; its entities' names are part of it.
+        about: Whom it concerns.
+        between: When it was stated.
+    """
+
+    words: str = ""
+    about: EntityId | None = None
+    between: Between = EVER
+    limit: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """All that is at most so many relations away from an entity."""
+
+    entity: EntityId
+    depth: int = 2
+
+
 KNOWN_THROUGH: Final = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 """Relations along which an NPC hears of things."""
 
@@ -128,18 +166,8 @@ class KnowledgeGraph(Protocol):
         """
         ...
 
-    async def traverse(
-        self,
-        campaign: CampaignId,
-        viewer: Viewer,
-        entity: EntityId,
-        *,
-        depth: int = 3,
-        direction: Direction = "both",
-        types: Collection[str] | None = None,
-        limit: int = 200,
-    ) -> list[Reached]:
-        """Everything within `depth` relations (of these types), by depth, then name; cycles do no harm."""
+    async def traverse(self, campaign: CampaignId, viewer: Viewer, entity: EntityId, walk: Walk) -> list[Reached]:
+        """Everything within reach of it, by depth, then name; cycles do no harm."""
         ...
 
     async def path(
@@ -150,20 +178,8 @@ class KnowledgeGraph(Protocol):
         """
         ...
 
-    async def facts(
-        self,
-        campaign: CampaignId,
-        viewer: Viewer,
-        *,
-        words: str = "",
-        about: EntityId | None = None,
-        after_ms: int | None = None,
-        before_ms: int | None = None,
-        limit: int = 20,
-    ) -> list[Fact]:
-        """Current facts that share a word with `words` (their entities' names are part of them), or concern `about`,
-        and were stated in that time; best first, the latest first among equals.
-        """
+    async def facts(self, campaign: CampaignId, viewer: Viewer, wanted: FactQuery) -> list[Fact]:
+        """Current facts, best first, the latest first among equals."""
         ...
 
 
@@ -174,7 +190,7 @@ class GraphRag(Protocol):
     """
 
     async def query_with_context(
-        self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, depth: int = 2, limit: int = 10
+        self, campaign: CampaignId, viewer: Viewer, question: str, *, around: Neighbourhood, limit: int = 10
     ) -> list[Passage]:
         """By words: for when there is no embedding."""
         ...
@@ -185,8 +201,7 @@ class GraphRag(Protocol):
         viewer: Viewer,
         embedding: NDArray[float32],
         *,
-        around: EntityId,
-        depth: int = 2,
+        around: Neighbourhood,
         limit: int = 10,
     ) -> list[Passage]:
         """By meaning."""

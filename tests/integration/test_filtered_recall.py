@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.knowledge import DM, Viewer
+from glyphoxa.world.api import Neighbourhood
 from tests.support.embedders import an_embedder
 from tests.support.many_chunks import BIG, HUB, MODEL, SHARES, ManyChunks
 from tests.support.postgres import TestServer
@@ -53,7 +54,9 @@ async def test_what_is_nearest_in_a_scope_is_found_in_scopes_of_any_size(
     for question in many_chunks.near(N_QUESTIONS):
         distances = np.where(heard, 1 - many_chunks.vectors @ question, 9)
         nearest = {f"u{n}" for n in np.argsort(distances)[: min(TOP, heard.sum())]}
-        passages = await store.graph_rag.query_with_embedding(BIG, viewer, question, around=HUB, depth=1, limit=TOP)
+        passages = await store.graph_rag.query_with_embedding(
+            BIG, viewer, question, around=Neighbourhood(HUB, 1), limit=TOP
+        )
         found = {passage.recalled.utterance_id for passage in passages}
         assert found <= {f"u{n}" for n in np.flatnonzero(heard)}
         shares.append(len(found & nearest) / len(nearest))

@@ -7,8 +7,8 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
-from glyphoxa.domain.knowledge import DM, HIDDEN, Claim, Fact, Provenance, Visibility, secret_of, witnessed_by
-from glyphoxa.world.api import Cause, EntitiesMerged, EntityAdded, Event, FactStated
+from glyphoxa.domain.knowledge import DM, HIDDEN, Between, Claim, Fact, Provenance, Visibility, secret_of, witnessed_by
+from glyphoxa.world.api import Cause, EntitiesMerged, EntityAdded, Event, FactQuery, FactStated, Walk
 from tests.support.world_tables import a_campaign_row
 
 TOWN = CampaignId("town")
@@ -133,7 +133,7 @@ async def test_an_npc_knows_what_is_related_to_it_and_beyond_that_what_it_hears_
 async def test_a_walk_goes_the_ways_and_types_it_is_told_to(town: Store) -> None:
 
     async def walk(**how: object) -> list[tuple[EntityId, int]]:
-        return [(r.entity.id, r.depth) for r in await town.graph.traverse(TOWN, DM, NODE, **how)]  # type: ignore[arg-type]
+        return [(r.entity.id, r.depth) for r in await town.graph.traverse(TOWN, DM, NODE, Walk(**how))]  # type: ignore[arg-type]
 
     assert await walk(depth=0) == [(NODE, 0)]
     assert await walk(depth=1, direction="out") == [(NODE, 0), (GUILD, 1), (INN, 1)]
@@ -161,31 +161,41 @@ async def test_a_path_is_the_shortest_over_what_the_viewer_may_know(town: Store)
 
 async def test_facts_are_found_by_their_words_and_by_the_names_of_their_entities(town: Store) -> None:
     facts = town.graph.facts
-    assert told(await facts(TOWN, MIRA, words="Who is an innkeeper here?")) == [("occupation", "innkeeper")]
-    assert told(await facts(TOWN, MIRA, words="innkeepers")) == [("occupation", "innkeeper")]  # stemmed
-    assert {f.claim.predicate for f in await facts(TOWN, MIRA, words="the smith")} == {
+    assert told(await facts(TOWN, MIRA, FactQuery(words="Who is an innkeeper here?"))) == [("occupation", "innkeeper")]
+    assert told(await facts(TOWN, MIRA, FactQuery(words="innkeepers"))) == [("occupation", "innkeeper")]  # stemmed
+    assert {f.claim.predicate for f in await facts(TOWN, MIRA, FactQuery(words="the smith"))} == {
         "KNOWS",
         "LOCATED_AT",
         "OWNS",
         "secret",
     }
-    assert (await facts(TOWN, MIRA, words="Moonblade"))[0].claim.predicate == "OWNS"
-    assert told(await facts(TOWN, MIRA, words="the owner of the Moonblade", about=SMITH))[0] == ("OWNS", SWORD)
-    assert await facts(TOWN, MIRA, words="king") == []
-    assert await facts(TOWN, MIRA, words="Night Guild") == []
-    assert await facts(TOWN, MIRA, words="\0 ' & | ! :* \\") == []
+    assert (await facts(TOWN, MIRA, FactQuery(words="Moonblade")))[0].claim.predicate == "OWNS"
+    assert told(await facts(TOWN, MIRA, FactQuery(words="the owner of the Moonblade", about=SMITH)))[0] == (
+        "OWNS",
+        SWORD,
+    )
+    assert await facts(TOWN, MIRA, FactQuery(words="king")) == []
+    assert await facts(TOWN, MIRA, FactQuery(words="Night Guild")) == []
+    assert await facts(TOWN, MIRA, FactQuery(words="\0 ' & | ! :* \\")) == []
 
 
 async def test_facts_about_an_entity_and_of_a_time_come_the_latest_first(town: Store) -> None:
     later = says(INN, "note", "burnt down", provenance=Provenance(at_ms=5_000))
     sooner = says(INN, "note", "newly painted", provenance=Provenance(at_ms=3_000))
     await town.world.commit(TOWN, [later, sooner], CAUSE)
-    found = await town.graph.facts(TOWN, DM, about=INN, after_ms=2_000, before_ms=1_000_000)
+    found = await town.graph.facts(TOWN, DM, FactQuery(about=INN, between=Between(after_ms=2_000, before_ms=1_000_000)))
     assert told(found) == [("note", "burnt down"), ("note", "newly painted")]
-    assert told(await town.graph.facts(TOWN, DM, after_ms=3_000, before_ms=5_000)) == [("note", "newly painted")]
-    assert told(await town.graph.facts(TOWN, DM, words="burnt", after_ms=6_000, before_ms=7_000)) == []
-    assert await town.graph.facts(TOWN, DM, limit=0) == []
-    assert await town.graph.facts(TOWN, MIRA, about=GUILD) == []
+    assert told(await town.graph.facts(TOWN, DM, FactQuery(between=Between(after_ms=3_000, before_ms=5_000)))) == [
+        ("note", "newly painted")
+    ]
+    assert (
+        told(
+            await town.graph.facts(TOWN, DM, FactQuery(words="burnt", between=Between(after_ms=6_000, before_ms=7_000)))
+        )
+        == []
+    )
+    assert await town.graph.facts(TOWN, DM, FactQuery(limit=0)) == []
+    assert await town.graph.facts(TOWN, MIRA, FactQuery(about=GUILD)) == []
 
 
 async def test_a_fact_is_read_as_it_was_stated(town: Store) -> None:
@@ -198,7 +208,7 @@ async def test_a_fact_is_read_as_it_was_stated(town: Store) -> None:
         attributes={"description": "ten crowns"},
     )
     await town.world.commit(TOWN, [stated], CAUSE)
-    (fact,) = await town.graph.facts(TOWN, GRIM, words="crowns")
+    (fact,) = await town.graph.facts(TOWN, GRIM, FactQuery(words="crowns"))
     assert (fact.id, fact.claim, fact.provenance, fact.visibility) == (
         FactId(stated.claim.fact_id),
         stated.claim,
@@ -213,7 +223,7 @@ async def test_who_asks_for_an_entity_that_was_merged_is_told_of_what_it_became(
     known = await town.graph.known(TOWN, DM, NODE)
     assert known is not None
     assert known.entity.id == SMITH
-    assert await town.graph.traverse(TOWN, DM, NODE) == await town.graph.traverse(TOWN, DM, SMITH)
+    assert await town.graph.traverse(TOWN, DM, NODE, Walk()) == await town.graph.traverse(TOWN, DM, SMITH, Walk())
 
 
 @pytest.mark.parametrize("view", ["ontology_nodes", "ontology_edges", "ontology_snapshots", "relationship_history"])

@@ -19,7 +19,7 @@ from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.world.api import Cause, EntityAdded, FactStated, GraphRag, Passage
+from glyphoxa.world.api import Cause, EntityAdded, FactStated, GraphRag, Neighbourhood, Passage
 from tests.support.world_tables import a_campaign_row
 
 TOWN = CampaignId("town")
@@ -88,7 +88,9 @@ def ids(passages: Sequence[Passage]) -> list[str | None]:
 
 async def by_words(store: Store, viewer: Viewer, words: str, *, depth: int = 2, limit: int = 10) -> list[str | None]:
     return sorted(
-        ids(await store.graph_rag.query_with_context(TOWN, viewer, words, around=INN, depth=depth, limit=limit)),
+        ids(
+            await store.graph_rag.query_with_context(TOWN, viewer, words, around=Neighbourhood(INN, depth), limit=limit)
+        ),
         key=str,
     )
 
@@ -112,27 +114,27 @@ async def test_words_are_looked_for_in_what_speaks_of_the_neighbourhood_and_was_
 async def test_meaning_is_compared_with_what_speaks_of_the_neighbourhood_and_was_heard(town: Store) -> None:
     """The retracted one, that of another model, and that of the vault are nearer, and are not there."""
     question = towards(0.2, 0.3, 0, 0.9, 0.9, 0, 0.9)
-    found = await town.graph_rag.query_with_embedding(TOWN, MIRA, question, around=INN)
+    found = await town.graph_rag.query_with_embedding(TOWN, MIRA, question, around=Neighbourhood(INN))
     assert ids(found) == ["u2", "u1"]
     first = found[0]
     assert first.score == pytest.approx(float(question[1]))
     assert (first.entity_ids, first.depth) == ((CASK,), 2)
     assert recalled_line(first.recalled) == "Grimjaw said: In spring the cask leaks."
     assert first.recalled.similarity == first.score
-    nearest = await town.graph_rag.query_with_embedding(TOWN, GRIM, question, around=INN, limit=1)
+    nearest = await town.graph_rag.query_with_embedding(TOWN, GRIM, question, around=Neighbourhood(INN), limit=1)
     assert ids(nearest) == ["u4"]
 
 
 async def test_what_was_retracted_while_it_was_being_embedded_is_not_found(town: Store) -> None:
-    assert "u1" in ids(await town.graph_rag.query_with_embedding(TOWN, MIRA, towards(1), around=INN))
+    assert "u1" in ids(await town.graph_rag.query_with_embedding(TOWN, MIRA, towards(1), around=Neighbourhood(INN)))
     async with town.database.use(TOWN) as connection:
         await connection.execute("UPDATE session_entries SET retracted = TRUE WHERE utterance_id = 'u1'")
-    assert "u1" not in ids(await town.graph_rag.query_with_embedding(TOWN, MIRA, towards(1), around=INN))
+    assert "u1" not in ids(await town.graph_rag.query_with_embedding(TOWN, MIRA, towards(1), around=Neighbourhood(INN)))
 
 
 async def test_an_embedding_of_other_dimensions_is_refused(town: Store) -> None:
     with pytest.raises(InvalidInput, match="of 3 dimensions cannot be asked with"):
-        await town.graph_rag.query_with_embedding(TOWN, MIRA, np.ones(3, dtype=np.float32), around=INN)
+        await town.graph_rag.query_with_embedding(TOWN, MIRA, np.ones(3, dtype=np.float32), around=Neighbourhood(INN))
 
 
 async def test_an_npc_that_may_look_long_finds_what_was_said_of_what_is_related(town: Store) -> None:
@@ -156,16 +158,16 @@ async def test_a_connection_plans_once_for_talk_around_an_entity_and_for_nothing
 
 
 async def test_who_said_it_oneself_is_told_so(town: Store) -> None:
-    (said,) = await town.graph_rag.query_with_context(TOWN, GRIM, "old", around=INN)
+    (said,) = await town.graph_rag.query_with_context(TOWN, GRIM, "old", around=Neighbourhood(INN))
     assert recalled_line(said.recalled) == "You said: The inn is old, and so is the cask."
     assert (said.entity_ids, said.depth) == ((CASK, INN), 0)
 
 
 async def test_around_what_the_viewer_may_not_know_nothing_is_found(town: Store) -> None:
     for around in (VAULT, EntityId("nowhere"), EntityId("")):
-        assert await town.graph_rag.query_with_context(TOWN, MIRA, "spring", around=around) == []
-        assert await town.graph_rag.query_with_embedding(TOWN, MIRA, towards(1), around=around) == []
-    assert ids(await town.graph_rag.query_with_context(TOWN, GRIM, "vault", around=VAULT)) == ["u4"]
+        assert await town.graph_rag.query_with_context(TOWN, MIRA, "spring", around=Neighbourhood(around)) == []
+        assert await town.graph_rag.query_with_embedding(TOWN, MIRA, towards(1), around=Neighbourhood(around)) == []
+    assert ids(await town.graph_rag.query_with_context(TOWN, GRIM, "vault", around=Neighbourhood(VAULT))) == ["u4"]
 
 
 async def test_an_utterance_that_was_cut_is_found_once(town: Store) -> None:
@@ -176,7 +178,7 @@ async def test_an_utterance_that_was_cut_is_found_once(town: Store) -> None:
                VALUES ($1, 'u1#2', 'u1', 's', '', '', $2, 'm', $3, $4)""",
             *(TOWN, towards(0.5, 0.5), [INN], [MIRA]),
         )
-    found = await town.graph_rag.query_with_embedding(TOWN, MIRA, towards(1), around=INN)
+    found = await town.graph_rag.query_with_embedding(TOWN, MIRA, towards(1), around=Neighbourhood(INN))
     assert ids(found) == ["u1", "u2"]
     assert found[0].entity_ids == (CELLAR, INN)
 
@@ -204,7 +206,9 @@ async def test_words_and_entities_of_which_all_talk_lose_nothing_that_is_rare(to
         assert await by_words(town, MIRA, "spring") == ["u1", "u2", "u7"]
         await much("yy", "The cellar again.", CELLAR)
         assert await by_words(town, MIRA, "leaks") == ["u2"]
-        everywhere = await town.graph_rag.query_with_context(TOWN, MIRA, "cask leaks in the cellar", around=INN)
+        everywhere = await town.graph_rag.query_with_context(
+            TOWN, MIRA, "cask leaks in the cellar", around=Neighbourhood(INN)
+        )
         assert len(everywhere) == 10
         assert everywhere[0].recalled.utterance_id == "u2"
         assert {entity for passage in everywhere for entity in passage.entity_ids} <= {INN, CELLAR, CASK}
@@ -244,7 +248,7 @@ async def test_of_much_talk_what_is_nearest_is_found_however_little_was_heard(to
             heard = [i for i in range(n) if i % 3 != 2 and (viewer == DM or viewer in heard_by(i))]
             true = sorted(heard, key=lambda i: -scores[i])[:10]
             found = await town.graph_rag.query_with_embedding(
-                TOWN, viewer, towards(*[0] * 100, *question.astype(np.float32)), around=INN
+                TOWN, viewer, towards(*[0] * 100, *question.astype(np.float32)), around=Neighbourhood(INN)
             )
             assert len(found) == 10
             assert len({f"z{i}" for i in true} & set(ids(found))) >= right, (axis, viewer)

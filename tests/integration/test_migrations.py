@@ -14,7 +14,8 @@ from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.domain.knowledge import DM
+from glyphoxa.domain.knowledge import DM, Between
+from glyphoxa.transcript.ports import TalkFilter
 from tests.support.builders import an_utterance
 
 NAMED_INDEXES = {
@@ -228,12 +229,14 @@ async def test_a_database_that_grew_step_by_step_is_the_same_as_a_new_one_and_ha
             assert {row["fts"] for row in rows} == {wanted}
             assert [tuple(row) for row in last] == [("s1", 3), ("s2", 4)]
             assert [tuple(row) for row in names] == ([("grimjoe", "active")] if campaign == "town" else [])
-        [third] = await store.talk_search.search(CampaignId("town"), DM, "Drache", before_ms=997_001, after_ms=996_500)
+        [third] = await store.talk_search.search(
+            CampaignId("town"), DM, TalkFilter("Drache", between=Between(before_ms=997_001, after_ms=996_500))
+        )
         assert (third.utterance.id, third.utterance.raw_text, third.utterance.witnesses) == ("u3", "raw 3", {"grimjaw"})
         assert [c.after for c in third.utterance.corrections] == ["Die"]
         # What comes next follows what was there.
         await store.log.append([replace(an_utterance("next", id="u8"), session_id=SessionId("s2"))])
-        [found] = await store.talk_search.search(CampaignId("town"), DM, "next")
+        [found] = await store.talk_search.search(CampaignId("town"), DM, TalkFilter("next"))
         assert found.ordinal == 5
 
 

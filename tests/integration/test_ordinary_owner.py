@@ -13,7 +13,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM as KNOWS_ALL
 from glyphoxa.domain.knowledge import Claim
-from glyphoxa.world.api import FactStated
+from glyphoxa.world.api import FactStated, Walk
 from tests.support.builders import CAMPAIGN, SESSION, an_utterance
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import TestServer
@@ -61,7 +61,7 @@ async def test_a_schema_that_is_named_like_the_user_hides_nothing_and_opens_noth
             await a_town(store, TOWN)
             await store.log.append([an_utterance("The bell is cracked.")])
         assert [u.id for u in await store.log.recent(CAMPAIGN, SESSION, since_ms=0)] == ["u1"]
-        assert [reached.entity.id for reached in await store.graph.traverse(TOWN, KNOWS_ALL, MIRA)][0] == MIRA
+        assert [reached.entity.id for reached in await store.graph.traverse(TOWN, KNOWS_ALL, MIRA, Walk())][0] == MIRA
         async with store.database.use(OTHER, deadline_ms=DEADLINE_MS) as connection:
             assert await connection.fetchval("SELECT count(*) FROM session_entries") == 0
 

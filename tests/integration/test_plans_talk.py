@@ -11,6 +11,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.transcript.ports import TalkFilter
 from tests.support.much_talk import (
     A_SESSION,
     A_SPEAKER,
@@ -103,7 +104,7 @@ async def test_words_and_names(store: Store, viewer: str | None, one_is_enough: 
 
 
 async def test_what_is_found_by_words_is_all_that_there_is(store: Store) -> None:
-    found = await store.talk_search.search(BIG, A_WITNESS, RARE_WORD, limit=100)
+    found = await store.talk_search.search(BIG, A_WITNESS, TalkFilter(RARE_WORD, limit=100))
     # Every 2,000th has the word, and the NPC was there for a third of them.
     assert len(found) == sum(n % 3 == 1 for n in range(7, N_UTTERANCES, 2_000))
     assert all(A_WITNESS in item.utterance.witnesses for item in found)

@@ -14,7 +14,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim, Provenance
 from glyphoxa.speech.learning.history import Step
-from glyphoxa.transcript.ports import TalkQuery
+from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 from glyphoxa.world.api import Cause, FactStated
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
@@ -57,7 +57,7 @@ async def recalled(store: Store, question: str) -> list[str]:
 
 
 async def found(store: Store, words: str) -> list[str]:
-    return [one.utterance.text for one in await store.talk_search.search(CAMPAIGN, DM, words)]
+    return [one.utterance.text for one in await store.talk_search.search(CAMPAIGN, DM, TalkFilter(words))]
 
 
 async def test_what_is_retracted_is_said_to_nobody_and_what_was_learned_from_it_alone_is_not_known(

@@ -18,7 +18,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.world.api import KNOWN_THROUGH
+from glyphoxa.world.api import KNOWN_THROUGH, FactQuery, Neighbourhood, Walk
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import TestServer
 from tests.support.proof import n_examples
@@ -123,18 +123,18 @@ async def whole_worlds(store: Store, campaign: CampaignId, world: World, viewer:
         assert called <= there
         assert (entity.id in called) == (entity.id in there)
 
-    latest = await graph.facts(campaign, viewer, limit=ALL)
+    latest = await graph.facts(campaign, viewer, FactQuery(limit=ALL))
     assert by_id(latest) == by_id(facts)
-    assert await graph.facts(campaign, viewer, limit=7) == latest[:7]
+    assert await graph.facts(campaign, viewer, FactQuery(limit=7)) == latest[:7]
 
     word = dice.choice(WORDS)
-    found = await graph.facts(campaign, viewer, words=f"what of the {word}", limit=ALL)
+    found = await graph.facts(campaign, viewer, FactQuery(words=f"what of the {word}", limit=ALL))
     assert by_id(found) == by_id(fact for fact in facts if word in world.words_of(fact))
-    assert await graph.facts(campaign, viewer, words=f"what of the {word}", limit=5) == found[:5]
+    assert await graph.facts(campaign, viewer, FactQuery(words=f"what of the {word}", limit=5)) == found[:5]
 
-    walked = await graph.traverse(campaign, viewer, CENTRE, depth=4, limit=ALL)
+    walked = await graph.traverse(campaign, viewer, CENTRE, Walk(depth=4, limit=ALL))
     assert {r.entity.id: r.depth for r in walked} == depths(facts, CENTRE, depth=4)
-    assert await graph.traverse(campaign, viewer, CENTRE, depth=4, limit=30) == walked[:30]
+    assert await graph.traverse(campaign, viewer, CENTRE, Walk(depth=4, limit=30)) == walked[:30]
 
     known = await graph.known(campaign, viewer, CENTRE)
     assert known is not None
@@ -197,15 +197,15 @@ async def talk(
     heard = [s for s in world.talk if s.is_for(viewer) and scope.keys() & set(s.speaks_of)]
 
     word = dice.choice(WORDS)
-    spoken = await store.graph_rag.query_with_context(campaign, viewer, word, around=start, limit=100)
+    spoken = await store.graph_rag.query_with_context(campaign, viewer, word, around=Neighbourhood(start), limit=100)
     assert {p.recalled.utterance_id for p in spoken} == {s.id for s in heard if word in s.text}
-    assert len(await store.graph_rag.query_with_context(campaign, viewer, word, around=start, limit=2)) == min(
-        2, len(spoken)
-    )
+    assert len(
+        await store.graph_rag.query_with_context(campaign, viewer, word, around=Neighbourhood(start), limit=2)
+    ) == min(2, len(spoken))
 
     question = np.random.default_rng(dice.randrange(1_000)).normal(size=DIMENSIONS).astype(np.float32)
     question /= np.linalg.norm(question)
-    near = await store.graph_rag.query_with_embedding(campaign, viewer, question, around=start, limit=5)
+    near = await store.graph_rag.query_with_embedding(campaign, viewer, question, around=Neighbourhood(start), limit=5)
     ours = {s.id: s for s in heard if s.model == MODEL}
     best = sorted(ours.values(), key=lambda s: -float(s.embedding @ question))[:5]
     assert [p.recalled.utterance_id for p in near] == [s.id for s in best]

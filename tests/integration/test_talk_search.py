@@ -14,9 +14,9 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.search import names_in
 from glyphoxa.adapters.postgres.transcript.text_search_config import update_text_search_config
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
-from glyphoxa.domain.knowledge import DM, Dm, Viewer
+from glyphoxa.domain.knowledge import DM, Between, Dm, Viewer
 from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.transcript.ports import Found, TalkSearch
+from glyphoxa.transcript.ports import Found, TalkFilter, TalkSearch
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.postgres import TestServer
 from tests.support.proof import n_examples
@@ -38,7 +38,7 @@ def ids(found: list[Found]) -> list[str]:
 
 
 async def search(store: Store, words: str, viewer: Viewer = DM, **filters: object) -> list[str]:
-    return ids(await store.talk_search.search(CAMPAIGN, viewer, words, **filters))  # type: ignore[arg-type]
+    return ids(await store.talk_search.search(CAMPAIGN, viewer, TalkFilter(words, **filters)))  # type: ignore[arg-type]
 
 
 async def speak(store: Store, language: str) -> None:
@@ -49,8 +49,8 @@ async def speak(store: Store, language: str) -> None:
 async def test_one_word_is_enough_unless_all_are_asked_for(store: Store) -> None:
     log: TalkSearch = store.talk_search
     await store.log.append([said(1, "The forge is cold."), said(2, "The sword is in the forge."), said(3, "A sword!")])
-    assert sorted(ids(await log.search(CAMPAIGN, DM, "sword and forge"))) == ["u1", "u2", "u3"]
-    assert ids(await log.search(CAMPAIGN, DM, "sword and forge", match="all")) == ["u2"]
+    assert sorted(ids(await log.search(CAMPAIGN, DM, TalkFilter("sword and forge")))) == ["u1", "u2", "u3"]
+    assert ids(await log.search(CAMPAIGN, DM, TalkFilter("sword and forge", match="all"))) == ["u2"]
 
 
 async def test_what_fits_best_comes_first_and_the_latest_among_equals(store: Store) -> None:
@@ -69,7 +69,7 @@ async def test_an_utterance_is_found_as_it_was_said_with_its_ordinal(store: Stor
         corrections=(Correction(0, 11, "elder nacks", "Eldrinax", 0.9, "phonetic", "sounds alike"),),
     )
     await store.log.append([said(1, "before"), whole])
-    [found] = await store.talk_search.search(CAMPAIGN, DM, "crown")
+    [found] = await store.talk_search.search(CAMPAIGN, DM, TalkFilter("crown"))
     assert (found.utterance, found.ordinal) == (whole, 2)
     assert found.score > 0
 
@@ -185,7 +185,7 @@ async def test_random_searches_find_what_a_reader_of_all_talk_would(store: Store
             and (after is None or u.at_ms >= after)
             and (before is None or u.at_ms < before)
         }
-        filters = {"session": session, "speaker": speaker, "after_ms": after, "before_ms": before}
+        filters = {"session": session, "speaker": speaker, "between": Between(after, before)}
         found = await search(store, " ".join(asked), viewer, match=match.__name__, limit=200, **filters)
         assert (len(found), set(found)) == (len(expected), expected)
 
@@ -216,22 +216,24 @@ async def test_session_speaker_and_time_each_narrow_a_search(store: Store, words
     assert sorted(await search(store, words, session=SessionId("s1"))) == ["u1", "u2"]
     assert sorted(await search(store, words, speaker=bran)) == ["u2", "u3"]
     assert await search(store, words, session=SessionId("s2"), speaker=bran) == ["u3"]
-    assert sorted(await search(store, words, after_ms=2_000, before_ms=4_000)) == ["u2", "u3"]
-    assert await search(store, words, speaker=bran, before_ms=3_000) == ["u2"]
-    assert await search(store, words, session=SessionId("s1"), after_ms=1_001) == ["u2"]
+    assert sorted(await search(store, words, between=Between(2_000, 4_000))) == ["u2", "u3"]
+    assert await search(store, words, speaker=bran, between=Between(before_ms=3_000)) == ["u2"]
+    assert await search(store, words, session=SessionId("s1"), between=Between(1_001)) == ["u2"]
     assert await search(store, words, session=SessionId("s3")) == []
 
 
 async def test_without_words_the_latest_come_first(store: Store) -> None:
     await store.log.append([said(n, f"line {n}") for n in (2, 1, 3)])
-    found = await store.talk_search.search(CAMPAIGN, DM, "  ", limit=2)
+    found = await store.talk_search.search(CAMPAIGN, DM, TalkFilter("  ", limit=2))
     assert [(item.utterance.id, item.ordinal, item.score) for item in found] == [("u3", 3, 0), ("u2", 1, 0)]
 
 
 async def test_one_campaign_does_not_find_another_s_talk(store: Store) -> None:
     await store.log.append([said(1, "the crown"), replace(said(1, "the crown"), campaign_id=CampaignId("other"))])
-    assert [f.utterance.campaign_id for f in await store.talk_search.search(CAMPAIGN, DM, "crown")] == [CAMPAIGN]
-    assert await store.talk_search.search(CampaignId("third"), DM, "crown") == []
+    assert [f.utterance.campaign_id for f in await store.talk_search.search(CAMPAIGN, DM, TalkFilter("crown"))] == [
+        CAMPAIGN
+    ]
+    assert await store.talk_search.search(CampaignId("third"), DM, TalkFilter("crown")) == []
 
 
 def test_no_words_are_an_error(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -25,12 +25,13 @@ from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import SpoolPosition
 from glyphoxa.world.api import (
     KNOWN_THROUGH,
-    Direction,
+    FactQuery,
     IdentitySnapshot,
     Known,
     Reached,
     StateRows,
     Subgraph,
+    Walk,
     WorldEntity,
     WorldState,
 )
@@ -103,23 +104,13 @@ class GraphTwin:
         reached = (Reached(known.entity, 0), *(Reached(other, 1) for _, other in known.relations))
         return Subgraph(reached, tuple(fact for fact, _ in known.relations))
 
-    async def traverse(
-        self,
-        campaign: CampaignId,
-        viewer: Viewer,
-        entity: EntityId,
-        *,
-        depth: int = 3,
-        direction: Direction = "both",
-        types: Collection[str] | None = None,
-        limit: int = 200,
-    ) -> list[Reached]:
+    async def traverse(self, campaign: CampaignId, viewer: Viewer, entity: EntityId, walk: Walk) -> list[Reached]:
         knowledge, reached, edge = await self._asked(viewer), dict[EntityId, Reached](), [entity]
-        for far in range(depth + 1):
+        for far in range(walk.depth + 1):
             known = [one for each in edge if (one := knowledge.known(viewer, each)) is not None]
             reached |= {one.entity.id: Reached(one.entity, far) for one in known if one.entity.id not in reached}
             edge = [other.id for one in known for _, other in one.relations if other.id not in reached]
-        return list(reached.values())[:limit]
+        return list(reached.values())[: walk.limit]
 
     async def path(
         self, campaign: CampaignId, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
@@ -128,27 +119,16 @@ class GraphTwin:
         known = (await self._asked(viewer)).known(viewer, source)
         return next(([step] for step in (known.relations if known else ()) if step[1].id == target), None)
 
-    async def facts(
-        self,
-        campaign: CampaignId,
-        viewer: Viewer,
-        *,
-        words: str = "",
-        about: EntityId | None = None,
-        after_ms: int | None = None,
-        before_ms: int | None = None,
-        limit: int = 20,
-    ) -> list[Fact]:
-        knowledge, asked = await self._asked(viewer), telling_words(words)
+    async def facts(self, campaign: CampaignId, viewer: Viewer, wanted: FactQuery) -> list[Fact]:
+        knowledge, asked = await self._asked(viewer), telling_words(wanted.words)
         found = []
         for fact in knowledge.facts(viewer):
             ends = [end for end in (fact.claim.subject, fact.claim.object) if end is not None]
             names = [entity.name for end in ends if (entity := knowledge.entity(viewer, end)) is not None]
             told = telling_words(" ".join((*names, fact.claim.predicate, str(fact.claim.content))))
-            at_ms = fact.provenance.at_ms or 0
-            if (about in ends or asked & told) and (after_ms or 0) <= at_ms < (before_ms or at_ms + 1):
+            if (wanted.about in ends or asked & told) and wanted.between.holds(fact.provenance.at_ms or 0):
                 found.append((len(asked & told), fact))
-        return [fact for _, fact in sorted(found, key=lambda one: -one[0])][:limit]
+        return [fact for _, fact in sorted(found, key=lambda one: -one[0])][: wanted.limit]
 
     async def _asked(self, viewer: Viewer) -> ScopedKnowledge:
         self.asked_for.append(viewer)

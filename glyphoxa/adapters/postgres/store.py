@@ -57,7 +57,7 @@ class Store:
 
 
 @asynccontextmanager
-async def open_store(
+async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall are opened with
     dsn: str | None,
     *,
     data_dir: Path,

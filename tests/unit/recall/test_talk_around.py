@@ -18,7 +18,7 @@ from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.recall.semantic.question_vectors import QuestionVectors
-from glyphoxa.world.api import Passage, TalkAround
+from glyphoxa.world.api import Neighbourhood, Passage, TalkAround
 from tests.support.memory_twins import GRIMJAW, REAVERS, SALTMERE, SMITH, WARDENS, Talk, a_graph
 from tests.support.recalled import heard
 
@@ -46,9 +46,9 @@ class RagTwin:
     is_away: bool = False
 
     async def query_with_context(
-        self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, depth: int = 2, limit: int = 10
+        self, campaign: CampaignId, viewer: Viewer, question: str, *, around: Neighbourhood, limit: int = 10
     ) -> list[Passage]:
-        return self._found("words", depth, limit)
+        return self._found("words", around.depth, limit)
 
     async def query_with_embedding(
         self,
@@ -56,11 +56,10 @@ class RagTwin:
         viewer: Viewer,
         embedding: NDArray[float32],
         *,
-        around: EntityId,
-        depth: int = 2,
+        around: Neighbourhood,
         limit: int = 10,
     ) -> list[Passage]:
-        return self._found("meaning", depth, limit)
+        return self._found("meaning", around.depth, limit)
 
     def _found(self, by: str, depth: int, limit: int) -> list[Passage]:
         if self.is_away:

@@ -6,9 +6,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from glyphoxa.domain.errors import Unstorable
+from glyphoxa.domain.knowledge import Between
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
+
+
+def timestamps(between: Between) -> list[datetime | None]:
+    """Its two ends; None is open.
+
+    Raises:
+        Unstorable: No calendar has such a time.
+    """
+    return [None if at_ms is None else timestamp(at_ms) for at_ms in (between.after_ms, between.before_ms)]
 
 
 def timestamp(at_ms: int) -> datetime:

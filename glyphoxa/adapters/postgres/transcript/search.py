@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import storable, timestamp
+from glyphoxa.adapters.postgres.server.values import storable, timestamps
 from glyphoxa.adapters.postgres.server.viewers import viewer_parameter
 from glyphoxa.adapters.postgres.transcript.utterance_rows import utterance_of_row
-from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId
+from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.transcript.ports import Found
+from glyphoxa.transcript.ports import Found, TalkFilter
 
 _DEADLINE_MS = 3000
 _LONGEST_QUESTION = 2_000
@@ -29,35 +28,23 @@ class PostgresTalkSearch:
         self._database = database
         self._sql = load_queries("transcript/search")
 
-    async def search(
-        self,
-        campaign: CampaignId,
-        viewer: Viewer,
-        words: str = "",
-        *,
-        match: Literal["any", "all"] = "any",
-        session: SessionId | None = None,
-        speaker: SpeakerId | None = None,
-        after_ms: int | None = None,
-        before_ms: int | None = None,
-        limit: int = 20,
-    ) -> list[Found]:
+    async def search(self, campaign: CampaignId, viewer: Viewer, wanted: TalkFilter) -> list[Found]:
         seen_by = viewer_parameter(viewer)
+        session, speaker, limit = wanted.session, wanted.speaker, wanted.limit
         if limit <= 0:
             return []
-        after = None if after_ms is None else timestamp(after_ms)
-        before = None if before_ms is None else timestamp(before_ms)
-        asked = storable(words[:_LONGEST_QUESTION]).strip()
+        between = timestamps(wanted.between)
+        asked = storable(wanted.words[:_LONGEST_QUESTION]).strip()
         arguments: tuple[object, ...]
         if asked:
             name = "search"
-            arguments = (asked, names_in(asked), match == "any", session, speaker, after, before, limit)
+            arguments = (asked, names_in(asked), wanted.match == "any", session, speaker, *between, limit)
         elif session is not None:
-            name, arguments = "latest_of_session", (session, speaker, after, before, limit)
+            name, arguments = "latest_of_session", (session, speaker, *between, limit)
         elif speaker is not None:
-            name, arguments = "latest_of_speaker", (speaker, after, before, limit)
+            name, arguments = "latest_of_speaker", (speaker, *between, limit)
         else:
-            name, arguments = "latest", (after, before, limit)
+            name, arguments = "latest", (*between, limit)
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             return _found(await connection.fetch(self._sql[name], campaign, seen_by, *arguments))
 

@@ -6,14 +6,14 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import lookup_key, timestamp
+from glyphoxa.adapters.postgres.server.values import lookup_key, timestamps
 from glyphoxa.adapters.postgres.server.viewers import viewer_parameter
 from glyphoxa.adapters.postgres.transcript.search import name_words
 from glyphoxa.adapters.postgres.world.rows import fact_of_row
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import Fact, Viewer
-from glyphoxa.world.api import KNOWN_THROUGH, Direction, IdentitySnapshot, Known, Reached, Subgraph
+from glyphoxa.world.api import KNOWN_THROUGH, FactQuery, IdentitySnapshot, Known, Reached, Subgraph, Walk
 
 _DEADLINE_MS = 1000
 
@@ -67,29 +67,12 @@ class PostgresGraph:
         reached.sort(key=lambda each: (each.depth, each.entity.name, each.entity.id))
         return Subgraph(tuple(reached), _facts(row for row in rows if row["part"] == 1))
 
-    async def traverse(
-        self,
-        campaign: CampaignId,
-        viewer: Viewer,
-        entity: EntityId,
-        *,
-        depth: int = 3,
-        direction: Direction = "both",
-        types: Collection[str] | None = None,
-        limit: int = 200,
-    ) -> list[Reached]:
-        if limit <= 0:
+    async def traverse(self, campaign: CampaignId, viewer: Viewer, entity: EntityId, walk: Walk) -> list[Reached]:
+        if walk.limit <= 0:
             return []
-        rows = await self._fetch(
-            "traverse",
-            campaign,
-            viewer_parameter(viewer),
-            lookup_key(entity),
-            depth,
-            direction,
-            None if types is None else _texts(types),
-            limit,
-        )
+        types = None if walk.types is None else _texts(walk.types)
+        how = (walk.depth, walk.direction, types, walk.limit)
+        rows = await self._fetch("traverse", campaign, viewer_parameter(viewer), lookup_key(entity), *how)
         return [Reached(_entity(row), row["depth"]) for row in rows]
 
     async def path(
@@ -102,21 +85,12 @@ class PostgresGraph:
             return None
         return [(fact_of_row(row), _entity(row)) for row in rows if row["fact_id"] is not None]
 
-    async def facts(
-        self,
-        campaign: CampaignId,
-        viewer: Viewer,
-        *,
-        words: str = "",
-        about: EntityId | None = None,
-        after_ms: int | None = None,
-        before_ms: int | None = None,
-        limit: int = 20,
-    ) -> list[Fact]:
-        seer, asked = viewer_parameter(viewer), lookup_key(words).strip()
+    async def facts(self, campaign: CampaignId, viewer: Viewer, wanted: FactQuery) -> list[Fact]:
+        seer, asked = viewer_parameter(viewer), lookup_key(wanted.words).strip()
+        about, limit = wanted.about, wanted.limit
         if limit <= 0:
             return []
-        between = [None if at_ms is None else timestamp(at_ms) for at_ms in (after_ms, before_ms)]
+        between = timestamps(wanted.between)
         if asked:
             end = None if about is None else lookup_key(about)
             rows = await self._fetch("facts_by_words", campaign, seer, asked, name_words(asked), end, *between, limit)

@@ -13,7 +13,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.recalled import RecalledUtterance
-from glyphoxa.world.api import Passage
+from glyphoxa.world.api import Neighbourhood, Passage
 
 _DEADLINE_MS = 1000
 
@@ -31,15 +31,14 @@ class PostgresGraphRag:
         self._sql = load_queries("world/graph_rag")
 
     async def query_with_context(
-        self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, depth: int = 2, limit: int = 10
+        self, campaign: CampaignId, viewer: Viewer, question: str, *, around: Neighbourhood, limit: int = 10
     ) -> list[Passage]:
         seer, asked = viewer_parameter(viewer), lookup_key(question).strip()
         if not asked or limit <= 0:
             return []
+        middle, sql = lookup_key(around.entity), self._sql["by_words"]
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(
-                self._sql["by_words"], campaign, seer, lookup_key(around), depth, asked, name_words(asked), limit
-            )
+            rows = await connection.fetch(sql, campaign, seer, middle, around.depth, asked, name_words(asked), limit)
         return [_passage(row, viewer, similarity=False) for row in rows]
 
     async def query_with_embedding(
@@ -48,8 +47,7 @@ class PostgresGraphRag:
         viewer: Viewer,
         embedding: NDArray[float32],
         *,
-        around: EntityId,
-        depth: int = 2,
+        around: Neighbourhood,
         limit: int = 10,
     ) -> list[Passage]:
         """
@@ -61,11 +59,10 @@ class PostgresGraphRag:
             return []
         # The index is over an expression that names the dimensions.
         query = self._sql["by_meaning"].replace("{{dimensions}}", str(len(embedding)))
+        middle, depth = lookup_key(around.entity), around.depth
         try:
             async with self._database.use(campaign, deadline_ms=_DEADLINE_MS, generic_plan=True) as connection:
-                rows = await connection.fetch(
-                    query, campaign, seer, lookup_key(around), depth, embedding, self._model, limit
-                )
+                rows = await connection.fetch(query, campaign, seer, middle, depth, embedding, self._model, limit)
         except asyncpg.DataError as error:
             raise InvalidInput(f"an embedding of {len(embedding)} dimensions cannot be asked with: {error}") from None
         return [_passage(row, viewer, similarity=True) for row in rows]
