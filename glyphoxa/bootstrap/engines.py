@@ -20,7 +20,7 @@ from glyphoxa.config.settings import Settings, TtsSettings
 from glyphoxa.context.ports import HotContextSource
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import PlayerId
+from glyphoxa.domain.ids import CampaignId, PlayerId
 from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
@@ -92,6 +92,7 @@ class MouthSpec:
         tools: What the model may look up; None without memory.
     """
 
+    campaign: CampaignId
     npc: Npc
     others: tuple[str, ...]
     slot: int

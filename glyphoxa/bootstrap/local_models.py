@@ -98,6 +98,6 @@ async def _made(section: str, settings: Settings, stack: AsyncExitStack, *, slot
     store = WeightStore(settings.models.dir)
     path = await asyncio.to_thread(store.path, *row.weights) if row.weights else None
     try:
-        return await maker_of(row, section=section)(path, stack, slots)
+        return await maker_of(row, section=section)(path, stack, slots, settings.data_directory / "prompts")
     except ModuleNotFoundError as error:
         raise not_installed(row, section, error) from error

@@ -61,6 +61,7 @@ class Npcs:
 
     async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
         spec = MouthSpec(
+            campaign=self.state.campaign.id,
             npc=npc,
             others=self._names_of_others(npc),
             slot=slot,

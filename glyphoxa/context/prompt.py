@@ -61,6 +61,11 @@ class Prompt:
     scenes: tuple[tuple[int, Scene], ...] = ()
     n_examples: int = 0
 
+    @property
+    def is_bare(self) -> bool:
+        """No talk stands in it, and no question yet."""
+        return not self.question and len(self.messages) == self.n_examples + 2
+
 
 def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION) -> Prompt:
     """A copy of the prompt with the hot context in it. The given prompt stays as it is.

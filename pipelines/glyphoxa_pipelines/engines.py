@@ -149,6 +149,7 @@ def _llm(order: MouthSpec) -> LLMService[Any]:
     if llama is None:
         return cloud_llm.make_llm(llm, temperature=llm.temperature, max_tokens=llm.max_tokens)
     from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, spoken_extras
+    from glyphoxa.adapters.local.prompt_files import PromptFile
 
     return local_services.make_llm(
         Connection("local", llama.base_url, llama.api_key),
@@ -156,7 +157,7 @@ def _llm(order: MouthSpec) -> LLMService[Any]:
         temperature=SPOKEN_TEMPERATURE if llm.temperature is None else llm.temperature,
         extra_body=spoken_extras(order.slot),
         as_words=llama.control_tokens.in_message,
-        one_at_a_time=llama.one_at_a_time,
+        cache=PromptFile(llama, order.slot, order.campaign, order.npc.id),
     )
 
 

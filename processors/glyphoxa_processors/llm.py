@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 # Imported here, not at the first construction of a service: it costs half a second of the event loop.
 import pipecat.adapters.llm.services.open_ai_adapter  # noqa: F401
@@ -25,8 +25,26 @@ from glyphoxa_processors.hot_context import as_context
 from glyphoxa_processors.openai_connections import OpenAhead, kept_open
 
 _CONNECT_WITHIN_S = 3.0
+_WORTH_KEEPING_TOKENS = 64
+"""Read in seconds by a small machine."""
 
 AsWords = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+class PromptCache(Protocol):
+    """The prompt cache of one NPC, on a machine that is fastest with one request at a time.
+
+    Attributes:
+        one_at_a_time: Held while a request is answered, by all that ask the machine.
+    """
+
+    one_at_a_time: asyncio.Lock
+
+    async def restore(self) -> None:
+        """Before a request: what was kept is in the cache again, unless something newer is. Raises nothing."""
+
+    async def save(self) -> None:
+        """Keep what is in the cache. Raises nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +71,7 @@ class SpokenLLM(OpenAILLMService):
         as_words: A message as the endpoint may read it, with no control token of its model in what was said. None:
             words are words there.
         primes: The endpoint keeps a prompt cache that a request for one token fills, and asks no money for it.
-        one_at_a_time: Held while a request is answered, by all that ask the same machine. None: the endpoint answers
-            many as fast as one.
+        cache: Of that prompt cache, where it is on this machine. None: the endpoint answers many as fast as one.
         others: As of `OpenAILLMService`: where the endpoint is, its key ...
     """
 
@@ -65,7 +82,7 @@ class SpokenLLM(OpenAILLMService):
         extra_body: Mapping[str, Any] | None = None,
         as_words: AsWords | None = None,
         primes: bool = False,
-        one_at_a_time: asyncio.Lock | None = None,
+        cache: PromptCache | None = None,
         deadlines: StreamDeadlines = StreamDeadlines(),
         **others: Any,
     ) -> None:
@@ -73,7 +90,7 @@ class SpokenLLM(OpenAILLMService):
         self._extra_body = dict(extra_body or {})
         self._as_words = as_words
         self._primes = primes
-        self._one_at_a_time = one_at_a_time or contextlib.nullcontext()
+        self._cache = cache
         self._deadlines = deadlines
         self._priming: asyncio.Task[None] | None = None
 
@@ -138,7 +155,7 @@ class SpokenLLM(OpenAILLMService):
         async with contextlib.AsyncExitStack() as held:
             try:
                 async with asyncio.timeout(self._deadlines.first_token_ms / 1_000) as deadline:
-                    await held.enter_async_context(self._one_at_a_time)
+                    await held.enter_async_context(self._machine())
                     stream = await super().get_chat_completions(context)
             except TimeoutError as error:
                 raise _too_late(self._deadlines.first_token_ms) from error
@@ -158,6 +175,14 @@ class SpokenLLM(OpenAILLMService):
         elif not self._connection.is_open:
             self.create_task(self._connection.open(), "connection")
 
+    @contextlib.asynccontextmanager
+    async def _machine(self) -> AsyncIterator[None]:
+        """The machine for one request, with what was kept of its prompt cache."""
+        async with self._cache.one_at_a_time if self._cache is not None else contextlib.nullcontext():
+            if self._cache is not None:
+                await self._cache.restore()
+            yield
+
     def stop_priming(self) -> None:
         """Call off what is being primed; what has been read so far stays in the cache."""
         if self._priming is not None:
@@ -173,12 +198,15 @@ class SpokenLLM(OpenAILLMService):
         )
         params.pop("stream_options", None)
         try:
-            async with self._one_at_a_time:
+            async with self._machine():
                 # Streamed, so that the server notices at once when the priming is called off.
                 stream = await self._client.chat.completions.create(**{**params, "stream": True, "max_tokens": 1})
+                n_read = 0
                 async with stream:
-                    async for _ in stream:
-                        pass
+                    async for chunk in stream:
+                        n_read = (getattr(chunk, "timings", None) or {}).get("prompt_n", n_read)
+                if self._cache is not None and frame.prompt.is_bare and n_read >= _WORTH_KEEPING_TOKENS:
+                    await self._cache.save()
         except OpenAIError as error:
             logger.debug("a prompt could not be primed: {}", type(error).__name__)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from pipecat.services.openai.base_llm import OpenAILLMSettings
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.providers.building import Connection
 from glyphoxa_processors.hibari_tts import HibariTTS, Synthesise
-from glyphoxa_processors.llm import AsWords, SpokenLLM
+from glyphoxa_processors.llm import AsWords, PromptCache, SpokenLLM
 from glyphoxa_processors.recogniser import Recogniser
 from glyphoxa_processors.whisper_stt import WhisperSTT
 
@@ -30,7 +29,7 @@ def make_llm(
     temperature: float = 0.6,
     extra_body: Mapping[str, Any] | None = None,
     as_words: AsWords | None = None,
-    one_at_a_time: asyncio.Lock | None = None,
+    cache: PromptCache | None = None,
 ) -> SpokenLLM:
     """A llama.cpp server through its OpenAI-compatible port.
 
@@ -39,8 +38,8 @@ def make_llm(
         extra_body: What the server takes beyond OpenAI's fields: the slot that keeps this NPC's prompt (one each, or
             they push each other's prefix out), a grammar, a penalty for repeating.
         as_words: See `SpokenLLM`: the server reads markers of its chat template wherever they stand.
-        one_at_a_time: See `SpokenLLM`. Two prompts that a processor reads at once are both late: the first NPC begins
-            to speak when both are read, and the second is not heard before the first is silent.
+        cache: The NPC's. Two prompts that a processor reads at once are both late: the first NPC begins to speak when
+            both are read, and the second is not heard before the first is silent.
     """
     return SpokenLLM(
         api_key=connection.key,
@@ -49,7 +48,7 @@ def make_llm(
         extra_body=extra_body,
         as_words=as_words,
         primes=True,
-        one_at_a_time=one_at_a_time,
+        cache=cache,
     )
 
 

@@ -257,6 +257,41 @@ async def test_priming_reads_the_prompt_in_and_gives_way_to_a_begin(server: Mode
         assert (await play.finished()).heard == "Well met. The blade is ready."
 
 
+class OneMachine:
+    """A prompt cache in memory: what was done with it, in order."""
+
+    def __init__(self, one_at_a_time: asyncio.Lock) -> None:
+        self.one_at_a_time = one_at_a_time
+        self.done: list[str] = []
+
+    async def restore(self) -> None:
+        assert self.one_at_a_time.locked()
+        self.done.append("restore")
+
+    async def save(self) -> None:
+        assert self.one_at_a_time.locked()
+        self.done.append("save")
+
+
+@pytest.mark.parametrize(("is_bare", "n_read", "done"), [(True, 500, 1), (True, 3, 0), (False, 500, 0)])
+async def test_what_is_read_of_a_persona_is_kept_and_nothing_of_the_talk(
+    server: ModelServer, is_bare: bool, n_read: int, done: int
+) -> None:
+    machine = OneMachine(asyncio.Lock())
+    server.timings = {"prompt_n": n_read}
+    llm = SpokenLLM(
+        api_key="x",
+        base_url=server.base_url,
+        settings=OpenAILLMSettings(model="m"),
+        primes=True,
+        cache=machine,
+    )
+    async with stage(server, llm=llm) as play:
+        play.mouth.prime(prompt("" if is_bare else "How is"))
+        await play.mouth.wait_until_primed()
+        assert machine.done == ["restore", *["save"] * done]
+
+
 async def test_of_two_npcs_on_one_machine_the_second_is_answered_when_the_first_is(server: ModelServer) -> None:
     alone = asyncio.Lock()
 
@@ -266,7 +301,7 @@ async def test_of_two_npcs_on_one_machine_the_second_is_answered_when_the_first_
             base_url=server.base_url,
             settings=OpenAILLMSettings(model="m"),
             primes=True,
-            one_at_a_time=alone,
+            cache=OneMachine(alone),
         )
 
     async with stage(server, llm=a_model()) as first, stage(server, llm=a_model()) as second:
@@ -295,7 +330,7 @@ async def test_a_machine_is_free_again_after_a_reply_that_was_cut_off_or_failed(
 ) -> None:
     alone = asyncio.Lock()
     settings = OpenAILLMSettings(model="m")
-    llm = SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, one_at_a_time=alone)
+    llm = SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, cache=OneMachine(alone))
     async with stage(server, llm=llm) as play:
         server.status = status
         server.gate.clear()

@@ -10,7 +10,7 @@ from glyphoxa.adapters.local.hibari_voice import load_engine
 from glyphoxa.bootstrap.engines import MouthSpec, find_mouth
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.domain.ids import TurnId
+from glyphoxa.domain.ids import CampaignId, TurnId
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import now_ms
@@ -38,6 +38,7 @@ async def test_the_pipeline_in_the_documentation_gives_an_npc_its_voice(tmp_path
         files = read_settings(tmp_path / "glyphoxa.yaml").engines
         mouth = await find_mouth("loud", files=files)(
             MouthSpec(
+                campaign=CampaignId("vale"),
                 npc=GRIMJAW,
                 slot=0,
                 language="en",

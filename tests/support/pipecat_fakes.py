@@ -52,6 +52,7 @@ class ModelServer:
         self.gate = asyncio.Event()
         self.gate.set()
         self.status = 200
+        self.timings: dict[str, int] = {}
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         asked = await request.json()
@@ -78,6 +79,8 @@ class ModelServer:
         for token in self.reply:
             choice = {"index": 0, "delta": {"content": token}, "finish_reason": None}
             chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+            if self.timings:
+                chunk["timings"] = self.timings
             await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
         await response.write(b"data: [DONE]\n\n")
         return response

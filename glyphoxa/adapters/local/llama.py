@@ -76,14 +76,23 @@ class LlamaServer:
         slots: Conversations kept warm at once; ids 0 to `slots` - 1.
         ctx_per_slot: Tokens of prompt and reply a slot can hold. A longer prompt is refused with HTTP 400.
         threads: Cores that evaluate; by default all, at most four (more of them wait for memory).
+        prompts_dir: Where slots are kept from one process to the next; created if missing, private to this user. None:
+            nowhere.
 
     Attributes:
         control_tokens: The model's, once it is loaded. Every message that is sent here goes through them.
+        used_slots: Those that were asked something.
         one_at_a_time: Who asks for a spoken reply holds it until the reply is there: it is evaluated alone.
     """
 
     def __init__(
-        self, *, model_path: Path | str, slots: int = 1, ctx_per_slot: int = 2048, threads: int | None = None
+        self,
+        *,
+        model_path: Path | str,
+        slots: int = 1,
+        ctx_per_slot: int = 2048,
+        threads: int | None = None,
+        prompts_dir: Path | None = None,
     ) -> None:
         if slots < 1 or ctx_per_slot < 1:
             raise InvalidInput(f"a model needs a slot and a context: slots={slots}, ctx_per_slot={ctx_per_slot}")
@@ -91,8 +100,10 @@ class LlamaServer:
         self.slots = slots
         self.ctx_per_slot = ctx_per_slot
         self.threads = threads or min(4, os.cpu_count() or 1)
+        self.prompts_dir = prompts_dir
         self.api_key = secrets.token_urlsafe(24)
         self.control_tokens = ControlTokens(ELSEWHERE)
+        self.used_slots: set[int] = set()
         self.one_at_a_time = asyncio.Lock()
         self._server: Any = None
 
@@ -130,6 +141,9 @@ class LlamaServer:
         params.cache_idle_slots = False
         params.cache_ram_mib = _PROMPT_CACHE_MIB
         params.api_keys = [self.api_key]
+        if self.prompts_dir is not None:
+            self.prompts_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            params.slot_save_path = f"{self.prompts_dir}/"
         try:
             with ThreadPoolExecutor(max_workers=1, thread_name_prefix="llama", initializer=_stand_back) as fresh:
                 self._server = fresh.submit(xllamacpp.Server, params).result()

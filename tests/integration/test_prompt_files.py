@@ -1,0 +1,89 @@
+"""What the local model has read of an NPC's prompt is there in the next process."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from openai import AsyncOpenAI
+
+from glyphoxa.adapters.local.llama import LlamaServer, spoken_extras
+from glyphoxa.adapters.local.prompt_files import PromptFile
+from glyphoxa.adapters.weights.store import WeightStore
+from glyphoxa.domain.ids import CampaignId, NpcId
+
+pytestmark = pytest.mark.models
+
+VALE, SMITH, INNKEEPER = CampaignId("vale"), NpcId("smith"), NpcId("innkeeper")
+PERSONA = "You are Grimjaw, who lives in the mountain town of Ironhold and answers in one short sentence. " * 6
+
+
+@pytest.fixture(scope="module")
+def model() -> Path:
+    return WeightStore().path("qwen2.5-coder-0.5b-instruct-q4_k_m")
+
+
+@asynccontextmanager
+async def a_process(model: Path, prompts_dir: Path | None) -> AsyncIterator[LlamaServer]:
+    async with LlamaServer(model_path=model, slots=2, prompts_dir=prompts_dir) as server:
+        yield server
+
+
+async def n_read(server: LlamaServer, slot: int, question: str) -> int:
+    """How many tokens of a prompt with this question the model had to read."""
+    async with AsyncOpenAI(base_url=server.base_url, api_key=server.api_key) as client:
+        answer = await client.chat.completions.create(
+            model="local",
+            messages=[{"role": "system", "content": PERSONA}, {"role": "user", "content": question}],
+            max_tokens=1,
+            extra_body=spoken_extras(slot),
+        )
+    return int((answer.model_extra or {})["timings"]["prompt_n"])
+
+
+def sizes(directory: Path) -> list[int]:
+    return [file.stat().st_size for file in directory.iterdir()]
+
+
+async def test_a_persona_that_was_read_once_is_not_read_in_the_next_session(model: Path, tmp_path: Path) -> None:
+    prompts = tmp_path / "prompts"
+    async with a_process(model, prompts) as server:
+        assert await n_read(server, 0, "Hello.") > 100
+        await PromptFile(server, 0, VALE, SMITH).save()
+        (file,) = prompts.iterdir()
+        assert (stat.S_IMODE(prompts.stat().st_mode), stat.S_IMODE(file.stat().st_mode)) == (0o700, 0o600)
+        # What the slot holds by now is newer than the file.
+        await n_read(server, 0, "Where is the inn?")
+        kept = PromptFile(server, 0, VALE, SMITH)
+        await kept.restore()
+        await kept.restore()
+        assert await n_read(server, 0, "Where is the inn?") < 20
+
+    async with a_process(model, prompts) as server:
+        # In another slot, as the campaign file lists its NPCs in another order.
+        await PromptFile(server, 1, VALE, SMITH).restore()
+        await PromptFile(server, 0, VALE, INNKEEPER).restore()
+        assert await n_read(server, 1, "Where is the inn?") < 20
+        file.write_bytes(b"no such thing" * 100)
+        await PromptFile(server, 0, VALE, SMITH).restore()
+        assert await n_read(server, 0, "Where is the inn?") > 100
+
+
+async def test_without_a_directory_nothing_is_kept(model: Path) -> None:
+    async with a_process(model, None) as server:
+        kept = PromptFile(server, 0, VALE, SMITH)
+        await kept.restore()
+        await kept.save()
+
+
+async def test_the_oldest_files_go_when_there_are_too_many(model: Path, tmp_path: Path) -> None:
+    async with a_process(model, tmp_path) as server:
+        await n_read(server, 0, "Hello.")
+        for npc in ("a", "b", "c"):
+            await PromptFile(server, 0, VALE, NpcId(npc)).save()
+        size = max(sizes(tmp_path))
+        await PromptFile(server, 0, VALE, NpcId("d"), kept_bytes=2 * size).save()
+        assert len(sizes(tmp_path)) == 2
