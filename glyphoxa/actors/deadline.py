@@ -34,7 +34,7 @@ async def in_time(
         await asyncio.wait({task}, timeout=deadline_ms / 1_000)
         if not task.done():
             raise TimeoutError
-    except BaseException:
+    except BaseException:  # cancelled itself, the waiter leaves no work running
         task.add_done_callback(lambda late: _take_late(late, if_late))
         task.cancel()
         await asyncio.wait({task}, timeout=unwind_ms / 1_000)
@@ -43,14 +43,18 @@ async def in_time(
 
 
 async def within(deadline_ms: int, what: str, closing: Awaitable[object]) -> bool:
-    """Wait for a step of a closing; False when it was given up, or failed. What does not even end when it is cancelled
-    is left behind: it must not keep the steps behind it from being taken.
+    """Wait for a step of a closing; False when it was given up, or failed. At the deadline, and when the waiter is
+    cancelled, it is cancelled too. What does not even end then is left behind: it must not keep the steps behind it
+    from being taken.
     """
     task = asyncio.ensure_future(closing)
-    done, _ = await asyncio.wait({task}, timeout=deadline_ms / 1_000)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=deadline_ms / 1_000)
+    finally:
+        if not task.done():
+            task.cancel()
+            task.add_done_callback(_forget)
     if not done:
-        task.cancel()
-        task.add_done_callback(_forget)
         logger.error("{} did not close within {} ms, and is left as it is", what, deadline_ms)
         return False
     if task.cancelled():

@@ -24,8 +24,7 @@ def play(path: Path) -> str:
         if (found := shutil.which(program)) is None:
             continue
         try:
-            # The program is one of a fixed list, and the file is ours.
-            done = subprocess.run(  # noqa: S603
+            done = subprocess.run(  # noqa: S603 - the program is one of a fixed list, the file is ours
                 [found, *options, str(path)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -43,6 +43,25 @@ async def test_what_fails_to_close_is_logged_and_raises_nothing() -> None:
     assert lines[0].splitlines()[0] == "a seat could not be closed"
 
 
+async def test_a_closing_ends_with_its_waiter() -> None:
+    closed, began = asyncio.Event(), asyncio.Event()
+
+    async def close() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            closed.set()
+
+    waiting = asyncio.create_task(within(DEADLINE_MS, "a seat", close()))
+    async with asyncio.timeout(DEADLINE_S):
+        await began.wait()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await closed.wait()
+
+
 async def test_what_returns_in_time_gives_its_result_and_what_fails_its_error() -> None:
     assert await in_time(DEADLINE_MS, asyncio.sleep(0, "done")) == "done"
     with pytest.raises(RuntimeError, match="does not close"):

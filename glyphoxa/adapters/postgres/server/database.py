@@ -105,7 +105,7 @@ class Database:
                 try:
                     await connection.enter(campaign or "", generic_plan=generic_plan)  # type: ignore[attr-defined] # passed on
                     yield connection
-                except BaseException:
+                except BaseException:  # also of who is cancelled: no connection may be lost to the pool
                     # Cancelling a running query takes a round trip that the caller, already late, does not wait for.
                     self._release_later(pool, connection)
                     raise

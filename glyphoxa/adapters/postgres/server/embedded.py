@@ -107,7 +107,7 @@ class EmbeddedPostgres:
         except OSError as error:
             self.release()
             raise Unavailable(f"the embedded PostgreSQL in {self.directory} does not start: {error}") from None
-        except BaseException:
+        except BaseException:  # also of who is stopped: a lease that nobody gives back keeps the server up
             self.release()
             raise
 

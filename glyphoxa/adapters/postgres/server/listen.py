@@ -153,7 +153,7 @@ class Listener:
         except _LOST as error:
             connection.terminate()
             raise Unavailable(f"the database does not listen: {type(error).__name__}") from None
-        except BaseException:
+        except BaseException:  # also of who is cancelled: the connection is nobody's yet
             connection.terminate()
             raise
         return connection
