@@ -90,7 +90,7 @@ class DeepgramServer(LocalServer):
     speech_ttfb_ms: Aura: to the first sound.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a provider may do, each by itself
         self,
         script: Sequence[Heard] = (),
         *,

@@ -101,7 +101,7 @@ async def open_asking(
     return Asking(llm, deadline_ms=CLOUD_DEADLINE_MS, low_confidence=settings.low_confidence)
 
 
-def make_reviser(
+def make_reviser(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
     campaign: Campaign,
     names: TableNames,
     *,

@@ -37,7 +37,7 @@ _REST_OF_A_CALL_MS: Final = 1_000
 """Of a tool's time, what looking for facts beside talk takes, and more."""
 
 
-def open_deep_recall(
+def open_deep_recall(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
     settings: Settings,
     recall: Recall,
     stack: AsyncExitStack,
@@ -99,7 +99,7 @@ async def load_deep_recall(
     return SearchByMethod(open_deep_recall(settings, recall, stack, method=by, llama=llama, environ=environ), by)
 
 
-def open_deep_talk(
+def open_deep_talk(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
     settings: Settings,
     recall: Recall,
     stack: AsyncExitStack,

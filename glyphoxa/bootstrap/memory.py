@@ -98,7 +98,7 @@ class TableMemory:
         around: Talk around an entity, as it may be asked; None where the graph cannot.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         store: Store | None,
         campaign: Campaign,

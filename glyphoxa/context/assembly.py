@@ -49,7 +49,7 @@ class HotContextAssembly:
         now_us: A clock that only goes forward, for how long each part takes.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         campaign: Campaign,
         *,

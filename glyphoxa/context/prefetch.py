@@ -39,7 +39,7 @@ class Prefetch:
         max_recalled: Utterances that memory is asked for.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         campaign: CampaignId,
         *,

@@ -54,7 +54,7 @@ class EntityDesk:
     resolver: NameResolver
     now_ms: Callable[[], int]
 
-    async def add(
+    async def add(  # noqa: PLR0913 - each is a word of the command
         self,
         name: str,
         type: str,  # noqa: A002 - the entity's word

@@ -197,7 +197,7 @@ class FactDesk:
         told = FactTold(found.id, self._npcs(to), self.resolver.speaker(by), self.now_ms())
         return await self._decide([told], [found])
 
-    async def add(
+    async def add(  # noqa: PLR0913 - each is a word of the command
         self,
         subject: str,
         predicate: str,

@@ -79,7 +79,7 @@ class DeepRecall:
             has_chooser=self._chooser is not None,
         )
 
-    async def recall(
+    async def recall(  # noqa: PLR0913 - what a language model is shown comes from three sides
         self,
         campaign: CampaignId,
         npc: NpcId,

@@ -29,7 +29,7 @@ class DeepTalk:
         world: What an NPC knows of itself and of the world anyway.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         talk: PastTalk,
         deep: DeepRecall,

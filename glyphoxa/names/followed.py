@@ -53,7 +53,7 @@ class NamesFollowed:
         retry_ms: How long to wait when the database does not answer, before everything is read anew.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         campaign: CampaignId,
         store: LearnedNames,

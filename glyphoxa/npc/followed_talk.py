@@ -30,7 +30,7 @@ class FollowedTalk:
             raise.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         campaign: CampaignId,
         session: SessionId,

@@ -22,7 +22,7 @@ class Hearing:
         now_ms: Unix epoch.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         room: Mailbox[RoomMessage],
         *,

@@ -31,7 +31,7 @@ class Preparation:
         now_ms: Unix epoch.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         npcs: Mapping[NpcId, NpcActor],
         *,

@@ -40,7 +40,7 @@ class Room:
         call_at: Runs a callback at a time in milliseconds since the Unix epoch.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         state: TableState,
         mailbox: Mailbox[RoomMessage],

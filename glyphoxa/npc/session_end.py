@@ -27,7 +27,7 @@ class SessionEnd:
     within_ms = WRITE_DOWN_MS + SECOND_LOOK_MS + LEARN_MS
     """How long it takes at worst, without `flush`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         *,
         room: Room,

@@ -51,7 +51,7 @@ class TurnBook:
         self._asked[npc] = turn
         entry.stages.setdefault(Stage.ADDRESSED, at_ms)
 
-    def committed(
+    def committed(  # noqa: PLR0913 - all of it becomes known at one moment
         self,
         turn: TurnId,
         npc: NpcId,

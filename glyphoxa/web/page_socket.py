@@ -68,7 +68,7 @@ class Pulse:
 class PageSocket:
     """See the module."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         socket: WebSocket,
         table: Table,

@@ -75,7 +75,7 @@ class SpokenLLM(OpenAILLMService):
         others: As of `OpenAILLMService`: where the endpoint is, its key ...
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         *,
         settings: OpenAILLMSettings,

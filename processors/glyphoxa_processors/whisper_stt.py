@@ -62,7 +62,7 @@ class WhisperSTT(FrameProcessor):
         settle_after_ms: A turn longer than that is transcribed in parts, cut at pauses.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         player: PlayerId,
         recogniser: Recogniser,

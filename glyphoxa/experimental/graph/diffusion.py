@@ -44,7 +44,7 @@ class Energy:
     received: NDArray[float64]
 
 
-def spread(
+def spread(  # noqa: PLR0913 - the measures of one spreading
     seeds: NDArray[float64],
     adjacency: Adjacency,
     *,

@@ -128,7 +128,7 @@ class GraphRecall:
     reranker: Reranker | None = None
     chooser: NodeChooser | None = None
 
-    async def recall(
+    async def recall(  # noqa: PLR0913 - what a language model is shown comes from two sides
         self,
         question: GraphQuestion,
         text: str,
@@ -151,12 +151,11 @@ class GraphRecall:
         found = recall(self.graph, question, self.settings)
         if method is RecallMethod.HYBRID_RERANK and self.reranker is not None:
             return await reranked(
-                text,
+                text[-self.settings.max_query_chars :],  # what was said last matters most
                 found,
                 self.text_of,
                 self.reranker,
                 deadline_ms=self.settings.rerank_deadline_ms,
-                max_query_chars=self.settings.max_query_chars,
             )
         if method.asks_a_model and self.chooser is not None:
             asked = self._asked(text, recent, world_info)

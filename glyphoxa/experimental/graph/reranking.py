@@ -39,20 +39,18 @@ async def reranked(
     reranker: Reranker,
     *,
     deadline_ms: int,
-    max_query_chars: int = 800,
 ) -> Recollection:
     """The same hits in their new order. With fewer than two there is nothing to order.
 
     Args:
         text_of: Of a node.
-        max_query_chars: The end of a longer question is asked: what was said last matters most.
     """
     hits = recollection.hits
     if len(hits) < 2:
         return recollection
     try:
         async with asyncio.timeout(deadline_ms / 1_000):
-            answer = await reranker.rerank(question[-max_query_chars:], [text_of(hit.node) for hit in hits])
+            answer = await reranker.rerank(question, [text_of(hit.node) for hit in hits])
         opinions = np.asarray(answer, float64)
     except TimeoutError:
         return _without(recollection, f"no answer within {deadline_ms} ms")
