@@ -24,7 +24,7 @@ from glyphoxa.domain.ids import CampaignId, PlayerId
 from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
-from glyphoxa.npc.tools import MemoryTools
+from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa.speech.correction.corrector import Corrected
 
 GROUP = "glyphoxa.pipelines"
@@ -101,7 +101,7 @@ class MouthSpec:
     local: LocalModels
     host: Host
     context: HotContextSource
-    tools: MemoryTools | None
+    tools: CallableTools | None
     listener: Listener
     sink: AudioSink
     now_ms: Callable[[], int]

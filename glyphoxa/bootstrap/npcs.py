@@ -11,16 +11,19 @@ from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.bootstrap.engines import Host, MouthSpec, OpenMouth
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import TableMemory
+from glyphoxa.bootstrap.outside_tools import OutsideTools
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.ports import HotContextSource
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.budget import DEFAULT_RULES
 from glyphoxa.npc.mouth import Listener, Mouth
-from glyphoxa.npc.room_messages import LookedUp, RoomMessage
+from glyphoxa.npc.room_messages import LookedUp, LooksUpLong, RoomMessage
 from glyphoxa.npc.table import AudioSink
 from glyphoxa.npc.table_state import TableState
+from glyphoxa.npc.toolbox import CallableTools, Toolbox
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from glyphoxa.transcript.ports import PastTalk
 
@@ -32,6 +35,7 @@ class Npcs:
     Attributes:
         mouths: By the NPCs' engines.
         deep_talk: What NPCs of tier DEEP ask for past talk; None without long-term memory.
+        outside: Tools of servers outside, by the NPCs that have them.
         room: The room's mailbox.
         sink: Takes what they say.
     """
@@ -44,6 +48,7 @@ class Npcs:
     context: HotContextSource
     memory: TableMemory
     deep_talk: PastTalk | None
+    outside: OutsideTools
     room: Mailbox[RoomMessage]
     sink: AudioSink
 
@@ -77,7 +82,19 @@ class Npcs:
         )
         return await self.mouths[npc.engine](spec)
 
-    def _tools_of(self, npc: Npc) -> MemoryTools | None:
+    def _tools_of(self, npc: Npc) -> CallableTools | None:
+        memory, outside = self._memory_tools_of(npc), self.outside.get(npc.id, ())
+        if memory is None and not outside:
+            return None
+        return Toolbox(
+            memory,
+            outside,
+            rule=DEFAULT_RULES[npc.budget_tier],
+            tell=partial(self._looked_up, npc.id),
+            tell_slow=lambda: self.room.post(LooksUpLong(npc.id)),
+        )
+
+    def _memory_tools_of(self, npc: Npc) -> MemoryTools | None:
         guard = self.memory.guard
         if guard is None or self.deep_talk is None:
             return None

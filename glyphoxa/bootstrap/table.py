@@ -11,6 +11,7 @@ from loguru import logger
 from glyphoxa.bootstrap import engines, local_models
 from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack
 from glyphoxa.bootstrap.memory import SaidBefore, open_store_for
+from glyphoxa.bootstrap.outside_tools import open_outside_tools
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.bootstrap.structured_llm import local_slots
 from glyphoxa.bootstrap.table_parts import Opening, Wired, wire
@@ -48,8 +49,15 @@ async def open_table(
     async with ClosingStack() as stack:
         local = await local_models.load(settings, stack, slots=local_slots(settings, campaign), tell=tell)
         store = await open_store_for(settings, local, stack)
+        outside = await open_outside_tools(settings.mcp, campaign, stack)
         opening = Opening(
-            settings=settings, campaign=campaign, session=SessionId(name), local=local, store=store, mouths=mouths
+            settings=settings,
+            campaign=campaign,
+            session=SessionId(name),
+            local=local,
+            store=store,
+            mouths=mouths,
+            outside=outside,
         )
         wired = await wire(opening, stack)
         table = await _start(wired, stack, tell=tell)

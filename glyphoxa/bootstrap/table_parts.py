@@ -16,6 +16,7 @@ from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import TableMemory
 from glyphoxa.bootstrap.mind import mind_of, state_of
 from glyphoxa.bootstrap.npcs import Npcs
+from glyphoxa.bootstrap.outside_tools import OutsideTools
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.prefetch import Prefetch
@@ -50,6 +51,7 @@ class Opening:
 
     Attributes:
         mouths: By the NPCs' engines.
+        outside: Tools of servers outside, by the NPCs that have them.
     """
 
     settings: Settings
@@ -58,6 +60,7 @@ class Opening:
     local: LocalModels
     store: Store | None
     mouths: Mapping[str, OpenMouth]
+    outside: OutsideTools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +111,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
         context=context,
         memory=memory,
         deep_talk=_deep_talk(opening, memory, context, stack),
+        outside=opening.outside,
         room=to_room,
         sink=voices.play,
     ).made()

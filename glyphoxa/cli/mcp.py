@@ -12,22 +12,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from glyphoxa.cli.desk import Desk, desk_at
-from glyphoxa.cli.embedding import embedder_or_words
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Argument, Verb, argument, in_a_loop
-from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.recall.api import RecallSettings
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
+    from glyphoxa.cli.desk import Desk
     from glyphoxa.mcp_server.offered import OfferedTool
 
-_PATIENT: Final = RecallSettings(
-    deadline_ms=3_000, patient_embed_deadline_ms=2_000, refresh_deadline_ms=10_000, summaries_deadline_ms=2_000
-)
-"""Within what a tool of tier DEEP may take; the first question reads the talk of years."""
 _THIS_MACHINE: Final = "127.0.0.1"
 
 VERB = Verb(in_a_loop)
@@ -58,10 +51,14 @@ async def _serve(options: argparse.Namespace) -> int:
     npc_token = token_from(os.environ, NPC_TOKEN) if options.http and options.npc is not None else ""
     if dm_token and dm_token == npc_token:
         raise InvalidInput(f"{DM_TOKEN} and {NPC_TOKEN} hold the same token: whoever has the NPC's would be the DM")
+    from glyphoxa.cli.desk import desk_at
+    from glyphoxa.cli.embedding import embedder_or_words
+    from glyphoxa.mcp_server.npc_memory import PATIENT
+
     settings = settings_with_memory(options.config, to_hold="talk or facts")
     async with (
         embedder_or_words(settings) as embedder,
-        opened_store(settings, embedder=embedder, recall=_PATIENT) as store,
+        opened_store(settings, embedder=embedder, recall=PATIENT) as store,
     ):
         desk = await desk_at(store, settings, options.campaign)
         of_npc = [] if options.npc is None else await _npc_tools(store, desk, options.npc)
@@ -91,7 +88,7 @@ async def _npc_tools(store: Store, desk: Desk, name: str) -> list[OfferedTool]:
     from glyphoxa.mcp_server.npc_memory import memory_of, memory_tools
 
     npc = desk.resolver.npc(name)
-    campaign: Campaign = await store.campaigns.get(desk.campaign)
+    campaign = await store.campaigns.get(desk.campaign)
     await store.past_talk.refresh(desk.campaign)
     return memory_tools(memory_of(store, campaign, npc))
 

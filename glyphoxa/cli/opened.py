@@ -6,15 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.verb import argument
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.recall.api import Embedder, RecallSettings
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.store import Store
+    from glyphoxa.recall.api import Embedder, RecallSettings
 
 CONFIG: Final = argument(
     "--config", type=Path, metavar="FILE", help="settings file (YAML): where the database is, and which campaign"
@@ -49,6 +51,9 @@ async def opened_store(
     Raises:
         Unavailable: The server cannot be reached.
     """
+    # Also for verbs that may need none: it takes a second to import.
+    from glyphoxa.adapters.postgres.store import open_store
+
     async with open_store(
         settings.memory.postgres_dsn,
         data_dir=settings.data_directory,

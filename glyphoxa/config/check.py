@@ -6,12 +6,13 @@ import errno
 import importlib.util
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
 from glyphoxa.config.engine_files import missing_files
+from glyphoxa.config.mcp_settings import missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.providers.registry import EMBEDDINGS, KINDS, NONE, RECALL, RERANK, Choice, find, runs_here
@@ -54,6 +55,7 @@ def check(
             found.append(replace(finding, subject=subject))
     found.append(_recall(settings))
     found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
+    found += _tool_servers(settings, environ, has_module or module_is_there)
     found = [_with_model(each, settings) if each.subject == "embeddings" else each for each in found]
     found = [_with_patience(each, settings) if each.subject == "recall.llm" else each for each in found]
     host, port = settings.server.host, settings.server.port
@@ -91,6 +93,18 @@ def _recall(settings: Settings) -> Finding:
     return Finding(
         "ok", "recall", f"{chosen.searches_by}{stages}, where an NPC of tier DEEP searches; hybrid elsewhere"
     )
+
+
+def _tool_servers(
+    settings: Settings, environ: Mapping[str, str], has_module: Callable[[str], bool]
+) -> Iterator[Finding]:
+    servers = settings.mcp.servers
+    if servers and not has_module("mcp"):
+        yield Finding("error", "mcp", "mcp is not installed: pip install 'glyphoxa[mcp]'")
+    missing = missing_variables(settings.mcp, environ)
+    yield from (Finding("error", "mcp", each) for each in missing)
+    if servers and not missing:
+        yield Finding("ok", "mcp", f"tools of {', '.join(servers)}, for models that can call tools")
 
 
 def _is_asked(section: str, settings: Settings) -> bool:

@@ -55,6 +55,7 @@ def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
     """A section, with those in it behind it."""
     meanings = meanings_of(model)
     inner = {key: found for key, field in model.model_fields.items() if (found := _model(field.annotation))}
+    named = {key: found for key, field in model.model_fields.items() if (found := _model_by_name(field.annotation))}
     plain = {key: field for key, field in model.model_fields.items() if key not in inner}
     if name and plain:
         yield "\n\n".join(filter(None, (f"## {name}", _intro(model)))) + "\n"
@@ -68,6 +69,8 @@ def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
         yield ""
     for key, section in inner.items():
         yield from _section(f"{name}.{key}" if name else key, section)
+    for key, section in named.items():
+        yield from _section(f"{name}.{key}.NAME", section)
 
 
 def meanings_of(model: type[BaseModel]) -> dict[str, str]:
@@ -92,6 +95,11 @@ def _model(annotation: Any) -> type[BaseModel] | None:
     return annotation if inspect.isclass(annotation) and issubclass(annotation, BaseModel) else None
 
 
+def _model_by_name(annotation: Any) -> type[BaseModel] | None:
+    """Of a block that holds several of a kind, each under a name of its own."""
+    return _model(typing.get_args(annotation)[1]) if typing.get_origin(annotation) is dict else None
+
+
 def type_in_words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
     """What may stand there."""
     names = next((each.names for each in metadata if isinstance(each, NameOf)), None)
@@ -106,7 +114,7 @@ def type_in_words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
     if origin is tuple:
         return f"list of {type_in_words(parts[0])}"
     if origin is dict:
-        return "names, each with a text"
+        return "names, each with a text" if parts[1] is str else "names, each with a block"
     if NoneType in parts:
         [kind] = [part for part in parts if part is not NoneType]
         return type_in_words(kind, metadata)

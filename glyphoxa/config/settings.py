@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr
 
 from glyphoxa.config.engine_files import from_folder, wrong_engine
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
+from glyphoxa.config.mcp_settings import McpSettings, mcp_contradictions
 from glyphoxa.config.recall_settings import DeepRecallSettings, not_here, recall_contradictions
 from glyphoxa.config.sections import DsnText, NameOf, ProviderSettings, Section, empty_section
 from glyphoxa.context.composition import AT_MOST_LATER_MS
@@ -244,6 +245,7 @@ class Settings(Section):
     recall: Annotated[DeepRecallSettings, BeforeValidator(empty_section)] = DeepRecallSettings()
     turns: Annotated[TurnsSettings, BeforeValidator(empty_section)] = TurnsSettings()
     context: Annotated[ContextSettings, BeforeValidator(empty_section)] = ContextSettings()
+    mcp: Annotated[McpSettings, BeforeValidator(empty_section)] = McpSettings()
     models: Annotated[ModelsSettings, BeforeValidator(empty_section)] = ModelsSettings()
     server: Annotated[ServerSettings, BeforeValidator(empty_section)] = ServerSettings()
     logging: Annotated[LoggingSettings, BeforeValidator(empty_section)] = LoggingSettings()
@@ -338,6 +340,7 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
         for name, value in settings.engines.items()
         if (wrong := wrong_engine(name, value))
     ]
+    problems += [source.problem(place, text) for place, text in mcp_contradictions(settings.mcp)]
     problems += _placement_contradictions(source, settings.context)
     problems += recall_contradictions(source, settings.recall, thinks_with=settings.providers.llm.name)
     for section in KINDS:

@@ -9,9 +9,9 @@ from typing import Final
 
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.mcp_server.offered import OfferedTool
-from glyphoxa.npc.tools import ToolSpec
+from glyphoxa.npc.tool_spec import ToolSpec
 
-_DICE: Final = re.compile(r"(\d{0,3})\s*[dwDW]\s*(\d{1,4}|%)\s*(?:([+-])\s*(\d{1,4}))?")
+_DICE: Final = re.compile(r"([0-9]{0,3})\s*[dwDW]\s*([0-9]{1,4}|%)\s*(?:([+-])\s*([0-9]{1,4}))?")
 _MOST_DICE: Final = 100
 _MOST_SIDES: Final = 1_000
 

@@ -19,7 +19,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.mcp_server.offered import OfferedTool
-from glyphoxa.npc.tools import ToolSpec
+from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.transcript.api import TalkFilter, TalkSearch
 from glyphoxa.world.api import moment, visibility_in_words
 

@@ -11,9 +11,15 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.mcp_server.offered import OfferedTool
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from glyphoxa.recall.around import RecallAround
+from glyphoxa.recall.settings import RecallSettings
 
 TIER: Final[BudgetTier] = "DEEP"
 """Nobody waits at a table for these answers."""
+
+PATIENT: Final = RecallSettings(
+    deadline_ms=3_000, patient_embed_deadline_ms=2_000, refresh_deadline_ms=10_000, summaries_deadline_ms=2_000
+)
+"""Within what a tool of that tier may take; the first question reads the talk of years."""
 
 
 def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> MemoryOf:

@@ -15,7 +15,7 @@ from typing import Final
 from loguru import logger
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
-from glyphoxa.npc.tools import ToolSpec
+from glyphoxa.npc.tool_spec import ToolSpec
 
 DEADLINE_MS: Final = 10_000
 MOST_ASKED: Final = 2_000

@@ -22,7 +22,7 @@ from mcp_types import (
 from starlette.applications import Starlette
 
 from glyphoxa.mcp_server.offered import ToolOffer
-from glyphoxa.npc.tools import ToolSpec
+from glyphoxa.npc.tool_spec import ToolSpec
 
 PATH: Final = "/mcp"
 _MOST_BYTES: Final = 64 * 1024

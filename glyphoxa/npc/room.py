@@ -22,7 +22,7 @@ from glyphoxa.npc.actor import Ask, Expect, GetReady, Hear, Hush, MakeASound, Np
 from glyphoxa.npc.answers import Answers
 from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent, ReplyKnown, SentenceStarted
 from glyphoxa.npc.player_talk import PlayerTalk
-from glyphoxa.npc.room_messages import End, Leave, LookedUp, Move, RoomMessage, RoomTick
+from glyphoxa.npc.room_messages import End, Leave, LookedUp, LooksUpLong, Move, RoomMessage, RoomTick
 from glyphoxa.npc.session_ids import SessionIds
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.turn_book import TurnBook
@@ -98,6 +98,8 @@ class Room:
                 self._perform(self._turn_taking.hush_all())
             case LookedUp(npc, look_up):
                 self._book.looked_up(npc, look_up)
+            case LooksUpLong(npc):
+                self._perform(self._turn_taking.looks_up_long(npc, at_ms=now_ms))
             case Marked() | Injected() | SentenceStarted() | ReplyKnown() | Finished():
                 self._on_mouth(message)
             case _:

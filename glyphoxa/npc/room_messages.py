@@ -42,7 +42,14 @@ class LookedUp:
     look_up: LookUp
 
 
-RoomMessage = EarEvent | MouthEvent | LookedUp | RoomTick | Move | Leave | End
+@dataclass(frozen=True, slots=True)
+class LooksUpLong:
+    """An NPC's model waits for one of its tools."""
+
+    npc: NpcId
+
+
+RoomMessage = EarEvent | MouthEvent | LookedUp | LooksUpLong | RoomTick | Move | Leave | End
 
 
 def room_mailbox() -> Mailbox[RoomMessage]:

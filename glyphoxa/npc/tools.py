@@ -34,6 +34,7 @@ from glyphoxa.npc.budget import (
     TierRule,
 )
 from glyphoxa.npc.tool_answers import MOST_FOUND, Found, bare, best_match, described, fact_found, found, nothing, when
+from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.recall.api import asked_predicates
 from glyphoxa.transcript.api import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.world.api import FactQuery, KnowledgeGraph, Passage, TalkAround
@@ -44,27 +45,6 @@ _PATIENT_FROM_MS: Final = 1_500
 _TALK_FOUND: Final = 5
 _LOOKED_AT: Final = 50
 """Facts from which those that a query asks for are taken."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
-    """A tool as it is declared to a model.
-
-    Attributes:
-        name: With a dot. Providers allow none: see `wire_name`.
-        parameters: Each argument's JSON schema.
-        estimated_ms: What it usually takes; for choosing, not for enforcing.
-    """
-
-    name: str
-    description: str
-    parameters: Mapping[str, Mapping[str, object]]
-    required: tuple[str, ...]
-    estimated_ms: int
-
-    @property
-    def wire_name(self) -> str:
-        return self.name.replace(".", "_")
 
 
 def _text(description: str) -> Mapping[str, object]:
@@ -187,8 +167,11 @@ class MemoryTools:
         now = asyncio.get_running_loop().time
         began = now()
         answer = await self._answer(name, arguments)
-        noted = {key: _noted(value) for key, value in arguments.items()}
-        self._tell(LookUp(name, noted, answer, round((now() - began) * 1_000)))
+        self._tell(
+            LookUp(
+                name, {key: noted(value) for key, value in arguments.items()}, answer, round((now() - began) * 1_000)
+            )
+        )
         return answer
 
     async def _answer(self, name: str, arguments: Mapping[str, object]) -> Found:
@@ -342,7 +325,7 @@ def _said_of(passage: Passage, names: Mapping[EntityId, str]) -> Found:
     return {**_said(passage.recalled), "speaks of": speaks_of, "relations away": passage.depth}
 
 
-def _noted(value: object) -> object:
+def noted(value: object) -> object:
     """An argument as it is recorded. What is no text is refused, and may be what no database holds: NaN, or a list
     nested a thousand times.
     """

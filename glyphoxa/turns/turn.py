@@ -28,6 +28,7 @@ class Turn:
     phase: Phase
     begun: bool = False
     filled: bool = False
+    looks_up_long: bool = False
     committed_ms: int = 0
     released_ms: int = 0
     cancelled_as: Outcome | None = None

@@ -133,6 +133,13 @@ class TurnTaking:
             self.floor.request(queued.id)
         return turn.cancelled_as, self._then([*begin, *self._release(at_ms)], at_ms)
 
+    def looks_up_long(self, npc: NpcId, *, at_ms: int) -> list[Effect]:
+        """Its answer waits for a tool: a filler is heard as soon as the NPC may be."""
+        for turn in self._turns.values():
+            if turn.npc == npc and turn.begun:
+                turn.looks_up_long = True
+        return self._then([], at_ms)
+
     def tick(self, *, at_ms: int) -> list[Effect]:
         """Time has come for something that was put off."""
         if self._asked_ms is not None and at_ms >= self._asked_ms:
@@ -156,11 +163,17 @@ class TurnTaking:
         if turn.cancelled_as is not None:
             return None
         if turn.phase is Phase.RELEASED:
-            filler_ms = self.filler_after_ms if self.filler_after_ms and not turn.filled else self.reply_deadline_ms
+            filler_ms = self._filler_ms(turn)
             return turn.released_ms + min(filler_ms, self.reply_deadline_ms)
         if turn.phase is Phase.COMMITTED and not self._is_somebody_heard():
             return max(turn.committed_ms, self._moved_ms) + self.hold_ms
         return None
+
+    def _filler_ms(self, turn: Turn) -> int:
+        """From when its answer may be heard; not before the deadline if it has had one, or is to have none."""
+        if turn.filled:
+            return self.reply_deadline_ms
+        return 0 if turn.looks_up_long else self.filler_after_ms or self.reply_deadline_ms
 
     def _is_somebody_heard(self) -> bool:
         holder = self._turns.get(self.floor.holder) if self.floor.holder is not None else None

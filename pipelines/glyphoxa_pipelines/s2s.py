@@ -18,7 +18,7 @@ from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.npc.mouth import Finished, Listener, Mouth
 from glyphoxa.npc.table import AudioSink
-from glyphoxa.npc.tools import MemoryTools
+from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa.providers import building
 from glyphoxa.providers.building import Connection
 from glyphoxa.providers.registry import S2S, Choice
@@ -50,7 +50,7 @@ class S2sParts:
     sink: AudioSink
     listener: Listener
     host: PipelineHost
-    tools: MemoryTools | None = None
+    tools: CallableTools | None = None
     clock: Callable[[], int] = now_ms
 
 

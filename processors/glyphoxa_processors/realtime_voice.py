@@ -20,7 +20,7 @@ from glyphoxa.context.prompt import Message
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Stage
 from glyphoxa.npc.realtime_talk import ClientEvent, RealtimeTalk
-from glyphoxa.npc.tools import MemoryTools
+from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa_processors.frames import (
     FillerFrame,
     PieceEndFrame,
@@ -81,7 +81,7 @@ class RealtimeVoice(FrameProcessor):
         session: RealtimeSession,
         reports: MouthReports,
         *,
-        tools: MemoryTools | None,
+        tools: CallableTools | None,
         new_splitter: Callable[[], Splitter],
         new_clean: NewClean,
     ) -> None:

@@ -1,4 +1,4 @@
-"""Memory tools inside a mouth: declared to the model, and their answers given back to it."""
+"""Tools inside a mouth: declared to the model, and their answers given back to it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import FunctionCallParams
 
-from glyphoxa.npc.tools import MemoryTools
+from glyphoxa.npc.toolbox import CallableTools
 
 
-def declare(tools: MemoryTools) -> ToolsSchema:
+def declare(tools: CallableTools) -> ToolsSchema:
     """The tools of the NPC's tier, as every pipecat LLM service takes them, with their handlers."""
     return ToolsSchema(
         standard_tools=[
@@ -43,7 +43,7 @@ def declare(tools: MemoryTools) -> ToolsSchema:
     )
 
 
-def _handler(tools: MemoryTools) -> Callable[[FunctionCallParams], Awaitable[None]]:
+def _handler(tools: CallableTools) -> Callable[[FunctionCallParams], Awaitable[None]]:
     async def handle(params: FunctionCallParams) -> None:
         await params.result_callback(await tools.call(params.function_name, params.arguments))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -15,12 +14,9 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from glyphoxa.mcp_server.dice import dice_tools
-from glyphoxa.mcp_server.offered import ToolOffer
-from glyphoxa.mcp_server.protocol import app_of, server_of
-from glyphoxa.mcp_server.tokens import guarded
-from glyphoxa.web.serving import Server, bind, url_of
+from glyphoxa.mcp_server.offered import OfferedTool
 from tests.support.command_line import a_settings_file, run
-from tests.support.mcp import answered, refused, tool_names
+from tests.support.mcp import answered, refused, served, tool_names
 from tests.support.patience import DEADLINE_S
 
 NPC_TOKEN, DM_TOKEN = "the token of an npc", "the token of the dm"
@@ -54,22 +50,7 @@ async def test_the_dice_are_a_server_without_a_campaign() -> None:
         assert "'a pint' is no dice; valid: d20, 2d6" in await refused(client, "roll", {"dice": "a pint"})
 
 
-@asynccontextmanager
-async def served() -> AsyncIterator[str]:
-    """Two tokens, behind one dice that have a name."""
-    apps = {
-        token: app_of(server_of(name, ToolOffer(tools)), host="127.0.0.1")
-        for token, name, tools in ((NPC_TOKEN, "npc", dice_tools()), (DM_TOKEN, "dm", []))
-    }
-    with bind("127.0.0.1", 0) as listener:
-        listener.listen()
-        server = Server(guarded(apps))
-        serving = asyncio.create_task(server.listen(listener))
-        try:
-            yield f"{url_of(listener)}mcp"
-        finally:
-            server.stop()
-            await serving
+BOTH = {NPC_TOKEN: dice_tools(), DM_TOKEN: list[OfferedTool]()}
 
 
 @asynccontextmanager
@@ -83,7 +64,7 @@ async def a_caller(url: str, token: str) -> AsyncIterator[Client]:
 
 
 async def test_over_http_a_token_decides_which_tools_there_are() -> None:
-    async with served() as url:
+    async with served(BOTH) as url:
         async with a_caller(url, NPC_TOKEN) as client:
             assert await tool_names(client) == ["roll"]
             assert (await answered(client, "roll", dice="d20"))["found"]
@@ -96,7 +77,7 @@ async def test_over_http_a_token_decides_which_tools_there_are() -> None:
 async def test_without_its_token_nobody_is_told_what_is_served(shown: str | None) -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     headers = {"accept": "application/json, text/event-stream"} | ({"authorization": shown} if shown else {})
-    async with served() as url, httpx2.AsyncClient(timeout=DEADLINE_S) as http:
+    async with served(BOTH) as url, httpx2.AsyncClient(timeout=DEADLINE_S) as http:
         refusal = await http.post(
             url, json=call, headers=[(key.encode(), value.encode()) for key, value in headers.items()]
         )
@@ -107,7 +88,7 @@ async def test_without_its_token_nobody_is_told_what_is_served(shown: str | None
 
 async def test_over_http_a_long_request_and_a_foreign_host_are_refused() -> None:
     headers = {"authorization": f"Bearer {NPC_TOKEN}", "accept": "application/json, text/event-stream"}
-    async with served() as url, httpx2.AsyncClient(headers=headers, timeout=DEADLINE_S) as http:
+    async with served(BOTH) as url, httpx2.AsyncClient(headers=headers, timeout=DEADLINE_S) as http:
         long = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "roll", "x": "y" * 100_000}}
         assert (await http.post(url, json=long)).status_code == 413
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}

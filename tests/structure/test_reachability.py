@@ -20,7 +20,6 @@ EXCEPTIONS = {
     "glyphoxa.domain.knowledge:witnessed_by": CHRONICLE,
     "glyphoxa.npc.budget:ENGLISH": TIERS,
     "glyphoxa.npc.budget:TierSelector": TIERS,
-    "glyphoxa.npc.tools:ToolSpec.estimated_ms": TIERS,
     "glyphoxa.recall.guard:MemoryGuard.traverse": RELATIONS,
     "glyphoxa.recall.guard:MemoryGuard.visible_subgraph": RELATIONS,
     "glyphoxa.world.graph:KnowledgeGraph.traverse": RELATIONS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -16,8 +17,10 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, 
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.mcp_server.offered import OfferedTool, ToolOffer
-from glyphoxa.mcp_server.protocol import server_of
+from glyphoxa.mcp_server.protocol import app_of, server_of
+from glyphoxa.mcp_server.tokens import guarded
 from glyphoxa.transcript.episodes import EPISODE, episode_of
+from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa.world.api import Cause, EntityAdded, FactStated
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
@@ -32,6 +35,21 @@ async def a_client(tools: list[OfferedTool]) -> AsyncIterator[Client]:
     offer = ToolOffer(tools, deadline_ms=DEADLINE_MS)
     async with Client(server_of("glyphoxa", offer), read_timeout_seconds=DEADLINE_S) as client:
         yield client
+
+
+@asynccontextmanager
+async def served(tools: Mapping[str, list[OfferedTool]]) -> AsyncIterator[str]:
+    """Over HTTP on this machine, by token; gives the address."""
+    apps = {token: app_of(server_of("glyphoxa", ToolOffer(its)), host="127.0.0.1") for token, its in tools.items()}
+    with bind("127.0.0.1", 0) as listener:
+        listener.listen()
+        server = Server(guarded(apps))
+        serving = asyncio.create_task(server.listen(listener))
+        try:
+            yield f"{url_of(listener)}mcp"
+        finally:
+            server.stop()
+            await serving
 
 
 async def tool_names(client: Client) -> list[str]:

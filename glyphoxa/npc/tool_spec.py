@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as it is declared to a model.
+
+    Attributes:
+        name: With a dot. Providers allow none: see `wire_name`.
+        parameters: Each argument's JSON schema.
+        estimated_ms: What it usually takes; for choosing, not for enforcing.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Mapping[str, object]]
+    required: tuple[str, ...]
+    estimated_ms: int
+
+    @property
+    def wire_name(self) -> str:
+        return self.name.replace(".", "_")

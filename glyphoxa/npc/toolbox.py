@@ -1,0 +1,113 @@
+"""All that an NPC's model may call: its memory, and tools of servers outside.
+
+A tool outside is somebody else's program. It is called within the tier's time, and whatever it does costs the turn that
+call and nothing more. What it answered is recorded with the turn, as of a look-up in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from loguru import logger
+
+from glyphoxa.domain.errors import GlyphoxaError, did_you_mean
+from glyphoxa.domain.turn import LookUp
+from glyphoxa.npc.budget import TierRule
+from glyphoxa.npc.tool_answers import Found, nothing
+from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.npc.tools import MemoryTools, noted
+
+SLOW_MS: Final = 700
+"""After so long, whoever asked hears that the NPC is still there."""
+
+
+class CallableTools(Protocol):
+    """What a model is shown, and who answers its calls."""
+
+    @property
+    def declared(self) -> Sequence[ToolSpec]: ...
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
+        """Never raises, never outlasts the tier's ceiling."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideTool:
+    """
+    Attributes:
+        ask: Raises a `GlyphoxaError` when the server cannot answer.
+    """
+
+    spec: ToolSpec
+    ask: Callable[[Mapping[str, object]], Awaitable[Found]]
+
+
+class Toolbox:
+    """`CallableTools` of one NPC.
+
+    Args:
+        memory: None without long-term memory.
+        outside: Those that usually take longer than the tier allows are left out.
+        tell: Is told of every call outside that was answered; returns at once. `MemoryTools` tells of its own.
+        tell_slow: Is told when a call has taken `SLOW_MS`; returns at once.
+    """
+
+    def __init__(
+        self,
+        memory: MemoryTools | None,
+        outside: Sequence[OutsideTool],
+        *,
+        rule: TierRule,
+        tell: Callable[[LookUp], None],
+        tell_slow: Callable[[], None],
+    ) -> None:
+        self._memory = memory
+        self._outside = {tool.spec.wire_name: tool for tool in outside if tool.spec.estimated_ms <= rule.ceiling_ms}
+        self._ceiling_ms = rule.ceiling_ms
+        self._tell = tell
+        self._tell_slow = tell_slow
+
+    @property
+    def declared(self) -> tuple[ToolSpec, ...]:
+        of_memory = self._memory.declared if self._memory is not None else ()
+        return (*of_memory, *(tool.spec for tool in self._outside.values()))
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
+        slow = asyncio.get_running_loop().call_later(SLOW_MS / 1_000, self._tell_slow)
+        try:
+            if name in self._outside:
+                return await self._call_outside(self._outside[name], name, arguments)
+            if self._memory is not None:
+                return await self._memory.call(name, arguments)
+            return nothing(f"there is no tool {name!r}; " + did_you_mean(name, self._outside))
+        finally:
+            slow.cancel()
+
+    async def _call_outside(self, tool: OutsideTool, name: str, arguments: Mapping[str, object]) -> Found:
+        now = asyncio.get_running_loop().time
+        began = now()
+        answer = await self._answer(tool, arguments)
+        self._tell(LookUp(name, {key: noted(value) for key, value in arguments.items()}, answer, _ms(now() - began)))
+        return answer
+
+    async def _answer(self, tool: OutsideTool, arguments: Mapping[str, object]) -> Found:
+        try:
+            async with asyncio.timeout(self._ceiling_ms / 1_000):
+                return await tool.ask(arguments)
+        except TimeoutError:
+            logger.warning("tool {} took more than {} ms", tool.spec.name, self._ceiling_ms)
+            return nothing("too slow: answer without it, and make up no result")
+        except GlyphoxaError as failed:
+            logger.warning("tool {}: {}", tool.spec.name, failed)
+        except Exception:
+            # The edge between somebody else's server and a turn.
+            logger.exception("tool {} broke", tool.spec.name)
+        return nothing("it cannot be reached now: answer without it, and make up no result")
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1_000)

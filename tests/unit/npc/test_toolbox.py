@@ -1,0 +1,106 @@
+"""What an NPC's model may call besides its memory, and what that may cost a turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+import pytest
+
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.turn import LookUp
+from glyphoxa.npc.budget import DEFAULT_RULES, TierRule
+from glyphoxa.npc.tool_answers import Found
+from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.npc.toolbox import SLOW_MS, OutsideTool, Toolbox
+from tests.support.memory_twins import tools_of
+from tests.support.virtual_time import run_in_virtual_time
+
+Ask = Callable[[Mapping[str, object]], Awaitable[Found]]
+DICE = {"dice": {"type": "string", "description": "Which"}}
+
+
+async def seven(_arguments: Mapping[str, object]) -> Found:
+    return {"found": ["7"]}
+
+
+def roller(ask: Ask = seven, *, usual_ms: int = 50) -> OutsideTool:
+    return OutsideTool(ToolSpec("dice.roll", "Roll dice.", DICE, ("dice",), usual_ms), ask)
+
+
+class Table:
+    """A toolbox, and what it told."""
+
+    def __init__(self, *outside: OutsideTool, rule: TierRule = DEFAULT_RULES["FAST"], with_memory: bool = True) -> None:
+        self.looked_up: list[LookUp] = []
+        self.n_slow = 0
+        memory = tools_of(tier="FAST") if with_memory else None
+        self.box = Toolbox(memory, outside, rule=rule, tell=self.looked_up.append, tell_slow=self._slow)
+
+    def _slow(self) -> None:
+        self.n_slow += 1
+
+
+async def test_tools_outside_stand_behind_those_of_memory_and_both_are_answered() -> None:
+    table = Table(roller())
+    assert [spec.wire_name for spec in table.box.declared] == ["memory_query_entities", "dice_roll"]
+    assert await table.box.call("dice_roll", {"dice": "d20"}) == {"found": ["7"]}
+    assert (await table.box.call("memory_query_entities", {"name": "Grimjaw"}))["found"]
+    assert [(one.tool, one.arguments, one.found) for one in table.looked_up] == [
+        ("dice_roll", {"dice": "d20"}, {"found": ["7"]})
+    ]
+
+
+async def test_without_memory_there_are_the_tools_outside_alone() -> None:
+    table = Table(roller(), with_memory=False)
+    assert [spec.wire_name for spec in table.box.declared] == ["dice_roll"]
+    assert "did you mean 'dice_roll'?" in str((await table.box.call("dice_rol", {}))["note"])
+
+
+def test_a_tool_that_takes_longer_than_the_tier_allows_is_not_shown() -> None:
+    slow = roller(usual_ms=1_000)
+    assert len(Table(slow, with_memory=False).box.declared) == 0
+    assert len(Table(slow, rule=DEFAULT_RULES["STANDARD"], with_memory=False).box.declared) == 1
+
+
+def _fails(error: Exception) -> Ask:
+    async def ask(_arguments: Mapping[str, object]) -> Found:
+        raise error
+
+    return ask
+
+
+@pytest.mark.parametrize("error", [Unavailable("gone"), ZeroDivisionError("a bug")])
+async def test_a_tool_that_fails_is_a_note_that_says_to_make_nothing_up(error: Exception) -> None:
+    table = Table(roller(_fails(error)))
+    found = await table.box.call("dice_roll", {"dice": "d20"})
+    assert found == {"found": [], "note": "it cannot be reached now: answer without it, and make up no result"}
+    assert table.looked_up[0].found == found
+
+
+def test_a_slow_tool_is_told_of_once_and_cut_at_the_ceiling() -> None:
+    async def never(_arguments: Mapping[str, object]) -> Found:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def story() -> None:
+        table = Table(roller(never), rule=TierRule(4_000, ()), with_memory=False)
+        call = asyncio.create_task(table.box.call("dice_roll", {"dice": "d20"}))
+        await asyncio.sleep((SLOW_MS - 1) / 1_000)
+        assert table.n_slow == 0
+        await asyncio.sleep(0.002)
+        assert table.n_slow == 1
+        assert (await call)["note"] == "too slow: answer without it, and make up no result"
+        assert (table.n_slow, table.looked_up[0].took_ms) == (1, 4_000)
+
+    run_in_virtual_time(story())
+
+
+def test_a_quick_tool_is_not_told_of_as_slow() -> None:
+    async def story() -> None:
+        table = Table(roller())
+        await table.box.call("dice_roll", {"dice": "d20"})
+        await asyncio.sleep(2 * SLOW_MS / 1_000)
+        assert table.n_slow == 0
+
+    run_in_virtual_time(story())
