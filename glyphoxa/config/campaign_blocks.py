@@ -51,6 +51,7 @@ class CampaignBlock(_Block):
     id: Slug | None = None
     language: Annotated[str, AfterValidator(_language)] = "en"
     time_zone: str = ""
+    known_in: tuple[Name, ...] = ()
 
 
 def _as_text(value: object) -> object:
@@ -76,6 +77,7 @@ class EntityBlock(_Block):
     aliases: tuple[Name, ...] = ()
     attributes: dict[str, object] = Field(default_factory=dict)
     known_by: tuple[Name, ...] = ()
+    known_in: tuple[Name, ...] | None = None
     hidden: bool = False
 
 

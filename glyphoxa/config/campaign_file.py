@@ -13,6 +13,7 @@ from pathlib import Path
 from glyphoxa.config.campaign_blocks import CampaignDocument
 from glyphoxa.config.campaign_calendar import check_zone, read_calendar
 from glyphoxa.config.campaign_ids import wrong_ids
+from glyphoxa.config.campaign_reach import Reach
 from glyphoxa.config.campaign_words import edge_name, hint_for, lost_text, wrong_attribute
 from glyphoxa.config.engine_files import not_a_name
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
@@ -73,6 +74,11 @@ class _Reading:
         entities = self._scoped(entities, npc_by_name)
         block = self.document.campaign
         self.problems += check_zone(self.source, block.time_zone)
+        relationships = self._relationships(by_name, npc_by_name)
+        reach = Reach(self.document, entities, npcs, relationships)
+        entities = reach.scoped()
+        for path, problem in reach.problems:
+            self._wrong(path, problem)
         calendar, story_day, problems = read_calendar(self.source, self.document.calendar)
         self.problems += problems
         campaign = Campaign(
@@ -80,7 +86,7 @@ class _Reading:
             name=block.name,
             language=block.language,
             entities=entities,
-            relationships=self._relationships(by_name, npc_by_name),
+            relationships=relationships,
             npcs=npcs,
             players=self._players(),
             scenes=self._scenes(by_name, npc_by_name),

@@ -24,6 +24,8 @@ def wrong_attribute(name: str, value: object = "") -> str | None:
         return f"the name of an attribute has at most {_MAX_NAME} characters, not {len(name)}"
     if name.casefold() == "secret":
         return "'secret' would be known to everybody as an attribute; list it under `secrets:` with its `known_by:`"
+    if name.casefold() in ("known_by", "known_in", "hidden"):
+        return f"{name!r} says nothing as an attribute; in a campaign file it stands beside `attributes:`"
     return None
 
 

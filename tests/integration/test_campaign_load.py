@@ -15,7 +15,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.dm.campaign_tables import Tables
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim
 from glyphoxa.world.api import Cause, EntityAdded, EntityRemoved, FactReplaced
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
@@ -225,3 +225,37 @@ async def test_a_large_campaign_is_loaded_in_one_go(dsn: str, tmp_path: Path) ->
         assert len(told.events) == 800 + len(kept)
         assert (await store.campaigns.load(campaign)).is_empty
         assert await store.campaigns.get(campaign.id) == campaign
+
+
+async def test_what_is_public_in_one_town_is_not_known_in_the_other(store: Store, tmp_path: Path) -> None:
+    """In no answer of the database, not even as the other end of what is known; nor after a move in the file."""
+    town, drumkeld = tmp_path / "town.yaml", "{source: Grim, type: LOCATED_AT, target: Drumkeld}"
+    text = f"""\
+campaign: {{name: Town}}
+entities:
+  - {{name: Mira, type: npc}}
+  - {{name: Grim, type: npc}}
+  - {{name: Saltmere, type: location}}
+  - {{name: Drumkeld, type: location}}
+  - {{name: The Tithe, type: event, known_in: [Saltmere], attributes: {{description: It was doubled.}}}}
+relationships:
+  - {{source: Mira, type: LOCATED_AT, target: Saltmere}}
+  - {drumkeld}
+  - {{source: The Tithe, type: LOCATED_AT, target: Saltmere}}
+npcs: [{{entity: Mira, persona: You are Mira.}}, {{entity: Grim, persona: You are Grim.}}]
+players: [{{name: Tamsin}}]
+scenes: [{{location: Saltmere, npcs: [Mira, Grim]}}]
+"""
+    for written, knows in ((text, False), (text.replace(drumkeld, drumkeld.replace("Drumkeld", "Saltmere")), True)):
+        town.write_text(written)
+        await store.campaigns.load(read_campaign(town).campaign)
+        for npc, may in ((NpcId("mira"), True), (NpcId("grim"), knows)):
+            graph, saltmere = store.graph, EntityId("saltmere")
+            assert ("The Tithe" in {e.name for e in await graph.entities(CAMPAIGN, npc)}) is may
+            assert (await graph.known(CAMPAIGN, npc, EntityId("the-tithe")) is not None) is may
+            reached = await graph.traverse(CAMPAIGN, npc, saltmere)
+            assert ("The Tithe" in {one.entity.name for one in reached}) is may
+            assert bool(await graph.facts(CAMPAIGN, npc, words="Tithe doubled")) is may
+            known = await graph.known(CAMPAIGN, npc, saltmere)
+            assert known is not None
+            assert ("The Tithe" in {other.name for _, other in known.relations}) is may
