@@ -10,7 +10,6 @@ from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.beginning import beginning
-from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.by_name import ByName
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
@@ -39,7 +38,7 @@ class Mind:
 
 def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: SessionMark) -> TableState:
     """Where the session was left, else in the first scene. Nobody is seated, and nothing was heard."""
-    tokens = settings.context.history_tokens
+    tokens = settings.budgets.history_tokens
     left_in = mark.before.scene if mark.before is not None else None
     scene = next((scene for scene in campaign.scenes if scene.id == left_in), campaign.scenes[0])
     conversations = {
@@ -54,12 +53,7 @@ def mind_of(settings: Settings, state: TableState, store: Store | None, guard: M
         store: None without long-term memory; `guard` is what may be asked of it.
     """
     campaign = state.campaign
-    budgets = Budgets(
-        facts_tokens=settings.context.facts_tokens,
-        max_facts=settings.context.max_facts,
-        part_deadline_ms=settings.context.part_deadline_ms,
-        recall_deadline_ms=settings.context.recall_deadline_ms,
-    )
+    budgets = settings.budgets
     prefetch = Prefetch(
         campaign.id,
         by_name=ByName(campaign, guard, accept_at=settings.memory.auto_accept),

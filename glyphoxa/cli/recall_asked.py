@@ -80,8 +80,7 @@ class ExplainedQuestion:
         Raises:
             Unavailable: The database cannot be reached.
         """
-        settings = self.desk.settings.context
-        budgets = Budgets(facts_tokens=settings.facts_tokens, max_facts=settings.max_facts)
+        budgets = self.desk.settings.budgets
         left_out: list[str] = []
         facts, known = await self._facts(left_out)
         found = await self._search(limit=max(limit, budgets.max_recalled), by_words=by_words)

@@ -57,6 +57,7 @@ def check(
     found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
     found += _tool_servers(settings, environ, has_module or module_is_there)
     found = [_with_model(each, settings) if each.subject == "embeddings" else each for each in found]
+    found = [_with_profile(each, settings) if each.subject == "llm" else each for each in found]
     found = [_with_patience(each, settings) if each.subject == "recall.llm" else each for each in found]
     host, port = settings.server.host, settings.server.port
     if (is_port_free or port_is_free)(host, port):
@@ -145,6 +146,10 @@ def _with_model(found: Finding, settings: Settings) -> Finding:
         return found
     model = f"model {chosen.model_name}, " if chosen.model is None and chosen.model_name else ""
     return replace(found, text=f"{found.text}; {model}{settings.memory.embedding_dimensions} dimensions")
+
+
+def _with_profile(found: Finding, settings: Settings) -> Finding:
+    return replace(found, text=f"{found.text}; profile {settings.profile.name}") if found.level == "ok" else found
 
 
 def _with_patience(found: Finding, settings: Settings) -> Finding:

@@ -17,6 +17,8 @@ from pydantic import BaseModel
 
 from glyphoxa.config.sections import NameOf
 from glyphoxa.config.settings import Settings
+from glyphoxa.context.budgets import BUDGETS
+from glyphoxa.providers.profiles import PROFILES
 from glyphoxa.providers.rows import ROWS, Provider
 
 _INTRO: Final = """\
@@ -48,7 +50,7 @@ _ENTRY: Final = re.compile(r"    (\w+(?:, \w+)*): (.*)")
 
 def reference() -> str:
     """In Markdown."""
-    return "\n".join((_INTRO, *_section("", Settings), *_providers()))
+    return "\n".join((_INTRO, *_section("", Settings), *_profiles(), *_providers()))
 
 
 def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
@@ -136,6 +138,25 @@ def _default(value: object) -> str:
             return f"`{str(value).lower()}`"
         case _:
             return f"`{value}`"
+
+
+_PROFILES: Final = """\
+## Profiles
+
+What a prompt may hold for the language model of `providers.llm`, where `context` does not say otherwise. `openai`,
+`google`, and models of a server of your own that have such a name, are `large`. Models that run here, and others that
+have up to 2 billion parameters by their name, are `small`. All others are `middle`. Tokens are counted as 4 characters
+each, for every model.
+"""
+
+
+def _profiles() -> Iterator[str]:
+    yield _PROFILES
+    yield f"| profile | {' | '.join(f'`{name}`' for name in BUDGETS)} | tools |\n|---|{'---|' * len(BUDGETS)}---|"
+    for one in PROFILES:
+        sizes = " | ".join(f"{getattr(one, name):,}" for name in BUDGETS)
+        yield f"| {one.name} | {sizes} | {'yes' if one.takes_tools else 'no'} |"
+    yield ""
 
 
 def _providers() -> Iterator[str]:

@@ -19,11 +19,24 @@ from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read
 from glyphoxa.config.mcp_settings import McpSettings, mcp_contradictions
 from glyphoxa.config.recall_settings import DeepRecallSettings, not_here, recall_contradictions
 from glyphoxa.config.sections import DsnText, NameOf, ProviderSettings, Section, empty_section
+from glyphoxa.context.budgets import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.context.composition import AT_MOST_LATER_MS
 from glyphoxa.context.prompt import Placement, Role
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.utterance import UNSURE
-from glyphoxa.providers.registry import EMBEDDINGS, KINDS, NONE, SECOND_LOOK, Choice, find, missing_settings
+from glyphoxa.providers.profiles import Profile
+from glyphoxa.providers.registry import (
+    EMBEDDINGS,
+    KINDS,
+    LLM,
+    NONE,
+    SECOND_LOOK,
+    Choice,
+    find,
+    missing_settings,
+    profile_of,
+    runs_here,
+)
 from glyphoxa.turns.floor import GAP_MS
 
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
@@ -162,24 +175,28 @@ class ContextSettings(Section):
     """What an NPC has in mind for one turn.
 
     Attributes:
-        part_deadline_ms: For identity, scene and talk each; a late part is left out.
+        part_deadline_ms: For identity and facts each; a late part is left out.
         recall_deadline_ms: For recall of past talk.
-        facts_tokens: Of what an NPC recalls, tokens of 4 characters each. Small models attend to little; a large
-            one makes use of 1,500.
+        identity_tokens: Of what an NPC knows of itself, tokens of 4 characters each. Left out, this and the other
+            budgets are those of the model's profile.
+        scene_tokens: Of where it is, and with whom.
+        facts_tokens: Of what an NPC recalls.
         max_facts: Sentences of it; left out, one for each 30 tokens.
         facts_depth: It stands in a message of its own, with so many messages of talk behind it. Left out: in the
             message of the question, behind it. An NPC with engine s2s has it there always.
         facts_role: Of that message.
-        history_tokens: Of recent talk.
+        history_tokens: Of recent talk; the oldest half is cut when there is more.
     """
 
     part_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
     recall_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
-    facts_tokens: Annotated[int, Field(ge=0, le=20_000)] = 90
+    identity_tokens: Annotated[int, Field(ge=20, le=4_000)] | None = None
+    scene_tokens: Annotated[int, Field(ge=0, le=4_000)] | None = None
+    facts_tokens: Annotated[int, Field(ge=0, le=20_000)] | None = None
     max_facts: Annotated[int, Field(ge=0, le=500)] | None = None
     facts_depth: Annotated[int, Field(ge=0, le=9999)] | None = None
     facts_role: Role = "system"
-    history_tokens: Annotated[int, Field(ge=0, le=100_000)] = 500
+    history_tokens: Annotated[int, Field(ge=0, le=100_000)] | None = None
 
     @property
     def facts_at(self) -> Placement:
@@ -263,6 +280,23 @@ class Settings(Section):
         return choice
 
     @property
+    def profile(self) -> Profile:
+        """Of the model that NPCs think with."""
+        return profile_of(self.providers.llm)
+
+    @property
+    def budgets(self) -> Budgets:
+        """What a prompt may hold: as it is set, else as the profile has it."""
+        context, profile = self.context, self.profile
+        told = {name: getattr(context, name) for name in BUDGETS}
+        return Budgets(
+            **{name: getattr(profile, name) if set_to is None else set_to for name, set_to in told.items()},
+            max_facts=context.max_facts,
+            part_deadline_ms=context.part_deadline_ms,
+            recall_deadline_ms=context.recall_deadline_ms,
+        )
+
+    @property
     def file(self) -> Path | None:
         """From which they were read."""
         return self._file
@@ -342,6 +376,7 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
     ]
     problems += [source.problem(place, text) for place, text in mcp_contradictions(settings.mcp)]
     problems += _placement_contradictions(source, settings.context)
+    problems += _budget_contradictions(source, settings)
     problems += recall_contradictions(source, settings.recall, thinks_with=settings.providers.llm.name)
     for section in KINDS:
         place = (*section.split("."), "name")
@@ -362,6 +397,20 @@ def _missing(section: str, settings: Settings) -> Iterator[str]:
         yield f"{choice.name} needs memory.embedding_dimensions"
     if section == SECOND_LOOK and row.runs_here and (text := not_here(settings.providers.llm.name)):
         yield text
+
+
+def _budget_contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
+    """A model that runs here refuses a prompt that is too long. How much another takes is not known."""
+    llm, profile, budgets = settings.providers.llm.name, settings.profile, settings.budgets
+    told = {name: getattr(budgets, name) for name in BUDGETS}
+    room, wanted = profile.context_tokens - STANDING_TOKENS, sum(told.values())
+    if wanted <= room or not runs_here(LLM, llm):
+        return []
+    named = [name for name in BUDGETS if name in settings.context.model_fields_set]
+    largest = max(named, key=lambda name: told[name])
+    parts = ", ".join(f"{name} {tokens:,}" for name, tokens in told.items())
+    text = f"context.{largest}: {parts} are {wanted:,} tokens together, and {llm} has room for {room:,}"
+    return [source.problem(("context", largest), text)]
 
 
 def _placement_contradictions(source: LocatedYaml, context: ContextSettings) -> list[Problem]:

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 PERSONA_TOKENS = 300
 """Of what an author writes of an NPC: beyond that little is left for the talk in a small model's 2,048 tokens."""
+STANDING_TOKENS = 800
+"""Persona, frame and examples of an NPC, which stand in front of what has a budget, and its reply."""
+BUDGETS = ("identity_tokens", "scene_tokens", "facts_tokens", "history_tokens")
+"""Of `Budgets`, those that a model's profile decides."""
 _TOKENS_A_LINE = 30
 """Of talk at a table, with who says it."""
 _SHORTEST_LINE = 12
@@ -23,12 +27,14 @@ class Budgets:
         facts_tokens: Of recalled and looked-up sentences together, tokens of 4 characters. A small model has use for
             few; what a large one is given nearly covers what is found at all (94 % of LoCoMo's questions in 1,500).
         max_facts: The same in lines; None: as many as usually fit.
+        history_tokens: Of the talk so far.
     """
 
     identity_tokens: int = 120
     scene_tokens: int = 60
     facts_tokens: int = 90
     max_facts: int | None = None
+    history_tokens: int = 500
     part_deadline_ms: int = 50
     recall_deadline_ms: int = 50
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.providers.profiles import Profile, profile_by_name
 from glyphoxa.providers.rows import ROWS, Kind, Provider
 
 NONE: Final = "none"
@@ -76,6 +77,12 @@ def find(section: str, name: str) -> Provider:
 def runs_here(section: str, name: str) -> bool:
     """Whether that provider is a model on this machine; `none` is not."""
     return name != NONE and find(section, name).runs_here
+
+
+def profile_of(choice: Choice) -> Profile:
+    """What a prompt may hold for the language model of a conversation."""
+    row = find(LLM, choice.name)
+    return row.profile or profile_by_name(choice.model or row.model)
 
 
 def missing_settings(section: str, choice: Choice) -> list[str]:

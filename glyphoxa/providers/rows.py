@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from glyphoxa.providers.profiles import LARGE, SMALL, Profile
+
 Kind = Literal["stt", "llm", "tts", "s2s", "embeddings", "structured", "reranker"]
 """`structured`: language models that give an answer in a form, behind the talk."""
 
@@ -32,6 +34,7 @@ class Provider:
         dimensions: Of its usual embeddings model; None if there is none.
         language_check: `module:function`: takes the tag of a language, and says why it does not know that; "" if it
             does. Without one every language is taken.
+        profile: Of its language models in a conversation; None where the model's name decides.
     """
 
     kind: Kind
@@ -45,6 +48,7 @@ class Provider:
     needs: tuple[str, ...] = ()
     dimensions: int | None = None
     language_check: str = ""
+    profile: Profile | None = None
 
     @property
     def runs_here(self) -> bool:
@@ -89,6 +93,7 @@ ROWS: Final = (
         LOCAL,
         ("xllamacpp",),
         weights=("qwen2.5-coder-1.5b-instruct-q4_k_m",),
+        profile=SMALL,
     ),
     Provider(
         "llm",
@@ -97,9 +102,17 @@ ROWS: Final = (
         LOCAL,
         ("xllamacpp",),
         weights=("qwen2.5-coder-0.5b-instruct-q4_k_m",),
+        profile=SMALL,
     ),
     Provider(
-        "llm", "openai", "glyphoxa_processors.cloud_llm:openai", "openai", ("openai",), "OPENAI_API_KEY", "gpt-4.1-mini"
+        "llm",
+        "openai",
+        "glyphoxa_processors.cloud_llm:openai",
+        "openai",
+        ("openai",),
+        "OPENAI_API_KEY",
+        "gpt-4.1-mini",
+        profile=LARGE,
     ),
     Provider(
         "llm",
@@ -118,6 +131,7 @@ ROWS: Final = (
         ("google.genai",),
         "GOOGLE_API_KEY",
         "gemini-3.6-flash",
+        profile=LARGE,
     ),
     Provider("tts", "hibari", "glyphoxa.adapters.local.loading:hibari", LOCAL, ("hibari",)),
     Provider(

@@ -76,8 +76,7 @@ def ear_parts(order: EarSpec) -> EarParts:
 
 def mouth_parts(order: MouthSpec) -> MouthParts:
     """What the settings make of a cascaded mouth."""
-    # The small local models answer small talk with tool calls; they are given no tools.
-    has_tools = order.tools is not None and order.local.llama is None
+    has_tools = order.tools is not None and order.settings.profile.takes_tools
     return MouthParts(
         npc=order.npc,
         llm=_llm(order),

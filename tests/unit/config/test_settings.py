@@ -54,8 +54,9 @@ def test_an_empty_file_or_section_means_the_defaults(tmp_path: Path, text: str) 
 
 
 def test_what_an_npc_is_reminded_of_can_be_more_for_a_large_model(tmp_path: Path) -> None:
-    assert (Settings().context.facts_tokens, Settings().context.max_facts) == (90, None)
-    assert read(tmp_path, "context: {facts_tokens: 1500}\n").context.facts_tokens == 1500
+    assert (Settings().budgets.facts_tokens, Settings().budgets.max_facts) == (90, None)
+    text = "providers: {llm: {name: openai-compatible, base_url: 'http://here', model: m}}\n"
+    assert read(tmp_path, f"{text}context: {{facts_tokens: 1500}}\n").budgets.facts_tokens == 1500
     [mistake] = mistakes(tmp_path, "context: {facts_tokens: -1}\n")
     assert mistake.startswith("1: context.facts_tokens")
     [mistake] = mistakes(tmp_path, "context:\n  facts_depth: 0\n  facts_role: assistant\n")
