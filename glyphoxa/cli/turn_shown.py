@@ -18,7 +18,7 @@ from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.turns import ExplainedTurn, RecalledThen, short
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.recalled import RecalledFact, RecalledUtterance, Signal
-from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn import Fault, LookUp, Outcome, Stage, TurnRecord, Unsaid
 from glyphoxa.world.api import moment
 
 _OUTCOMES: Final[Mapping[Outcome, str]] = {
@@ -30,6 +30,18 @@ _OUTCOMES: Final[Mapping[Outcome, str]] = {
     Outcome.WITHHELD: "withheld: the safety filter left nothing that may be said",
     Outcome.TIMED_OUT: "called off: the answer took too long",
     Outcome.FAILED: "failed",
+}
+_FAULTS: Final[Mapping[Fault, str]] = {
+    Fault.NARRATED: "it tells what the NPC does",
+    Fault.THIRD_PERSON: "the NPC speaks of itself as of somebody else",
+    Fault.ASSISTANT: "an assistant speaks so",
+    Fault.OF_THE_PROMPT: "words of its instructions",
+    Fault.NOT_SPEECH: "a stage direction, a tool call or a line of facts",
+    Fault.LABEL: "somebody else's line",
+    Fault.ECHO: "the question given back",
+    Fault.REPEATED: "it has just said so",
+    Fault.LANGUAGE: "another language than the question's",
+    Fault.SECRET: "it keeps that to itself",
 }
 _LONGEST_FOUND: Final = 400
 _SAYS: Final = ("said", "fact", "summary")
@@ -52,6 +64,7 @@ def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalend
         _in_mind(explained, calendar),
         _left_out(explained, calendar),
         _looked_up(turn.looked_up),
+        _unsaid(turn.unsaid),
         _timeline(turn),
     )
     if turn.prompt_text:
@@ -163,6 +176,13 @@ def _looked_up(look_ups: Sequence[LookUp]) -> Iterator[IndentedLine]:
             yield IndentedLine(f"found: {_found(each)}", 3)
         if note := one.found.get("note"):
             yield IndentedLine(str(note), 3)
+
+
+def _unsaid(unsaid: Sequence[Unsaid]) -> Iterator[IndentedLine]:
+    if unsaid:
+        yield IndentedLine("rejected before it was said:", 1)
+    for one in unsaid:
+        yield IndentedLine(f"{one.text} ({_FAULTS[one.fault]})", 2)
 
 
 def _found(found: object) -> str:

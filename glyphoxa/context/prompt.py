@@ -9,10 +9,11 @@ the question (the examples of an NPC are put in the same form).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final, Literal
 
 from glyphoxa.context.ports import HotContext
-from glyphoxa.context.wording import FACTS, REMEMBERED, SCENE
+from glyphoxa.context.wording import FACTS, REMEMBERED, SAYS, SCENE
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
 
@@ -65,6 +66,16 @@ class Prompt:
     def is_bare(self) -> bool:
         """No talk stands in it, and no question yet."""
         return not self.question and len(self.messages) == self.n_examples + 2
+
+    @property
+    def before(self) -> tuple[tuple[str, str], ...]:
+        """Of the talk so far, what was said to the NPC and what it answered, oldest first."""
+        talk = self.messages[self.n_examples + 1 : -1]
+        return tuple(
+            (SAYS.sub("", asked.content, count=1), reply.content)
+            for asked, reply in pairwise(talk)
+            if asked.role == "user" and reply.role == "assistant"
+        )
 
 
 def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION) -> Prompt:

@@ -21,6 +21,10 @@ SAYS: Final = re.compile(r"\s*[^\W_][\w'’. -]{0,40} says(?: to [^:\n]{1,40})?:
 """Who speaks, in front of a line of talk."""
 
 
+LANGUAGE_CUES: Final[Mapping[str, str]] = {"en": "(Answer in English.)", "de": "(Antworte auf Deutsch.)"}
+"""Behind a question that was answered in another language."""
+
+
 def said_line(speaker_name: str, text: str, *, to: str = "") -> str:
     """A line of talk."""
     return f"{speaker_name} says to {to}: {text}" if to else f"{speaker_name} says: {text}"
@@ -77,6 +81,7 @@ class Wording:
         examples: The others, for an NPC that has none. A small model copies the last ones most: one that answers from
             facts stands behind those that do not.
         at_a_loss: What it says when nothing of a reply may be said.
+        deflects: What it says instead of a secret of its own.
     """
 
     persona: str
@@ -90,6 +95,7 @@ class Wording:
     is_at: Example
     examples: tuple[Example, ...]
     at_a_loss: tuple[str, ...]
+    deflects: tuple[str, ...]
 
     def here(self, names: Sequence[str]) -> str:
         """Who is here, as a sentence; empty for nobody.
@@ -136,7 +142,8 @@ _ENGLISH: Final = Wording(
         Example("Who mended the old cart?", "I did. It took me all day.", facts="{name} mended the old cart."),
         Example("Guten Morgen, wie geht es dir?", "Guten Morgen. Mir geht es gut."),
     ),
-    at_a_loss=("Hm. I have nothing to say to that.", "Let us speak of something else.", "Hm. Say that again."),
+    at_a_loss=("Hm? Say that again.", "Hm. I have nothing to say to that.", "I did not catch that. What was it?"),
+    deflects=("That is nobody's business but mine.", "I would rather not speak of that.", "Ask me something else."),
 )
 _GERMAN: Final = Wording(
     persona="Du bist {name}.",
@@ -174,7 +181,8 @@ _GERMAN: Final = Wording(
         ),
         Example("Good morning, how are you?", "Good morning. I am well."),
     ),
-    at_a_loss=("Hm. Dazu habe ich nichts zu sagen.", "Reden wir von etwas anderem.", "Hm. Sag das noch einmal."),
+    at_a_loss=("Hm? Sag das noch einmal.", "Hm. Dazu habe ich nichts zu sagen.", "Wie war das? Noch einmal, bitte."),
+    deflects=("Das geht nur mich etwas an.", "Davon rede ich nicht gern.", "Frag mich lieber etwas anderes."),
 )
 _WORDINGS: Final[Mapping[str, Wording]] = {"en": _ENGLISH, "de": _GERMAN}
 

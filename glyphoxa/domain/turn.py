@@ -46,6 +46,30 @@ class Unaddressed(StrEnum):
     """Nothing but sounds that say one is listening or thinking."""
 
 
+class Fault(StrEnum):
+    """Why a sentence of a reply was not said."""
+
+    NARRATED = "narrated"
+    """It tells what the NPC does."""
+    THIRD_PERSON = "third_person"
+    ASSISTANT = "assistant"
+    """A phrase of an assistant, or of a machine."""
+    OF_THE_PROMPT = "of_the_prompt"
+    """Words of its instructions."""
+    NOT_SPEECH = "not_speech"
+    """A stage direction, a tool call, a line of facts: nothing of it is speech."""
+    LABEL = "label"
+    """It goes on in the name of somebody else."""
+    ECHO = "echo"
+    """The question, given back."""
+    REPEATED = "repeated"
+    """What it said just before."""
+    LANGUAGE = "language"
+    """Another language than it was spoken to in."""
+    SECRET = "secret"  # noqa: S105 - a reason, not a password
+    """Something that it keeps to itself."""
+
+
 class Stage(StrEnum):
     """Marks on a turn's timeline, in the order in which they usually come."""
 
@@ -93,6 +117,14 @@ class PromptPart:
 
 
 @dataclass(frozen=True, slots=True)
+class Unsaid:
+    """A sentence of a reply that was rejected before the voice had it."""
+
+    text: str
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True)
 class LookUp:
     """What an NPC's model looked up by itself while it answered.
 
@@ -119,6 +151,7 @@ class TurnRecord:
         parts: What that consists of, in the order in which it is read.
         rejected: What was recalled as well, and had no place in the prompt.
         looked_up: What the model asked for by itself, in the order in which it was answered.
+        unsaid: Sentences of the reply that were rejected, and were heard by nobody.
         utterance_id: `text` in the log.
         reply_id: `reply_heard` in the log; None when nothing was heard.
         unaddressed: Why no NPC was meant, in one word; None when one was. The log keeps only `address_reason`.
@@ -142,6 +175,7 @@ class TurnRecord:
     error: str = ""
     rejected: tuple[Rejected, ...] = ()
     looked_up: tuple[LookUp, ...] = ()
+    unsaid: tuple[Unsaid, ...] = ()
     utterance_id: UtteranceId | None = None
     reply_id: UtteranceId | None = None
     unaddressed: Unaddressed | None = None

@@ -14,7 +14,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from glyphoxa.domain.turn import Fault
 from glyphoxa.judgement.first_person import in_first_person
+from glyphoxa.judgement.reply import Verdict
 from glyphoxa.judgement.safety import SafetyFilter
 
 _ASSISTANT: Final = re.compile(
@@ -87,7 +89,7 @@ class InCharacter:
     ) -> None:
         others = tuple(others)
         self._safety = SafetyFilter(npc_name, others=others)
-        self._names = _own_names(npc_name, others)
+        self._names = own_names(npc_name, others)
         called = sorted({*self._names, *aliases}, key=len, reverse=True)
         self._acts = re.compile(rf"(?:{'|'.join(map(re.escape, called))}) (?:\w+ly )?{_ACTS}\b", re.IGNORECASE)
         self._asked = _plain(asked)
@@ -95,26 +97,34 @@ class InCharacter:
         self._is_narrating = False
 
     def clean(self, piece: str) -> str | None:
-        """What may be said of the next piece of the reply; None if nothing.
+        """What may be said of the next piece of the reply; None if nothing."""
+        return self.judge(piece).text or None
+
+    def judge(self, piece: str) -> Verdict:
+        """The same, with the reason.
 
         The beginning of what may become an assistant's refusal is kept for the next piece.
         """
         said = self._safety.clean(piece)
         if said is None:
-            return None
+            return Verdict(fault=self._safety.fault_of(piece))
         if self._is_narrating:
             self._is_narrating = not _ENDS.search(said)
-            return _in_quotes(said)
+            return _quoted(said)
         if not self._held and _OPENS_A_REFUSAL.fullmatch(said) and said.endswith(","):
             self._held = said
-            return None
+            return Verdict()
         said, self._held = f"{self._held} {said}".strip(), ""
         if self._narrates(said):
             self._is_narrating = not _ENDS.search(said)
-            return _in_quotes(said)
-        if _ASSISTANT.search(said) or _THE_PROMPT.search(said) or self._echoes(said):
-            return None
-        return in_first_person(said, self._names)
+            return _quoted(said)
+        if _ASSISTANT.search(said):
+            return Verdict(fault=Fault.ASSISTANT)
+        if _THE_PROMPT.search(said):
+            return Verdict(fault=Fault.OF_THE_PROMPT)
+        if self._echoes(said):
+            return Verdict(fault=Fault.ECHO)
+        return Verdict(in_first_person(said, self._names))
 
     def _narrates(self, said: str) -> bool:
         return bool(self._acts.match(said) or _GESTURE_ALONE.match(said))
@@ -127,8 +137,8 @@ class InCharacter:
         return n_words >= _LEAST_ECHOED and f" {self._asked} ".endswith(f" {given_back} ")
 
 
-def _own_names(name: str, others: Iterable[str]) -> tuple[str, ...]:
-    """What of its name is nobody else's, the longest first."""
+def own_names(name: str, others: Iterable[str]) -> tuple[str, ...]:
+    """What of an NPC's name is nobody else's, the longest first."""
     taken = {word for other in others for word in other.casefold().split()}
     parts = [part for part in name.split() if part[:1].isupper() and len(part) > 2 and part.casefold() not in taken]
     return tuple(sorted({name, *(part for part in parts if part.casefold() not in _TITLES)}, key=len, reverse=True))
@@ -139,9 +149,10 @@ _GERMAN_TITLES: Final = "der die das schwester bruder kapitän herr frau könig 
 _TITLES: Final = frozenset((*_ENGLISH_TITLES.split(), *_GERMAN_TITLES.split()))
 
 
-def _in_quotes(narrated: str) -> str | None:
+def _quoted(narrated: str) -> Verdict:
     """What is spoken within a sentence that tells who speaks it."""
-    return " ".join(found.group(1).strip() for found in _QUOTED.finditer(narrated)) or None
+    spoken = " ".join(found.group(1).strip() for found in _QUOTED.finditer(narrated))
+    return Verdict(spoken) if spoken else Verdict(fault=Fault.NARRATED)
 
 
 def _plain(text: str) -> str:

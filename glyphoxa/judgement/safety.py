@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from glyphoxa.domain.turn import Fault
+
 _MACHINE = r"(?:ai|a\.i\.|artificial intelligence|(?:large )?language model|chat ?bot|virtual assistant|ai assistant)"
 _MASCHINE = r"(?:ki|künstliche intelligenz|sprachmodell|ki-\w+)"
 _OUT_OF_CHARACTER = re.compile(
@@ -99,6 +101,14 @@ class SafetyFilter:
         lines = [said for line in text.splitlines() if (said := self._without_label(line))]
         said = _BEFORE_PUNCTUATION.sub(r"\1", " ".join(" ".join(lines).split()))
         return said if _SPEAKABLE.search(said) else None
+
+    def fault_of(self, piece: str) -> Fault | None:
+        """Why `clean` left nothing of a piece; None where there was nothing in it."""
+        if _OUT_OF_CHARACTER.search(piece):
+            return Fault.ASSISTANT
+        if self._is_over:
+            return Fault.LABEL
+        return Fault.NOT_SPEECH if _SPEAKABLE.search(piece) else None
 
     @staticmethod
     def _plain(piece: str) -> str:

@@ -7,7 +7,8 @@ Protocol of use, for one NPC:
 2. `begin(turn, prompt)` starts to think and to synthesise; nothing is played yet.
 3. `release(turn)` lets it be heard; `cancel(turn)` stops it at any point, heard or not.
 4. The mouth reports through the `listener` given to it when it was built: in order, `Marked`,
-   `Injected` and `SentenceStarted` events, then exactly one `Finished` per begun turn, also after `cancel`.
+   `Injected`, `SentenceStarted` and `SentenceRejected` events, then exactly one `Finished` per begun turn, also after
+   `cancel`.
 
 `begin` while a turn is running cancels that one first. Calls return at once; work happens in the mouth's own tasks.
 """
@@ -21,7 +22,7 @@ from typing import Protocol
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.recalled import Recalled
-from glyphoxa.domain.turn import PromptPart, Rejected, Stage
+from glyphoxa.domain.turn import PromptPart, Rejected, Stage, Unsaid
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,15 @@ class SentenceStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class SentenceRejected:
+    """A sentence of the reply may not be said: nobody hears it, and it stands in the turn's record alone."""
+
+    npc: NpcId
+    turn: TurnId
+    unsaid: Unsaid
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyKnown:
     """The whole reply has been thought of; it will be heard for a while yet. The engine has time until then."""
 
@@ -91,7 +101,7 @@ class Finished:
     error: str = ""
 
 
-MouthEvent = Marked | Injected | SentenceStarted | ReplyKnown | Finished
+MouthEvent = Marked | Injected | SentenceStarted | SentenceRejected | ReplyKnown | Finished
 Listener = Callable[[MouthEvent], None]
 """Called in the event loop; must return at once (put it into a mailbox)."""
 

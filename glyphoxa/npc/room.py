@@ -20,7 +20,7 @@ from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.actor import Ask, Expect, GetReady, Hear, Hush, MakeASound, NpcActor, Relax, Speak, Spoke
 from glyphoxa.npc.answers import Answers
-from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent, ReplyKnown, SentenceStarted
+from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent, ReplyKnown, SentenceRejected, SentenceStarted
 from glyphoxa.npc.player_talk import PlayerTalk
 from glyphoxa.npc.room_messages import End, Leave, LookedUp, LooksUpLong, Move, RoomMessage, RoomTick
 from glyphoxa.npc.session_ids import SessionIds
@@ -100,7 +100,7 @@ class Room:
                 self._book.looked_up(npc, look_up)
             case LooksUpLong(npc):
                 self._perform(self._turn_taking.looks_up_long(npc, at_ms=now_ms))
-            case Marked() | Injected() | SentenceStarted() | ReplyKnown() | Finished():
+            case Marked() | Injected() | SentenceStarted() | SentenceRejected() | ReplyKnown() | Finished():
                 self._on_mouth(message)
             case _:
                 self._players.follow(message)
@@ -197,6 +197,8 @@ class Room:
                         self._answers.begins(event.turn, audience=audience, at_ms=event.at_ms)
             case Injected():
                 self._book.injected(event)
+            case SentenceRejected():
+                self._book.sentence_rejected(event)
             case SentenceStarted(npc, turn, text, at_ms):
                 meant = self._replies[turn].text if turn in self._replies else ""
                 if (so_far := self._answers.goes_on(event, meant=meant)) is not None:

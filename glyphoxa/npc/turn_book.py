@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.recalled import Recalled
-from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord
-from glyphoxa.npc.mouth import Finished, Injected, Marked
+from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
+from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceRejected
 from glyphoxa.turns.address import Addressed
 
 
@@ -24,6 +24,7 @@ class _Open:
     parts: tuple[PromptPart, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     looked_up: tuple[LookUp, ...] = ()
+    unsaid: tuple[Unsaid, ...] = ()
     npc: NpcId | None = None
     draft: Draft | None = None
     question: str = ""
@@ -82,6 +83,10 @@ class TurnBook:
         if (entry := self._open.get(event.turn)) is not None:
             entry.recalled, entry.omitted, entry.prompt_text = event.recalled, event.omitted, event.prompt_text
             entry.rejected, entry.parts = event.rejected, event.parts
+
+    def sentence_rejected(self, event: SentenceRejected) -> None:
+        if (entry := self._open.get(event.turn)) is not None:
+            entry.unsaid += (event.unsaid,)
 
     def looked_up(self, npc: NpcId, look_up: LookUp) -> None:
         """An NPC's model was answered. It answers one turn at a time, the one that it was asked last."""
@@ -158,6 +163,7 @@ class TurnBook:
             error=event.error if event is not None else "",
             rejected=entry.rejected,
             looked_up=entry.looked_up,
+            unsaid=entry.unsaid,
             utterance_id=entry.utterance,
             reply_id=reply,
         )

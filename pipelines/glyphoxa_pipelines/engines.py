@@ -14,9 +14,10 @@ from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
 from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
-from glyphoxa.context.wording import wording
+from glyphoxa.context.stand_ins import StandIns
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.judgement.in_character import InCharacter
+from glyphoxa.judgement.reply import Asked, Character
+from glyphoxa.judgement.sentence_check import SentenceCheck
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.providers.building import Connection
@@ -27,7 +28,7 @@ from glyphoxa_pipelines.parts import EarParts, Expects, MouthParts, Pauses
 from glyphoxa_pipelines.s2s import S2sParts
 from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts, local_services
 from glyphoxa_processors.recogniser import Recogniser
-from glyphoxa_processors.spoken_text import Clean
+from glyphoxa_processors.spoken_text import Decide
 from glyphoxa_processors.tools import declare
 
 
@@ -83,12 +84,12 @@ def mouth_parts(order: MouthSpec) -> MouthParts:
         tts=_tts(order),
         context=order.context,
         new_splitter=SentenceSplitter,
-        new_clean=partial(_clean, order),
+        new_check=partial(_check, order),
         sink=order.sink,
         listener=order.listener,
         host=_host(order),
         tools=declare(order.tools) if has_tools and order.tools is not None else None,
-        at_a_loss=wording(order.language).at_a_loss,
+        stand_in=StandIns(order.language).line,
         facts_at=order.settings.context.facts_at,
         context_deadline_ms=order.settings.context.deadline_ms,
         clock=order.now_ms,
@@ -111,7 +112,7 @@ def s2s_parts(order: MouthSpec) -> S2sParts:
         session=s2s.make_session(provider, voice=order.npc.voice.provider_voice),
         context=order.context,
         new_splitter=SentenceSplitter,
-        new_clean=partial(_clean, order),
+        new_check=partial(_check, order),
         sink=order.sink,
         listener=order.listener,
         host=_host(order),
@@ -120,9 +121,9 @@ def s2s_parts(order: MouthSpec) -> S2sParts:
     )
 
 
-def _clean(order: MouthSpec, asked: str) -> Clean:
+def _check(order: MouthSpec, asked: Asked) -> Decide:
     npc = order.npc
-    return InCharacter(npc.name, others=order.others, aliases=npc.aliases, asked=asked).clean
+    return SentenceCheck(Character(npc.name, npc.aliases, order.others, order.language), asked).decide
 
 
 def _host(order: EarSpec | MouthSpec) -> PipelineHost:

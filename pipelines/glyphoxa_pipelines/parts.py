@@ -21,7 +21,7 @@ from glyphoxa.npc.table import AudioSink, EarListener
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.corrector import CorrectsText
 from glyphoxa_processors.prefetcher import OnPartial
-from glyphoxa_processors.spoken_text import NewClean, Splitter
+from glyphoxa_processors.spoken_text import NewCheck, Splitter, StandIn, no_stand_in
 
 
 def now_ms() -> int:
@@ -90,11 +90,11 @@ class EarParts:
 class MouthParts:
     """Attributes:
     new_splitter: Called once a reply.
-    new_clean: The safety filter of one reply.
+    new_check: Decides on each sentence of one reply.
     tools: What the model may look up (a pipecat `ToolsSchema`), by the NPC's budget tier.
     facts_at: Where in the prompt what the NPC recalls stands.
     context_deadline_ms: Of `context`, should it keep none of its own.
-    at_a_loss: What it says instead of a reply of which nothing may be said.
+    stand_in: What it says instead of a reply of which nothing may be said.
     """
 
     npc: Npc
@@ -102,12 +102,12 @@ class MouthParts:
     tts: TTSService
     context: HotContextSource
     new_splitter: Callable[[], Splitter]
-    new_clean: NewClean
+    new_check: NewCheck
     sink: AudioSink
     listener: Listener
     host: PipelineHost
     tools: Any = None
     facts_at: Placement = BEHIND_THE_QUESTION
     context_deadline_ms: int = 500
-    at_a_loss: Sequence[str] = ()
+    stand_in: StandIn = no_stand_in
     clock: Callable[[], int] = now_ms

@@ -29,7 +29,7 @@ from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.realtime_voice import HeardFrame, RealtimeSession, RealtimeVoice
 from glyphoxa_processors.reports import MouthReports
 from glyphoxa_processors.speaker import Speaker
-from glyphoxa_processors.spoken_text import NewClean, Splitter
+from glyphoxa_processors.spoken_text import NewCheck, Splitter
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -46,7 +46,7 @@ class S2sParts:
     session: RealtimeSession
     context: HotContextSource
     new_splitter: Callable[[], Splitter]
-    new_clean: NewClean
+    new_check: NewCheck
     sink: AudioSink
     listener: Listener
     host: PipelineHost
@@ -96,7 +96,7 @@ def graph(parts: S2sParts, speaker: Speaker) -> list[FrameProcessor]:
         reports,
         tools=parts.tools,
         new_splitter=parts.new_splitter,
-        new_clean=parts.new_clean,
+        new_check=parts.new_check,
     )
     return [HotContextInjector(parts.context, reports), voice, speaker]
 

@@ -27,8 +27,8 @@ def clauses(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
     return SpokenText(
         _reports(parts, speaker),
         new_splitter=parts.new_splitter,
-        new_clean=parts.new_clean,
-        at_a_loss=parts.at_a_loss,
+        new_check=parts.new_check,
+        stand_in=parts.stand_in,
     )
 
 

@@ -8,6 +8,8 @@ from pipecat.frames.frames import DataFrame, SystemFrame
 
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import TurnId
+from glyphoxa.domain.turn import Unsaid
+from glyphoxa.judgement.reply import Asked
 
 
 @dataclass
@@ -37,7 +39,19 @@ class ReplyBeginsFrame(DataFrame):
     """The model's tokens that follow belong to this turn, and answer `asked`."""
 
     turn: TurnId
-    asked: str = ""
+    asked: Asked
+
+
+@dataclass
+class SecondTryFrame(DataFrame):
+    """Upstream, from what checks a reply: nothing of it may be said, so the model is asked once more.
+
+    Attributes:
+        rejected: The first sentence that may not be said, and why.
+    """
+
+    turn: TurnId
+    rejected: Unsaid
 
 
 @dataclass

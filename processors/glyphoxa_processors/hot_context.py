@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pipecat.frames.frames import ErrorFrame, Frame, InterruptionFrame, LLMContextFrame
@@ -10,12 +11,15 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import LLMService
 
 from glyphoxa.context.composition import compose
-from glyphoxa.context.ports import HotContextSource
+from glyphoxa.context.ports import HotContext, HotContextSource
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION, Placement, Prompt, with_hot_context
+from glyphoxa.context.wording import LANGUAGE_CUES
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Stage
+from glyphoxa.domain.turn import Fault, Stage
+from glyphoxa.judgement.languages import language_of
+from glyphoxa.judgement.reply import Asked
 from glyphoxa.npc.mouth import Injected
-from glyphoxa_processors.frames import BeginFrame, PrimeFrame, ReplyBeginsFrame
+from glyphoxa_processors.frames import BeginFrame, PrimeFrame, ReplyBeginsFrame, SecondTryFrame
 from glyphoxa_processors.reports import MouthReports
 
 
@@ -47,6 +51,7 @@ class HotContextInjector(FrameProcessor):
         self._facts_at = facts_at
         self._deadline_ms = deadline_ms
         self._turn: TurnId | None = None
+        self._asked: Prompt | None = None
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         await super().process_frame(frame, direction)
@@ -58,8 +63,11 @@ class HotContextInjector(FrameProcessor):
             case PrimeFrame(prompt=prompt):
                 hot = self._source.gather_nowait(prompt.npc, prompt.question)
                 frame = PrimeFrame(with_hot_context(prompt, hot, self._facts_at))
+            case SecondTryFrame():
+                await self._ask_once_more(frame)
+                return
             case InterruptionFrame():
-                self._turn = None
+                self._turn = self._asked = None
             case ErrorFrame(error=error, processor=source) if self._turn is not None:
                 ends_reply = isinstance(source, LLMService)
                 (self._reports.on_failure if ends_reply else self._reports.on_trouble)(self._turn, error)
@@ -74,10 +82,34 @@ class HotContextInjector(FrameProcessor):
         self._reports.listener(
             Injected(prompt.npc, turn, hot.recalled, hot.omitted, asked.text, hot.rejected, asked.parts)
         )
-        await self.push_frame(ReplyBeginsFrame(turn, prompt.question))
+        self._asked = asked.prompt
+        await self.push_frame(ReplyBeginsFrame(turn, as_asked(prompt, hot)))
         await self.push_frame(LLMContextFrame(context=as_context(asked.prompt, tools=self._tools)))
+
+    async def _ask_once_more(self, again: SecondTryFrame) -> None:
+        """The same prompt. What is different is the service's to see to; another language is asked for in words."""
+        if self._asked is None or again.turn != self._turn:
+            return
+        asked = self._asked
+        if again.rejected.fault is Fault.LANGUAGE and (cue := LANGUAGE_CUES.get(language_of(asked.question))):
+            *before, last = asked.messages
+            asked = replace(asked, messages=(*before, replace(last, content=f"{last.content}\n{cue}")))
+        await self.push_frame(LLMContextFrame(context=as_context(asked)))
 
 
 def as_context(prompt: Prompt, *, tools: Any = None) -> LLMContext:
     messages: list[Any] = [{"role": message.role, "content": message.content} for message in prompt.messages]
     return LLMContext(messages, tools=tools) if tools is not None else LLMContext(messages)
+
+
+def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
+    """What the sentences of the reply are judged by."""
+    return Asked(
+        question=prompt.question,
+        speaker_name=prompt.speaker_name,
+        facts=hot.facts,
+        remembered=hot.remembered,
+        identity=(*hot.identity, *hot.scenes.values()),
+        kept=hot.kept,
+        before=prompt.before,
+    )

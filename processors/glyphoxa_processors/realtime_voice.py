@@ -18,7 +18,9 @@ from websockets.exceptions import WebSocketException
 
 from glyphoxa.context.prompt import Message
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Stage
+from glyphoxa.domain.turn import Stage, Unsaid
+from glyphoxa.judgement.reply import Asked
+from glyphoxa.npc.mouth import SentenceRejected
 from glyphoxa.npc.realtime_talk import ClientEvent, RealtimeTalk
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa_processors.frames import (
@@ -30,7 +32,7 @@ from glyphoxa_processors.frames import (
     ReplyEndFrame,
 )
 from glyphoxa_processors.reports import MouthReports
-from glyphoxa_processors.spoken_text import Clean, NewClean, Splitter
+from glyphoxa_processors.spoken_text import Decide, NewCheck, Splitter
 
 SESSION_RATE_HZ = 24_000
 
@@ -73,7 +75,7 @@ class RealtimeVoice(FrameProcessor):
 
     Args:
         tools: Declared to the session and performed here, by the NPC's tier.
-        new_clean: The safety filter of one reply. A clause that it withholds is neither said nor in the reply.
+        new_check: The sentence check of one reply. A clause that it withholds is neither said nor in the reply.
     """
 
     def __init__(
@@ -83,15 +85,15 @@ class RealtimeVoice(FrameProcessor):
         *,
         tools: CallableTools | None,
         new_splitter: Callable[[], Splitter],
-        new_clean: NewClean,
+        new_check: NewCheck,
     ) -> None:
         super().__init__(name=f"realtime-{reports.npc}")
         self._reports = reports
         self._session = session
         self._tools = tools
         self._new_splitter = new_splitter
-        self._new_clean = new_clean
-        self._asked = ""
+        self._new_check = new_check
+        self._asked = Asked()
         self._client = session.client()
         self._connection: AsyncRealtimeConnection | None = None
         self._talk = RealtimeTalk(_new_id)
@@ -142,8 +144,11 @@ class RealtimeVoice(FrameProcessor):
         for event in self._talk.heard(self._item_id, text, audio_ms=audio_ms):
             await self._send(event)
 
+    def _reject(self, turn: TurnId, unsaid: Unsaid) -> None:
+        self._reports.listener(SentenceRejected(self._reports.npc, turn, unsaid))
+
     async def _answer(self, turn: TurnId, messages: list[Message]) -> None:
-        pieces = Pieces(turn, splitter=self._new_splitter(), clean=self._new_clean(self._asked))
+        pieces = Pieces(turn, splitter=self._new_splitter(), decide=self._new_check(self._asked), listen=self._reject)
         try:
             connection = await self._connected()
             for event in self._talk.ask(messages):
@@ -326,10 +331,13 @@ class Pieces:
     judge it. The latest sound is kept back, so that the last words always have one.
     """
 
-    def __init__(self, turn: TurnId, *, splitter: Splitter, clean: Clean) -> None:
+    def __init__(
+        self, turn: TurnId, *, splitter: Splitter, decide: Decide, listen: Callable[[TurnId, Unsaid], None]
+    ) -> None:
         self._turn = turn
         self._splitter = splitter
-        self._clean = clean
+        self._decide = decide
+        self._listen = listen
         self._clauses: list[str] = []
         self._sound = b""
         self._is_open = False
@@ -362,7 +370,7 @@ class Pieces:
         if self._clauses:
             if self._is_open:
                 frames.append(PieceEndFrame(self._turn))
-            allowed = " ".join(kept.strip() for clause in self._clauses if (kept := self._clean(clause)))
+            allowed = " ".join(kept for clause in self._clauses if (kept := self._allowed(clause)))
             self._clauses = []
             self._is_open = bool(allowed)
             self._withheld = self._withheld or not allowed
@@ -373,6 +381,12 @@ class Pieces:
         if self._is_open and sound:
             frames.append(TTSAudioRawFrame(sound, SESSION_RATE_HZ, 1))
         return frames
+
+    def _allowed(self, clause: str) -> str:
+        verdict = self._decide(clause)
+        if verdict.fault is not None:
+            self._listen(self._turn, Unsaid(clause, verdict.fault))
+        return verdict.text.strip()
 
 
 def _messages(messages: list[Any]) -> list[Message]:

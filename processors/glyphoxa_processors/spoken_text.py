@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import cycle
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from pipecat.frames.frames import (
@@ -17,14 +16,16 @@ from pipecat.frames.frames import (
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Stage
-from glyphoxa.npc.mouth import ReplyKnown
+from glyphoxa.domain.turn import Fault, Stage, Unsaid
+from glyphoxa.judgement.reply import Asked, Verdict
+from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
 from glyphoxa_processors.frames import (
     FillerFrame,
     PieceEndFrame,
     PieceFrame,
     ReplyBeginsFrame,
     ReplyEndFrame,
+    SecondTryFrame,
 )
 from glyphoxa_processors.reports import MouthReports
 
@@ -37,10 +38,16 @@ class Splitter(Protocol):
     def flush(self) -> Iterable[str]: ...
 
 
-Clean = Callable[[str], str | None]
-"""A piece as it may be said; None when it may not be."""
-NewClean = Callable[[str], Clean]
-"""For one reply, to the words that it answers."""
+Decide = Callable[[str], Verdict]
+"""Whether a piece may be said, and how."""
+NewCheck = Callable[[Asked], Decide]
+"""For one reply, to what it answers."""
+StandIn = Callable[[str, Fault | None], str]
+"""What is said instead of a reply, to this question: why there is none, if it is known. Empty for nothing."""
+
+
+def no_stand_in(question: str, fault: Fault | None) -> str:
+    return ""
 
 
 class SpokenText(FrameProcessor):
@@ -51,8 +58,8 @@ class SpokenText(FrameProcessor):
 
     Args:
         new_splitter: Called once a reply, so nothing of one leaks into the next.
-        new_clean: Called once a reply.
-        at_a_loss: What is said in turn instead of a reply of which nothing may be said. Without any, it is withheld.
+        new_check: Called once for each try of the model at a reply.
+        stand_in: What is said instead of a reply of which nothing may be said. Without it, the reply is withheld.
     """
 
     def __init__(
@@ -60,14 +67,14 @@ class SpokenText(FrameProcessor):
         reports: MouthReports,
         *,
         new_splitter: Callable[[], Splitter],
-        new_clean: NewClean,
-        at_a_loss: Sequence[str] = (),
+        new_check: NewCheck,
+        stand_in: StandIn = no_stand_in,
     ) -> None:
         super().__init__()
         self._reports = reports
         self._new_splitter = new_splitter
-        self._new_clean = new_clean
-        self._at_a_loss = cycle(at_a_loss)
+        self._new_check = new_check
+        self._stand_in = stand_in
         self._turn: TurnId | None = None
         self._begin_reply(None)
 
@@ -90,12 +97,19 @@ class SpokenText(FrameProcessor):
             case _:
                 await self.push_frame(frame, direction)
 
-    def _begin_reply(self, turn: TurnId | None, asked: str = "") -> None:
+    def _begin_reply(self, turn: TurnId | None, asked: Asked | None = None) -> None:
         self._turn = turn
-        self._splitter = self._new_splitter()
-        self._clean = self._new_clean(asked)
+        self._asked = asked or Asked()
         self._has_words = False
+        self._is_second_try = False
         self._said: list[str] = []
+        self._begin_try()
+
+    def _begin_try(self) -> None:
+        self._splitter = self._new_splitter()
+        self._decide = self._new_check(self._asked)
+        self._unsaid: list[Unsaid] = []
+        self._is_cut = False
 
     async def _take(self, text: str) -> None:
         if self._turn is None:
@@ -114,18 +128,39 @@ class SpokenText(FrameProcessor):
         if not self._has_words:
             # A service that failed has said so already; the first reason given counts.
             self._reports.on_failure(self._turn, "the model returned no words")
-        elif not self._said and (line := next(self._at_a_loss, "")):
-            await self._say_allowed(self._turn, line)
+        elif not self._said:
+            if self._unsaid and not (self._is_cut or self._is_second_try):
+                await self._try_again(self._turn)
+                return
+            await self._stand_in_for_it(self._turn)
         await self.push_frame(ReplyEndFrame(self._turn, withheld=self._has_words and not self._said))
         if self._said:
             self._reports.listener(ReplyKnown(self._reports.npc, self._turn, " ".join(self._said)))
         self._turn = None
 
+    async def _try_again(self, turn: TurnId) -> None:
+        rejected = self._unsaid[0]
+        self._is_second_try = True
+        self._begin_try()
+        await self.push_frame(SecondTryFrame(turn, rejected), FrameDirection.UPSTREAM)
+
+    async def _stand_in_for_it(self, turn: TurnId) -> None:
+        line = self._stand_in(self._asked.question, self._unsaid[0].fault if self._unsaid else None)
+        if line:
+            await self._say_allowed(turn, line)
+
     async def _say(self, piece: str) -> None:
-        allowed = self._clean(piece)
-        if allowed is None or not allowed.strip() or self._turn is None:
+        if self._is_cut or self._turn is None:
             return
-        await self._say_allowed(self._turn, allowed.strip())
+        verdict = self._decide(piece)
+        if verdict.fault is not None:
+            self._unsaid.append(unsaid := Unsaid(piece, verdict.fault))
+            self._reports.listener(SentenceRejected(self._reports.npc, self._turn, unsaid))
+            if verdict.fault is Fault.SECRET:
+                # What would follow goes on with it, and another try comes to it again.
+                self._unsaid, self._is_cut = [unsaid], True
+        elif text := verdict.text.strip():
+            await self._say_allowed(self._turn, text)
 
     async def _say_allowed(self, turn: TurnId, text: str) -> None:
         if not self._said:

@@ -13,6 +13,8 @@ from pipecat.services.openai.base_llm import OpenAILLMSettings
 
 from glyphoxa.domain import turn as turns
 from glyphoxa.domain.ids import TurnId
+from glyphoxa.domain.turn import Fault
+from glyphoxa.judgement.reply import Asked, Verdict
 from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceStarted
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.local_services import make_tts
@@ -189,7 +191,7 @@ async def test_a_voice_that_fails_throughout_is_the_reason_for_the_silence(serve
 
 
 async def test_a_reply_of_which_nothing_may_be_said_is_withheld(server: ModelServer) -> None:
-    async with stage(server, new_clean=lambda asked: lambda piece: None) as play:
+    async with stage(server, new_check=lambda asked: lambda piece: Verdict(fault=Fault.NARRATED)) as play:
         play.begin()
         finished = await play.finished()
         assert finished.withheld and not finished.error and not finished.heard
@@ -197,7 +199,12 @@ async def test_a_reply_of_which_nothing_may_be_said_is_withheld(server: ModelSer
 
 async def test_a_reply_of_which_nothing_may_be_said_gives_way_to_a_line_in_character(server: ModelServer) -> None:
     said = ("Hm. Say that again.", "Let us speak of something else.")
-    async with stage(server, new_clean=lambda asked: lambda piece: None, at_a_loss=said) as play:
+    lines = iter(said)
+
+    def new_check(asked: Asked) -> Callable[[str], Verdict]:
+        return lambda piece: Verdict(fault=Fault.NARRATED)
+
+    async with stage(server, new_check=new_check, stand_in=lambda question, fault: next(lines)) as play:
         for turn, line in zip(("t1", "t2"), said, strict=True):
             play.begin(turn)
             play.release(turn)
@@ -206,17 +213,17 @@ async def test_a_reply_of_which_nothing_may_be_said_gives_way_to_a_line_in_chara
 
 
 async def test_the_filter_of_a_reply_knows_what_it_answers(server: ModelServer) -> None:
-    answered: list[str] = []
+    answered: list[Asked] = []
 
-    def new_clean(asked: str) -> Callable[[str], str]:
+    def new_check(asked: Asked) -> Callable[[str], Verdict]:
         answered.append(asked)
-        return str
+        return Verdict
 
-    async with stage(server, new_clean=new_clean) as play:
+    async with stage(server, new_check=new_check) as play:
         play.begin()
         play.release()
         await play.finished()
-    assert answered[-1] == "How is my blade?"
+    assert answered[-1].question == "How is my blade?"
 
 
 async def test_a_model_without_words_is_an_error(server: ModelServer) -> None:

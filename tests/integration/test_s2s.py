@@ -15,7 +15,8 @@ from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId, TurnId
-from glyphoxa.domain.turn import Stage
+from glyphoxa.domain.turn import Fault, Stage
+from glyphoxa.judgement.reply import Verdict
 from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent
 from glyphoxa.npc.tools import MemoryTools
 from glyphoxa_pipelines.host import PipelineHost
@@ -80,7 +81,7 @@ class Play:
 
 @asynccontextmanager
 async def play_with(
-    server: RealtimeServer, *, facts: tuple[str, ...] = (), tools: MemoryTools | None = None, clean: Any = str
+    server: RealtimeServer, *, facts: tuple[str, ...] = (), tools: MemoryTools | None = None, check: Any = Verdict
 ) -> AsyncIterator[Play]:
     play, host = Play(), PipelineHost()
     session = make_session(ProviderNamed("openai-realtime", server.base_url), environ=KEYS)
@@ -89,7 +90,7 @@ async def play_with(
         session=session,
         context=Memory(facts),
         new_splitter=SentenceSplitter,
-        new_clean=lambda asked: clean,
+        new_check=lambda asked: check,
         sink=play.take_sound,
         listener=play.take_event,
         host=host,
@@ -217,10 +218,10 @@ async def test_a_session_that_dies_fails_the_turn_and_the_next_one_is_told_every
 
 
 async def test_words_that_may_not_be_said_are_not_heard() -> None:
-    def clean(text: str) -> str | None:
-        return None if "AI" in text else text
+    def check(text: str) -> Verdict:
+        return Verdict(fault=Fault.ASSISTANT) if "AI" in text else Verdict(text)
 
-    async with brisk([SpokenReply("AI")]) as server, play_with(server, clean=clean) as play:
+    async with brisk([SpokenReply("AI")]) as server, play_with(server, check=check) as play:
         finished = await play.answer()
     assert finished.withheld
     assert not play.sound

@@ -23,6 +23,7 @@ from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.domain.heard import EarEvent, NothingSaid, TurnEnded
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, TurnId
 from glyphoxa.domain.utterance import Correction, HeardWord
+from glyphoxa.judgement.reply import Verdict
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.providers.building import Connection
 from glyphoxa_pipelines.cascaded import build
@@ -171,7 +172,7 @@ class Stage:
                 tts=make_tts(hum(), voice=f"hum-{npc.id}"),
                 context=Memory(),
                 new_splitter=SentenceSplitter,
-                new_clean=lambda asked: str,
+                new_check=lambda asked: Verdict,
                 sink=self._sink,
                 listener=self._listen,
                 host=self.host,

@@ -1,0 +1,35 @@
+"""What an NPC says where nothing of its reply may be said: a line in character, chosen without a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from glyphoxa.context.wording import wording
+from glyphoxa.domain.turn import Fault
+from glyphoxa.judgement.languages import language_of
+
+_DEFLECTED: Final = (Fault.SECRET,)
+"""Where the NPC had something to say, and keeps it to itself."""
+
+
+class StandIns:
+    """The lines of one NPC, in turn: none comes twice running.
+
+    Args:
+        language: The campaign's, for a question that shows none.
+    """
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._used: Counter[tuple[str, bool]] = Counter()
+
+    def line(self, question: str, fault: Fault | None) -> str:
+        """In the language of the question. `fault`: why there is no reply, if that is known."""
+        language = language_of(question) or self._language
+        deflects = fault in _DEFLECTED
+        words = wording(language)
+        lines = words.deflects if deflects else words.at_a_loss
+        n_used = self._used[language, deflects]
+        self._used[language, deflects] += 1
+        return lines[n_used % len(lines)]

@@ -1,0 +1,25 @@
+"""What an NPC says where nothing of its reply may be said."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from glyphoxa.context.stand_ins import StandIns
+from glyphoxa.context.wording import wording
+from glyphoxa.domain.turn import Fault
+
+
+def test_no_line_comes_twice_running() -> None:
+    lines = StandIns("en")
+    said = [lines.line("What is that?", None) for _ in range(7)]
+    assert all(one != following for one, following in pairwise(said))
+
+
+def test_a_line_is_in_the_language_of_the_question() -> None:
+    lines = StandIns("en")
+    assert lines.line("Was ist das für ein Turm?", None) in wording("de").at_a_loss
+    assert lines.line("Bodo!", None) in wording("en").at_a_loss
+
+
+def test_a_secret_is_turned_aside() -> None:
+    assert StandIns("de").line("Grimjaw?", Fault.SECRET) in wording("de").deflects

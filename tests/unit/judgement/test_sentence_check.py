@@ -1,0 +1,130 @@
+"""What is decided on a sentence of a reply, beside its question, the talk before it and what the NPC has in mind."""
+
+from __future__ import annotations
+
+import pytest
+
+from glyphoxa.domain.turn import Fault
+from glyphoxa.judgement.languages import language_of
+from glyphoxa.judgement.reply import Asked, Character, Verdict
+from glyphoxa.judgement.sentence_check import SentenceCheck
+
+BRUNHILD = Character("Brunhild Rook", aliases=("the herbwife",), others=("Oskar Fenn", "Peter"))
+POISON = "You sold nightshade to the reeve's wife."
+
+
+def decided(sentence: str, asked: str = "", npc: Character = BRUNHILD, **more: tuple[object, ...]) -> Verdict:
+    return SentenceCheck(npc, Asked(question=asked, **more)).decide(sentence)  # type: ignore[arg-type]  # by its name
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fault"),
+    [
+        ("Brunhild nods.", Fault.NARRATED),
+        ("Brunhild brews potions.", Fault.THIRD_PERSON),
+        ("I know Brunhild well.", Fault.THIRD_PERSON),
+        ("I apologize, but I cannot assist with that request.", Fault.ASSISTANT),
+        ("As an AI, I have no wares.", Fault.ASSISTANT),
+        ("Use two short sentences.", Fault.OF_THE_PROMPT),
+        ("(She smiles.)", Fault.NOT_SPEECH),
+        ("Facts: The inn is closed.", Fault.NOT_SPEECH),
+        ('<tool_call>{"name": "roll"}</tool_call>', Fault.NOT_SPEECH),
+        ("Peter: What is this?", Fault.LABEL),
+    ],
+)
+def test_what_no_npc_says_is_rejected_with_its_reason(sentence: str, fault: Fault) -> None:
+    assert decided(sentence, "What do you do?") == Verdict(fault=fault)
+
+
+def test_what_only_has_the_wrong_person_is_put_right() -> None:
+    assert decided("A draught from Brunhild costs nine.", "What is it?") == Verdict("A draught from me costs nine.")
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("Guten Morgen, wie geht es dir?", "I am well, thank you."),
+        ("What does a room cost at your inn?", "Ein Zimmer kostet bei mir drei Kronen."),
+        ("What is it?", "我不知道。"),
+    ],
+)
+def test_an_answer_in_another_language_is_rejected(asked: str, sentence: str) -> None:
+    assert decided(sentence, asked).fault is Fault.LANGUAGE
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("Wie heißt der Wirt?", "Oskar Fenn."),
+        ("Was kostet das Bier?", "Zwei Kronen."),
+        ("What was the man's name?", "Hans von der Mühle."),
+        ("Bodo?", "What is it you want?"),
+        ("Wer bist du?", "Ich bin Brunhild."),
+    ],
+)
+def test_what_shows_no_language_is_in_any(asked: str, sentence: str) -> None:
+    assert decided(sentence, asked).text == sentence
+
+
+def test_a_language_is_told_by_words_that_say_nothing() -> None:
+    assert [language_of(text) for text in ("Where is the mill?", "Wo ist die Mühle?", "Grimjaw!")] == ["en", "de", ""]
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("What poison was it?", "It's nightshade."),
+        ("Did you sell poison to anyone?", "I sold nightshade to the reeve's wife."),
+        ("Did you sell nightshade to the reeve?", "Yes, I did."),
+        ("Who bought the poison?", "The reeve's wife."),
+    ],
+)
+def test_an_own_secret_is_not_told(asked: str, sentence: str) -> None:
+    assert decided(sentence, asked, kept=(POISON,)).fault is Fault.SECRET
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("Did you sell nightshade to the reeve's wife?", "I never sold nightshade to the reeve's wife."),
+        ("Did you sell poison?", "Not I. I sell herbs for honest folk."),
+        ("Did you sell poison?", "Poison? Ask somebody else."),
+        ("Where is the reeve?", "The reeve lives up on the hill, behind the mill."),
+        ("Do you sell poison?", "Yes, and I have thyme as well."),
+    ],
+)
+def test_who_denies_or_speaks_of_something_else_tells_no_secret(asked: str, sentence: str) -> None:
+    assert decided(sentence, asked, kept=(POISON,)).text == sentence
+
+
+def test_a_secret_that_is_not_guarded_may_be_told() -> None:
+    free = Character("Brunhild Rook", guards_secrets=False)
+    assert decided("It's nightshade.", "What poison was it?", npc=free, kept=(POISON,)).text
+
+
+def test_a_reply_says_nothing_twice() -> None:
+    check = SentenceCheck(BRUNHILD, Asked(question="Sing!"))
+    assert [check.decide(piece).fault for piece in ("Arrr.", "Arrr.")] == [None, Fault.REPEATED]
+
+
+def test_the_last_answer_is_not_the_answer_to_everything() -> None:
+    before = (("Good night, Brunhild.", "Good night, Peter. Sleep well."),)
+    assert decided("Good night, Peter.", "What does a draught cost?", before=before).fault is Fault.REPEATED
+    assert decided("Good night, Peter.", "Good night then, Brunhild!", before=before).text
+
+
+def test_a_short_word_is_an_echo_the_third_time() -> None:
+    once, twice = (("Where is the mill?", "Arrr."),), (("Where is the mill?", "Arrr."), ("And the inn?", "Arrr."))
+    assert decided("Arrr.", "Who are you, sailor?", before=once).text
+    assert decided("Arrr.", "Who are you, sailor?", before=twice).fault is Fault.REPEATED
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    before = (("What does a draught cost?", "Nine silver pieces."),) * 2
+    assert decided("Nine silver pieces.", "A draught, what does it cost again?", before=before).text
+
+
+def test_what_was_rejected_counts_as_never_said() -> None:
+    check = SentenceCheck(BRUNHILD, Asked(question="Who are you?"))
+    assert check.decide("Brunhild nods.").fault is Fault.NARRATED
+    assert check.decide("I am Brunhild.").text == "I am Brunhild."
