@@ -59,11 +59,18 @@ async def open_table(
             mouths=mouths,
             outside=outside,
         )
-        wired = await wire(opening, stack)
-        table = await _start(wired, stack, tell=tell)
-        _spare_what_stays(stack)
+        table = await open_with(opening, stack, tell=tell)
         table.adopt(stack.pop_all())
     tell("the table is ready")
+    return table
+
+
+async def open_with(opening: Opening, stack: ClosingStack, *, tell: Callable[[str], None] = logger.info) -> LiveTable:
+    """Open a table with models and a store that are there already. `stack` closes what was opened for it: give it to
+    the table (`LiveTable.adopt`).
+    """
+    table = await _start(await wire(opening, stack), stack, tell=tell)
+    _spare_what_stays(stack)
     return table
 
 

@@ -91,7 +91,7 @@ class SpokenLLM(OpenAILLMService):
         self._as_words = as_words
         self._primes = primes
         self._cache = cache
-        self._deadlines = deadlines
+        self.deadlines = deadlines
         self._priming: asyncio.Task[None] | None = None
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
@@ -154,16 +154,16 @@ class SpokenLLM(OpenAILLMService):
         self._connection.in_use()
         async with contextlib.AsyncExitStack() as held:
             try:
-                async with asyncio.timeout(self._deadlines.first_token_ms / 1_000) as deadline:
+                async with asyncio.timeout(self.deadlines.first_token_ms / 1_000) as deadline:
                     await held.enter_async_context(self._machine())
                     stream = await super().get_chat_completions(context)
             except TimeoutError as error:
-                raise _too_late(self._deadlines.first_token_ms) from error
+                raise _too_late(self.deadlines.first_token_ms) from error
             left_s = (deadline.when() or 0.0) - self.get_event_loop().time()
             return _Watched(  # type: ignore[return-value]  # iterated and closed by pipecat, nothing else
                 stream,
                 first_s=left_s,
-                deadlines=self._deadlines,
+                deadlines=self.deadlines,
                 over=self._connection.is_free,
                 held=held.pop_all(),
             )
