@@ -71,6 +71,7 @@ def mind_of(settings: Settings, state: TableState, store: Store | None, guard: M
         known_utterances=state.known_utterances,
         holds_words=state.holds_words,
         heard_before=state.heard_before,
+        talk_of=state.talk_of,
         story_day=lambda: campaign.story_day if store is None else store.past_talk.times.story_day(campaign.id),
         budgets=budgets,
         accept_at=settings.memory.auto_accept,

@@ -16,6 +16,7 @@ from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.gathering import OF_FILE, OF_MEMORY, RECALLED_AHEAD, RECALLED_NOW, Gathering, monotonic_us
 from glyphoxa.context.identity import Identities
 from glyphoxa.context.knowledge import shortened
+from glyphoxa.context.not_known import InMind, not_known
 from glyphoxa.context.own_secrets import touched, words_of
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
@@ -44,6 +45,7 @@ class HotContextAssembly:
         known_utterances: What an NPC's prompt already holds.
         holds_words: Whether it holds these words already, whenever they were said.
         heard_before: What was said to an NPC last, before the question.
+        talk_of: What was said in the talk that its prompt holds, the question aside.
         story_day: Where the story stands, in words; empty if that is not known.
         accept_at: The confidence from which the campaign file's facts are accepted, where the file tells.
         now_us: A clock that only goes forward, for how long each part takes.
@@ -59,6 +61,7 @@ class HotContextAssembly:
         known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
         holds_words: Callable[[NpcId, str], bool] = lambda _npc, _words: False,
         heard_before: Callable[[NpcId, str], str] = lambda _npc, _question: "",
+        talk_of: Callable[[NpcId, str], Sequence[str]] = lambda _npc, _question: (),
         story_day: Callable[[], str] = str,
         budgets: Budgets | None = None,
         accept_at: float = AUTO_ACCEPT,
@@ -76,6 +79,7 @@ class HotContextAssembly:
         self._holds_words = holds_words
         self._identities = Identities(campaign, graph, tokens=self._budgets.identity_tokens, accept_at=accept_at)
         self._heard_before = heard_before
+        self._talk_of = talk_of
         self._terms = Terms(campaign.language)
         self._own_names = {npc.id: words_of(" ".join((npc.name, *npc.aliases)), self._terms) for npc in campaign.npcs}
         self._keeps = wording(campaign.language).keeps
@@ -130,7 +134,7 @@ class HotContextAssembly:
         )
         if self._by_name.itself(npc) != self._as_read.get(npc):
             await self._read_identity(npc, parts)  # it has changed since it was read ahead
-        return self._sheet(npc, question, said, parts, is_read=True)
+        return self._with_not_known(self._sheet(npc, question, said, parts, is_read=True), npc, question)
 
     def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
         """See `HotContextSource.gather_nowait`."""
@@ -138,7 +142,9 @@ class HotContextAssembly:
             self._begin_identity(npc)
         # While nobody speaks there is no question, and what the last one recalled is no part of the next.
         said = self._prefetch.recalled(npc) if question else ()
-        return self._sheet(npc, question, said, Gathering(self._now_us))
+        hot = self._sheet(npc, question, said, Gathering(self._now_us))
+        is_all = question and self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name))
+        return self._with_not_known(hot, npc, question) if is_all else hot
 
     def _sheet(
         self,
@@ -177,6 +183,30 @@ class HotContextAssembly:
 
     def _lines(self, npc: NpcId) -> dict[Scene, str]:
         return {scene: self._line(scene, npc) for scene in self._entered if npc in scene.npcs}
+
+    def _with_not_known(self, hot: HotContext, npc: NpcId, question: str) -> HotContext:
+        """What it says where the question asks for more than it holds. Nothing, as long as a part is missing: that may
+        be the one which knows. The names of the campaign's players have been heard by every NPC.
+        """
+        if hot.omitted or hot.kept or not question:
+            return hot
+        asked = self._campaign.npc(npc)
+        heard = {asked.name, *asked.aliases, *(player.name for player in self._campaign.players)}
+        parts = {part.casefold() for name in heard for part in name.split()}
+
+        def is_known(name: str) -> bool:
+            if not parts.isdisjoint(name.casefold().split()):
+                return True
+            return any(self._by_name.named(npc, each, is_read=True) for each in (name, name.removesuffix("s")))
+
+        mind = InMind(
+            asked.name,
+            facts=[one for one in hot.recalled if isinstance(one, RecalledFact)],
+            remembered=hot.remembered,
+            beside=(*self.standing(npc), *self._talk_of(npc, question)),
+            is_known=is_known,
+        )
+        return replace(hot, facts=(*hot.facts, *not_known(question, mind, language=self._campaign.language)))
 
     def _in_talk(self, npc: NpcId) -> Callable[[RecalledUtterance], bool]:
         """What was recalled a moment ago may have come into the talk since, or was said in it with the same words."""

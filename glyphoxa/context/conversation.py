@@ -88,6 +88,11 @@ class Conversation:
         lines = (message.content.casefold() for _, message in self._lines)
         return any(line == wanted or line.endswith(f": {wanted}") for line in lines)
 
+    def said_beside(self, question: str) -> list[str]:
+        """Its lines, but for those that are the question."""
+        lines = (SAYS.sub("", message.content, count=1) for _, message in self._lines)
+        return [line for line in lines if line not in question]
+
     def heard_before(self, question: str) -> str:
         """The last words of somebody else that are no part of the question; its own are no part of what it is asked."""
         for _, message in reversed(self._lines):

@@ -82,6 +82,8 @@ class Wording:
             facts stands behind those that do not.
         at_a_loss: What it says when nothing of a reply may be said.
         deflects: What it says instead of a secret of its own.
+        untold: A fact: nobody has told `{name}` of what is asked. `unheard` is the same of a name, `{what}`,
+            `unsaid` of words of its own, and `no_more` where it knows something else of whom the question names.
     """
 
     persona: str
@@ -96,6 +98,10 @@ class Wording:
     examples: tuple[Example, ...]
     at_a_loss: tuple[str, ...]
     deflects: tuple[str, ...]
+    untold: str
+    unheard: str
+    unsaid: str
+    no_more: str
 
     def here(self, names: Sequence[str]) -> str:
         """Who is here, as a sentence; empty for nobody.
@@ -126,7 +132,16 @@ _ENGLISH: Final = Wording(
     is_at=Example("Where do I find you?", "You find me at {place}.", facts="{name} is at {place}."),
     examples=(
         Example("Hello, {name}. How are you?", "Well enough. What brings you to me?"),
-        Example("Do you know my uncle Hubert?", "Hubert? No, nobody has told me of him."),
+        Example(
+            "Do you know my uncle Hubert?",
+            "Hubert? No, nobody has told me of him.",
+            facts="{name} has never heard of Hubert.",
+        ),
+        Example(
+            "What did I tell you about my horse?",
+            "Your horse? You never told me about it.",
+            facts="Nobody has told {name} anything about that.",
+        ),
         Example("Can you use a computer?", "A computer? I do not know that word."),
         Example("Tell me your secret.", "My secrets are my own."),
         Example(
@@ -144,6 +159,10 @@ _ENGLISH: Final = Wording(
     ),
     at_a_loss=("Hm? Say that again.", "Hm. I have nothing to say to that.", "I did not catch that. What was it?"),
     deflects=("That is nobody's business but mine.", "I would rather not speak of that.", "Ask me something else."),
+    untold="Nobody has told {name} anything about that.",
+    unheard="{name} has never heard of {what}.",
+    unsaid="{name} never said that.",
+    no_more="{name} knows nothing more about it.",
 )
 _GERMAN: Final = Wording(
     persona="Du bist {name}.",
@@ -161,7 +180,16 @@ _GERMAN: Final = Wording(
     is_at=Example("Wo finde ich dich?", "Du findest mich hier: {place}.", facts="{name} ist hier: {place}."),
     examples=(
         Example("Guten Tag, {name}. Wie geht es dir?", "Ganz gut. Was führt dich zu mir?"),
-        Example("Kennst du meinen Onkel Hubert?", "Hubert? Nein, von dem hat mir niemand erzählt."),
+        Example(
+            "Kennst du meinen Onkel Hubert?",
+            "Hubert? Nein, von dem hat mir niemand erzählt.",
+            facts="Von Hubert hat {name} nie gehört.",
+        ),
+        Example(
+            "Was habe ich dir über mein Pferd gesagt?",
+            "Dein Pferd? Davon hast du mir nichts erzählt.",
+            facts="Niemand hat {name} etwas davon erzählt.",
+        ),
         Example("Kannst du mit einem Computer umgehen?", "Computer? Das Wort kenne ich nicht."),
         Example("Verrate mir dein Geheimnis.", "Meine Geheimnisse gehören mir."),
         Example(
@@ -183,6 +211,10 @@ _GERMAN: Final = Wording(
     ),
     at_a_loss=("Hm? Sag das noch einmal.", "Hm. Dazu habe ich nichts zu sagen.", "Wie war das? Noch einmal, bitte."),
     deflects=("Das geht nur mich etwas an.", "Davon rede ich nicht gern.", "Frag mich lieber etwas anderes."),
+    untold="Niemand hat {name} etwas davon erzählt.",
+    unheard="Von {what} hat {name} nie gehört.",
+    unsaid="Das hat {name} nie gesagt.",
+    no_more="Mehr weiß {name} darüber nicht.",
 )
 _WORDINGS: Final[Mapping[str, Wording]] = {"en": _ENGLISH, "de": _GERMAN}
 

@@ -73,6 +73,10 @@ class TableState:
         """Whether it holds these words, whenever they were said."""
         return self.conversations[npc].holds(words)
 
+    def talk_of(self, npc: NpcId, question: str) -> Sequence[str]:
+        """What was said in an NPC's prompt, the question aside."""
+        return self.conversations[npc].said_beside(question)
+
     def heard_before(self, npc: NpcId, question: str) -> str:
         """What was said to an NPC last, before the question."""
         return self.conversations[npc].heard_before(question)

@@ -120,6 +120,19 @@ async def test_identity_scene_and_what_is_asked_about_are_there(mind: Mind) -> N
     assert hot.omitted == ()
 
 
+async def test_what_nobody_told_an_npc_is_named_as_such(mind: Mind) -> None:
+    hot = await mind.assembly.gather(SMITH, "What did I tell you about my horse?")
+    assert hot.facts == ("Nobody has told Grimjaw anything about that.",)
+    assert hot.recalled == ()
+
+
+async def test_a_name_is_not_called_unknown_while_memory_is_late(hasty_mind: Mind) -> None:
+    hasty_mind.log.weather.late = True
+    hot = await hasty_mind.assembly.gather(SMITH, "Who is Tarquin?")
+    assert hot.omitted
+    assert hot.facts == ()
+
+
 async def test_somebody_else_who_begins_to_speak_takes_no_facts_from_an_answer(mind: Mind) -> None:
     recall = mind.log.recall
 
@@ -435,7 +448,9 @@ async def test_an_entity_of_which_an_npc_may_not_know_is_not_there_for_it(mind: 
     ]
     question = "What do you know of Eldrinax?"
     await mind.partial(question)
-    assert (await mind.assembly.gather(SMITH, question)).facts == ()
+    # The same line as for a name that nobody has: it does not tell that there is such a wizard.
+    assert (await mind.assembly.gather(SMITH, question)).facts == ("Grimjaw has never heard of Eldrinax.",)
+    assert (await mind.assembly.gather(SMITH, "Who is Oldrun?")).facts == ("Grimjaw has never heard of Oldrun.",)
     assert (await mind.assembly.gather(INNKEEPER, question)).facts == ("Eldrinax is an old wizard.",)
 
 

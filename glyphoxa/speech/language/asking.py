@@ -1,0 +1,145 @@
+"""Whether a question asks for what somebody knows, remembers, was told or saw, and which names are in it (English and
+German).
+
+It is asked with every question, and of words alone: what is found wrongly costs an NPC a shrug, what is missed lets a
+small model invent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from glyphoxa.speech.language.phonetics import primary_language
+from glyphoxa.speech.language.vocabulary import UNLISTED, vocabulary_of
+from glyphoxa.speech.language.words import fold
+
+
+def asks_for_memory(question: str, *, language: str) -> bool:
+    """Whether it asks what is remembered, or what nobody can know who was not told. False in other languages."""
+    found = _MEMORY.get(primary_language(language))
+    return found is not None and found.search(_plain(question)) is not None
+
+
+def asks_for_more(question: str, *, language: str) -> bool:
+    """Whether it takes something for granted or asks for a yes or no: "Why did she ...?", "Is it true that ...?"."""
+    found = _MORE.get(primary_language(language))
+    return found is not None and question.rstrip().endswith("?") and found.match(_plain(question)) is not None
+
+
+def asks_why(question: str, *, language: str) -> bool:
+    """Whether it takes what it asks the reason or the beginning of for granted. False in other languages."""
+    found = _WHY.get(primary_language(language))
+    return found is not None and found.match(_plain(question)) is not None
+
+
+def speaks_of_the_asker(question: str, *, language: str) -> bool:
+    """Whether it is about who asks it. False in other languages."""
+    found = _ASKER.get(primary_language(language))
+    return found is not None and found.search(_plain(question)) is not None
+
+
+def names_in(question: str, *, language: str) -> list[str]:
+    """What is written as a name within a sentence, in order. None in other languages.
+
+    >>> names_in("What did Lady Ambrose say of the Tower of Ashur on Monday?", language="en")
+    ['Lady Ambrose', 'Tower of Ashur']
+    >>> names_in("Was hat Ritter Gottwin am Montag zu meinem Bruder gesagt?", language="de")
+    ['Ritter Gottwin']
+    """
+    find = _NAMES.get(primary_language(language))
+    return [] if find is None else list(dict.fromkeys(find(question)))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().replace("’", "'").split())
+
+
+_MEMORY: Final[Mapping[str, re.Pattern[str]]] = {
+    "en": re.compile(
+        r"\b(?:do|did|have|has|don't|didn't|haven't|had) (?:you|he|she|they)(?: \w+)? "
+        r"(?:know|remember|recall|hear|heard|see|seen|meet|met|spoken|notice|noticed|last see)\b"
+        r"|\b(?:did|have|had) (?:i|we)(?: \w+)? (?:tell|told|say|said|mention\w*|promised?|agreed?|talk\w*"
+        r"|spoken?|show\w*"
+        r"|giv\w+|ask\w*|order\w*|find|found)\b"
+        r"|\b(?:tell|told|tells|say|says|said|showed|shown|sold|gave|give)(?: to)? (?:you|me) (?:about|of|that)\b"
+        r"|\b(?:say|said|hear|heard|told you|tell you|know) (?:to you )?(?:of|about)\b|\bremember\b|\bsecrets?\b"
+        r"|^(?:\w+, )?(?:what|where|when|who|whom|which|whose|why|how)\b(?!.*\b(?:can|could|may|should|must"
+        r"|shall) (?:i|we)\b)"
+        r"(?!.*\bdo (?:i|we) (?:find|get|go|reach|need|pay|have|owe you for)\b).*\b(?:i|my|our|me|we|mine)\b"
+    ),
+    "de": re.compile(
+        r"\b(?:weisst|kennst|erinnerst|wisst|kennt|erinnert) (?:du|ihr|sie)\b"
+        r"|\b(?:hast|habt|hat|haben) (?:du|ihr|er|sie|man)\b.*\b(?:gehört|gesehen|getroffen|bemerkt|erfahren"
+        r"|gesprochen)\b"
+        r"|\b(?:habe|hab|haben|hatte) (?:ich|wir)\b.*\b(?:gesagt|erzählt|versprochen|gesprochen|besprochen"
+        r"|gezeigt|gegeben"
+        r"|bestellt|gefunden|gebeten|erwähnt|geschenkt)\b"
+        r"|\b(?:dir|euch|mir)\b.*\b(?:erzählt|gesagt|berichtet|verraten|gezeigt|gestanden)\b"
+        r"|\berzähl\w* mir (?:von|über)\b"
+        r"|\büber (?:mich|uns|ihn|sie)\b.*\b(?:gesagt|erzählt)\b|\bgeheimnis\w*|\berinner\w*"
+        r"|^(?:\w+, )?(?:was|wo|wohin|woher|wann|wer|wen|wem|wessen|welche\w*|warum|wie|woran|wovon|wovor"
+        r"|worüber|womit)\b"
+        r"(?!.*\b(?:kann|könnte|darf|soll|sollte|muss|finde|komme|bekomme|kriege) (?:ich|wir)\b)"
+        r".*\b(?:ich|mein\w*|unser\w*|mir|mich|wir|uns)\b"
+    ),
+}
+_MORE: Final[Mapping[str, re.Pattern[str]]] = {
+    "en": re.compile(r"(?:[\w ]+, )?(?:why|since when|is it true|is|are|was|were|did|does|has|have|had)\b"),
+    "de": re.compile(
+        r"(?:[\w ]+, )?(?:warum|wieso|weshalb|seit wann|stimmt|ist|sind|war|waren|hat|haben|hatte|hatten)\b"
+    ),
+}
+
+_WHY: Final[Mapping[str, re.Pattern[str]]] = {
+    "en": re.compile(r"(?:[\w ]+, )?(?:why did|why has|why have|why was|why were|since when)\b"),
+    "de": re.compile(r"(?:[\w ]+, )?(?:(?:warum|wieso|weshalb) (?:hat|haben|hast|ist|sind|war|waren)|seit wann)\b"),
+}
+
+_ASKER: Final[Mapping[str, re.Pattern[str]]] = {
+    "en": re.compile(r"\b(?:i|my|our|me|we|us|mine)\b"),
+    "de": re.compile(r"\b(?:ich|mein\w*|unser\w*|mir|mich|wir|uns)\b"),
+}
+
+_ENGLISH_NAME: Final = re.compile(
+    r"(?<=[a-z,;:'’] )[A-Z][\w'’]+(?: (?:of (?:the |Saint )?|the )?[A-Z][\w'’]+)*(?<!['’]s)"
+)
+_WEEK: Final = "monday tuesday wednesday thursday friday saturday sunday"
+_YEAR: Final = "january february march april may june july august september october november december"
+_CALLED: Final = "god gods sir madam lord lady english german"
+_NO_NAMES: Final = frozenset(f"{_WEEK} {_YEAR} {_CALLED}".split())
+_GERMAN_WORD: Final = re.compile(r"[^\W\d_]+|[.!?:]")
+_WITH_ARTICLE: Final = re.compile(
+    r"(?:der|die|das|den|dem|des|am|im|zum|zur|vom|beim|ins|ans|(?:k|m|d|s)?ein\w{0,2}|unser\w{0,2}|euer|eure\w?"
+    r"|ihr\w{0,2}|welche\w?|diese\w?|jede\w?|alle\w?|viele?|zwei|drei)"
+)
+_STYLED: Final = "frau herr herrn ritter graf gräfin bruder schwester doktor bischof kapitän meister vetter"
+_TITLES: Final = frozenset(_STYLED.split())
+
+
+def _english(question: str) -> Iterator[str]:
+    for found in _ENGLISH_NAME.finditer(question):
+        name = re.sub(r"['’]s?$", "", found.group())
+        if name.casefold() not in _NO_NAMES:
+            yield name
+
+
+def _german(question: str) -> Iterator[str]:
+    """Nouns have capitals too: a name is one that no dictionary lists, and that has no article."""
+    vocabulary = vocabulary_of("de")
+    before, title = ".", ""
+    for word in _GERMAN_WORD.findall(question):
+        is_begin = before in ".!?:" or not word[0].isupper()
+        folded = fold(word)
+        if title and word[0].isupper():
+            yield f"{title} {word}"
+        elif not is_begin and word.casefold() not in _TITLES and not _WITH_ARTICLE.fullmatch(before.casefold()):
+            listed = min(vocabulary.rarity(folded), vocabulary.proper.get(folded, UNLISTED))
+            if listed == UNLISTED:
+                yield word
+        title = word if word.casefold() in _TITLES and word[0].isupper() else ""
+        before = word
+
+
+_NAMES: Final[Mapping[str, Callable[[str], Iterator[str]]]] = {"en": _english, "de": _german}
