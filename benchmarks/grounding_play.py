@@ -95,6 +95,7 @@ class Tables:
             local=self.local,
             store=replace(self.store, log=cast(PostgresTranscriptLog, _NothingIsKept())),
             mouths={npc.engine: _open_mouth for npc in self.campaign.npcs},
+            outside={},
         )
 
 
