@@ -24,9 +24,10 @@ serve: .venv/app ## The same campaign live on a local page: talk to the NPCs
 test: .venv/dev ## All tests, on a real database, with real models and a real browser
 	@$(BIN)/glyphoxa models fetch whisper-tiny.en minilm-l6-v2-int8 qwen2.5-coder-0.5b-instruct-q4_k_m
 	@$(BIN)/python -m tests.support.browser
-	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+	@$(BIN)/python -m pytest --phase alone $(ARGS)
+	@$(BIN)/python -m pytest --phase together $(PARALLEL) $(ARGS)
 
-quick: .venv/dev ## Unit tests and types: a minute
+quick: .venv/dev ## Unit tests and types: about two minutes
 	@$(BIN)/python -m mypy
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) tests/unit
 

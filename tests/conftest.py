@@ -21,7 +21,6 @@ settings.load_profile("any machine")
 
 # Files are handed out whole, in this order, to whichever process is free: none of these is left alone at the end.
 LONGEST_FIRST = (
-    "browser/test_evening.py",
     "browser/test_page.py",
     "integration/test_serve_ends.py",
     "integration/test_local_models.py",
@@ -38,9 +37,38 @@ LONGEST_FIRST = (
     "integration/test_reindex.py",
 )
 
+ALONE, TOGETHER = "alone", "together"
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files, then those of integration, then the rest."""
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--phase",
+        choices=(ALONE, TOGETHER),
+        help="run only the tests that need the machine to themselves, or only those that do not",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files that hold nothing for the phase that runs alone need not even be imported for it."""
+    if config.getoption("phase") != ALONE or collection_path.suffix != ".py":
+        return None
+    return True if "pytest.mark.realtime" not in collection_path.read_text(encoding="utf-8") else None
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """What is asked for may have tests in one phase only."""
+    if session.config.getoption("phase") and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        session.exitstatus = pytest.ExitCode.OK
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The tests of this phase: the longest files, then those of integration, then the rest."""
+    if phase := config.getoption("phase"):
+        chosen: dict[bool, list[pytest.Item]] = {True: [], False: []}
+        for item in items:
+            chosen[(item.get_closest_marker("realtime") is not None) == (phase == ALONE)].append(item)
+        config.hook.pytest_deselected(items=chosen[False])
+        items[:] = chosen[True]
     here = Path(__file__).parent
     rank = {here / name: n for n, name in enumerate(LONGEST_FIRST)}
     assert all(path.is_file() for path in rank), f"no such file: {[str(path) for path in rank if not path.is_file()]}"

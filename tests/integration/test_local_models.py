@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,19 +22,13 @@ from glyphoxa.adapters.local.llama import (
 )
 from glyphoxa.adapters.local.minilm import MiniLm
 from glyphoxa.adapters.local.whisper import Transcription, Whisper, first_round
-from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
+from tests.support.weights import weights
 
 pytestmark = pytest.mark.models
 
+LITTLE = "qwen2.5-coder-0.5b-instruct-q4_k_m"
 GLOSSARY = "Names: Eldrinax, Ironhold, Grimjaw, Tower of Whispers, Rusty Tankard."
-
-
-def weights(name: str) -> Path:
-    try:
-        return WeightStore().path(name)
-    except NotFound as missing:
-        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="module")
@@ -293,16 +287,22 @@ class Reply:
 
 
 class Smiths:
-    """Two characters at one small model, each in a slot of their own."""
+    """Two characters at one small model, each in a slot of their own.
 
-    def __init__(self, server: LlamaServer) -> None:
+    Args:
+        house: Begins what the characters are told: nothing that is said to those of another house is in the cache.
+    """
+
+    def __init__(self, server: LlamaServer, house: str) -> None:
         from openai import AsyncOpenAI
 
         self.server = server
+        self.house = house
         self.client = AsyncOpenAI(base_url=server.base_url, api_key=server.api_key)
 
     def messages(self, name: str, question: str) -> list[dict[str, str]]:
-        persona = f"You are {name}, who lives in the mountain town of Ironhold and answers in one short sentence. " * 6
+        told = f"You are {name}, who lives in the mountain town of Ironhold and answers in one short sentence. "
+        persona = f"{self.house}. {told * 6}"
         return [{"role": "system", "content": persona}, {"role": "user", "content": question}]
 
     async def ask(
@@ -332,12 +332,19 @@ class Smiths:
                 yield chunk
 
 
+@pytest.fixture(scope="module")
+def llama() -> Iterator[LlamaServer]:
+    server = LlamaServer(model_path=weights(LITTLE), slots=2)
+    asyncio.run(server.start())
+    yield server
+    server.unload()
+
+
 @pytest.fixture
-async def smiths() -> AsyncIterator[Smiths]:
-    async with LlamaServer(model_path=weights("qwen2.5-coder-0.5b-instruct-q4_k_m"), slots=2) as server:
-        smiths = Smiths(server)
-        yield smiths
-        await smiths.client.close()
+async def smiths(llama: LlamaServer, request: pytest.FixtureRequest) -> AsyncIterator[Smiths]:
+    smiths = Smiths(llama, house=request.node.name)
+    yield smiths
+    await smiths.client.close()
 
 
 async def test_a_reply_streams_through_the_openai_client_and_is_plain_speech(smiths: Smiths) -> None:
@@ -364,6 +371,7 @@ async def test_two_characters_in_turn_keep_their_prefixes(smiths: Smiths) -> Non
             assert (await smiths.ask(name, slot, "Where is the inn?", tokens=4)).evaluated < 20
 
 
+@pytest.mark.realtime
 async def test_a_closed_stream_frees_its_slot(smiths: Smiths) -> None:
     async with aclosing(smiths.chunks("Grimjaw", 0, "Tell me a story.", tokens=1500, grammar=False)) as chunks:
         async for chunk in chunks:
@@ -378,6 +386,7 @@ async def test_a_closed_stream_frees_its_slot(smiths: Smiths) -> None:
         await beside
 
 
+@pytest.mark.realtime
 async def test_a_cancelled_prefill_frees_its_slot(smiths: Smiths) -> None:
     long_question = " ".join(f"stone{n} apple" for n in range(80))
     begun = asyncio.Event()
@@ -412,15 +421,19 @@ async def test_a_stranger_without_the_key_is_refused(smiths: Smiths) -> None:
             await stranger.chat.completions.create(model="local", messages=[{"role": "user", "content": "Hi"}])
 
 
-async def test_closing_ends_a_running_reply_and_the_port(smiths: Smiths) -> None:
+async def test_closing_ends_a_running_reply_and_the_port() -> None:
+    server = LlamaServer(model_path=weights(LITTLE), slots=2)
+    await server.start()
+    smiths = Smiths(server, house="A house that is closed")
     talking = asyncio.create_task(smiths.ask("Grimjaw", 0, "Tell me a story.", tokens=1500, grammar=False))
     await smiths.ask("Mirelle", 1, "Hello.", tokens=1)
-    await smiths.server.close()
-    await smiths.server.close()
+    await server.close()
+    await server.close()
     talking.cancel()
     await asyncio.wait([talking])
     with pytest.raises(Unavailable):
-        _ = smiths.server.base_url
+        _ = server.base_url
+    await smiths.client.close()
 
 
 async def test_no_word_of_a_message_reaches_the_model_as_a_control_token(smiths: Smiths) -> None:

@@ -18,12 +18,11 @@ from benchmarks.servers.local import LocalServer
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.weights.store import WeightStore as Weights
 from glyphoxa.bootstrap.deep_recall import open_deep_recall
 from glyphoxa.bootstrap.structured_llm import local_slots, slot_of
 from glyphoxa.config.recall_settings import DeepRecallSettings, RecallLlmSettings, RerankSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.experimental.graph.methods import RecallMethod
 from glyphoxa.providers.registry import RECALL, SECOND_LOOK
@@ -33,6 +32,7 @@ from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_ut
 from tests.support.command_line import a_settings_file, run
 from tests.support.live_table import an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
+from tests.support.weights import weights
 
 KEYS = {"OPENAI_API_KEY": "secret-1234"}
 TALK = (
@@ -284,12 +284,8 @@ async def test_without_a_model_to_ask_the_dm_hears_it_in_one_line(
 
 @pytest.mark.models
 async def test_whatever_a_real_small_model_picks_is_something_that_was_witnessed(talk: Store) -> None:
-    try:
-        weights = Weights().path("qwen2.5-coder-0.5b-instruct-q4_k_m")
-    except NotFound as missing:
-        pytest.skip(str(missing))
     witnessed = {f"u{n}" for n in range(1, len(TALK) + 1)}
-    async with LlamaServer(model_path=weights, slots=1) as llama:
+    async with LlamaServer(model_path=weights("qwen2.5-coder-0.5b-instruct-q4_k_m"), slots=1) as llama:
         for method in (RecallMethod.HYBRID_LLM, RecallMethod.LLM):
             found = await asked(talk, settings_with(method, name="local"), method, llama=llama)
             assert {str(one.utterance_id) for one in found.items} <= witnessed

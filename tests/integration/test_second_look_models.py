@@ -16,14 +16,13 @@ from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.adapters.llm.local import LocalStructuredLlm
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.adapters.weights.store import WeightStore as Weights
 from glyphoxa.bootstrap.correction import make_reviser, open_asking, transcribed
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.structured_llm import local_slots
 from glyphoxa.config.settings import CorrectionSettings, SecondLookSettings, Settings
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.utterance import HeardWord, Utterance
@@ -38,6 +37,7 @@ from glyphoxa.transcript.spool import Spool
 from tests.support.builders import INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.patience import DEADLINE_MS
+from tests.support.weights import weights
 
 RIGHT = {
     "corrections": [{"original": "elder nacks", "corrected": "Eldrinax", "reason": "sounds alike"}],
@@ -230,10 +230,7 @@ LITTLE = "qwen2.5-coder-0.5b-instruct-q4_k_m"
 
 @pytest.fixture(scope="module")
 def little_model() -> Any:
-    try:
-        return Weights().path(LITTLE)
-    except NotFound as missing:
-        pytest.skip(str(missing))
+    return weights(LITTLE)
 
 
 def _is_sound(text: str, original: str) -> bool:

@@ -87,18 +87,21 @@ def _give_up() -> str:
 
 
 @asynccontextmanager
-async def a_browser(*, speech: Path | None = None, microphone: bool = True) -> AsyncIterator[Browser]:
+async def a_browser(
+    *, speech: Path | None = None, again: bool = False, microphone: bool = True
+) -> AsyncIterator[Browser]:
     """A browser in a process of its own.
 
     Args:
-        speech: What its microphone hears, once: a WAV file, from the moment the microphone is opened.
+        speech: What its microphone hears: a WAV file, from the moment the microphone is opened.
+        again: Whether it hears that over and over, and not once for each time that it is opened.
         microphone: Whether the user allows the microphone.
     """
     flags = [*FLAGS, "--use-fake-device-for-media-stream"]
     # Without this the question for the microphone stays open in a headless browser; with it, it is answered by flag.
     flags.append("--use-fake-ui-for-media-stream" if microphone else "--deny-permission-prompts")
     if speech is not None:
-        flags.append(f"--use-file-for-fake-audio-capture={speech}%noloop")
+        flags.append(f"--use-file-for-fake-audio-capture={speech}{'' if again else '%noloop'}")
     async with async_playwright() as playwright:
         launched = await playwright.chromium.launch(
             executable_path=chromium_path(), headless=True, timeout=DEADLINE_MS, args=flags

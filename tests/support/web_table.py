@@ -262,16 +262,18 @@ class TwinTable:
         )
 
     async def _sound(self) -> None:
-        n_samples = OUTPUT_RATE_HZ * self.reply_ms // 1_000
-        wave = 9_000 * np.sin(2 * np.pi * self.reply_hz * np.arange(n_samples) / OUTPUT_RATE_HZ)
-        pcm = wave.astype(np.int16).tobytes()
-        step = 2 * OUTPUT_RATE_HZ * CHUNK_MS // 1_000
+        """A tone of `reply_ms`: a reply ends when that is set to less than what was played of it."""
+        per_chunk = np.arange(OUTPUT_RATE_HZ * CHUNK_MS // 1_000)
         loop = asyncio.get_running_loop()
         began = loop.time()
-        for n, at in enumerate(range(0, len(pcm), step)):
+        n = 0
+        while n * CHUNK_MS < self.reply_ms:
+            turns = self.reply_hz * (per_chunk + n * per_chunk.size) / OUTPUT_RATE_HZ
+            chunk = (9_000 * np.sin(2 * np.pi * turns)).astype(np.int16).tobytes()
             for sink in list(self.sinks):
-                sink(GRIMJAW.id, pcm[at : at + step])
-            await asyncio.sleep(max(0.0, began + (n + 1) * CHUNK_MS / 1_000 - loop.time()))
+                sink(GRIMJAW.id, chunk)
+            n += 1
+            await asyncio.sleep(max(0.0, began + n * CHUNK_MS / 1_000 - loop.time()))
 
     def _utterance(
         self,
