@@ -31,6 +31,7 @@ from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.observability import log
+from glyphoxa.providers.profiles import PROFILES
 
 _SMALL_TALK: Final = (
     "Pass me the salt, please.",
@@ -87,6 +88,7 @@ async def measure(data: RecallData, directory: Path, options: argparse.Namespace
             await table.close()
         every = [one for some in spoken.values() for one in some]
         small = summary(small_talk).get("tokens_mean", 0.0)
+        others = {tokens: _covered([one.other_budgets[tokens] for one in every]) for tokens in OTHER_BUDGETS}
         hybrid = {**summary([one.final for one in every]), "small_talk_tokens_mean": small, "extra_trips": 0}
         return {
             **figures(every),
@@ -94,19 +96,17 @@ async def measure(data: RecallData, directory: Path, options: argparse.Namespace
             "budget_tokens": options.budget_tokens,
             "by_category": {category: figures(some, times=False) for category, some in sorted(spoken.items())},
             "modes": {"hybrid": hybrid, **modes.figures()},
-            "other_budgets": {
-                str(tokens): {
-                    key: value
-                    for key, value in summary([one.other_budgets[tokens] for one in every]).items()
-                    if key in ("coverage", "tokens_mean")
-                }
-                for tokens in OTHER_BUDGETS
-            },
+            "other_budgets": {str(tokens): others[tokens] for tokens in OTHER_BUDGETS},
+            "profiles": {profile.name: others[profile.facts_tokens] for profile in PROFILES},
             "no_tool_call_needed": hybrid.get("coverage", 0.0),
             "small_talk_tokens_mean": small,
             "late_parts": sum(table.n_late for table in tables.values()),
             **talk.figures,
         }
+
+
+def _covered(injected: Sequence[Injected]) -> dict[str, Any]:
+    return {key: value for key, value in summary(injected).items() if key in ("coverage", "tokens_mean")}
 
 
 def figures(spoken: Sequence[Spoken], *, times: bool = True) -> dict[str, Any]:

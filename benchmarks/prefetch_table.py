@@ -21,10 +21,11 @@ from glyphoxa.context.tokens import tokens_of
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.recalled import learned_from
+from glyphoxa.providers.profiles import PROFILES
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.settings import RecallSettings
 
-OTHER_BUDGETS: Final = (90, 300, 750)
+OTHER_BUDGETS: Final = tuple(sorted({300, *(profile.facts_tokens for profile in PROFILES)}))
 _WORD_MS: Final = 300
 _WAITED_FOR: Final = 4
 """What is looked up for other partials the next one ends anyway; not to wait for it saves most of the time."""

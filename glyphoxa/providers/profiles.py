@@ -29,7 +29,7 @@ class Profile:
 
 
 SMALL: Final = Profile("small", 2_048, 120, 60, 90, 500, takes_tools=False)
-MIDDLE: Final = Profile("middle", 4_096, 200, 100, 300, 1_000, takes_tools=True)
+MIDDLE: Final = Profile("middle", 4_096, 200, 100, 750, 1_000, takes_tools=True)
 """A server of one's own may cut a prompt without a word: Ollama's usual context is 4,096 tokens."""
 LARGE: Final = Profile("large", 128_000, 500, 300, 1_500, 1_500, takes_tools=True)
 
