@@ -165,6 +165,10 @@ async def schema(dsn: str) -> dict[str, dict[str, str]]:
         await connection.close()
 
 
+_A_TURN_OF_0019 = """
+INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, outcome, passed_over)
+    VALUES ('town', 't19', 's1', 'tamsin', 'Tamsin', 'Who?', 'Who?', 'answered', '[{"why": "no room for it"}]');
+"""
 _A_DATABASE_OF_0004 = """
 INSERT INTO campaigns (id, name, language, document) VALUES ('town', 'The town', 'de', '{"npcs": []}');
 INSERT INTO entities (campaign_id, id, type, name, aliases, attributes, origin) VALUES
@@ -204,6 +208,8 @@ async def test_a_database_that_grew_step_by_step_is_the_same_as_a_new_one_and_ha
         assert await applied(empty_dsn, folder=folder) == 1
         if n == 4:
             await run(empty_dsn, _A_DATABASE_OF_0004)
+        if n == 19:
+            await run(empty_dsn, _A_TURN_OF_0019)
     grown, new = await schema(empty_dsn), await schema(dsn)
     for part in _PARTS:
         assert grown[part] == new[part], part
@@ -216,6 +222,7 @@ async def test_a_database_that_grew_step_by_step_is_the_same_as_a_new_one_and_ha
                 )
                 last = await connection.fetch("SELECT id, last_ordinal FROM sessions ORDER BY id")
                 names = await connection.fetch("SELECT heard, state FROM learned_names")
+                rejected = await connection.fetch("SELECT rejected->0->>'why' FROM turns WHERE id = 't19'")
             assert [tuple(row)[:3] for row in rows] == [
                 ("s2", 1, "u1"),
                 ("s1", 1, "u2"),
@@ -228,6 +235,7 @@ async def test_a_database_that_grew_step_by_step_is_the_same_as_a_new_one_and_ha
             wanted = "german" if campaign == "town" else "english"
             assert {row["fts"] for row in rows} == {wanted}
             assert [tuple(row) for row in last] == [("s1", 3), ("s2", 4)]
+            assert [row[0] for row in rejected] == (["no room for it"] if campaign == "town" else [])
             assert [tuple(row) for row in names] == ([("grimjoe", "active")] if campaign == "town" else [])
         [third] = await store.talk_search.search(
             CampaignId("town"), DM, TalkFilter("Drache", between=Between(before_ms=997_001, after_ms=996_500))

@@ -67,7 +67,7 @@ def turn_of_row(row: asyncpg.Record) -> TurnRecord:
         omitted=tuple(row["omitted"]),
         prompt_text=row["prompt_text"],
         error=row["error"],
-        rejected=tuple(Rejected(_recalled(one), one["why"]) for one in row["passed_over"]),
+        rejected=tuple(Rejected(_recalled(one), one["why"]) for one in row["rejected"]),
         looked_up=tuple(
             LookUp(one["tool"], one["arguments"], one["found"], one["took_ms"]) for one in row["looked_up"]
         ),
