@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test quick proof check gate bench models lock clean
+.PHONY: help demo serve test quick proof mutants check gate bench models lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -35,6 +35,11 @@ proof: .venv/dev ## Tests of properties and random histories at full size: five 
 	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest $(PARALLEL) $(ARGS) \
 		$$(grep -rlE 'import n_examples|@given' tests --include='test_*.py')
 
+mutants: .venv/dev ## Change the code and see whether a test notices (mutmut); ONLY='glyphoxa.turns.playback*'
+	@$(BIN)/python -m pip install -q --require-hashes -r requirements/mutation.txt
+	@CI=true $(BIN)/python -m mutmut run $(ONLY)
+	@$(BIN)/python -m mutmut results
+
 check: .venv/dev ## Lint, formatting, types, import contracts, what the documents promise
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
@@ -58,9 +63,10 @@ lock: ## Pin every dependency with its hashes (needs uv)
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header pyproject.toml --extra all -o requirements/app.txt
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header pyproject.toml --extra all --group dev -o requirements/dev.txt
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header --group build -o requirements/build.txt
+	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header --group mutation -c requirements/dev.txt -o requirements/mutation.txt
 
 clean: ## Remove the virtual environment and what was built
-	rm -rf .venv build dist demo/out
+	rm -rf .venv build dist demo/out mutants
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

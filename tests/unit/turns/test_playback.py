@@ -91,6 +91,36 @@ def test_less_than_a_chunk_waits_for_more_unless_its_piece_is_complete() -> None
     assert playback.playable(CHUNK) == 100
 
 
+def test_the_sound_of_a_piece_comes_in_parts_and_is_played_as_it_comes() -> None:
+    playback = Playback()
+    playback.on(Released())
+    playback.on(PieceBegan("one two"))
+    playback.on(SoundCame(CHUNK))
+    playback.on(SoundCame(CHUNK))
+    assert playback.playable(2 * CHUNK) == 2 * CHUNK
+    playback.on(Played(2 * CHUNK))
+    assert playback.playable(CHUNK) == 0
+    playback.on(SoundCame(CHUNK))
+    assert playback.playable(CHUNK) == CHUNK
+
+
+def test_all_pieces_may_be_handed_out_at_once() -> None:
+    playback = reply(("One.", 100), ("Two.", 100), ("Three.", 100))
+    playback.on(Released())
+    effects = playback.on(Played(300))
+    assert effects[:-1] == (SoundBegins(), PieceBegins("One."), PieceBegins("Two."), PieceBegins("Three."))
+    assert over(effects).heard == "One. Two. Three."
+
+
+def test_a_reply_that_fails_behind_its_filler_is_over_when_that_was_played() -> None:
+    playback = Playback()
+    playback.on(Released())
+    playback.on(FillerCame(CHUNK))
+    assert not playback.accepts_filler()
+    assert playback.on(ReplyFailed("no connection")) == ()
+    assert over(playback.on(Played(CHUNK))).error == "no connection"
+
+
 def test_cancelled_before_it_was_heard_it_was_not_interrupted() -> None:
     playback = reply(("Well met.", 24_000))
     ended = over(playback.on(Cancelled()))
