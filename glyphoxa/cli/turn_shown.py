@@ -42,6 +42,7 @@ _FAULTS: Final[Mapping[Fault, str]] = {
     Fault.REPEATED: "it has just said so",
     Fault.LANGUAGE: "another language than the question's",
     Fault.SECRET: "it keeps that to itself",
+    Fault.UNFOUNDED: "nothing that it knows or remembers says so",
 }
 _LONGEST_FOUND: Final = 400
 _SAYS: Final = ("said", "fact", "summary")

@@ -206,7 +206,8 @@ class HotContextAssembly:
             beside=(*self.standing(npc), *self._talk_of(npc, question)),
             is_known=is_known,
         )
-        return replace(hot, facts=(*hot.facts, *not_known(question, mind, language=self._campaign.language)))
+        lines = not_known(question, mind, language=self._campaign.language)
+        return replace(hot, facts=(*hot.facts, *lines), not_known=lines)
 
     def _in_talk(self, npc: NpcId) -> Callable[[RecalledUtterance], bool]:
         """What was recalled a moment ago may have come into the talk since, or was said in it with the same words."""

@@ -32,6 +32,7 @@ class HotContext:
     Attributes:
         facts: What it knows of the world: short sentences in the order in which they are to be read, already visible to
             this NPC.
+        not_known: Of the facts, those which say that it knows nothing of what is asked.
         remembered: What was said, each line with who said it; it need not be so. Likewise visible and in order.
         recalled: Both with their provenance.
         omitted: "scene: late by 12 ms", "recall: database away": parts left out, each with its reason.
@@ -43,6 +44,7 @@ class HotContext:
     """
 
     facts: tuple[str, ...] = ()
+    not_known: tuple[str, ...] = ()
     remembered: tuple[str, ...] = ()
     recalled: tuple[Recalled, ...] = ()
     omitted: tuple[str, ...] = ()

@@ -9,8 +9,8 @@ from glyphoxa.context.wording import wording
 from glyphoxa.domain.turn import Fault
 from glyphoxa.judgement.languages import language_of
 
-_DEFLECTED: Final = (Fault.SECRET,)
-"""Where the NPC had something to say, and keeps it to itself."""
+_WITH_LINES_OF_THEIR_OWN: Final = (Fault.SECRET, Fault.UNFOUNDED)
+"""Where the NPC had something to say and keeps it to itself, and where it does not know."""
 
 
 class StandIns:
@@ -22,14 +22,18 @@ class StandIns:
 
     def __init__(self, language: str) -> None:
         self._language = language
-        self._used: Counter[tuple[str, bool]] = Counter()
+        self._used: Counter[tuple[str, Fault | None]] = Counter()
 
     def line(self, question: str, fault: Fault | None) -> str:
         """In the language of the question. `fault`: why there is no reply, if that is known."""
         language = language_of(question) or self._language
-        deflects = fault in _DEFLECTED
+        why = fault if fault in _WITH_LINES_OF_THEIR_OWN else None
         words = wording(language)
-        lines = words.deflects if deflects else words.at_a_loss
-        n_used = self._used[language, deflects]
-        self._used[language, deflects] += 1
+        of_fault: dict[Fault | None, tuple[str, ...]] = {
+            Fault.SECRET: words.deflects,
+            Fault.UNFOUNDED: words.knows_nothing,
+        }
+        lines = of_fault.get(why, words.at_a_loss)
+        n_used = self._used[language, why]
+        self._used[language, why] += 1
         return lines[n_used % len(lines)]

@@ -82,6 +82,7 @@ class Wording:
             facts stands behind those that do not.
         at_a_loss: What it says when nothing of a reply may be said.
         deflects: What it says instead of a secret of its own.
+        knows_nothing: What it says instead of something that it does not know.
         untold: A fact: nobody has told `{name}` of what is asked. `unheard` is the same of a name, `{what}`,
             `unsaid` of words of its own, and `no_more` where it knows something else of whom the question names.
     """
@@ -98,6 +99,7 @@ class Wording:
     examples: tuple[Example, ...]
     at_a_loss: tuple[str, ...]
     deflects: tuple[str, ...]
+    knows_nothing: tuple[str, ...]
     untold: str
     unheard: str
     unsaid: str
@@ -159,6 +161,7 @@ _ENGLISH: Final = Wording(
     ),
     at_a_loss=("Hm? Say that again.", "Hm. I have nothing to say to that.", "I did not catch that. What was it?"),
     deflects=("That is nobody's business but mine.", "I would rather not speak of that.", "Ask me something else."),
+    knows_nothing=("I know nothing of that.", "Nobody has told me about that.", "That I do not know."),
     untold="Nobody has told {name} anything about that.",
     unheard="{name} has never heard of {what}.",
     unsaid="{name} never said that.",
@@ -211,6 +214,7 @@ _GERMAN: Final = Wording(
     ),
     at_a_loss=("Hm? Sag das noch einmal.", "Hm. Dazu habe ich nichts zu sagen.", "Wie war das? Noch einmal, bitte."),
     deflects=("Das geht nur mich etwas an.", "Davon rede ich nicht gern.", "Frag mich lieber etwas anderes."),
+    knows_nothing=("Davon weiß ich nichts.", "Davon hat mir niemand erzählt.", "Das weiß ich nicht."),
     untold="Niemand hat {name} etwas davon erzählt.",
     unheard="Von {what} hat {name} nie gehört.",
     unsaid="Das hat {name} nie gesagt.",

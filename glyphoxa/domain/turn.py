@@ -68,6 +68,8 @@ class Fault(StrEnum):
     """Another language than it was spoken to in."""
     SECRET = "secret"  # noqa: S105 - a reason, not a password
     """Something that it keeps to itself."""
+    UNFOUNDED = "unfounded"
+    """Something of which it knows nothing."""
 
 
 class Stage(StrEnum):

@@ -32,6 +32,7 @@ class Asked:
         question: The words of the player.
         speaker_name: Who asks.
         facts: What it knows that bears on the question, a sentence each.
+        not_known: Of the facts, those which say that it knows nothing of what is asked.
         remembered: What it heard that bears on it, each line with who said it.
         identity: What it knows of itself, and the scene it is in.
         kept: Its own secrets that the question comes to.
@@ -42,6 +43,7 @@ class Asked:
     question: str = ""
     speaker_name: str = ""
     facts: tuple[str, ...] = ()
+    not_known: tuple[str, ...] = ()
     remembered: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()

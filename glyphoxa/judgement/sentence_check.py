@@ -21,11 +21,12 @@ from glyphoxa.judgement.languages import in_another_language
 from glyphoxa.judgement.reply import Asked, Character, Verdict
 from glyphoxa.judgement.secrets_told import tells_a_secret
 from glyphoxa.judgement.third_person import tells_of_itself
+from glyphoxa.judgement.unfounded import unfounded
 
 Rule = Callable[[str, Character, Asked], Fault | None]
 """On one piece of a reply: a sentence, or the first clause of the first one. `Asked.so_far` holds the pieces said."""
 
-RULES: Final[Sequence[Rule]] = (tells_a_secret, in_another_language, tells_of_itself, repeats)
+RULES: Final[Sequence[Rule]] = (tells_a_secret, in_another_language, tells_of_itself, repeats, unfounded)
 """In this order; the first fault is the reason."""
 
 

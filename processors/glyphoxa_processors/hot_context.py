@@ -108,6 +108,7 @@ def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
         question=prompt.question,
         speaker_name=prompt.speaker_name,
         facts=hot.facts,
+        not_known=hot.not_known,
         remembered=hot.remembered,
         identity=(*hot.identity, *hot.scenes.values()),
         kept=hot.kept,

@@ -21,5 +21,10 @@ def test_a_line_is_in_the_language_of_the_question() -> None:
     assert lines.line("Bodo!", None) in wording("en").at_a_loss
 
 
+def test_who_does_not_know_says_so() -> None:
+    assert StandIns("de").line("Grimjaw?", Fault.UNFOUNDED) in wording("de").knows_nothing
+    assert StandIns("en").line("Who is he?", Fault.UNFOUNDED) in wording("en").knows_nothing
+
+
 def test_a_secret_is_turned_aside() -> None:
     assert StandIns("de").line("Grimjaw?", Fault.SECRET) in wording("de").deflects
