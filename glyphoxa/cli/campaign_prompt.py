@@ -6,8 +6,10 @@ import argparse
 
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.context.beginning import beginning
+from glyphoxa.context.bible import Bible
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.identity import Identities
+from glyphoxa.context.known_sentences import KnownSentences
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prompt import Message, Prompt, with_hot_context
 from glyphoxa.context.tokens import tokens_of
@@ -22,8 +24,9 @@ async def prompt(options: argparse.Namespace) -> int:
     identities = Identities(campaign, None, tokens=Budgets().identity_tokens, accept_at=AUTO_ACCEPT)
     await identities.read(npc.id)
     identity = identities.last(npc.id)
+    bible = Bible(campaign, KnownSentences(campaign, lambda _npc: None), tokens=Budgets().bible_tokens)
     asked = Prompt(npc.id, (*beginning(campaign, npc), Message("user", "")), "", "")
-    *shown, _ = with_hot_context(asked, HotContext(identity=identity.lines)).messages
+    *shown, _ = with_hot_context(asked, HotContext(identity=(*bible.lines(npc.id), *identity.lines))).messages
     print("\n\n".join(f"[{message.role}]\n{message.content}" for message in shown))
     n_tokens = sum(tokens_of(message.content) for message in shown)
     print(f"\nAbout {n_tokens} tokens stand in front of all talk, as the file has it.")

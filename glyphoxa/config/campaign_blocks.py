@@ -52,6 +52,8 @@ class CampaignBlock(_Block):
     language: Annotated[str, AfterValidator(_language)] = "en"
     time_zone: str = ""
     known_in: tuple[Name, ...] = ()
+    bible: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
+    glossary: dict[Name, Text] = Field(default_factory=dict)
 
 
 def _as_text(value: object) -> object:
@@ -119,6 +121,8 @@ class NpcBlock(_Block):
     fillers: tuple[Text, ...] = ()
     engine: Engine = "cascaded"
     budget_tier: BudgetTier = "FAST"
+    standing: tuple[Text, ...] = ()
+    speaks: tuple[Name, ...] = ()
 
 
 class PlayerBlock(_Block):

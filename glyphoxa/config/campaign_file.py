@@ -95,6 +95,8 @@ class _Reading:
             time_zone=block.time_zone,
             calendar=calendar,
             story_day=story_day,
+            bible=block.bible,
+            glossary=block.glossary,
         )
         if not self.problems:
             # Speakers are complete only where all else is right.
@@ -294,6 +296,8 @@ class _Reading:
                     aliases=entity.aliases,
                     engine=block.engine,
                     budget_tier=block.budget_tier,
+                    standing=block.standing,
+                    speaks=block.speaks,
                 )
             )
             for path, text in remarks_on(block, name=entity.name, language=self.document.campaign.language):

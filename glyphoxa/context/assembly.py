@@ -12,10 +12,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from glyphoxa.context.bible import Bible
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.gathering import OF_FILE, OF_MEMORY, RECALLED_AHEAD, RECALLED_NOW, Gathering, monotonic_us
 from glyphoxa.context.identity import Identities
 from glyphoxa.context.knowledge import shortened
+from glyphoxa.context.known_sentences import KnownSentences
 from glyphoxa.context.not_known import InMind, not_known
 from glyphoxa.context.own_secrets import touched, words_of
 from glyphoxa.context.ports import HotContext
@@ -83,6 +85,9 @@ class HotContextAssembly:
         self._terms = Terms(campaign.language)
         self._own_names = {npc.id: words_of(" ".join((npc.name, *npc.aliases)), self._terms) for npc in campaign.npcs}
         self._keeps = wording(campaign.language).keeps
+        self._bible = Bible(
+            campaign, KnownSentences(campaign, self._by_name.world_of), tokens=self._budgets.bible_tokens
+        )
         self._scenes = Scenes(
             campaign, tokens=self._budgets.scene_tokens, world_of=self._by_name.world_of, story_day=story_day
         )
@@ -117,8 +122,12 @@ class HotContextAssembly:
         self._read_ahead.clear()
 
     def standing(self, npc: NpcId) -> tuple[str, ...]:
-        """What stands in every prompt of an NPC, as it was read last: what it knows of itself, and where it is."""
-        return tuple(line for line in (*self._identities.last(npc).lines, self._scene_line(npc)) if line)
+        """What stands in every prompt of an NPC, as it was read last: the bible, what it knows of itself, and
+        where it is.
+        """
+        return tuple(
+            line for line in (*self._bible.lines(npc), *self._identities.last(npc).lines, self._scene_line(npc)) if line
+        )
 
     def known(self, npc: NpcId) -> Known | None:
         """What an NPC knows of itself, as it was read last; None: nothing."""
@@ -174,7 +183,7 @@ class HotContextAssembly:
             recalled=(*selection.facts, *selection.talk, *kept),
             omitted=parts.omitted,
             gathered=parts.gathered,
-            identity=identity.lines,
+            identity=(*self._bible.lines(npc), *identity.lines),
             scenes=scenes or {},
             kept=tuple(one.text for one in kept),
             keeps=self._keeps,

@@ -24,6 +24,7 @@ class Budgets:
             few: they cost it its voice.
         scene_tokens: Of the line that says where the NPC is. From 100 it says more than where, see
             `glyphoxa.context.scene`.
+        bible_tokens: Of the campaign's bible and coined words, see `glyphoxa.context.bible`.
         facts_tokens: Of recalled and looked-up sentences together, tokens of 4 characters. A small model has use for
             few; what a large one is given nearly covers what is found at all (94 % of LoCoMo's questions in 1,500).
         max_facts: The same in lines; None: as many as usually fit.
@@ -32,6 +33,7 @@ class Budgets:
 
     identity_tokens: int = 120
     scene_tokens: int = 60
+    bible_tokens: int = 120
     facts_tokens: int = 90
     max_facts: int | None = None
     history_tokens: int = 500

@@ -16,13 +16,12 @@ a scene that was left is told as it was told last, unless something in it is not
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
-from glyphoxa.context.knowledge import fact_sentence, is_secret, names_of, shortened
-from glyphoxa.context.of_file import ScopedKnowledge, scoped_entities
+from glyphoxa.context.knowledge import fact_sentence, is_secret, shortened
+from glyphoxa.context.known_sentences import KnownSentences, WorldOf
 from glyphoxa.context.tokens import characters_in
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
@@ -30,15 +29,12 @@ from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.world.api import Known
 
-_SENTENCES = re.compile(r"(?<=[.!?…])\s+")
 _LEAST_DESCRIPTION = 20
 """Characters; less of it says nothing."""
 _ROOM_FOR_MORE: Final = 100
 """Tokens of a scene. A small model with fewer has no use for more than where it is."""
 _JOINED: Final = 8
 """Characters between two names in any language."""
-_MOST_HELD: Final = 256
-"""Descriptions whose sentences are held."""
 _OVER: Final = frozenset(
     (
         *("done", "completed", "complete", "finished", "over", "closed", "failed", "resolved", "abandoned"),
@@ -46,9 +42,6 @@ _OVER: Final = frozenset(
     )
 )
 """A quest of such a `status` is not under way."""
-
-WorldOf: TypeAlias = Callable[[NpcId], Callable[[EntityId], Known | None] | None]
-"""What an NPC may know of an entity now; None: its world is not in memory."""
 
 
 @dataclass(slots=True)
@@ -92,14 +85,12 @@ class Scenes:
     ) -> None:
         self._campaign = campaign
         self._words = wording(campaign.language)
-        self._of_file = ScopedKnowledge(scoped_entities(campaign), ())
         self._speaking = {npc.entity_id for npc in campaign.npcs}
         self._in_file = {entity.id: entity.attributes.get("description") for entity in campaign.entities}
         self._most_characters = characters_in(tokens)
         self._has_room_for_more = tokens >= _ROOM_FOR_MORE
-        self._world_of = world_of
+        self._sentences = KnownSentences(campaign, world_of)
         self._story_day = story_day
-        self._described: dict[str, list[tuple[str, frozenset[EntityId]]]] = {}
         self._told: dict[tuple[Scene, NpcId], _Line] = {}
 
     def line(self, scene: Scene, npc: NpcId) -> str:
@@ -113,7 +104,7 @@ class Scenes:
         return self.line(scene, npc) if told is None or not self._may_still_know(npc, told) else told.text
 
     def _line(self, scene: Scene, npc: NpcId) -> _Line:
-        place = self._known(npc, scene.location)
+        place = self._sentences.known(npc, scene.location)
         when = [scene.time_of_day] if scene.time_of_day else []
         where = [place.entity.name] if place is not None else []
         here = [known.entity for known in self._others(scene, npc)]
@@ -139,18 +130,11 @@ class Scenes:
         told.text = " ".join(part for part in parts if part)
         return told
 
-    def _known(self, npc: NpcId, entity: EntityId) -> Known | None:
-        know = self._world_of(npc)
-        if know is not None:
-            return know(entity)
-        found = self._of_file.entity(npc, entity)
-        return None if found is None else Known(found)
-
     def _may_still_know(self, npc: NpcId, told: _Line) -> bool:
-        if any(self._known(npc, one) is None for one in told.entities):
+        if any(self._sentences.known(npc, one) is None for one in told.entities):
             return False
         for entity, fact in told.facts:
-            known = self._known(npc, entity)
+            known = self._sentences.known(npc, entity)
             if known is None or all(fact != one.id for one in _facts(known)):
                 return False
         return True
@@ -158,7 +142,7 @@ class Scenes:
     def _others(self, scene: Scene, npc: NpcId) -> Iterator[Known]:
         """Who hears what is said, by the names that they have now."""
         for other in scene.npcs:
-            known = None if other == npc else self._known(npc, self._campaign.npc(other).entity_id)
+            known = None if other == npc else self._sentences.known(npc, self._campaign.npc(other).entity_id)
             if known is not None:
                 yield known
 
@@ -171,7 +155,7 @@ class Scenes:
 
     def _quests(self, npc: NpcId, told: _Line) -> str:
         own = self._campaign.npc(npc).entity_id
-        itself = self._known(npc, own)
+        itself = self._sentences.known(npc, own)
         names: dict[str, None] = {}
         for fact, other in itself.relations if itself is not None else ():
             if other.type != "quest" or other.name in names or is_secret(fact) or not self._is_under_way(npc, other.id):
@@ -183,7 +167,7 @@ class Scenes:
         return f"{self._words.to_do}{', '.join(names)}." if names else ""
 
     def _is_under_way(self, npc: NpcId, quest: EntityId) -> bool:
-        known = self._known(npc, quest)
+        known = self._sentences.known(npc, quest)
         if known is None:
             return False
         said = (fact.claim.content for fact in known.attributes if fact.claim.predicate.casefold() == "status")
@@ -203,32 +187,13 @@ class Scenes:
 
     def _fitting(self, text: str, npc: NpcId, told: _Line) -> str:
         """As far as there is room, without the sentences that name what the NPC may not know of."""
-        if text not in self._described:
-            if len(self._described) >= _MOST_HELD:
-                self._described.clear()
-            self._described[text] = self._sentences(text)
-        known = [
-            (sentence, named)
-            for sentence, named in self._described[text]
-            if all(self._known(npc, one) is not None for one in named)
-        ]
+        known = self._sentences.of(npc, text)
         found = shortened(" ".join(sentence for sentence, _ in known), max(told.left - 1, 0))
         if told.left <= _LEAST_DESCRIPTION or not found:
             return ""
         told.has_room(len(found) + 1)
         told.entities.update(one for _, named in known for one in named)
         return found
-
-    def _sentences(self, text: str) -> list[tuple[str, frozenset[EntityId]]]:
-        """Each with what it names."""
-        text = " ".join(text.split())
-        folded = text.casefold()
-        # A campaign may have thousands of names, and the line is made for every answer.
-        names = [(e.id, name) for e in self._campaign.entities for name in names_of(e) if name.casefold() in folded]
-        return [
-            (sentence, frozenset(entity for entity, name in names if _names(sentence, name)))
-            for sentence in _SENTENCES.split(text)
-        ]
 
 
 def _facts(known: Known) -> Iterator[Fact]:
@@ -238,7 +203,3 @@ def _facts(known: Known) -> Iterator[Fact]:
 
 def _sentence(parts: list[str]) -> str:
     return f"{', '.join(parts)}." if parts else ""
-
-
-def _names(sentence: str, name: str) -> bool:
-    return re.search(rf"\b{re.escape(name)}(?:['’]?s|es|en|n)?\b", sentence, re.IGNORECASE) is not None

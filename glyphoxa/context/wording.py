@@ -76,6 +76,7 @@ class Wording:
         keeps: In front of an NPC's own secrets.
         is_here: Behind who is here, one and several.
         to_do: In front of quests that are under way.
+        speaks: For an NPC that does not speak every language, with `{languages}`.
         strangers: Who speaks in the examples: the first whose name nobody in the campaign has.
         works: An example for an NPC whose occupation is known, `is_at` for one whose place is.
         examples: The others, for an NPC that has none. A small model copies the last ones most: one that answers from
@@ -93,6 +94,7 @@ class Wording:
     is_here: tuple[str, str]
     joins: str
     to_do: str
+    speaks: str
     strangers: tuple[str, ...]
     works: Example
     is_at: Example
@@ -111,11 +113,19 @@ class Wording:
         >>> wording("en").here(["Mirelle", "Tamsin", "Bran"])
         'Mirelle, Tamsin and Bran are here.'
         """
-        if not names:
-            return ""
+        return f"{self._listed(names)} {self.is_here[len(names) > 1]}." if names else ""
+
+    def speaks_only(self, languages: Sequence[str]) -> str:
+        """That an NPC speaks these and no other.
+
+        >>> wording("en").speaks_only(["English", "Dwarvish"])
+        'You speak only English and Dwarvish. To any other language you say that you do not understand it.'
+        """
+        return self.speaks.format(languages=self._listed(languages))
+
+    def _listed(self, names: Sequence[str]) -> str:
         *first, last = names
-        listed = f"{', '.join(first)} {self.joins} {last}" if first else last
-        return f"{listed} {self.is_here[bool(first)]}."
+        return f"{', '.join(first)} {self.joins} {last}" if first else last
 
 
 _ENGLISH: Final = Wording(
@@ -129,6 +139,7 @@ _ENGLISH: Final = Wording(
     is_here=("is here", "are here"),
     joins="and",
     to_do="Still to be done: ",
+    speaks="You speak only {languages}. To any other language you say that you do not understand it.",
     strangers=("Peter", "Martha", "Conrad", "Agnes"),
     works=Example("What do you do here?", "I am the {occupation} here.", facts="{name} is the {occupation}."),
     is_at=Example("Where do I find you?", "You find me at {place}.", facts="{name} is at {place}."),
@@ -178,6 +189,7 @@ _GERMAN: Final = Wording(
     is_here=("ist hier", "sind hier"),
     joins="und",
     to_do="Noch zu tun: ",
+    speaks="Du sprichst nur {languages}. Zu jeder anderen Sprache sagst du, dass du sie nicht verstehst.",
     strangers=("Peter", "Martha", "Konrad", "Agnes"),
     works=Example("Was machst du hier?", "Ich bin hier {occupation}.", facts="{name} ist {occupation}."),
     is_at=Example("Wo finde ich dich?", "Du findest mich hier: {place}.", facts="{name} ist hier: {place}."),

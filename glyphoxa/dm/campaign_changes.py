@@ -94,7 +94,7 @@ def _possible(events: Sequence[Event], world: WorldState) -> list[Event]:
 
 def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
     """What is not in the world, but of the table: only told."""
-    for what in ("name", "language", "time_zone", "calendar", "story_day"):
+    for what in ("name", "language", "time_zone", "calendar", "story_day", "bible", "glossary"):
         if getattr(was, what) != getattr(now, what):
             found.changed.append(f"the campaign's {what.replace('_', ' ')}")
     # What players call an NPC is its entity's.

@@ -106,6 +106,8 @@ class Npc:
         persona: Who it is and how it speaks, in the second person ("You are Grimjaw ...").
         fillers: Short sounds in character ("Hm.") for when a reply takes long.
         aliases: What players call it ("the smith"). Used for address detection.
+        standing: What it always keeps to: promises, rules, a mood. In the second person.
+        speaks: Its languages by name; empty for any.
     """
 
     id: NpcId
@@ -118,6 +120,8 @@ class Npc:
     aliases: tuple[str, ...] = ()
     engine: Engine = "cascaded"
     budget_tier: BudgetTier = "FAST"
+    standing: tuple[str, ...] = ()
+    speaks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,8 @@ class Campaign:
         time_zone: IANA name of the table's; "" for that of the machine.
         calendar: None if the story counts no days.
         story_day: Where the story stands, as its file has it and its calendar writes it; "" if it does not say.
+        bible: What every NPC knows of the party, the world and how it began.
+        glossary: Words that the campaign coined, with what they mean.
     """
 
     id: CampaignId
@@ -163,6 +169,8 @@ class Campaign:
     time_zone: str = ""
     calendar: StoryCalendar | None = None
     story_day: str = ""
+    bible: str = ""
+    glossary: Mapping[str, str] = field(default_factory=dict)
 
     def entity(self, entity_id: EntityId) -> Entity:
         for entity in self.entities:

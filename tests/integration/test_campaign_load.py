@@ -17,7 +17,7 @@ from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim
-from glyphoxa.world.api import Cause, EntityAdded, EntityRemoved, FactReplaced
+from glyphoxa.world.api import Cause, EntityAdded, EntityRemoved, FactQuery, FactReplaced, Walk
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.patience import DEADLINE_S
 
@@ -253,9 +253,9 @@ scenes: [{{location: Saltmere, npcs: [Mira, Grim]}}]
             graph, saltmere = store.graph, EntityId("saltmere")
             assert ("The Tithe" in {e.name for e in await graph.entities(CAMPAIGN, npc)}) is may
             assert (await graph.known(CAMPAIGN, npc, EntityId("the-tithe")) is not None) is may
-            reached = await graph.traverse(CAMPAIGN, npc, saltmere)
+            reached = await graph.traverse(CAMPAIGN, npc, saltmere, Walk())
             assert ("The Tithe" in {one.entity.name for one in reached}) is may
-            assert bool(await graph.facts(CAMPAIGN, npc, words="Tithe doubled")) is may
+            assert bool(await graph.facts(CAMPAIGN, npc, FactQuery("Tithe doubled"))) is may
             known = await graph.known(CAMPAIGN, npc, saltmere)
             assert known is not None
             assert ("The Tithe" in {other.name for _, other in known.relations}) is may

@@ -48,6 +48,7 @@ class SecretCampaign:
         places = [one for one in entities if one.type == "location"] or entities[:1]
         edges = [_related(entities, random, npcs) for _ in range(40)]
         scenes = [_scene(n, random, npcs, places, entities) for n in range(4)]
+        bible = " ".join(f"{one.name} is spoken of." for one in random.sample(entities, 4))
         examples = (Exchange("Hello.", "Good day."),) if seed % 2 else ()
         campaign = Campaign(
             id=CampaignId("town"),
@@ -58,6 +59,8 @@ class SecretCampaign:
             npcs=tuple(Npc(npc, entities[n].id, entities[n].name, "", examples=examples) for n, npc in enumerate(npcs)),
             players=(Player(PlayerId("tamsin"), "Tamsin"),),
             scenes=tuple(scenes),
+            bible=bible,
+            glossary={one.name: f"what {one.aliases[0]} says" for one in random.sample(entities, 3)},
             secrets=tuple(_secret(n, random, npcs, entities) for n in range(12)),
         )
         return cls(campaign, GraphTwin.of(campaign), random)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean
@@ -23,6 +23,7 @@ from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
 from tests.support.patience import DEADLINE_MS
 
 TURNS = 60
+BIBLE = "Tamsin seeks the bell. Eldrinax stole it."
 DEMO = Path(__file__).parents[3] / "demo" / "campaign.yaml"
 ASKED = (
     "What do you know of Eldrinax?",
@@ -56,7 +57,7 @@ class PlayedSession:
 
     moves: dict[int, SceneId] = field(default_factory=dict)
     history_tokens: int = 100_000
-    campaign: Campaign = field(default_factory=a_campaign)
+    campaign: Campaign = field(default_factory=lambda: replace(a_campaign(), bible=BIBLE))
 
     async def prompts(self) -> list[Composed]:
         campaign, log = self.campaign, LogTwin()
