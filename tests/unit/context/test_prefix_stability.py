@@ -8,7 +8,6 @@ from pathlib import Path
 from statistics import mean
 
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.beginning import beginning_of
 from glyphoxa.context.budgets import Budgets
@@ -119,8 +118,8 @@ async def test_so_it_does_when_the_table_moves() -> None:
 
 
 async def test_95_of_100_stand_though_a_small_history_is_cut() -> None:
-    """With the default settings."""
-    tokens = Settings().context.history_tokens
+    """As the small local model has it."""
+    tokens = Budgets().history_tokens
     prompts = await PlayedSession(history_tokens=tokens, campaign=read_campaign(DEMO).campaign).prompts()
     assert any(next_.n_lines < one.n_lines for one, next_ in pairwise(prompts))
     assert mean(shares(prompts)) >= 0.95
