@@ -8,9 +8,9 @@ import importlib.util
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Argument, Verb, argument, in_a_loop
@@ -97,7 +97,11 @@ async def _on_stdio(tools: list[OfferedTool]) -> int:
     from glyphoxa.mcp_server.offered import ToolOffer
     from glyphoxa.mcp_server.protocol import serve_stdio, server_of
 
-    return await _until_asked_to_stop(lambda: serve_stdio(server_of("glyphoxa", ToolOffer(tools))))
+    serving = asyncio.create_task(serve_stdio(server_of("glyphoxa", ToolOffer(tools))))
+    _on_signals(serving.cancel)
+    with suppress(asyncio.CancelledError):
+        await serving
+    return 0
 
 
 async def _on_http(by_token: dict[str, list[OfferedTool]], options: argparse.Namespace) -> int:
@@ -111,22 +115,17 @@ async def _on_http(by_token: dict[str, list[OfferedTool]], options: argparse.Nam
     }
     with bind(options.host, options.port) as listener:
         server = Server(guarded(apps))
+        _on_signals(server.stop)
         listener.listen()
         print(f"MCP is served at {url_of(listener).rstrip('/')}{PATH}   (Ctrl-C ends it)", file=sys.stderr, flush=True)
-        return await _until_asked_to_stop(lambda: server.listen(listener))
-
-
-async def _until_asked_to_stop(serve: Callable[[], Awaitable[Any]]) -> int:
-    """SIGTERM, by which clients end a server, closes memory in order, as Ctrl-C does."""
-    serving = asyncio.ensure_future(serve())
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, serving.cancel)
-    try:
-        with suppress(asyncio.CancelledError):
-            await serving
-    finally:
-        loop.remove_signal_handler(signal.SIGTERM)
+        await server.listen(listener)
     return 0
+
+
+def _on_signals(stop: Callable[[], object]) -> None:
+    """Ctrl-C, and SIGTERM, by which clients end a server, close memory in order."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
 
 
 def _need_sdk() -> None:

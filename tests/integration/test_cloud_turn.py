@@ -10,7 +10,11 @@ from benchmarks.servers.deepgram import DeepgramServer, Heard, Word
 from benchmarks.servers.openai import OpenAiServer, Reply, ToolCall
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, TurnEnded
 from glyphoxa.domain.turn import Stage
+from glyphoxa.npc.budget import DEFAULT_RULES
 from glyphoxa.npc.mouth import Marked, SentenceStarted
+from glyphoxa.npc.tool_answers import Found
+from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.npc.toolbox import OutsideTool, Toolbox
 from glyphoxa_pipelines.parts import Pauses
 from glyphoxa_processors.cloud_llm import make_llm
 from glyphoxa_processors.cloud_stt import make_stt
@@ -111,6 +115,23 @@ async def test_a_cascaded_mouth_looks_something_up_and_says_it_with_cloud_servic
     assert [started.text for started in play.of(SentenceStarted)] == ["To the Wardens.", "Why?"]
     assert [mark.stage for mark in play.of(Marked)].count(Stage.FIRST_TOKEN) == 1
     assert [speech["input"] for speech in server.speeches] == ["To the Wardens.", "Why?"]
+
+
+async def test_a_cascaded_mouth_rolls_the_dice_of_a_server_outside_before_it_tells_the_result() -> None:
+    async def ask(_arguments: object) -> Found:
+        return {"found": ["17"]}
+
+    dice = OutsideTool(ToolSpec("dice.roll", "Roll.", {"dice": {"type": "string"}}, ("dice",), 50), ask)
+    box = Toolbox(None, [dice], rule=DEFAULT_RULES["FAST"], tell=lambda _: None, tell_slow=lambda: None)
+    look_up = Reply(tool_calls=(ToolCall("dice_roll", '{"dice": "d20"}'),))
+    async with OpenAiServer([look_up, Reply("The bones say seventeen.")], key="secret-1234") as server:
+        provider = ProviderNamed("openai", server.base_url)
+        llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
+        async with stage(server, llm=llm, tts=tts, tools=declare(box)) as play:  # type: ignore[arg-type]
+            play.begin()
+            play.release()
+            assert (await play.finished()).heard == "The bones say seventeen."
+        assert "17" in server.completions[1]["messages"][-1]["content"]
 
 
 async def test_a_model_that_dies_in_the_middle_fails_the_turn_and_the_next_one_is_answered() -> None:

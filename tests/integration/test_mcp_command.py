@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -123,3 +126,18 @@ async def test_what_is_missing_is_said_before_anything_is_opened(
         monkeypatch.setenv(variable, value)
     assert await run("mcp", *arguments) == 1
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_server_over_http_ends_in_order_when_it_is_told_to(number: signal.Signals) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "glyphoxa.cli.main", "mcp", "dice", "--http", "--port", "0"),
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "GLYPHOXA_MCP_TOKEN": NPC_TOKEN},
+    )
+    assert process.stderr is not None
+    async with asyncio.timeout(DEADLINE_S):
+        assert b"MCP is served at http://localhost:" in await process.stderr.readline()
+        process.send_signal(number)
+        assert await process.stderr.read() == b""
+        assert await process.wait() == 0
