@@ -43,6 +43,7 @@ _FAULTS: Final[Mapping[Fault, str]] = {
     Fault.LANGUAGE: "another language than the question's",
     Fault.SECRET: "it keeps that to itself",
     Fault.UNFOUNDED: "nothing that it knows or remembers says so",
+    Fault.DICE: "nobody rolled these dice",
 }
 _LONGEST_FOUND: Final = 400
 _SAYS: Final = ("said", "fact", "summary")

@@ -70,6 +70,8 @@ class Fault(StrEnum):
     """Something that it keeps to itself."""
     UNFOUNDED = "unfounded"
     """Something of which it knows nothing."""
+    DICE = "dice"
+    """A result of dice that nobody rolled."""
 
 
 class Stage(StrEnum):

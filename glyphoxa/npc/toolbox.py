@@ -30,6 +30,11 @@ class CallableTools(Protocol):
     @property
     def declared(self) -> Sequence[ToolSpec]: ...
 
+    @property
+    def n_answered(self) -> int:
+        """How many calls of tools outside have found something yet."""
+        ...
+
     async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
         """Never raises, never outlasts the tier's ceiling."""
         ...
@@ -70,6 +75,7 @@ class Toolbox:
         self._ceiling_ms = rule.ceiling_ms
         self._tell = tell
         self._tell_slow = tell_slow
+        self.n_answered = 0
 
     @property
     def declared(self) -> tuple[ToolSpec, ...]:
@@ -91,6 +97,7 @@ class Toolbox:
         now = asyncio.get_running_loop().time
         began = now()
         answer = await self._answer(tool, arguments)
+        self.n_answered += bool(answer["found"])
         self._tell(LookUp(name, {key: noted(value) for key, value in arguments.items()}, answer, _ms(now() - began)))
         return answer
 

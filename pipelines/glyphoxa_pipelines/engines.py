@@ -16,8 +16,9 @@ from pipecat.services.tts_service import TTSService
 from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
 from glyphoxa.context.stand_ins import StandIns
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.judgement.dice_claimed import made_up_rolls
 from glyphoxa.judgement.reply import Asked, Character
-from glyphoxa.judgement.sentence_check import SentenceCheck
+from glyphoxa.judgement.sentence_check import RULES, SentenceCheck
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.providers.building import Connection
@@ -122,8 +123,11 @@ def s2s_parts(order: MouthSpec) -> S2sParts:
 
 
 def _check(order: MouthSpec, asked: Asked) -> Decide:
-    npc = order.npc
-    return SentenceCheck(Character(npc.name, npc.aliases, order.others, order.language), asked).decide
+    npc, tools = order.npc, order.tools
+    n_before = tools.n_answered if tools is not None else 0
+    made_up = made_up_rolls(lambda: tools is not None and tools.n_answered > n_before)
+    character = Character(npc.name, npc.aliases, order.others, order.language)
+    return SentenceCheck(character, asked, rules=(*RULES, made_up)).decide
 
 
 def _host(order: EarSpec | MouthSpec) -> PipelineHost:

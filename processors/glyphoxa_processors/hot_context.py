@@ -87,14 +87,17 @@ class HotContextInjector(FrameProcessor):
         await self.push_frame(LLMContextFrame(context=as_context(asked.prompt, tools=self._tools)))
 
     async def _ask_once_more(self, again: SecondTryFrame) -> None:
-        """The same prompt. What is different is the service's to see to; another language is asked for in words."""
+        """The same prompt. What is different is the service's to see to; another language is asked for in words, and
+        dice that nobody rolled can be rolled now.
+        """
         if self._asked is None or again.turn != self._turn:
             return
         asked = self._asked
         if again.rejected.fault is Fault.LANGUAGE and (cue := LANGUAGE_CUES.get(language_of(asked.question))):
             *before, last = asked.messages
             asked = replace(asked, messages=(*before, replace(last, content=f"{last.content}\n{cue}")))
-        await self.push_frame(LLMContextFrame(context=as_context(asked)))
+        tools = self._tools if again.rejected.fault is Fault.DICE else None
+        await self.push_frame(LLMContextFrame(context=as_context(asked, tools=tools)))
 
 
 def as_context(prompt: Prompt, *, tools: Any = None) -> LLMContext:

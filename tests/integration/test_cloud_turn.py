@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from benchmarks.servers.deepgram import DeepgramServer, Heard, Word
 from benchmarks.servers.openai import OpenAiServer, Reply, ToolCall
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, TurnEnded
-from glyphoxa.domain.turn import Stage
+from glyphoxa.domain.turn import Fault, Stage
 from glyphoxa.npc.budget import DEFAULT_RULES
-from glyphoxa.npc.mouth import Marked, SentenceStarted
+from glyphoxa.npc.mouth import Marked, SentenceRejected, SentenceStarted
 from glyphoxa.npc.tool_answers import Found
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.npc.toolbox import OutsideTool, Toolbox
+from glyphoxa_pipelines.engines import _check
 from glyphoxa_pipelines.parts import Pauses
 from glyphoxa_processors.cloud_llm import make_llm
 from glyphoxa_processors.cloud_stt import make_stt
 from glyphoxa_processors.cloud_tts import make_tts
 from glyphoxa_processors.tools import declare
+from tests.support.builders import a_campaign
 from tests.support.memory_twins import tools_of
 from tests.support.patience import DEADLINE_MS
 from tests.support.pipecat_fakes import Scripted, listening, stage
@@ -132,6 +136,27 @@ async def test_a_cascaded_mouth_rolls_the_dice_of_a_server_outside_before_it_tel
             play.release()
             assert (await play.finished()).heard == "The bones say seventeen."
         assert "17" in server.completions[1]["messages"][-1]["content"]
+
+
+async def test_a_result_that_nobody_rolled_is_not_heard_and_the_dice_are_rolled_on_a_second_try() -> None:
+    async def ask(_arguments: object) -> Found:
+        return {"found": ["4"]}
+
+    dice = OutsideTool(ToolSpec("dice.roll", "Roll.", {"dice": {"type": "string"}}, ("dice",), 50), ask)
+    box = Toolbox(None, [dice], rule=DEFAULT_RULES["FAST"], tell=lambda _: None, tell_slow=lambda: None)
+    order = SimpleNamespace(npc=a_campaign().npcs[0], others=(), language="en", tools=box)
+    look_up = Reply(tool_calls=(ToolCall("dice_roll", '{"dice": "d20"}'),))
+    replies = [Reply("I rolled a natural 20!"), look_up, Reply("I rolled a 4.")]
+    async with OpenAiServer(replies, key="secret-1234") as server:
+        provider = ProviderNamed("openai", server.base_url)
+        llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
+        check = partial(_check, order)
+        async with stage(server, llm=llm, tts=tts, tools=declare(box), new_check=check) as play:  # type: ignore[arg-type]
+            play.begin()
+            play.release()
+            assert (await play.finished()).heard == "I rolled a 4."
+        assert [unsaid.unsaid.fault for unsaid in play.of(SentenceRejected)] == [Fault.DICE]
+        assert [speech["input"] for speech in server.speeches] == ["I rolled a 4."]
 
 
 async def test_a_model_that_dies_in_the_middle_fails_the_turn_and_the_next_one_is_answered() -> None:
