@@ -28,6 +28,7 @@ from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import EarParts, Expects, MouthParts, Pauses
 from glyphoxa_pipelines.s2s import S2sParts
 from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts, local_services
+from glyphoxa_processors.llm import StreamDeadlines
 from glyphoxa_processors.recogniser import Recogniser
 from glyphoxa_processors.spoken_text import Decide
 from glyphoxa_processors.tools import declare
@@ -162,6 +163,10 @@ def _llm(order: MouthSpec) -> LLMService[Any]:
         extra_body=spoken_extras(order.slot),
         as_words=llama.control_tokens.in_message,
         cache=PromptFile(llama, order.slot, order.campaign, order.npc.id),
+        # Who allows a reply more time has a slow machine.
+        deadlines=StreamDeadlines(
+            first_token_ms=max(StreamDeadlines().first_token_ms, order.settings.turns.reply_deadline_ms)
+        ),
     )
 
 

@@ -10,7 +10,7 @@ from pipecat.services.openai.base_llm import OpenAILLMSettings
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.providers.building import Connection
 from glyphoxa_processors.hibari_tts import HibariTTS, Synthesise
-from glyphoxa_processors.llm import AsWords, PromptCache, SpokenLLM
+from glyphoxa_processors.llm import AsWords, PromptCache, SpokenLLM, StreamDeadlines
 from glyphoxa_processors.recogniser import Recogniser
 from glyphoxa_processors.whisper_stt import WhisperSTT
 
@@ -30,6 +30,7 @@ def make_llm(  # noqa: PLR0913 - what the server takes beside its connection
     extra_body: Mapping[str, Any] | None = None,
     as_words: AsWords | None = None,
     cache: PromptCache | None = None,
+    deadlines: StreamDeadlines | None = None,
 ) -> SpokenLLM:
     """A llama.cpp server through its OpenAI-compatible port.
 
@@ -49,6 +50,7 @@ def make_llm(  # noqa: PLR0913 - what the server takes beside its connection
         as_words=as_words,
         primes=True,
         cache=cache,
+        deadlines=deadlines or StreamDeadlines(),
     )
 
 
