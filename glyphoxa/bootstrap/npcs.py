@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from glyphoxa.actors.supervisor import Mailbox
@@ -18,11 +18,12 @@ from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.actor import NpcActor
-from glyphoxa.npc.budget import DEFAULT_RULES
+from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, trigger_words
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.room_messages import LookedUp, LooksUpLong, RoomMessage
 from glyphoxa.npc.table import AudioSink
 from glyphoxa.npc.table_state import TableState
+from glyphoxa.npc.tool_latency import ToolLatencies
 from glyphoxa.npc.toolbox import CallableTools, Toolbox
 from glyphoxa.npc.tools import MemoryOf, MemoryTools
 from glyphoxa.transcript.ports import PastTalk
@@ -51,15 +52,19 @@ class Npcs:
     outside: OutsideTools
     room: Mailbox[RoomMessage]
     sink: AudioSink
+    latencies: ToolLatencies = field(default_factory=ToolLatencies)
 
     def made(self) -> dict[NpcId, NpcActor]:
+        tiers = self.settings.tiers
+        language = self.state.campaign.language
+        words = trigger_words(language, deep=tiers.deep_words, standard=tiers.standard_words)
         return {
             npc.id: NpcActor(
-                npc,
-                conversation=self.state.conversations[npc.id],
+                self.state.conversations[npc.id],
                 open_mouth=partial(self._open_mouth, slot),
                 tell=self.room.post,
                 now_ms=now_ms,
+                tiers=TierSelector(npc.budget_tier, words=words),
             )
             for slot, npc in enumerate(self.state.campaign.npcs)
         }
@@ -99,11 +104,19 @@ class Npcs:
         if guard is None or self.deep_talk is None:
             return None
         campaign = self.state.campaign
-        talk = self.deep_talk if npc.budget_tier == "DEEP" else guard
         memory = MemoryOf(
-            campaign.id, npc.id, guard, talk, guard, npc.name, campaign.language, around=self.memory.around
+            campaign.id,
+            npc.id,
+            guard,
+            guard,
+            guard,
+            npc.name,
+            campaign.language,
+            around=self.memory.around,
+            deep_talk=self.deep_talk,
         )
-        return MemoryTools(memory, tier=npc.budget_tier, tell=partial(self._looked_up, npc.id))
+        tell = partial(self._looked_up, npc.id)
+        return MemoryTools(memory, tier=npc.budget_tier, tell=tell, latencies=self.latencies)
 
     def _looked_up(self, npc: NpcId, look_up: LookUp) -> None:
         self.room.post(LookedUp(npc, look_up))

@@ -95,6 +95,8 @@ def _heard(explained: ExplainedTurn) -> Iterator[IndentedLine]:
     yield from _since(heard, turn.text)
     if turn.address_reason:
         yield IndentedLine(f"addressed: {turn.address_reason}", 1)
+    if turn.tier:
+        yield IndentedLine(f"might look into memory: {turn.tier}: {turn.tier_reason}", 1)
 
 
 def _came_of_it(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[IndentedLine]:

@@ -209,6 +209,19 @@ class ContextSettings(Section):
         return max(self.part_deadline_ms, self.recall_deadline_ms) + AT_MOST_LATER_MS
 
 
+class TiersSettings(Section):
+    """Which words of a question let an NPC look longer into its memory, up to its `budget_tier`. Those of the
+    campaign's language (English and German) are known; these are added.
+
+    Attributes:
+        deep_words: Phrases that ask for tier DEEP, such as "think carefully".
+        standard_words: Phrases that ask for tier STANDARD, such as "remember".
+    """
+
+    deep_words: tuple[str, ...] = ()
+    standard_words: tuple[str, ...] = ()
+
+
 class ModelsSettings(Section):
     """
     Attributes:
@@ -263,6 +276,7 @@ class Settings(Section):
     turns: Annotated[TurnsSettings, BeforeValidator(empty_section)] = TurnsSettings()
     context: Annotated[ContextSettings, BeforeValidator(empty_section)] = ContextSettings()
     mcp: Annotated[McpSettings, BeforeValidator(empty_section)] = McpSettings()
+    tiers: Annotated[TiersSettings, BeforeValidator(empty_section)] = TiersSettings()
     models: Annotated[ModelsSettings, BeforeValidator(empty_section)] = ModelsSettings()
     server: Annotated[ServerSettings, BeforeValidator(empty_section)] = ServerSettings()
     logging: Annotated[LoggingSettings, BeforeValidator(empty_section)] = LoggingSettings()

@@ -15,6 +15,7 @@ from dataclasses import replace
 from glyphoxa.context.bible import Bible
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.gathering import OF_FILE, OF_MEMORY, RECALLED_AHEAD, RECALLED_NOW, Gathering, monotonic_us
+from glyphoxa.context.how_related import HowRelated, asks_how_related, with_chain
 from glyphoxa.context.identity import Identities
 from glyphoxa.context.knowledge import shortened
 from glyphoxa.context.known_sentences import KnownSentences
@@ -31,7 +32,7 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.recalled import RecalledFact, RecalledTalk, RecalledUtterance
-from glyphoxa.recall.api import Terms
+from glyphoxa.recall.api import Terms, asks_for_a_time
 from glyphoxa.transcript.api import PastTalk, TalkQuery
 from glyphoxa.world.api import IdentitySnapshot, KnowledgeGraph, Known
 
@@ -84,6 +85,7 @@ class HotContextAssembly:
         self._talk_of = talk_of
         self._terms = Terms(campaign.language)
         self._own_names = {npc.id: words_of(" ".join((npc.name, *npc.aliases)), self._terms) for npc in campaign.npcs}
+        self._how_related = HowRelated(campaign, graph)
         self._keeps = wording(campaign.language).keeps
         self._bible = Bible(
             campaign, KnownSentences(campaign, self._by_name.world_of), tokens=self._budgets.bible_tokens
@@ -133,17 +135,30 @@ class HotContextAssembly:
         """What an NPC knows of itself, as it was read last; None: nothing."""
         return self._identities.last(npc).known
 
-    async def gather(self, npc: NpcId, question: str) -> HotContext:
+    async def gather(self, npc: NpcId, question: str, *, within_ms: int = 0) -> HotContext:
         """See `HotContextSource.gather`."""
-        parts, budgets = Gathering(self._now_us), self._budgets
-        _, _, said = await asyncio.gather(
+        parts = Gathering(self._now_us)
+        _, chain, said = await asyncio.gather(
             self._identity(npc, parts),
-            parts.part("facts", self._by_name.refresh(), budgets.part_deadline_ms, source=self._known_from),
-            self._recall(npc, question, parts),
+            self._named(npc, question, within_ms, parts),
+            self._recall(npc, question, within_ms, parts),
         )
         if self._by_name.itself(npc) != self._as_read.get(npc):
-            await self._read_identity(npc, parts)  # it has changed since it was read ahead
-        return self._with_not_known(self._sheet(npc, question, said, parts, is_read=True), npc, question)
+            # It has changed since it was read ahead, or while something was looked up.
+            await self._read_identity(npc, parts, later_ms=within_ms)
+        return self._with_not_known(self._sheet(npc, question, said, parts, chain=chain), npc, question)
+
+    async def _named(self, npc: NpcId, question: str, within_ms: int, parts: Gathering) -> Sequence[RecalledFact]:
+        """Has what is known by name up to date. Returns how two hang together, where the question asks for it."""
+        deadline_ms = self._budgets.part_deadline_ms
+        await parts.part("facts", self._by_name.refresh(), deadline_ms, source=self._known_from)
+        if not asks_how_related(question, language=self._campaign.language):
+            return ()
+        ends = self._how_related.ends(npc, question, self._by_name.named(npc, question, is_read=True))
+        if not ends:
+            return ()
+        looking = self._how_related.chain(npc, ends)
+        return await parts.part("relations", looking, deadline_ms + within_ms, source=OF_MEMORY) or ()
 
     def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
         """See `HotContextSource.gather_nowait`."""
@@ -162,14 +177,18 @@ class HotContextAssembly:
         said: Sequence[RecalledTalk],
         parts: Gathering,
         *,
-        is_read: bool = False,
+        chain: Sequence[RecalledFact] | None = None,
     ) -> HotContext:
+        """
+        Args:
+            chain: How two hang together that are asked about. None while somebody still asks: nothing was read for it.
+        """
         identity = self._identities.last(npc)
         looked_up = parts.at_once(
-            "facts", lambda: self._by_name.facts(npc, question, is_read=is_read), source=self._known_from
+            "facts", lambda: self._by_name.facts(npc, question, is_read=chain is not None), source=self._known_from
         )
         selection = select(
-            Candidates(npc, question, self._campaign.language, looked_up or (), said),
+            Candidates(npc, question, self._campaign.language, with_chain(chain or (), looked_up or ()), said),
             self._budgets,
             PromptSoFar(identity, self._in_talk(npc), self._shown.get(npc, ())),
         )
@@ -259,18 +278,20 @@ class HotContextAssembly:
         else:
             await self._read_identity(npc, parts)
 
-    async def _read_identity(self, npc: NpcId, parts: Gathering) -> None:
-        deadline_ms = self._budgets.part_deadline_ms
+    async def _read_identity(self, npc: NpcId, parts: Gathering, *, later_ms: int = 0) -> None:
+        deadline_ms = self._budgets.part_deadline_ms + later_ms
         await parts.part("identity", self._identities.read(npc), deadline_ms, source=self._known_from)
         self._as_read[npc] = self._by_name.itself(npc)
 
-    async def _recall(self, npc: NpcId, question: str, parts: Gathering) -> Sequence[RecalledTalk]:
+    async def _recall(self, npc: NpcId, question: str, within_ms: int, parts: Gathering) -> Sequence[RecalledTalk]:
         """What memory has answered while it was spoken is not asked again."""
         if self._talk is None:
             return ()
         said = None
         if not self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name)):
             deadline_ms = self._budgets.recall_deadline_ms
+            if asks_for_a_time(question, language=self._campaign.language):
+                deadline_ms = max(deadline_ms, within_ms)
             said = await parts.part("recall", self._past_talk(npc, question), deadline_ms, source=RECALLED_NOW)
         if said is None:
             parts.came_from("recall", RECALLED_AHEAD)

@@ -54,9 +54,11 @@ async def compose(
 
 
 async def _gathered(source: HotContextSource, prompt: Prompt, deadline_ms: int) -> HotContext:
+    within_ms = 0 if prompt.tier is None else prompt.tier.ceiling_ms
+    deadline_ms += within_ms
     try:
         async with asyncio.timeout(deadline_ms / 1_000):
-            return await source.gather(prompt.npc, prompt.question)
+            return await source.gather(prompt.npc, prompt.question, within_ms=within_ms)
     except TimeoutError:
         return HotContext(omitted=(f"hot context: later than {deadline_ms} ms",))
     except Exception as error:  # a source of somebody else's: the NPC answers without memory rather than not

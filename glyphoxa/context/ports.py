@@ -59,8 +59,13 @@ class HotContext:
 class HotContextSource(Protocol):
     """Assembles hot context. Each part has its own deadline; a late one is left out and said so."""
 
-    async def gather(self, npc: NpcId, question: str) -> HotContext:
-        """All parts, for an answer. Never raises, never takes longer than the longest deadline."""
+    async def gather(self, npc: NpcId, question: str, *, within_ms: int = 0) -> HotContext:
+        """All parts, for an answer. Never raises, never takes longer than the longest deadline.
+
+        Args:
+            within_ms: For what the question asks to have looked up: a session, a time, how two are related. Any other
+                part keeps its own deadline.
+        """
         ...
 
     def gather_nowait(self, npc: NpcId, question: str) -> HotContext:

@@ -16,6 +16,7 @@ from glyphoxa.context.ports import HotContext
 from glyphoxa.context.wording import FACTS, REMEMBERED, SAYS, SCENE
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.turn import TierChoice
 
 Role = Literal["system", "user", "assistant"]
 
@@ -53,6 +54,7 @@ class Prompt:
         question: The words to answer, for recall.
         speaker_name: Who said them.
         n_examples: Messages behind the first that stand in front of all talk.
+        tier: How deep memory may be looked into for the answer; None while there is no question yet.
     """
 
     npc: NpcId
@@ -61,6 +63,7 @@ class Prompt:
     speaker_name: str
     scenes: tuple[tuple[int, Scene], ...] = ()
     n_examples: int = 0
+    tier: TierChoice | None = None
 
     @property
     def is_bare(self) -> bool:

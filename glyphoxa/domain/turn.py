@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
+from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.recalled import Recalled
 
@@ -144,6 +146,22 @@ class LookUp:
 
 
 @dataclass(frozen=True, slots=True)
+class TierChoice:
+    """How long an NPC may look into its memory in this turn, and with which tools.
+
+    Attributes:
+        reason: "asks for memory: 'remember'".
+        ceiling_ms: A look-up that takes longer is cut.
+        wanted: What the turn asked for; the NPC may be allowed less.
+    """
+
+    tier: BudgetTier
+    reason: str
+    ceiling_ms: int
+    wanted: BudgetTier
+
+
+@dataclass(frozen=True, slots=True)
 class TurnRecord:
     """A finished turn, as it is logged, shown and measured.
 
@@ -158,6 +176,8 @@ class TurnRecord:
         unsaid: Sentences of the reply that were rejected, and were heard by nobody.
         utterance_id: `text` in the log.
         reply_id: `reply_heard` in the log; None when nothing was heard.
+        tier: How deep it might look; empty where no engine was asked, and in the records of older versions.
+        tier_reason: Why so deep.
         unaddressed: Why no NPC was meant, in one word; None when one was. The log keeps only `address_reason`.
     """
 
@@ -182,6 +202,8 @@ class TurnRecord:
     unsaid: tuple[Unsaid, ...] = ()
     utterance_id: UtteranceId | None = None
     reply_id: UtteranceId | None = None
+    tier: BudgetTier | Literal[""] = ""
+    tier_reason: str = ""
     unaddressed: Unaddressed | None = None
     parts: tuple[PromptPart, ...] = ()
 

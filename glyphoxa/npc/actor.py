@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from loguru import logger
@@ -17,7 +17,9 @@ from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.context.conversation import Conversation, others_line, own_line
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.ids import NpcId, TurnId, UtteranceId
+from glyphoxa.domain.turn import TierChoice
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.npc.budget import TierSelector
 from glyphoxa.npc.mouth import Finished, Listener, Mouth, MouthEvent
 
 
@@ -76,12 +78,13 @@ class Expect:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Think of an answer. `unless`: utterances that are part of the question."""
+    """Think of an answer. `unless`: utterances that are part of the question; `queued`: turns that wait meanwhile."""
 
     turn: TurnId
     text: str
     speaker_name: str
     unless: tuple[UtteranceId, ...]
+    queued: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,22 +112,24 @@ class NpcActor:
     """See the module.
 
     Args:
+        conversation: Of the NPC that it is.
         open_mouth: Opens an engine for this NPC; called again after a fall.
         tell: Takes what the engine reports. It is called in the event loop and must return at once.
         now_ms: Milliseconds since the Unix epoch.
+        tiers: Chooses how deep it looks in each turn.
     """
 
     def __init__(
         self,
-        npc: Npc,
-        *,
         conversation: Conversation,
+        *,
         open_mouth: OpenMouth,
         tell: Callable[[MouthEvent], None],
         now_ms: Callable[[], int],
+        tiers: TierSelector | None = None,
     ) -> None:
-        self.npc = npc
-        self.mailbox: Mailbox[NpcMessage] = Mailbox(npc.name, is_expendable=_may_go_unread)
+        self.npc = conversation.npc
+        self.mailbox: Mailbox[NpcMessage] = Mailbox(self.npc.name, is_expendable=_may_go_unread)
         self.conversation = conversation
         self._open_mouth = open_mouth
         self._tell = tell
@@ -133,6 +138,8 @@ class NpcActor:
         self.is_ready = True
         """Its engine has read the persona, or need not have."""
         self._asked: list[TurnId] = []
+        self._tiers = tiers or TierSelector(self.npc.budget_tier)
+        self._chosen: dict[TurnId, TierChoice] = {}
         self._fillers_used = 0
 
     async def open(self) -> None:
@@ -203,11 +210,10 @@ class NpcActor:
                 mouth.relax()
             case Expect():
                 pass  # it reads all of its persona first
-            case Ask(turn, text, speaker_name, unless):
-                self.is_ready = True
-                self._asked.append(turn)
-                mouth.begin(turn, self.conversation.prompt(text, speaker_name, unless=unless))
+            case Ask():
+                self._ask(mouth, message)
             case Speak(turn):
+                self._take_tier(turn)
                 mouth.release(turn)
             case Hush(turn):
                 mouth.cancel(turn)
@@ -218,8 +224,22 @@ class NpcActor:
             case _:
                 assert_never(message)
 
+    def _ask(self, mouth: Mouth, message: Ask) -> None:
+        self.is_ready = True
+        self._asked.append(message.turn)
+        chosen = self._tiers.choose(message.text, at_ms=self._now_ms(), queued=message.queued)
+        self._chosen[message.turn] = chosen
+        prompt = self.conversation.prompt(message.text, message.speaker_name, unless=message.unless)
+        mouth.begin(message.turn, replace(prompt, tier=chosen))
+
+    def _take_tier(self, turn: TurnId) -> None:
+        """The turn is no speculation any more: the next one is not the first."""
+        if (chosen := self._chosen.pop(turn, None)) is not None:
+            self._tiers.took(chosen, at_ms=self._now_ms())
+
     def _on_mouth(self, event: MouthEvent) -> None:
         if isinstance(event, Finished):
+            self._chosen.pop(event.turn, None)
             with contextlib.suppress(ValueError):
                 self._asked.remove(event.turn)
         self._tell(event)

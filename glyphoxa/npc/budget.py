@@ -14,8 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from glyphoxa.domain.campaign import BudgetTier
+from glyphoxa.domain.turn import TierChoice
+from glyphoxa.speech.language.phonetics import primary_language
 
 TIERS: tuple[BudgetTier, ...] = ("FAST", "STANDARD", "DEEP")
 
@@ -57,7 +60,7 @@ class TriggerWords:
     standard: tuple[str, ...]
 
 
-ENGLISH = TriggerWords(
+_ENGLISH: Final = TriggerWords(
     deep=(
         "think carefully",
         "take your time",
@@ -88,12 +91,74 @@ ENGLISH = TriggerWords(
 )
 
 
+_GERMAN: Final = TriggerWords(
+    deep=(
+        "denk gut nach",
+        "denk genau nach",
+        "denkt gut nach",
+        "überleg gut",
+        "überleg genau",
+        "lass dir zeit",
+        "lasst euch zeit",
+        "erzähl mir alles",
+        "erzähl alles",
+        "erzählt mir alles",
+        "erklär mir alles",
+        "im einzelnen",
+        "in allen einzelheiten",
+        "ganz genau",
+        "ausführlich",
+    ),
+    standard=(
+        "erinnere",
+        "erinnerst",
+        "erinnert",
+        "weißt du noch",
+        "wisst ihr noch",
+        "letztes mal",
+        "beim letzten mal",
+        "früher",
+        "was ist passiert",
+        "was ist geschehen",
+        "was geschah",
+        "suche",
+        "such nach",
+        "schlag nach",
+        "regel",
+        "regeln",
+        "wie funktioniert",
+        "wer ist",
+        "wer sind",
+        "wer war",
+        "erzähl mir von",
+        "erzähl von",
+        "erzählt mir von",
+        "geschichte von",
+        "auftrag",
+    ),
+)
+_WORDS: Final[Mapping[str, TriggerWords]] = {"en": _ENGLISH, "de": _GERMAN}
+
+
+def trigger_words(language: str, *, deep: Sequence[str] = (), standard: Sequence[str] = ()) -> TriggerWords:
+    """Of a campaign's language (BCP 47), English where there are none of its own.
+
+    Args:
+        deep: Phrases besides.
+        standard: Likewise.
+    """
+    own = _WORDS.get(primary_language(language), _ENGLISH)
+    return TriggerWords((*own.deep, *deep), (*own.standard, *standard))
+
+
 def lower_tier(one: BudgetTier, other: BudgetTier) -> BudgetTier:
     return min(one, other, key=TIERS.index)
 
 
 class TierSelector:
-    """Picks the tier of each turn of one conversation. Holds whether it has begun and when it last went deep.
+    """Chooses the tier of each turn of one conversation. Holds whether it has begun and when it last went deep.
+
+    A turn may be thought of several times before it is one, so `choose` changes nothing; `took` does.
 
     Args:
         npc_tier: The most this NPC may ever use. An override of the DM does not lift it.
@@ -106,7 +171,7 @@ class TierSelector:
         self,
         npc_tier: BudgetTier,
         *,
-        words: TriggerWords = ENGLISH,
+        words: TriggerWords = _ENGLISH,
         deep_gap_ms: int = 30_000,
         busy_queue: int = 3,
     ) -> None:
@@ -118,26 +183,31 @@ class TierSelector:
         self._first = True
         self._last_deep_ms: int | None = None
 
-    def select(self, question: str, *, at_ms: int, queued: int = 0, override: BudgetTier | None = None) -> BudgetTier:
-        """The tier of this turn, and the next one is no longer the first."""
-        wanted = override or self._wanted(question, at_ms, queued)
+    def choose(self, question: str, *, at_ms: int, queued: int = 0, override: BudgetTier | None = None) -> TierChoice:
+        """The tier of this turn, and why."""
+        wanted, reason = (override, "the DM said so") if override else self._wanted(question, at_ms, queued)
+        tier = lower_tier(wanted, self._npc_tier)
+        if tier != wanted:
+            reason = f"{reason}; this NPC may go no deeper"
+        return TierChoice(tier, reason, DEFAULT_RULES[tier].ceiling_ms, wanted)
+
+    def took(self, choice: TierChoice, *, at_ms: int) -> None:
+        """A turn of this tier is under way for good: the next is not the first."""
         self._first = False
-        return lower_tier(wanted, self._npc_tier)
-
-    def reset(self) -> None:
-        """A new conversation: the first turn is the first again, and depth is free."""
-        self._first = True
-        self._last_deep_ms = None
-
-    def _wanted(self, question: str, at_ms: int, queued: int) -> BudgetTier:
-        if self._deep.search(question):
-            if self._last_deep_ms is not None and at_ms - self._last_deep_ms < self._deep_gap_ms:
-                return "STANDARD"
+        if choice.wanted == "DEEP":
             self._last_deep_ms = at_ms
-            return "DEEP"
+
+    def _wanted(self, question: str, at_ms: int, queued: int) -> tuple[BudgetTier, str]:
+        deep, standard = self._deep.search(question), self._standard.search(question)
+        if deep is not None:
+            if self._last_deep_ms is not None and at_ms - self._last_deep_ms < self._deep_gap_ms:
+                return "STANDARD", f"asks for depth again: {deep[0]!r}"
+            return "DEEP", f"asks for depth: {deep[0]!r}"
         if queued >= self._busy_queue:
-            return "FAST"
-        return "STANDARD" if self._first or self._standard.search(question) else "FAST"
+            return "FAST", f"{queued} others wait for an answer"
+        if standard is not None:
+            return "STANDARD", f"asks for memory: {standard[0]!r}"
+        return ("STANDARD", "the talk begins") if self._first else ("FAST", "asks for nothing more")
 
 
 def _any_of(phrases: Sequence[str]) -> re.Pattern[str]:

@@ -22,7 +22,7 @@ from typing import Protocol
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.recalled import Recalled
-from glyphoxa.domain.turn import PromptPart, Rejected, Stage, Unsaid
+from glyphoxa.domain.turn import PromptPart, Rejected, Stage, TierChoice, Unsaid
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class Injected:
     prompt_text: str
     rejected: tuple[Rejected, ...] = ()
     parts: tuple[PromptPart, ...] = ()
+    tier: TierChoice | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ class Room:
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
                 self._relax_all_but(npc)
                 unless = self._players.newest_kept(player, n_kept)
-                self._npcs[npc].mailbox.post(Ask(turn, text, self._state.name_of(player), unless))
+                queued = self._turn_taking.n_waiting
+                self._npcs[npc].mailbox.post(Ask(turn, text, self._state.name_of(player), unless, queued))
             case Commit(turn, npc, draft, addressed, at_ms):
                 utterance = self._players.last_kept(draft.player)
                 self._book.committed(turn, npc, draft, addressed.reason, at_ms=at_ms, utterance=utterance)

@@ -11,7 +11,9 @@ class ToolSpec:
     Attributes:
         name: With a dot. Providers allow none: see `wire_name`.
         parameters: Each argument's JSON schema.
-        estimated_ms: What it usually takes; for choosing, not for enforcing.
+        estimated_ms: What it usually takes, as long as that was not measured; for choosing, not for enforcing.
+        lasts_ms: How long an answer may be given again to the same call of the same turn. No longer than that: the DM
+            may hide meanwhile what it tells.
     """
 
     name: str
@@ -19,6 +21,7 @@ class ToolSpec:
     parameters: Mapping[str, Mapping[str, object]]
     required: tuple[str, ...]
     estimated_ms: int
+    lasts_ms: int = 2_000
 
     @property
     def wire_name(self) -> str:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from loguru import logger
 
+from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, did_you_mean
 from glyphoxa.domain.turn import LookUp
-from glyphoxa.npc.budget import TierRule
+from glyphoxa.npc.budget import DEFAULT_RULES, TierRule
 from glyphoxa.npc.tool_answers import Found, nothing
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.npc.tools import MemoryTools, noted
@@ -33,6 +35,10 @@ class CallableTools(Protocol):
     @property
     def n_answered(self) -> int:
         """How many calls of tools outside have found something yet."""
+        ...
+
+    def at(self, tier: BudgetTier) -> CallableTools:
+        """The same for one turn of this tier, or of the NPC's own if that is lower."""
         ...
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
@@ -75,7 +81,22 @@ class Toolbox:
         self._ceiling_ms = rule.ceiling_ms
         self._tell = tell
         self._tell_slow = tell_slow
-        self.n_answered = 0
+        self._answered: list[str] = []  # of all turns: `at` shares it
+
+    @property
+    def n_answered(self) -> int:
+        """See `CallableTools.n_answered`."""
+        return len(self._answered)
+
+    def at(self, tier: BudgetTier) -> Toolbox:
+        """See `CallableTools.at`."""
+        limited = copy(self)
+        limited._memory = self._memory.at(tier) if self._memory is not None else None
+        limited._ceiling_ms = min(self._ceiling_ms, DEFAULT_RULES[tier].ceiling_ms)
+        limited._outside = {
+            name: tool for name, tool in self._outside.items() if tool.spec.estimated_ms <= limited._ceiling_ms
+        }
+        return limited
 
     @property
     def declared(self) -> tuple[ToolSpec, ...]:
@@ -97,7 +118,8 @@ class Toolbox:
         now = asyncio.get_running_loop().time
         began = now()
         answer = await self._answer(tool, arguments)
-        self.n_answered += bool(answer["found"])
+        if answer["found"]:
+            self._answered.append(tool.spec.name)
         self._tell(LookUp(name, {key: noted(value) for key, value in arguments.items()}, answer, _ms(now() - began)))
         return answer
 

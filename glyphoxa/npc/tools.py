@@ -9,7 +9,9 @@ NPC, so it sees what that NPC may see and nothing else.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import isfinite
@@ -32,8 +34,10 @@ from glyphoxa.npc.budget import (
     SEARCH_FACTS,
     SEARCH_SESSIONS,
     TierRule,
+    lower_tier,
 )
 from glyphoxa.npc.tool_answers import MOST_FOUND, Found, bare, best_match, described, fact_found, found, nothing, when
+from glyphoxa.npc.tool_latency import ToolLatencies
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.recall.api import asked_predicates
 from glyphoxa.transcript.api import PastTalk, SessionSummaries, TalkQuery
@@ -107,6 +111,7 @@ class MemoryOf:
         name: The NPC's.
         language: Of the campaign.
         around: None where the graph cannot be asked for talk.
+        deep_talk: What is asked for past talk in tier DEEP; None: `talk` as well.
     """
 
     campaign: CampaignId
@@ -117,6 +122,7 @@ class MemoryOf:
     name: str = ""
     language: str = "en"
     around: TalkAround | None = None
+    deep_talk: PastTalk | None = None
 
 
 class MemoryTools:
@@ -124,9 +130,10 @@ class MemoryTools:
 
     Args:
         memory: What is asked, and for whom.
-        tier: What this NPC's model sees, and how long one call may take.
+        tier: What this NPC's model sees at the most, and how long one call may take.
         rules: What the tiers mean.
         tell: Is told of every call that was answered; returns at once.
+        latencies: How long calls took before.
     """
 
     def __init__(
@@ -136,20 +143,32 @@ class MemoryTools:
         tier: BudgetTier,
         rules: Mapping[BudgetTier, TierRule] = DEFAULT_RULES,
         tell: Callable[[LookUp], None] = lambda _: None,
+        latencies: ToolLatencies | None = None,
     ) -> None:
         self._memory = memory
+        self._tier = tier
+        self._rules = rules
         self._rule = rules[tier]
         self._tell = tell
-        self._does: Mapping[str, Callable[[Mapping[str, object]], Awaitable[Found]]] = {
-            QUERY_ENTITIES: self._query_entities,
-            SEARCH_SESSIONS: self._search_sessions,
-            GET_SESSION_SUMMARY: self._get_session_summary,
-            SEARCH_FACTS: self._search_facts,
-        }
+        self._latencies = latencies or ToolLatencies()
+        self._answers: dict[str, tuple[int, Found]] | None = None
+
+    def at(self, tier: BudgetTier) -> MemoryTools:
+        """The same for one turn of this tier, or of the NPC's own if that is lower. What was found is given again to
+        the same call, for as long as the tool declares.
+        """
+        limited = copy(self)
+        limited._tier = lower_tier(tier, self._tier)
+        limited._rule = self._rules[limited._tier]
+        limited._answers = {}
+        return limited
 
     @property
     def declared(self) -> tuple[ToolSpec, ...]:
-        """The tools of this tier, in the order in which they are shown."""
+        """The tools of this tier that usually answer within its ceiling, in the order in which they are shown."""
+        return tuple(spec for spec in self._allowed() if self._usual_ms(spec) <= self._rule.ceiling_ms)
+
+    def _allowed(self) -> tuple[ToolSpec, ...]:
         specs = (SPECS[name] for name in self._rule.tools)
         if self._memory.around is None or not self._rule.looks_around:
             return tuple(specs)
@@ -164,20 +183,21 @@ class MemoryTools:
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
         """Answer a model's call, under either of the tool's names. Never raises, never outlasts the ceiling."""
-        now = asyncio.get_running_loop().time
-        began = now()
-        answer = await self._answer(name, arguments)
-        self._tell(
-            LookUp(
-                name, {key: noted(value) for key, value in arguments.items()}, answer, round((now() - began) * 1_000)
-            )
-        )
+        as_noted = {key: noted(value) for key, value in arguments.items()}
+        call = f"{name} {sorted(as_noted.items())}"
+        began_ms = _clock_ms()
+        until_ms, answer = (self._answers or {}).get(call, (0, nothing("")))
+        if began_ms >= until_ms:
+            answer = await self._answer(name, arguments, call)
+        self._tell(LookUp(name, as_noted, answer, _clock_ms() - began_ms))
         return answer
 
-    async def _answer(self, name: str, arguments: Mapping[str, object]) -> Found:
+    async def _answer(self, name: str, arguments: Mapping[str, object], call: str) -> Found:
+        began_ms = _clock_ms()
         try:
-            return await self.ask(name, arguments)
+            answer = await self.ask(name, arguments)
         except TimeoutError:
+            self._took(name, began_ms)
             logger.warning("tool {} of {} took more than {} ms", name, self._memory.npc, self._rule.ceiling_ms)
             return nothing("too slow: answer from what you already know")
         except InvalidInput as wrong:
@@ -189,6 +209,11 @@ class MemoryTools:
         except Exception:
             # The edge between a tool and a turn: a bug in a look-up costs that look-up, never the NPC's answer.
             logger.exception("tool {} of {} broke", name, self._memory.npc)
+        else:
+            self._took(name, began_ms)
+            if self._answers is not None:
+                self._answers[call] = (_clock_ms() + _spec_of(name).lasts_ms, answer)
+            return answer
         return nothing("memory cannot be reached now: answer from what you already know")
 
     async def ask(self, name: str, arguments: Mapping[str, object]) -> Found:
@@ -199,11 +224,19 @@ class MemoryTools:
             TimeoutError: It took longer than the ceiling.
             GlyphoxaError: Memory cannot answer.
         """
-        spec = next((spec for spec in self.declared if name in (spec.name, spec.wire_name)), None)
+        allowed = self._allowed()
+        spec = next((spec for spec in allowed if name in (spec.name, spec.wire_name)), None)
         if spec is None:
-            raise NotFound(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in self.declared)))
+            raise NotFound(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in allowed)))
         async with asyncio.timeout(self._rule.ceiling_ms / 1_000):
-            return await self._does[spec.name](arguments)
+            return await _DOES[spec.name](self, arguments)
+
+    def _took(self, name: str, began_ms: int) -> None:
+        now_ms = _clock_ms()
+        self._latencies.took(_spec_of(name).name, now_ms - began_ms, at_ms=now_ms)
+
+    def _usual_ms(self, spec: ToolSpec) -> int:
+        return self._latencies.usual_ms(spec.name, declared_ms=spec.estimated_ms, at_ms=_clock_ms())
 
     async def _query_entities(self, arguments: Mapping[str, object]) -> Found:
         name, kind = _optional(arguments, "name"), _optional(arguments, "type")
@@ -278,7 +311,10 @@ class MemoryTools:
         patient = self._rule.ceiling_ms >= _PATIENT_FROM_MS
         # About half of what an NPC has heard are its own words, which may not be told.
         asked = TalkQuery(query, limit=2 * limit, between=between)
-        recalled = await self._memory.talk.recall(self._memory.campaign, self._memory.npc, asked, patient=patient)
+        talk = self._memory.talk
+        if self._tier == "DEEP" and self._memory.deep_talk is not None:
+            talk = self._memory.deep_talk
+        recalled = await talk.recall(self._memory.campaign, self._memory.npc, asked, patient=patient)
         return self._may_be_told(query, recalled)[:limit]
 
     def _may_be_told(self, query: str, recalled: Sequence[_Talk]) -> list[_Talk]:
@@ -314,6 +350,22 @@ class MemoryTools:
         known = await self._memory.graph.entities_of(self._memory.campaign, self._memory.npc, ends)
         by_id = {entity.id: entity for entity in known}
         return [answer for fact in facts if (answer := fact_found(fact, by_id, self._memory.npc)) is not None]
+
+
+_DOES: Final[Mapping[str, Callable[[MemoryTools, Mapping[str, object]], Awaitable[Found]]]] = {
+    QUERY_ENTITIES: MemoryTools._query_entities,
+    SEARCH_SESSIONS: MemoryTools._search_sessions,
+    GET_SESSION_SUMMARY: MemoryTools._get_session_summary,
+    SEARCH_FACTS: MemoryTools._search_facts,
+}
+
+
+def _spec_of(name: str) -> ToolSpec:
+    return next(spec for spec in SPECS.values() if name in (spec.name, spec.wire_name))
+
+
+def _clock_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 def _said(one: RecalledTalk) -> Found:

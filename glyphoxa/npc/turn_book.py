@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.recalled import Recalled
-from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
+from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Rejected, Stage, TierChoice, TurnRecord, Unsaid
 from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceRejected
 from glyphoxa.turns.address import Addressed
 
@@ -25,6 +25,7 @@ class _Open:
     rejected: tuple[Rejected, ...] = ()
     looked_up: tuple[LookUp, ...] = ()
     unsaid: tuple[Unsaid, ...] = ()
+    tier: TierChoice | None = None
     npc: NpcId | None = None
     draft: Draft | None = None
     question: str = ""
@@ -83,6 +84,7 @@ class TurnBook:
         if (entry := self._open.get(event.turn)) is not None:
             entry.recalled, entry.omitted, entry.prompt_text = event.recalled, event.omitted, event.prompt_text
             entry.rejected, entry.parts = event.rejected, event.parts
+            entry.tier = event.tier
 
     def sentence_rejected(self, event: SentenceRejected) -> None:
         if (entry := self._open.get(event.turn)) is not None:
@@ -166,6 +168,8 @@ class TurnBook:
             unsaid=entry.unsaid,
             utterance_id=entry.utterance,
             reply_id=reply,
+            tier=entry.tier.tier if entry.tier is not None else "",
+            tier_reason=entry.tier.reason if entry.tier is not None else "",
         )
 
 

@@ -8,7 +8,7 @@ from glyphoxa.recall.entities.asked_predicates import asked_predicates
 from glyphoxa.recall.entities.facts import TOOK_PART, FactsAsked, facts_asked
 from glyphoxa.recall.entities.named_world import NamedWorld
 from glyphoxa.recall.lexical.terms import NAME, Terms
-from glyphoxa.recall.question import MOST_CHARACTERS
+from glyphoxa.recall.question import MOST_CHARACTERS, asks_for_a_time
 from glyphoxa.recall.ranking.ranking import BY_WORDS
 from glyphoxa.recall.recall import Recall, RecallResult
 from glyphoxa.recall.semantic.embedder import Embedder
@@ -32,5 +32,6 @@ __all__ = [
     "RecallSettings",
     "Terms",
     "asked_predicates",
+    "asks_for_a_time",
     "facts_asked",
 ]

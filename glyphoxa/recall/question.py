@@ -19,6 +19,8 @@ from glyphoxa.speech.language.words import words
 
 MOST_CHARACTERS = 2_000
 """Of a question; the end of a longer one is what is asked."""
+_ANY_DAY_MS = 1_700_000_000_000
+"""That a time is told does not depend on the day."""
 _SHORTEST = 3
 """Letters of a short form of a name."""
 _SELF = {"en": ("I", "my"), "de": ("ich", "mein")}
@@ -83,6 +85,12 @@ def read_question(
         now_ms,
         times,
     )
+
+
+def asks_for_a_time(text: str, *, language: str) -> bool:
+    """Whether a question asks for what happened, or tells when: more than what is like it bears on it."""
+    ask = read_time(text[-MOST_CHARACTERS:], language=language, days=Days(_ANY_DAY_MS))
+    return ask.asks_for_recap or ask.asks_for_order or ask.tells_a_time
 
 
 def _read_time(text: str, language: str, now_ms: int, times: TableTimes) -> TimeAsk:

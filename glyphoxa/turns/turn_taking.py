@@ -76,6 +76,11 @@ class TurnTaking:
     def is_quiet(self) -> bool:
         return self.floor.is_quiet and not self._turns
 
+    @property
+    def n_waiting(self) -> int:
+        """Turns that no engine was asked yet."""
+        return sum(not turn.begun for turn in self._turns.values())
+
     def move(self, present: Sequence[NpcId]) -> list[Effect]:
         """The scene changed: only these NPCs are here now. Answers of the others are called off."""
         self._present = tuple(present)

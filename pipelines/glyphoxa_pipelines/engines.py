@@ -31,7 +31,6 @@ from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts, local_services
 from glyphoxa_processors.llm import StreamDeadlines
 from glyphoxa_processors.recogniser import Recogniser
 from glyphoxa_processors.spoken_text import Decide
-from glyphoxa_processors.tools import declare
 
 
 def open_host() -> PipelineHost:
@@ -90,7 +89,7 @@ def mouth_parts(order: MouthSpec) -> MouthParts:
         sink=order.sink,
         listener=order.listener,
         host=_host(order),
-        tools=declare(order.tools) if has_tools and order.tools is not None else None,
+        tools=order.tools if has_tools else None,
         stand_in=StandIns(order.language).line,
         facts_at=order.settings.context.facts_at,
         context_deadline_ms=order.settings.context.deadline_ms,

@@ -18,6 +18,7 @@ from glyphoxa.context.prompt import BEHIND_THE_QUESTION, Placement
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.table import AudioSink, EarListener
+from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.corrector import CorrectsText
 from glyphoxa_processors.prefetcher import OnPartial
@@ -91,7 +92,7 @@ class MouthParts:
     """Attributes:
     new_splitter: Called once a reply.
     new_check: Decides on each sentence of one reply.
-    tools: What the model may look up (a pipecat `ToolsSchema`), by the NPC's budget tier.
+    tools: What the model may look up, by the budget tier of the NPC and of each turn.
     facts_at: Where in the prompt what the NPC recalls stands.
     context_deadline_ms: Of `context`, should it keep none of its own.
     stand_in: What it says instead of a reply of which nothing may be said.
@@ -106,7 +107,7 @@ class MouthParts:
     sink: AudioSink
     listener: Listener
     host: PipelineHost
-    tools: Any = None
+    tools: CallableTools | None = None
     facts_at: Placement = BEHIND_THE_QUESTION
     context_deadline_ms: int = 500
     stand_in: StandIn = no_stand_in

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
 from pipecat.frames.frames import ErrorFrame, Frame, InterruptionFrame, LLMContextFrame
 from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
@@ -15,12 +16,14 @@ from glyphoxa.context.ports import HotContext, HotContextSource
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION, Placement, Prompt, with_hot_context
 from glyphoxa.context.wording import LANGUAGE_CUES
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Fault, Stage
+from glyphoxa.domain.turn import Fault, Stage, TierChoice
 from glyphoxa.judgement.languages import language_of
 from glyphoxa.judgement.reply import Asked
 from glyphoxa.npc.mouth import Injected
+from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa_processors.frames import BeginFrame, PrimeFrame, ReplyBeginsFrame, SecondTryFrame
 from glyphoxa_processors.reports import MouthReports
+from glyphoxa_processors.tools import declare
 
 
 class HotContextInjector(FrameProcessor):
@@ -30,7 +33,7 @@ class HotContextInjector(FrameProcessor):
     to: an error of the model ends the reply, any other costs at most a piece of it.
 
     Args:
-        tools: Function schemas to declare to the model (`pipecat` `ToolsSchema`), if any.
+        tools: What the model may look up; declared as far as the turn's tier goes.
         facts_at: Where what the NPC recalls stands.
         deadline_ms: The source keeps deadlines of its own; this one holds when it does not.
     """
@@ -40,7 +43,7 @@ class HotContextInjector(FrameProcessor):
         source: HotContextSource,
         reports: MouthReports,
         *,
-        tools: Any = None,
+        tools: CallableTools | None = None,
         facts_at: Placement = BEHIND_THE_QUESTION,
         deadline_ms: int = 500,
     ) -> None:
@@ -80,11 +83,16 @@ class HotContextInjector(FrameProcessor):
         hot = asked.hot
         self._reports.mark(turn, Stage.CONTEXT_READY)
         self._reports.listener(
-            Injected(prompt.npc, turn, hot.recalled, hot.omitted, asked.text, hot.rejected, asked.parts)
+            Injected(prompt.npc, turn, hot.recalled, hot.omitted, asked.text, hot.rejected, asked.parts, prompt.tier)
         )
         self._asked = asked.prompt
         await self.push_frame(ReplyBeginsFrame(turn, as_asked(prompt, hot)))
-        await self.push_frame(LLMContextFrame(context=as_context(asked.prompt, tools=self._tools)))
+        await self.push_frame(LLMContextFrame(context=as_context(asked.prompt, tools=self._declared(prompt.tier))))
+
+    def _declared(self, chosen: TierChoice | None) -> ToolsSchema | None:
+        if self._tools is None:
+            return None
+        return declare(self._tools if chosen is None else self._tools.at(chosen.tier))
 
     async def _ask_once_more(self, again: SecondTryFrame) -> None:
         """The same prompt. What is different is the service's to see to; another language is asked for in words, and
@@ -96,7 +104,7 @@ class HotContextInjector(FrameProcessor):
         if again.rejected.fault is Fault.LANGUAGE and (cue := LANGUAGE_CUES.get(language_of(asked.question))):
             *before, last = asked.messages
             asked = replace(asked, messages=(*before, replace(last, content=f"{last.content}\n{cue}")))
-        tools = self._tools if again.rejected.fault is Fault.DICE else None
+        tools = self._declared(asked.tier) if again.rejected.fault is Fault.DICE else None
         await self.push_frame(LLMContextFrame(context=as_context(asked, tools=tools)))
 
 

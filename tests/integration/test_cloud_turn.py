@@ -22,7 +22,6 @@ from glyphoxa_pipelines.parts import Pauses
 from glyphoxa_processors.cloud_llm import make_llm
 from glyphoxa_processors.cloud_stt import make_stt
 from glyphoxa_processors.cloud_tts import make_tts
-from glyphoxa_processors.tools import declare
 from tests.support.builders import a_campaign
 from tests.support.memory_twins import tools_of
 from tests.support.patience import DEADLINE_MS
@@ -109,7 +108,7 @@ async def test_a_cascaded_mouth_looks_something_up_and_says_it_with_cloud_servic
     async with OpenAiServer([look_up, Reply("To the Wardens. Why?")], key="secret-1234") as server:
         provider = ProviderNamed("openai", server.base_url)
         llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
-        async with stage(server, llm=llm, tts=tts, tools=declare(tools_of(tier="FAST"))) as play:  # type: ignore[arg-type]
+        async with stage(server, llm=llm, tts=tts, tools=tools_of(tier="FAST")) as play:  # type: ignore[arg-type]
             play.begin()
             play.release()
             finished = await play.finished()
@@ -131,7 +130,7 @@ async def test_a_cascaded_mouth_rolls_the_dice_of_a_server_outside_before_it_tel
     async with OpenAiServer([look_up, Reply("The bones say seventeen.")], key="secret-1234") as server:
         provider = ProviderNamed("openai", server.base_url)
         llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
-        async with stage(server, llm=llm, tts=tts, tools=declare(box)) as play:  # type: ignore[arg-type]
+        async with stage(server, llm=llm, tts=tts, tools=box) as play:  # type: ignore[arg-type]
             play.begin()
             play.release()
             assert (await play.finished()).heard == "The bones say seventeen."
@@ -151,7 +150,7 @@ async def test_a_result_that_nobody_rolled_is_not_heard_and_the_dice_are_rolled_
         provider = ProviderNamed("openai", server.base_url)
         llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
         check = partial(_check, order)
-        async with stage(server, llm=llm, tts=tts, tools=declare(box), new_check=check) as play:  # type: ignore[arg-type]
+        async with stage(server, llm=llm, tts=tts, tools=box, new_check=check) as play:  # type: ignore[arg-type]
             play.begin()
             play.release()
             assert (await play.finished()).heard == "I rolled a 4."

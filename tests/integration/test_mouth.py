@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from pipecat.services.openai.base_llm import OpenAILLMSettings
 
 from glyphoxa.domain import turn as turns
+from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Fault
+from glyphoxa.domain.turn import Fault, TierChoice
 from glyphoxa.judgement.reply import Asked, Verdict
 from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceStarted
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.local_services import make_tts
+from tests.support.memory_twins import tools_of
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, Memory, ModelServer, hum, model_server, prompt, stage
 
@@ -248,6 +250,20 @@ async def test_memory_goes_into_a_copy_of_the_prompt(server: ModelServer) -> Non
         (injected,) = play.of(Injected)
         assert injected.omitted == ("recall: late by 4 ms",)
         assert "The blade is cracked." in injected.prompt_text
+
+
+@pytest.mark.parametrize(("tier", "n_tools"), [("FAST", 1), ("STANDARD", 4)])
+async def test_a_model_is_shown_the_tools_of_the_turn_s_tier(
+    server: ModelServer, tier: BudgetTier, n_tools: int
+) -> None:
+    async with stage(server, tools=tools_of(tier="DEEP")) as play:
+        choice = TierChoice(tier, "the talk begins", 500, tier)
+        play.mouth.begin(TurnId("t1"), replace(prompt("How is my blade?"), tier=choice))
+        play.release()
+        await play.finished()
+        assert len(server.requests[-1]["tools"]) == n_tools
+        (injected,) = play.of(Injected)
+        assert injected.tier == choice
 
 
 async def test_priming_reads_the_prompt_in_and_gives_way_to_a_begin(server: ModelServer) -> None:

@@ -81,7 +81,7 @@ async def at_work(asking: Asking | None, log: LogTwin, directory: Path, *, s2s: 
         campaign = replace(campaign, npcs=npcs)
     journal = Journal(Spool(directory / "spool"), None)
     actors = {
-        npc.id: NpcActor(npc, conversation=Conversation(npc), open_mouth=no_mouth, tell=lambda _: None, now_ms=int)
+        npc.id: NpcActor(Conversation(npc), open_mouth=no_mouth, tell=lambda _: None, now_ms=int)
         for npc in campaign.npcs
     }
     revisions = Revisions(

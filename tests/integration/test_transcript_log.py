@@ -148,6 +148,8 @@ async def test_a_turn_is_logged_once_with_its_outcome_and_timeline(store: Store)
         recalled=RECALLED,
         rejected=(Rejected(RECALLED[0], "no room"),),
         stages={Stage.SPEECH_END: 1_000, Stage.FIRST_AUDIO: 1_700},
+        tier="STANDARD",
+        tier_reason="asks for memory: 'remember'",
         omitted=("scene: late",),
     )
     await store.log.record_turn(CAMPAIGN, turn)

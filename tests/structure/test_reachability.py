@@ -9,7 +9,6 @@ import pytest
 from tests.structure.product import PROJECT, sources
 from tests.support.reach import Reach
 
-TIERS = "to be chosen by turn: how long an NPC may think, and with which tools"
 RELATIONS = "to be followed by an NPC that is asked how things hang together"
 CHRONICLE = "to be written by the chronicle"
 EXCEPTIONS = {
@@ -18,8 +17,6 @@ EXCEPTIONS = {
     "glyphoxa.adapters.postgres.world.graph:PostgresGraph.visible_subgraph": RELATIONS,
     "glyphoxa.adapters.weights.manifest:Artefact.publisher": "for who reads the manifest: whose weights these are",
     "glyphoxa.domain.knowledge:witnessed_by": CHRONICLE,
-    "glyphoxa.npc.budget:ENGLISH": TIERS,
-    "glyphoxa.npc.budget:TierSelector": TIERS,
     "glyphoxa.recall.guard:MemoryGuard.traverse": RELATIONS,
     "glyphoxa.recall.guard:MemoryGuard.visible_subgraph": RELATIONS,
     "glyphoxa.world.graph:KnowledgeGraph.traverse": RELATIONS,

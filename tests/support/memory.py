@@ -56,6 +56,7 @@ class GraphTwin:
 
     Attributes:
         asked_for: In whose name it was asked, in order.
+        walked: Between whom a path was asked for, in order.
     """
 
     def __init__(self, entities: Iterable[tuple[Entity, Visibility]], facts: Iterable[Fact] = ()) -> None:
@@ -63,6 +64,7 @@ class GraphTwin:
         self.of_world = list(facts)
         self.weather = Weather()
         self.asked_for: list[Viewer] = []
+        self.walked: list[tuple[EntityId, EntityId]] = []
 
     @classmethod
     def of(cls, campaign: Campaign) -> GraphTwin:
@@ -115,9 +117,16 @@ class GraphTwin:
     async def path(
         self, campaign: CampaignId, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
     ) -> list[tuple[Fact, Entity]] | None:
-        """Only to what is next to it."""
-        known = (await self._asked(viewer)).known(viewer, source)
-        return next(([step] for step in (known.relations if known else ()) if step[1].id == target), None)
+        world = await self._asked(viewer)
+        self.walked.append((source, target))
+        ways: dict[EntityId, list[tuple[Fact, Entity]]] = {source: []}
+        for at in (waiting := [source]):
+            known = world.known(viewer, at)
+            for fact, other in known.relations if known and len(ways[at]) < max_depth else ():
+                if other.id not in ways:
+                    ways[other.id] = [*ways[at], (fact, other)]
+                    waiting.append(other.id)
+        return ways.get(target)
 
     async def facts(self, campaign: CampaignId, viewer: Viewer, wanted: FactQuery) -> list[Fact]:
         knowledge, asked = await self._asked(viewer), telling_words(wanted.words)

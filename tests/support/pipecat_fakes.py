@@ -121,7 +121,7 @@ class Memory:
     omitted: tuple[str, ...] = ()
     asked: list[str] = field(default_factory=list)
 
-    async def gather(self, npc: NpcId, question: str) -> HotContext:
+    async def gather(self, npc: NpcId, question: str, *, within_ms: int = 0) -> HotContext:
         self.asked.append(question)
         return HotContext(self.facts, omitted=self.omitted)
 

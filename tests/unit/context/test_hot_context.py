@@ -25,7 +25,7 @@ from glyphoxa.context.selection import OWN_WORDS
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Knower, Provenance, Visibility, secret_of
-from glyphoxa.domain.recalled import Recalled, learned_from
+from glyphoxa.domain.recalled import Recalled, RecalledFact, learned_from
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
@@ -180,6 +180,40 @@ async def test_who_asks_for_more_is_told_what_describes_it_too(mind: Mind) -> No
     question = "Who owns Eldrinax, and what else is there that I should know before I go up to his tower tonight?"
     facts = (await mind.assembly.gather(SMITH, question)).facts
     assert facts == ("Mirelle owns Eldrinax.", "Eldrinax is an old wizard.")
+
+
+async def test_who_asks_how_two_hang_together_is_told_the_chain_between_them(mind: Mind) -> None:
+    """Its second link stands in the identity already."""
+    mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax"))
+    hot = await mind.assembly.gather(SMITH, "How is Eldrinax related to you?", within_ms=DEADLINE_MS)
+    assert mind.graph.walked == [(ELDRINAX, EntityId("e-grimjaw"))]
+    assert hot.facts[0] == "Mirelle owns Eldrinax."
+    [link] = [one for one in hot.recalled if recalled_line(one) == hot.facts[0]]
+    assert isinstance(link, RecalledFact)
+    assert link.path == "asks how 'Eldrinax' and 'Grimjaw' are related"
+
+
+@pytest.mark.parametrize("question", ["What do you know of Eldrinax?", "How are you related to the moon?", "Good day."])
+async def test_what_asks_for_no_relation_of_somebody_known_walks_nowhere(mind: Mind, question: str) -> None:
+    await mind.assembly.gather(SMITH, question, within_ms=DEADLINE_MS)
+    assert mind.graph.walked == []
+
+
+async def test_a_chain_over_a_secret_is_not_told(mind: Mind) -> None:
+    mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax", secret_of([SMITH])))
+    question = "How is Eldrinax related to you?"
+    for npc in (SMITH, INNKEEPER):
+        hot = await mind.assembly.gather(npc, question, within_ms=DEADLINE_MS)
+        assert hot.facts == ("Eldrinax is an old wizard.",)
+    assert len(mind.graph.walked) == 2
+
+
+async def test_a_chain_that_comes_too_late_is_left_out_and_recorded(hasty_mind: Mind) -> None:
+    mind = hasty_mind
+    await mind.assembly.gather(SMITH, "What do you know of Eldrinax?")
+    mind.graph.weather.late = True
+    hot = await mind.assembly.gather(SMITH, "How is Eldrinax related to you?")
+    assert any(part.startswith("relations: not there within") for part in hot.omitted)
 
 
 async def test_what_is_asked_while_it_is_spoken_is_decided_by_the_whole_question(mind: Mind) -> None:

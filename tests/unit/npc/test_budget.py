@@ -3,7 +3,16 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.domain.campaign import BudgetTier
-from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, lower_tier
+from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, lower_tier, trigger_words
+
+
+def take(
+    selector: TierSelector, question: str, *, at_ms: int, queued: int = 0, override: BudgetTier | None = None
+) -> BudgetTier:
+    """The tier of a turn that is not called off."""
+    chosen = selector.choose(question, at_ms=at_ms, queued=queued, override=override)
+    selector.took(chosen, at_ms=at_ms)
+    return chosen.tier
 
 
 def test_fast_declares_exactly_one_tool_and_the_others_all() -> None:
@@ -44,35 +53,68 @@ def test_each_tier_has_the_ceiling_of_the_table() -> None:
 def test_the_question_asks_for_its_tier(question: str, queued: int, first: bool, tier: BudgetTier) -> None:
     selector = TierSelector("DEEP")
     if not first:
-        selector.select("Good morning.", at_ms=0)
-    assert selector.select(question, at_ms=60_000, queued=queued) == tier
+        take(selector, "Good morning.", at_ms=0)
+    assert take(selector, question, at_ms=60_000, queued=queued) == tier
 
 
 def test_a_second_deep_question_within_half_a_minute_is_standard() -> None:
     selector = TierSelector("DEEP")
-    assert selector.select("Tell me everything.", at_ms=0) == "DEEP"
-    assert selector.select("Tell me everything.", at_ms=29_999) == "STANDARD"
-    assert selector.select("Tell me everything.", at_ms=30_000) == "DEEP"
+    assert take(selector, "Tell me everything.", at_ms=0) == "DEEP"
+    assert take(selector, "Tell me everything.", at_ms=29_999) == "STANDARD"
+    assert take(selector, "Tell me everything.", at_ms=30_000) == "DEEP"
 
 
 def test_the_dm_overrides_but_never_beyond_what_the_npc_may() -> None:
     selector = TierSelector("STANDARD")
-    assert selector.select("Hello.", at_ms=0, override="DEEP") == "STANDARD"
-    assert selector.select("Tell me everything.", at_ms=1, override="FAST") == "FAST"
+    assert take(selector, "Hello.", at_ms=0, override="DEEP") == "STANDARD"
+    assert take(selector, "Tell me everything.", at_ms=1, override="FAST") == "FAST"
 
 
 def test_an_override_ignores_the_guard_against_repeated_depth() -> None:
     selector = TierSelector("DEEP")
-    selector.select("Tell me everything.", at_ms=0)
-    assert selector.select("Hello.", at_ms=1, override="DEEP") == "DEEP"
+    take(selector, "Tell me everything.", at_ms=0)
+    assert take(selector, "Hello.", at_ms=1, override="DEEP") == "DEEP"
 
 
-def test_a_reset_makes_the_first_turn_first_again_and_allows_depth() -> None:
+def test_a_turn_that_is_called_off_leaves_the_next_one_first_and_depth_free() -> None:
     selector = TierSelector("DEEP")
-    selector.select("Tell me everything.", at_ms=0)
-    selector.reset()
-    assert selector.select("Hello.", at_ms=1) == "STANDARD"
-    assert selector.select("Tell me everything.", at_ms=2) == "DEEP"
+    assert selector.choose("Tell me everything.", at_ms=0).tier == "DEEP"
+    assert selector.choose("Tell me everything.", at_ms=1).tier == "DEEP"
+    assert selector.choose("Hello.", at_ms=2).tier == "STANDARD"
+
+
+@pytest.mark.parametrize(
+    ("question", "tier"),
+    [
+        ("Überleg gut: wo war er?", "DEEP"),
+        ("Erzähl mir alles über den Turm.", "DEEP"),
+        ("Weißt du noch, wie der Wirt hieß?", "STANDARD"),
+        ("Wer ist der Bürgermeister?", "STANDARD"),
+        ("Ich habe eine Frage.", "FAST"),
+        ("Remember the tower!", "FAST"),
+    ],
+)
+def test_a_campaign_has_the_words_of_its_language(question: str, tier: BudgetTier) -> None:
+    selector = TierSelector("DEEP", words=trigger_words("de-AT"))
+    take(selector, "Guten Morgen.", at_ms=0)
+    assert take(selector, question, at_ms=60_000) == tier
+
+
+def test_words_of_the_settings_stand_besides() -> None:
+    selector = TierSelector("DEEP", words=trigger_words("en", deep=("by the old gods",), standard=("my ledger",)))
+    take(selector, "Hello.", at_ms=0)
+    assert take(selector, "By the old gods, who was it?", at_ms=1) == "DEEP"
+    assert take(selector, "Read me my ledger.", at_ms=2) == "STANDARD"
+    assert take(selector, "Do you remember?", at_ms=3) == "STANDARD"
+
+
+def test_a_choice_says_why_and_how_long() -> None:
+    selector = TierSelector("STANDARD")
+    first = selector.choose("Hello.", at_ms=0)
+    assert (first.tier, first.reason, first.ceiling_ms) == ("STANDARD", "the talk begins", 1_500)
+    deep = selector.choose("Tell me all of it in detail.", at_ms=0)
+    assert (deep.tier, deep.reason) == ("STANDARD", "asks for depth: 'in detail'; this NPC may go no deeper")
+    assert selector.choose("Hm.", at_ms=0, queued=3).reason == "3 others wait for an answer"
 
 
 def test_the_lower_of_two_tiers_holds() -> None:

@@ -49,8 +49,7 @@ class Readers:
         self.mouths: dict[NpcId, SlowReader] = {}
         self.npcs = {
             npc: NpcActor(
-                person := Npc(npc, EntityId(npc), npc.title(), f"You are {npc}."),
-                conversation=Conversation(person),
+                Conversation(Npc(npc, EntityId(npc), npc.title(), f"You are {npc}.")),
                 open_mouth=self._open,
                 tell=lambda _: None,
                 now_ms=lambda: 0,

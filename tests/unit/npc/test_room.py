@@ -17,7 +17,7 @@ from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.npc.actor import NpcActor
-from glyphoxa.npc.mouth import Finished, Listener, MouthEvent, SentenceStarted
+from glyphoxa.npc.mouth import Finished, Injected, Listener, MouthEvent, SentenceStarted
 from glyphoxa.npc.room import Room
 from glyphoxa.npc.room_messages import Leave, LookedUp, Move, room_mailbox
 from glyphoxa.npc.table_state import TableState
@@ -58,8 +58,7 @@ class TableOfTwins:
         self.state = TableState(campaign, SESSION, campaign.scene(MARKET), conversations)
         self.npcs = {
             npc.id: NpcActor(
-                npc,
-                conversation=conversations[npc.id],
+                conversations[npc.id],
                 open_mouth=self._open_mouth,
                 tell=self._from_mouth,
                 now_ms=self.clock,
@@ -354,6 +353,23 @@ async def test_what_an_npc_s_model_looks_up_belongs_to_the_turn_it_answers(table
     table.mouth(SMITH).end()
     await table.settle()
     assert [turn.looked_up for turn in table.turns()] == [(blade,), (shield,)]
+
+
+async def test_a_turn_s_record_says_how_deep_the_npc_might_look_and_why(table: TableOfTwins) -> None:
+    """What was thought of at a pause and called off does not count as the first turn."""
+    for question in ("Grimjaw, hello.", "Grimjaw, nice day.", "Grimjaw, tell me everything."):
+        await table.says(TAMSIN, question)
+        mouth = table.mouth(SMITH)
+        assert mouth.turn is not None
+        table.room.mailbox.post(Injected(SMITH, mouth.turn, (), (), "", tier=mouth.asked[-1].tier))
+        await table.settle()
+        mouth.end()
+        await table.settle()
+    assert [(turn.tier, turn.tier_reason) for turn in table.turns()] == [
+        ("FAST", "the talk begins; this NPC may go no deeper"),
+        ("FAST", "asks for nothing more"),
+        ("FAST", "asks for depth: 'tell me everything'; this NPC may go no deeper"),
+    ]
 
 
 async def test_captions_follow_what_is_heard(table: TableOfTwins) -> None:

@@ -63,6 +63,12 @@ def test_a_tool_that_takes_longer_than_the_tier_allows_is_not_shown() -> None:
     assert len(Table(slow, rule=DEFAULT_RULES["STANDARD"], with_memory=False).box.declared) == 1
 
 
+def test_a_turn_of_a_lower_tier_shows_what_is_quick_enough_and_none_goes_beyond_the_npc() -> None:
+    box = Table(roller(usual_ms=1_000), rule=DEFAULT_RULES["STANDARD"]).box
+    assert [spec.wire_name for spec in box.at("DEEP").declared] == ["memory_query_entities", "dice_roll"]
+    assert [spec.wire_name for spec in box.at("FAST").declared] == ["memory_query_entities"]
+
+
 def _fails(error: Exception) -> Ask:
     async def ask(_arguments: Mapping[str, object]) -> Found:
         raise error

@@ -247,3 +247,26 @@ async def test_what_a_model_makes_of_an_argument_can_be_recorded_whatever_it_is(
         assert (await tools.call("memory_search_sessions", {"query": wrong}))["found"] == []
     noted = [each.arguments["query"] for each in told]
     assert noted == ["(float)", "(float)", "(list)", "(dict)", 7, None]
+
+
+async def test_the_same_call_of_one_turn_is_answered_once_and_of_the_next_turn_anew() -> None:
+    talk = Talk((OCTOBER,))
+    tools = tools_of(talk=talk)
+    turn = tools.at("STANDARD")
+    first = await turn.call("memory_search_sessions", {"query": "sister"})
+    assert await turn.call("memory_search_sessions", {"query": "sister"}) == first
+    assert len(talk.asked_for) == 1
+    await turn.call("memory_search_sessions", {"query": "brother"})
+    await tools.at("STANDARD").call("memory_search_sessions", {"query": "sister"})
+    assert len(talk.asked_for) == 3
+
+
+async def test_a_turn_of_a_lower_tier_cannot_call_what_it_is_not_shown() -> None:
+    talk = Talk((OCTOBER,))
+    answer = await tools_of(talk=talk).at("FAST").call("memory_search_sessions", {"query": "sister"})
+    assert answer["found"] == []
+    assert talk.asked_for == []
+
+
+def test_no_turn_is_deeper_than_the_npc() -> None:
+    assert [spec.name for spec in tools_of(tier="FAST").at("DEEP").declared] == ["memory.query_entities"]

@@ -46,6 +46,8 @@ def turn_parameters(turn: TurnRecord) -> tuple[object, ...]:
         turn.utterance_id,
         turn.reply_id,
         [asdict(part) for part in turn.parts],
+        turn.tier,
+        turn.tier_reason,
     )
 
 
@@ -74,6 +76,8 @@ def turn_of_row(row: asyncpg.Record) -> TurnRecord:
         utterance_id=_utterance(row["utterance_id"]),
         reply_id=_utterance(row["reply_id"]),
         parts=tuple(PromptPart(**part) for part in row["parts"]),
+        tier=row["tier"],
+        tier_reason=row["tier_reason"],
     )
 
 
