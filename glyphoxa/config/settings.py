@@ -186,6 +186,8 @@ class ContextSettings(Section):
             message of the question, behind it. An NPC with engine s2s has it there always.
         facts_role: Of that message.
         history_tokens: Of recent talk; the oldest half is cut when there is more.
+        guard_secrets: No sentence that tells one of the NPC's own secrets is said. false: the prompt still marks them
+            to be kept, and the model decides.
     """
 
     part_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
@@ -197,6 +199,7 @@ class ContextSettings(Section):
     facts_depth: Annotated[int, Field(ge=0, le=9999)] | None = None
     facts_role: Role = "system"
     history_tokens: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    guard_secrets: bool = True
 
     @property
     def facts_at(self) -> Placement:

@@ -126,7 +126,8 @@ def _check(order: MouthSpec, asked: Asked) -> Decide:
     npc, tools = order.npc, order.tools
     n_before = tools.n_answered if tools is not None else 0
     made_up = made_up_rolls(lambda: tools is not None and tools.n_answered > n_before)
-    character = Character(npc.name, npc.aliases, order.others, order.language)
+    guards = order.settings.context.guard_secrets
+    character = Character(npc.name, npc.aliases, order.others, order.language, guards_secrets=guards)
     return SentenceCheck(character, asked, rules=(*RULES, made_up)).decide
 
 

@@ -16,7 +16,7 @@ from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Fault, TierChoice
 from glyphoxa.judgement.reply import Asked, Verdict
-from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceStarted
+from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceRejected, SentenceStarted
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.local_services import make_tts
 from tests.support.memory_twins import tools_of
@@ -212,6 +212,42 @@ async def test_a_reply_of_which_nothing_may_be_said_gives_way_to_a_line_in_chara
             play.release(turn)
             finished = await play.finished(turn)
             assert (finished.heard, finished.withheld, finished.error) == (line, False, "")
+
+
+@pytest.mark.parametrize(("n_rejected", "heard"), [(1, "I am here."), (2, "Hm.")])
+async def test_a_model_whose_words_may_not_be_said_is_asked_once_more(
+    server: ModelServer, n_rejected: int, heard: str
+) -> None:
+    def new_check(asked: Asked) -> Callable[[str], Verdict]:
+        is_rejected = len(server.requests) < n_rejected
+        return lambda piece: Verdict(fault=Fault.NARRATED) if is_rejected else Verdict(piece)
+
+    server.reply = ("I am here.",)
+    async with stage(server, new_check=new_check, stand_in=lambda question, fault: "Hm.") as play:
+        play.begin()
+        play.release()
+        finished = await play.finished()
+    assert (finished.heard, len(server.requests)) == (heard, 2)
+    rejected = [event.unsaid.text for event in play.events if isinstance(event, SentenceRejected)]
+    assert rejected == ["I am here."] * n_rejected
+
+
+async def test_an_own_secret_is_turned_aside_and_not_asked_for_again(server: ModelServer) -> None:
+    told: list[str] = []
+
+    def new_check(asked: Asked) -> Callable[[str], Verdict]:
+        def decide(piece: str) -> Verdict:
+            told.append(piece)
+            return Verdict(fault=Fault.SECRET)
+
+        return decide
+
+    server.reply = ("It was me. ", "With nightshade.")
+    async with stage(server, new_check=new_check, stand_in=lambda question, fault: f"{fault}") as play:
+        play.begin()
+        play.release()
+        finished = await play.finished()
+    assert (finished.heard, len(server.requests), len(told)) == ("secret", 1, 1)
 
 
 async def test_the_filter_of_a_reply_knows_what_it_answers(server: ModelServer) -> None:

@@ -10,11 +10,12 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.turn_rows import turn_of_row
+from glyphoxa.adapters.postgres.transcript.turns import PostgresTurns
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.errors import InvalidInput, Unavailable, Unstorable
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.recalled import RecalledFact, RecalledSummary, RecalledUtterance, Signal
-from glyphoxa.domain.turn import Outcome, Rejected, Stage, TurnRecord
+from glyphoxa.domain.turn import Fault, Outcome, Rejected, Stage, TurnRecord, Unsaid
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.transcript.ports import TranscriptLog
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
@@ -151,6 +152,7 @@ async def test_a_turn_is_logged_once_with_its_outcome_and_timeline(store: Store)
         tier="STANDARD",
         tier_reason="asks for memory: 'remember'",
         omitted=("scene: late",),
+        unsaid=(Unsaid("Grimjaw nods.", Fault.NARRATED),),
     )
     await store.log.record_turn(CAMPAIGN, turn)
     await store.log.record_turn(CAMPAIGN, replace(turn, reply="another"))
@@ -163,6 +165,8 @@ async def test_a_turn_is_logged_once_with_its_outcome_and_timeline(store: Store)
     read = turn_of_row(rows[0])
     assert read.recalled == RECALLED
     assert [(one.recalled, one.why) for one in read.rejected] == [(RECALLED[0], "no room")]
+    assert read.unsaid == turn.unsaid
+    assert await PostgresTurns(store.database).turn(CAMPAIGN, turn.id) == read
 
 
 OLDER: Mapping[str, Any] = {

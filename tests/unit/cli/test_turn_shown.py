@@ -16,7 +16,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, witnessed_by
 from glyphoxa.domain.recalled import RecalledFact, RecalledUtterance, Signal
-from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord
+from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.world.api import Cause, Event, FactClosed, FactScoped, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
@@ -220,6 +220,11 @@ async def test_what_its_model_looked_up_is_told_with_what_was_found() -> None:
         '      found: {"name": "Joren"}',
         "      2 more",
     ]
+
+
+async def test_what_was_rejected_before_it_was_said_is_told_with_the_reason() -> None:
+    lines = await Evening(replace(TURN, unsaid=(Unsaid("Grimjaw nods.", Fault.NARRATED),))).told()
+    assert "    Grimjaw nods. (it tells what the NPC does)" in lines
 
 
 async def test_its_prompt_is_told_part_by_part() -> None:

@@ -76,9 +76,9 @@ DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = $2;
 -- A finished turn; one that is already there is left as it is.
 INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, npc_id, address_reason,
                    outcome, reply, reply_heard, recalled, stages, omitted, prompt_text, error, rejected, looked_up,
-                   utterance_id, reply_id, parts, tier, tier_reason)
+                   utterance_id, reply_id, parts, tier, tier_reason, unsaid)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-            $24)
+            $24, $25)
     ON CONFLICT (campaign_id, id) DO NOTHING;
 
 -- recent --

@@ -10,12 +10,13 @@ import asyncpg
 
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledSummary, RecalledUtterance, Signal
-from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord
+from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
 
 _KINDS: Final[Mapping[str, type[Recalled]]] = {
     kind.source: kind for kind in (RecalledUtterance, RecalledFact, RecalledSummary)
 }
 _SIGNALS: Final = {signal.value: signal for signal in Signal}
+_FAULTS: Final = {fault.value: fault for fault in Fault}
 _STAGES: Final = {stage.value: stage for stage in Stage}
 
 
@@ -48,6 +49,7 @@ def turn_parameters(turn: TurnRecord) -> tuple[object, ...]:
         [asdict(part) for part in turn.parts],
         turn.tier,
         turn.tier_reason,
+        [{"text": one.text, "fault": one.fault.value} for one in turn.unsaid],
     )
 
 
@@ -78,6 +80,7 @@ def turn_of_row(row: asyncpg.Record) -> TurnRecord:
         parts=tuple(PromptPart(**part) for part in row["parts"]),
         tier=row["tier"],
         tier_reason=row["tier_reason"],
+        unsaid=tuple(Unsaid(one["text"], _FAULTS[one["fault"]]) for one in row["unsaid"] if one["fault"] in _FAULTS),
     )
 
 

@@ -3,7 +3,7 @@
 -- idx_turns_latest, idx_turns_session_id and idx_turns_of_npc.
 SELECT id, session_id, speaker_id, speaker_name, raw_text, text, npc_id, address_reason, outcome, reply, reply_heard,
        recalled, stages, omitted, '' AS prompt_text, error, rejected, looked_up, utterance_id, reply_id,
-       parts, tier, tier_reason
+       parts, tier, tier_reason, unsaid
   FROM turns
  WHERE campaign_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR npc_id = $3)
  ORDER BY created_at DESC, id DESC
@@ -13,7 +13,7 @@ SELECT id, session_id, speaker_id, speaker_name, raw_text, text, npc_id, address
 -- Served by the primary key.
 SELECT id, session_id, speaker_id, speaker_name, raw_text, text, npc_id, address_reason, outcome, reply, reply_heard,
        recalled, stages, omitted, prompt_text, error, rejected, looked_up, utterance_id, reply_id,
-       parts, tier, tier_reason
+       parts, tier, tier_reason, unsaid
   FROM turns
  WHERE campaign_id = $1 AND id = $2;
 
