@@ -94,7 +94,10 @@ class Speak:
 
 @dataclass(frozen=True, slots=True)
 class Hush:
+    """No answer any more. `is_late`: because it was not there in time, which the NPC may say."""
+
     turn: TurnId
+    is_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +218,8 @@ class NpcActor:
             case Speak(turn):
                 self._take_tier(turn)
                 mouth.release(turn)
-            case Hush(turn):
-                mouth.cancel(turn)
+            case Hush(turn, is_late):
+                (mouth.give_up if is_late else mouth.cancel)(turn)
             case MakeASound(turn):
                 if self.npc.fillers:
                     mouth.fill(turn, self.npc.fillers[self._fillers_used % len(self.npc.fillers)])

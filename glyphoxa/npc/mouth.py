@@ -128,6 +128,10 @@ class Mouth(Protocol):
 
     def cancel(self, turn: TurnId) -> None: ...
 
+    def give_up(self, turn: TurnId) -> None:
+        """Its answer comes too late. It ends as one that failed: with a line in character, if there is one."""
+        ...
+
     def fill(self, turn: TurnId, text: str) -> None:
         """Play a short sound in character now, if nothing of this turn has been heard yet."""
         ...

@@ -151,7 +151,7 @@ class Room:
 
     def _cancel(self, turn: TurnId, npc: NpcId, outcome: Outcome | None, *, begun: bool) -> None:
         if begun:
-            self._npcs[npc].mailbox.post(Hush(turn))
+            self._npcs[npc].mailbox.post(Hush(turn, is_late=outcome is Outcome.TIMED_OUT))
             if outcome is None:
                 self._book.dropped(turn)
         elif outcome is not None and (record := self._book.never_begun(turn, outcome)) is not None:

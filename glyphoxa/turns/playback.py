@@ -167,6 +167,11 @@ class Playback:
         """The reply is still being made: somebody should be working on it."""
         return not (self._is_over or self._has_ended)
 
+    @property
+    def is_silent(self) -> bool:
+        """No sound of the reply has come."""
+        return not any(piece.n_samples for piece in self._pieces)
+
     def playable(self, n_samples: int) -> int:
         """How many of the next `n_samples` may be played now. Fewer only where a piece or a filler ends."""
         if not self._is_released or self._is_over:
@@ -249,7 +254,7 @@ class Playback:
 
     def _end(self, *, interrupted: bool = False) -> tuple[PlaybackEffect, ...]:
         self._is_over = True
-        if self._has_ended and self._pieces and not any(piece.n_samples for piece in self._pieces):
+        if self._has_ended and self._pieces and self.is_silent:
             self._error = self._error or self._trouble or "the voice made no sound"
         heard = [piece.heard(rate_hz=self.rate_hz) for piece in self._pieces]
         return (

@@ -18,4 +18,4 @@ def graph(parts: MouthParts, speaker: Speaker) -> list[FrameProcessor]:
 
 async def build(parts: MouthParts) -> Mouth:
     """A mouth that is ready to `start`."""
-    return GraphMouth(parts, graph)
+    return GraphMouth(parts, graph, excuses=parts.excuses)

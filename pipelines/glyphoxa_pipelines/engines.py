@@ -15,6 +15,7 @@ from pipecat.services.tts_service import TTSService
 
 from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
 from glyphoxa.context.stand_ins import StandIns
+from glyphoxa.context.wording import wording
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.judgement.dice_claimed import made_up_rolls
 from glyphoxa.judgement.reply import Asked, Character
@@ -91,6 +92,7 @@ def mouth_parts(order: MouthSpec) -> MouthParts:
         host=_host(order),
         tools=order.tools if has_tools else None,
         stand_in=StandIns(order.language).line,
+        excuses=wording(order.language).too_late,
         facts_at=order.settings.context.facts_at,
         context_deadline_ms=order.settings.context.deadline_ms,
         clock=order.now_ms,

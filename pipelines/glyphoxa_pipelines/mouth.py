@@ -29,15 +29,17 @@ class GraphMouth(Generic[P]):
 
     Args:
         graph: The processors in the order of the frames: from a `BeginFrame` (see `stages.memory`) to the speaker.
+        excuses: Lines for an answer that fails or does not come; rendered ahead, like fillers.
     """
 
     renders_fillers = True
 
-    def __init__(self, parts: P, graph: Graph[P]) -> None:
+    def __init__(self, parts: P, graph: Graph[P], *, excuses: Sequence[str] = ()) -> None:
         self._parts = parts
         self._npc = parts.npc
         self._line: RunningGraph | None = None
-        self._speaker = Speaker(self._npc.id, parts.sink, self._report, clock=parts.clock)
+        self._excuses = excuses
+        self._speaker = Speaker(self._npc.id, parts.sink, self._report, clock=parts.clock, excuses=excuses)
         self.processors = graph(replace(parts, listener=self._report), self._speaker)
 
     async def start(self) -> None:
@@ -45,7 +47,7 @@ class GraphMouth(Generic[P]):
             logger.warning("a mouth's service failed: npc={} error={}", self._npc.id, error)
 
         self._line = await self._parts.host.add(f"mouth-{self._npc.id}", self.processors, on_error=report)
-        for filler in self._npc.fillers if self.renders_fillers else ():
+        for filler in (*self._npc.fillers, *self._excuses) if self.renders_fillers else ():
             self._line.send(FillerFrame(filler))
 
     def prime(self, prompt: Prompt) -> None:
@@ -76,6 +78,11 @@ class GraphMouth(Generic[P]):
     def cancel(self, turn: TurnId) -> None:
         if turn == self._speaker.turn:
             self._speaker.cancel(turn)
+            self._interrupt()
+
+    def give_up(self, turn: TurnId) -> None:
+        self._speaker.fail(turn, "timed out: no answer in time")
+        if turn == self._speaker.turn:
             self._interrupt()
 
     def fill(self, turn: TurnId, text: str) -> None:

@@ -96,6 +96,7 @@ class MouthParts:
     facts_at: Where in the prompt what the NPC recalls stands.
     context_deadline_ms: Of `context`, should it keep none of its own.
     stand_in: What it says instead of a reply of which nothing may be said.
+    excuses: What it says when its reply fails or does not come.
     """
 
     npc: Npc
@@ -111,4 +112,5 @@ class MouthParts:
     facts_at: Placement = BEHIND_THE_QUESTION
     context_deadline_ms: int = 500
     stand_in: StandIn = no_stand_in
+    excuses: Sequence[str] = ()
     clock: Callable[[], int] = now_ms

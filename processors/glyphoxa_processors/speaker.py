@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 import numpy as np
@@ -56,17 +56,19 @@ class Speaker(FrameProcessor):
     they do not wait behind frames. Sound of any other turn than the one begun last is dropped.
 
     Args:
+        excuses: What is heard of a reply that failed before any of it was, in turn, if it was rendered as a filler.
         patience_ms: A reply that makes no progress for so long has failed. Services keep shorter deadlines of
             their own; this one holds for those that have none.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - where sound and events go, and when a reply has failed
         self,
         npc: NpcId,
         sink: AudioSink,
         listener: Listener,
         *,
         clock: Callable[[], int],
+        excuses: Sequence[str] = (),
         patience_ms: int = 30_000,
     ) -> None:
         super().__init__(name=f"speaker-{npc}")
@@ -74,6 +76,8 @@ class Speaker(FrameProcessor):
         self._sink = sink
         self._listener = listener
         self._clock = clock
+        self._excuses = excuses
+        self._n_excused = 0
         self._patience_ms = patience_ms
         self._turn: TurnId | None = None
         self._playback = Playback(OUTPUT_RATE_HZ)
@@ -104,6 +108,10 @@ class Speaker(FrameProcessor):
         self._on(turn, Released())
 
     def fail(self, turn: TurnId, error: str) -> None:
+        """Nothing more comes of the reply. What has come of it is played."""
+        if turn == self._turn and self._excuses and self._playback.is_silent and self._playback.accepts_filler():
+            self.fill(turn, self._excuses[self._n_excused % len(self._excuses)])
+            self._n_excused += 1
         self._on(turn, ReplyFailed(error))
 
     def worry(self, turn: TurnId, error: str) -> None:

@@ -401,6 +401,47 @@ async def test_a_machine_is_free_again_after_a_reply_that_was_cut_off_or_failed(
             pass
 
 
+EXCUSES = ("Hm? Say that again.", "What was it?")
+
+
+async def test_an_answer_that_does_not_come_is_a_line_in_character_and_the_next_one_another(
+    server: ModelServer,
+) -> None:
+    async with stage(server, excuses=EXCUSES) as play:
+        await play.mouth.wait_until_drained()
+        for turn, line in zip(("t1", "t2", "t3"), (*EXCUSES, EXCUSES[0]), strict=True):
+            server.gate.clear()
+            server.arrived.clear()
+            play.begin(turn)
+            play.release(turn)
+            await asyncio.wait_for(server.arrived.wait(), DEADLINE_S)
+            play.mouth.give_up(TurnId(turn))
+            finished = await play.finished(turn)
+            assert (finished.reply, finished.heard) == ("", "")
+            assert "timed out" in finished.error
+            assert len(play.sound) == len(line) * 10 * 48
+            assert [mark.stage for mark in play.of(Marked, turn)] == [turns.Stage.CONTEXT_READY, turns.Stage.FILLER]
+            play.sound.clear()
+            server.gate.set()
+        play.begin("t4")
+        play.release("t4")
+        assert (await play.finished("t4")).heard == "Well met. The blade is ready."
+
+
+async def test_an_answer_that_fails_is_a_line_in_character(server: ModelServer) -> None:
+    async with stage(server, excuses=EXCUSES) as play:
+        await play.mouth.wait_until_drained()
+        server.status = 400
+        play.begin()
+        play.release()
+        assert "out of order" in (await play.finished()).error
+        assert len(play.sound) == len(EXCUSES[0]) * 10 * 48
+        play.sound.clear()
+        play.begin("t2")  # of one that nobody may hear yet, nobody hears that it failed
+        assert "out of order" in (await play.finished("t2")).error
+        assert not play.sound
+
+
 async def test_a_filler_is_played_once_while_nothing_else_is_heard(server: ModelServer) -> None:
     async with stage(server, npc=replace(GRIMJAW, fillers=("Hm.",))) as play:
         await play.mouth.wait_until_drained()

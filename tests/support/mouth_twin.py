@@ -19,6 +19,7 @@ class MouthTwin:
         self.asked: list[Prompt] = []
         self.primed: list[Prompt] = []
         self.fillers: list[str] = []
+        self.given_up: list[TurnId] = []
         self.relaxed = 0
         self.turn: TurnId | None = None
         self.is_heard = False
@@ -50,6 +51,10 @@ class MouthTwin:
     def cancel(self, turn: TurnId) -> None:
         if turn == self.turn:
             self.end(heard=self.reply.split()[0] if self.is_heard else "", interrupted=self.is_heard)
+
+    def give_up(self, turn: TurnId) -> None:
+        self.given_up.append(turn)
+        self.cancel(turn)
 
     def fill(self, turn: TurnId, text: str) -> None:
         self.fillers.append(text)
