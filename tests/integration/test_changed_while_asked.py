@@ -42,7 +42,9 @@ ASKED = "What do you know of Eldrinax and the Salt Queen, and why"
 
 
 def _says_it(hot: HotContext) -> bool:
-    everything = (*hot.facts, *hot.identity, *(one.recalled.text for one in hot.rejected))
+    # That it has never heard of whom the question names is no knowledge.
+    known = (line for line in hot.facts if line not in hot.not_known)
+    everything = (*known, *hot.identity, *(one.recalled.text for one in hot.rejected))
     return any("Salt Queen" in line or "fears" in line for line in everything)
 
 
