@@ -56,11 +56,11 @@ def not_known(question: str, mind: InMind, *, language: str) -> tuple[str, ...]:
     asked = without_call(question, mind.name)
     heard = "\n".join(mind.lines).casefold()
     names = names_in(asked, language=language)
-    unheard = [name for name in names if not _is_heard(name, heard) and not mind.is_known(name)]
-    if unheard:
-        return tuple(words.unheard.format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
     said = asks_what_it_said(asked, language=language)
     remembers = said or asks_for_memory(asked, language=language)
+    unheard = [name for name in names if not _is_heard(name, heard) and not mind.is_known(name)]
+    if unheard and (remembers or asked.rstrip().endswith("?")):
+        return tuple(words.unheard.format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
     is_more = not remembers and asks_for_more(asked, language=language)
     if not (remembers or is_more) or _bears(asked, mind, names, language):
         return ()

@@ -40,7 +40,15 @@ _ONLY_GERMAN: Final = re.compile(
 )
 _OF_BOTH: Final = frozenset({"will"})
 """Verbs that are English unless something else is German."""
-_BEFORE_ME: Final = r"(?:from|to|for|with|by|about|than|ask|tell|see|behind|beside)"
+_BEFORE_ME: Final = r"(?:from|to|for|with|by|about|than|ask|tell|told|see|behind|beside)"
+
+_NOT_FIRST: Final = (
+    (r"^{own} never\b", "I never"),
+    (r"\bhat {own} (nie|nicht)\b", r"habe ich \1"),
+    (r"\bhat {own} etwas\b", "hat mir etwas"),
+    (r"\bweiß {own}\b", "weiß ich"),
+)
+"""Where the verb stands in front, or behind another word: what a prompt says of an NPC that knows nothing has these."""
 
 
 def in_first_person(sentence: str, names: Sequence[str]) -> str:
@@ -60,6 +68,8 @@ def in_first_person(sentence: str, names: Sequence[str]) -> str:
     sentence = re.sub(rf"\b(?:{own})['’]s\b", "my", sentence)
     sentence = re.sub(rf"\b({_BEFORE_ME}) (?:{own})\b(?!['’]){is_not_longer}", r"\1 me", sentence)
     sentence = re.sub(rf"\b(?:{own}) (?:herself|himself)\b", "I myself", sentence)
+    for pattern, instead in _NOT_FIRST:
+        sentence = re.sub(pattern.format(own=f"(?:{own})"), instead, sentence)
     found = re.match(rf"(?:{own}) (\w+)\b", sentence)
     if found is None:
         return sentence

@@ -35,9 +35,9 @@ def asks_why(question: str, *, language: str) -> bool:
 
 
 def speaks_of_the_asker(question: str, *, language: str) -> bool:
-    """Whether it is about who asks it. False in other languages."""
+    """Whether it is about who asks it, which "Tell me ..." is not. False in other languages."""
     found = _ASKER.get(primary_language(language))
-    return found is not None and found.search(_plain(question)) is not None
+    return found is not None and found.search(_TELL_ME.sub(" ", _plain(question))) is not None
 
 
 def names_in(question: str, *, language: str) -> list[str]:
@@ -101,6 +101,8 @@ _ASKER: Final[Mapping[str, re.Pattern[str]]] = {
     "en": re.compile(r"\b(?:i|my|our|me|we|us|mine)\b"),
     "de": re.compile(r"\b(?:ich|mein\w*|unser\w*|mir|mich|wir|uns)\b"),
 }
+
+_TELL_ME: Final = re.compile(r"\b(?:tell|show) (?:me|us)\b|\b(?:erzähl|sag|verrat|zeig)\w* (?:mir|uns)\b")
 
 _ENGLISH_NAME: Final = re.compile(
     r"(?<=[a-z,;:'’] )[A-Z][\w'’]+(?: (?:of (?:the |Saint )?|the )?[A-Z][\w'’]+)*(?<!['’]s)"

@@ -47,6 +47,17 @@ def test_what_asks_for_no_memory_is_left_alone(question: str) -> None:
     assert not_known(question, a_mind(), language="en") == ()
 
 
+def test_who_tells_of_somebody_asks_nothing() -> None:
+    assert not_known("My brother Tarquin was lost last winter.", a_mind(), language="en") == ()
+    assert not_known("Mein Bruder Korbinian ist verschollen.", a_mind(), language="de") == ()
+
+
+@pytest.mark.parametrize(("question", "language"), [("Tell me about Hesper.", "en"), ("Erzähl mir von Hesper.", "de")])
+def test_who_wants_to_be_told_of_somebody_does_not_ask_about_himself(question: str, language: str) -> None:
+    assert not_known(question, a_mind("Hesper carries wool.", known=["Hesper"]), language=language) == ()
+    assert not_known(question, a_mind(), language=language) != ()
+
+
 def test_what_bears_on_the_question_speaks_for_itself() -> None:
     asked = "What did I tell you about my brother?"
     assert not_known(asked, a_mind(remembered=["Wenna said: He is on Gull Rock."]), language="en") == ()

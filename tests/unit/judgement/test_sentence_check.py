@@ -41,6 +41,23 @@ def test_what_only_has_the_wrong_person_is_put_right() -> None:
 
 
 @pytest.mark.parametrize(
+    ("of_the_prompt", "said"),
+    [
+        ("Nobody has told Brunhild anything about that.", "Nobody has told me anything about that."),
+        ("Brunhild has never heard of Tarquin.", "I have never heard of Tarquin."),
+        ("Brunhild never said that.", "I never said that."),
+        ("Brunhild knows nothing more about it.", "I know nothing more about it."),
+        ("Niemand hat Brunhild etwas davon erzählt.", "Niemand hat mir etwas davon erzählt."),
+        ("Von Korbinian hat Brunhild nie gehört.", "Von Korbinian habe ich nie gehört."),
+        ("Das hat Brunhild nie gesagt.", "Das habe ich nie gesagt."),
+        ("Mehr weiß Brunhild darüber nicht.", "Mehr weiß ich darüber nicht."),
+    ],
+)
+def test_what_the_prompt_says_of_an_npc_that_knows_nothing_it_says_of_itself(of_the_prompt: str, said: str) -> None:
+    assert decided(of_the_prompt, "Tarquin?") == Verdict(said)
+
+
+@pytest.mark.parametrize(
     ("asked", "sentence"),
     [
         ("Guten Morgen, wie geht es dir?", "I am well, thank you."),
