@@ -241,7 +241,7 @@ class TableMemory:
             if str(error) != self._not_embedded:
                 self._not_embedded = str(error)
                 logger.warning("new talk is not embedded yet: {}", error)
-        except BaseException:
+        except BaseException:  # also of who is cancelled
             self._embedding.failed()  # or nobody would ever try again
             raise
         else:

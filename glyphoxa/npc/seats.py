@@ -72,7 +72,7 @@ class TableSeats:
             ear = await self._open_ear(player)
             seat = self._seats[player.id] = LiveSeat(player, ear, on_left=self._left)
             await ear.start()
-        except BaseException:
+        except BaseException:  # also of who is cancelled: the seat is free again
             self._seats.pop(player.id, None)
             self._state.stands_up(player.id)
             raise

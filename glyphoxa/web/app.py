@@ -186,7 +186,7 @@ class _Web:
         try:
             while not (await asyncio.wait({sitting}, timeout=self._pulse.every_ms / 1_000))[0]:
                 await socket.send_json({"type": "beat"})
-        except BaseException:
+        except BaseException:  # also of a player who is gone: the seat is taken by then, or will be
             sitting.cancel()
             for place in await asyncio.gather(sitting, return_exceptions=True):
                 if isinstance(place, TakenSeat):

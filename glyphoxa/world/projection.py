@@ -17,6 +17,6 @@ def apply(state: WorldState, recorded: WorldEvent) -> None:
     savepoint = state.savepoint()
     try:
         recorded.event.effect(Change(state, seq=recorded.seq, at_ms=recorded.cause.at_ms))
-    except BaseException:
+    except BaseException:  # whatever it was, the state is as before
         state.roll_back_to(savepoint)
         raise

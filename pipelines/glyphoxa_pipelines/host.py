@@ -146,7 +146,7 @@ class PipelineHost:
         except TimeoutError as error:
             await self.remove(name)
             raise Unavailable(f"the pipeline {name!r} did not start within {self._start_within_ms} ms") from error
-        except BaseException:
+        except BaseException:  # also of who is cancelled
             await self.remove(name)  # or nobody could run one under this name again
             raise
         return line

@@ -80,7 +80,7 @@ class WebRtcPeers:
         except Exception as error:  # an odd offer shows only now that it is one
             await peer.close()
             raise InvalidInput(f"the offer's sound cannot be used ({type(error).__name__})") from error
-        except BaseException:
+        except BaseException:  # also of who is cancelled: no connection is left open
             await peer.close()
             raise
         peer.expect_sound(within_ms=self._connect_within_ms)
@@ -245,7 +245,7 @@ async def _answer(sdp: str) -> SmallWebRTCConnection:
         await _disconnect_what_there_is(connection)
         logger.info("an offer could not be read: {}", type(error).__name__)
         raise InvalidInput(f"the offer's SDP cannot be used ({type(error).__name__})") from error
-    except BaseException:
+    except BaseException:  # likewise
         await _disconnect_what_there_is(connection)
         raise
     return connection
