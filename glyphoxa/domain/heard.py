@@ -9,30 +9,48 @@ from glyphoxa.domain.utterance import Correction, HeardWord
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """A transcript, corrected.
+
+    Attributes:
+        corrections: The replacements that lead from `raw_text` to `text`.
+        transcript_ms: When the recogniser returned it.
+        corrected_ms: When the corrector was done with it.
+        words: What the recogniser knows of the words of `raw_text`, empty when it tells nothing; their times count
+            from the beginning of its sound.
+        sound_ms: When that was, in all the sound of this ear; None when it is not known.
+    """
+
+    text: str
+    raw_text: str
+    corrections: tuple[Correction, ...]
+    transcript_ms: int
+    corrected_ms: int
+    words: tuple[HeardWord, ...] = ()
+    sound_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """What a player has said since they began to speak, as far as it is known now.
 
     Attributes:
         began_ms: When the speech began.
         speech_end_ms: When the last voiced sample was heard.
-        transcript_ms: When the recogniser returned the text.
-        corrected_ms: When the corrector was done with it.
         typed: It was written, not spoken: no recogniser had part in it.
-        words: What the recogniser knows of the words of `raw_text`; empty when it tells nothing.
         utterance: The id it is kept under, where that is known before: of a line whose page may send it again.
     """
 
     player: PlayerId
-    text: str
-    raw_text: str
-    corrections: tuple[Correction, ...]
+    heard: Heard
     began_ms: int
     speech_end_ms: int
-    transcript_ms: int
-    corrected_ms: int
     typed: bool = False
-    words: tuple[HeardWord, ...] = ()
     utterance: UtteranceId | None = None
+
+    @property
+    def text(self) -> str:
+        return self.heard.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +63,15 @@ class SpeechStarted:
 
 @dataclass(frozen=True, slots=True)
 class PartialHeard:
-    """A corrected partial transcript of what is being said; replaces the one before it.
-
-    Attributes:
-        corrections: The replacements that lead from `raw_text` to `text`.
-        words: As in `Draft`.
-    """
+    """A corrected partial transcript of what is being said; replaces the one before it."""
 
     player: PlayerId
-    text: str
-    raw_text: str
+    heard: Heard
     at_ms: int
-    corrections: tuple[Correction, ...] = ()
-    words: tuple[HeardWord, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return self.heard.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.domain.heard import Draft, EarEvent, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import LineId, PlayerId, SessionId, id_of_line
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.room_messages import Leave, RoomMessage
@@ -56,18 +56,8 @@ class Hearing:
             return known != "kept"
         at_ms = self._now_ms()
         corrected = self._names.correct(text)
-        draft = Draft(
-            player,
-            corrected.text,
-            text,
-            tuple(corrected.corrections),
-            at_ms,
-            at_ms,
-            at_ms,
-            at_ms,
-            typed=True,
-            utterance=utterance,
-        )
+        heard = Heard(corrected.text, text, tuple(corrected.corrections), at_ms, at_ms)
+        draft = Draft(player, heard, at_ms, at_ms, typed=True, utterance=utterance)
         for event in (SpeechStarted(player, at_ms), TurnEnded(draft, at_ms)):
             self._pass_on(event)
         return True

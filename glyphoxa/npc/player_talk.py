@@ -34,11 +34,9 @@ class PlayerTalk:
     def follow(self, event: EarEvent) -> None:
         """Remember what is being said, in case it is never finished."""
         match event:
-            case PartialHeard(player, text, raw_text, at_ms, corrections, words):
+            case PartialHeard(player, heard, at_ms):
                 began_ms = self._half_said[player].began_ms if player in self._half_said else at_ms
-                self._half_said[player] = Draft(
-                    player, text, raw_text, corrections, began_ms, at_ms, at_ms, at_ms, words=words
-                )
+                self._half_said[player] = Draft(player, heard, began_ms, at_ms)
             case EagerTurn(draft):
                 self._half_said[draft.player] = draft
             case TurnEnded(draft):
@@ -86,12 +84,12 @@ class PlayerTalk:
             session_id=self._state.session,
             speaker_id=SpeakerId(draft.player),
             speaker_name=self._state.name_of(draft.player),
-            text=draft.text,
-            raw_text=draft.raw_text,
+            text=draft.heard.text,
+            raw_text=draft.heard.raw_text,
             at_ms=draft.began_ms,
             duration_ms=max(0, draft.speech_end_ms - draft.began_ms),
             witnesses=frozenset(self._present()),
-            corrections=draft.corrections,
-            words=draft.words,
+            corrections=draft.heard.corrections,
+            words=draft.heard.words,
             typed=draft.typed,
         )

@@ -129,7 +129,7 @@ class TurnBook:
             session_id=self.session,
             speaker_id=SpeakerId(draft.player),
             speaker_name=self.name_of(draft.player),
-            raw_text=draft.raw_text,
+            raw_text=draft.heard.raw_text,
             text=draft.text,
             npc_id=None,
             address_reason=addressed.reason,
@@ -150,7 +150,7 @@ class TurnBook:
             session_id=self.session,
             speaker_id=SpeakerId(entry.draft.player),
             speaker_name=self.name_of(entry.draft.player),
-            raw_text=entry.draft.raw_text,
+            raw_text=entry.draft.heard.raw_text,
             text=entry.draft.text,
             npc_id=entry.npc,
             address_reason=entry.reason,
@@ -176,8 +176,8 @@ class TurnBook:
 def _heard_stages(draft: Draft) -> dict[Stage, int]:
     return {
         Stage.SPEECH_END: draft.speech_end_ms,
-        Stage.TRANSCRIPT_FINAL: draft.transcript_ms,
-        Stage.CORRECTED: draft.corrected_ms,
+        Stage.TRANSCRIPT_FINAL: draft.heard.transcript_ms,
+        Stage.CORRECTED: draft.heard.corrected_ms,
     }
 
 

@@ -26,33 +26,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, Heard, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.turns.unfinished import sounds_unfinished
 
 _LOOK_AGAIN_MS = 40
 """A little more than a window of the detector."""
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A transcript, corrected.
-
-    Attributes:
-        transcript_ms: When the recogniser returned it.
-        corrected_ms: When the corrector was done with it.
-        words: What the recogniser knows of the words of `raw_text`; their times count from the beginning of its sound.
-        sound_ms: When that was, in all the sound of this ear; None when it is not known.
-    """
-
-    text: str
-    raw_text: str
-    corrections: tuple[Correction, ...]
-    transcript_ms: int
-    corrected_ms: int
-    words: tuple[HeardWord, ...] = ()
-    sound_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +185,7 @@ class Endpointing:
             return ()
         self._partial = partial
         whole = _joined(self._with(partial))
-        heard = PartialHeard(self.player, whole.text, whole.raw_text, partial.at_ms, whole.corrections, whole.words)
+        heard = PartialHeard(self.player, whole, partial.at_ms)
         return (Report(heard),)
 
     def _finally(self, final: Final) -> tuple[EndpointingEffect, ...]:
@@ -281,18 +261,8 @@ class Endpointing:
         return self.unfinished_ms if more_to_come else self.end_of_turn_ms
 
     def _draft(self) -> Draft:
-        whole = _joined(self._segments)
-        return Draft(
-            player=self.player,
-            text=whole.text,
-            raw_text=whole.raw_text,
-            corrections=whole.corrections,
-            began_ms=self._began_ms if self._began_ms is not None else self._speech_end_ms,
-            speech_end_ms=self._speech_end_ms,
-            transcript_ms=whole.transcript_ms,
-            corrected_ms=whole.corrected_ms,
-            words=whole.words,
-        )
+        began_ms = self._began_ms if self._began_ms is not None else self._speech_end_ms
+        return Draft(self.player, _joined(self._segments), began_ms, self._speech_end_ms)
 
     def _forget(self) -> None:
         self._segments = []

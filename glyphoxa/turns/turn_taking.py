@@ -101,8 +101,8 @@ class TurnTaking:
         match event:
             case SpeechStarted(player):
                 return self._on_started(player, at_ms)
-            case PartialHeard(player, text):
-                return self._on_partial(player, text, at_ms)
+            case PartialHeard(player, heard):
+                return self._on_partial(player, heard.text, at_ms)
             case EagerTurn(draft):
                 return self._on_eager(draft, at_ms)
             case TurnEnded(draft):

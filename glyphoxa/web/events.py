@@ -27,8 +27,8 @@ from glyphoxa.domain.events import (
     UtteranceRetracted,
     UtteranceRevised,
 )
-from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import NpcId, line_of
+from glyphoxa.domain.heard import EagerTurn, Heard, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import NpcId, PlayerId, line_of
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
 
@@ -73,22 +73,16 @@ def event_json(event: TableEvent, campaign: Campaign) -> Json:
     match event:
         case SpeechStarted(player, at_ms):
             return {"type": "speech_started", "player": player, "at_ms": at_ms}
-        case PartialHeard(player, text, raw_text, at_ms):
-            return {"type": "partial", "player": player, "text": text, "raw": raw_text, "at_ms": at_ms}
+        case PartialHeard(player, heard, at_ms):
+            return _partial(player, heard, at_ms)
         case EagerTurn(draft):
-            return {
-                "type": "partial",
-                "player": draft.player,
-                "text": draft.text,
-                "raw": draft.raw_text,
-                "at_ms": draft.corrected_ms,
-            }
+            return _partial(draft.player, draft.heard, draft.heard.corrected_ms)
         case TurnEnded(draft, at_ms):
             return {
                 "type": "turn_ended",
                 "player": draft.player,
                 "line": line_of(draft.utterance) if draft.utterance is not None else None,
-                "spans": marked(draft.text, draft.raw_text, draft.corrections),
+                "spans": marked(draft.heard.text, draft.heard.raw_text, draft.heard.corrections),
                 "at_ms": at_ms,
             }
         case NothingSaid(player, at_ms):
@@ -109,6 +103,10 @@ def event_json(event: TableEvent, campaign: Campaign) -> Json:
             return _condition_json(event, campaign)
         case _:
             assert_never(event)
+
+
+def _partial(player: PlayerId, heard: Heard, at_ms: int) -> Json:
+    return {"type": "partial", "player": player, "text": heard.text, "raw": heard.raw_text, "at_ms": at_ms}
 
 
 def _condition_json(event: NpcsGetReady | MemoryChanged | Degraded, campaign: Campaign) -> Json:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from glyphoxa.domain.events import TableEvent, TurnFinished, UtteranceKept, UtteranceRevised
-from glyphoxa.domain.heard import Draft, EagerTurn, PartialHeard, TurnEnded
+from glyphoxa.domain.heard import Draft, EagerTurn, Heard, PartialHeard, TurnEnded
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.speech.language.spans import applied, leads_to
@@ -23,9 +23,8 @@ MayShow = Callable[[str], bool]
 def veiled(event: TableEvent, may_show: MayShow) -> TableEvent:
     """The event as players may be told of it."""
     match event:
-        case PartialHeard():
-            text, corrections = _shown(event.text, event.raw_text, event.corrections, may_show)
-            return replace(event, text=text, corrections=corrections)
+        case PartialHeard(heard=heard):
+            return replace(event, heard=_heard(heard, may_show))
         case EagerTurn(draft):
             return replace(event, draft=_draft(draft, may_show))
         case TurnEnded(draft):
@@ -50,8 +49,12 @@ def _shown(
 
 
 def _draft(draft: Draft, may_show: MayShow) -> Draft:
-    text, corrections = _shown(draft.text, draft.raw_text, draft.corrections, may_show)
-    return replace(draft, text=text, corrections=corrections)
+    return replace(draft, heard=_heard(draft.heard, may_show))
+
+
+def _heard(heard: Heard, may_show: MayShow) -> Heard:
+    text, corrections = _shown(heard.text, heard.raw_text, heard.corrections, may_show)
+    return replace(heard, text=text, corrections=corrections)
 
 
 def _utterance(utterance: Utterance, may_show: MayShow) -> Utterance:

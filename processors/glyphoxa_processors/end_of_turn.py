@@ -15,12 +15,12 @@ from pipecat.frames.frames import (
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
+from glyphoxa.domain.heard import Heard
 from glyphoxa.npc.table import EarListener
 from glyphoxa.turns.endpointing import (
     Endpointing,
     EndpointingEvent,
     Final,
-    Heard,
     Onset,
     Partial,
     Paused,

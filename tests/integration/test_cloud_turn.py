@@ -50,7 +50,7 @@ async def test_an_ear_ends_a_turn_by_itself_whichever_service_recognises_the_wor
             ended = await play.until(TurnEnded)
     assert partial.text.startswith("Where is")
     assert eager.draft.text == ended.draft.text == "Where is Glyphoxa?"
-    assert ended.draft.raw_text == "Where is glif oxa?"
+    assert ended.draft.heard.raw_text == "Where is glif oxa?"
     assert [event for event in play.events if isinstance(event, TurnEnded)] == [ended]
 
 

@@ -32,8 +32,8 @@ async def test_speech_becomes_a_turn() -> None:
         play.say(100)
         ended = await play.until(TurnEnded)
         assert ended.draft.text == "Good evening, Grimjaw."
-        assert ended.draft.began_ms <= ended.draft.speech_end_ms < ended.draft.transcript_ms
-        assert ended.draft.transcript_ms <= ended.draft.corrected_ms <= ended.at_ms
+        assert ended.draft.began_ms <= ended.draft.speech_end_ms < ended.draft.heard.transcript_ms
+        assert ended.draft.heard.transcript_ms <= ended.draft.heard.corrected_ms <= ended.at_ms
         assert ended.at_ms - ended.draft.speech_end_ms >= 300
         assert isinstance(play.events[0], SpeechStarted)
 
@@ -45,7 +45,7 @@ async def test_the_eager_turn_has_the_words_of_the_final_one() -> None:
         eager, ended = await play.until(EagerTurn), await play.until(TurnEnded)
         assert eager.draft == ended.draft
         assert ended.draft.text == "Tell me about Glyphoxa."
-        assert ended.draft.raw_text == "Tell me about glif oxa."
+        assert ended.draft.heard.raw_text == "Tell me about glif oxa."
 
 
 async def test_what_the_recogniser_knows_of_each_word_arrives_with_the_turn() -> None:
@@ -59,11 +59,11 @@ async def test_what_the_recogniser_knows_of_each_word_arrives_with_the_turn() ->
     scripted = Scripted({100: "Tell me about glif oxa.", 200: "Tell me about glif oxa and her tower."})
     async with listening(scripted, correct=correct, pauses=Pauses(end_of_turn_ms=2_000)) as play:
         play.say(100)
-        first = (await play.until(EagerTurn)).draft
+        first = (await play.until(EagerTurn)).draft.heard
         play.say(200)
-        draft = (await play.until(TurnEnded)).draft
+        ended = (await play.until(TurnEnded)).draft.heard
         await play.until(TurnEnded)
-    for each in (first, draft):
+    for each in (first, ended):
         assert [each.raw_text[word.start : word.end] for word in each.words] == each.raw_text.split()
         known = {each.text[w.start : w.end]: w for w in words_of_text(each.words, each.corrections)}
         assert known["about"] == HeardWord(8, 13, 0.8, 200, 300)
@@ -77,7 +77,7 @@ async def test_partial_transcripts_are_corrected_and_reach_recall_while_the_play
         play.detect(speech=True)
         play.hear(100, ms=600)
         partial = await play.until(PartialHeard)
-        assert (partial.text, partial.raw_text) == ("Tell me about Glyphoxa.", "Tell me about glif oxa.")
+        assert (partial.text, partial.heard.raw_text) == ("Tell me about Glyphoxa.", "Tell me about glif oxa.")
         assert play.partials == ["Tell me about Glyphoxa."]
         assert not [event for event in play.events if isinstance(event, TurnEnded)]
 
@@ -164,8 +164,9 @@ async def test_whoever_speaks_for_very_long_is_transcribed_in_parts() -> None:
         play.detect(speech=False)
         draft = (await play.until(TurnEnded)).draft
     assert draft.text == "And then. And then."
-    assert [draft.raw_text[word.start : word.end] for word in draft.words] == ["And", "then.", "And", "then."]
-    times = [word.from_ms or 0 for word in draft.words]
+    heard = draft.heard
+    assert [heard.raw_text[word.start : word.end] for word in heard.words] == ["And", "then.", "And", "then."]
+    times = [word.from_ms or 0 for word in draft.heard.words]
     assert times[:2] == [0, 100]
     assert times[2] > 20_000  # the second part's sound begins where the first one's ended
 

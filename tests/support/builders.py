@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Relationship, Scene, Secret
-from glyphoxa.domain.heard import Draft
+from glyphoxa.domain.heard import Draft, Heard, PartialHeard
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 
@@ -47,16 +47,12 @@ def a_campaign() -> Campaign:
 
 
 def a_draft(player: PlayerId, text: str, *, end_ms: int = 1_000) -> Draft:
-    return Draft(
-        player=player,
-        text=text,
-        raw_text=text,
-        corrections=(),
-        began_ms=end_ms - 900,
-        speech_end_ms=end_ms,
-        transcript_ms=end_ms + 300,
-        corrected_ms=end_ms + 301,
-    )
+    heard = Heard(text, text, (), transcript_ms=end_ms + 300, corrected_ms=end_ms + 301)
+    return Draft(player, heard, began_ms=end_ms - 900, speech_end_ms=end_ms)
+
+
+def a_partial(player: PlayerId, text: str, at_ms: int = 1) -> PartialHeard:
+    return PartialHeard(player, Heard(text, text, (), at_ms, at_ms), at_ms)
 
 
 def an_utterance(text: str, *, id: str = "u1", speaker: str = "Tamsin", npc: NpcId | None = None) -> Utterance:

@@ -22,7 +22,7 @@ from glyphoxa.context.composition import compose
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.events import TableEvent, UtteranceKept
-from glyphoxa.domain.heard import Draft, EagerTurn, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import Draft, EagerTurn, Heard, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, TurnId
 from glyphoxa.domain.utterance import HeardWord, Utterance
 from glyphoxa.npc.live_table import LiveTable
@@ -118,14 +118,10 @@ class ToldEar:
         self._order.listener(SpeechStarted(self.player, self._order.now_ms()))
 
     def partial(self, text: str, *, unsure: str = "") -> str:
-        known = heard(text, unsure)
-        corrected = self._order.correct(text, heard=known)
-        self._order.on_partial(self.player, corrected.text)
-        now_ms = self._order.now_ms()
-        self._order.listener(
-            PartialHeard(self.player, corrected.text, text, now_ms, tuple(corrected.corrections), known)
-        )
-        return corrected.text
+        said = self._heard(text, unsure)
+        self._order.on_partial(self.player, said.text)
+        self._order.listener(PartialHeard(self.player, said, said.corrected_ms))
+        return said.text
 
     def pause(self, text: str, *, unsure: str = "") -> str:
         draft = self._draft(text, unsure)
@@ -145,20 +141,14 @@ class ToldEar:
         return self.end(text, unsure=unsure)
 
     def _draft(self, text: str, unsure: str) -> Draft:
+        said = self._heard(text, unsure)
+        return Draft(self.player, said, said.corrected_ms - 1_500, said.corrected_ms - 500)
+
+    def _heard(self, text: str, unsure: str) -> Heard:
         known = heard(text, unsure)
         corrected = self._order.correct(text, heard=known)
         now = self._order.now_ms()
-        return Draft(
-            self.player,
-            corrected.text,
-            text,
-            tuple(corrected.corrections),
-            now - 1_500,
-            now - 500,
-            now,
-            now,
-            words=known,
-        )
+        return Heard(corrected.text, text, tuple(corrected.corrections), now, now, known)
 
     def _told_of_names(self) -> None:
         self.n_told_of_names += 1

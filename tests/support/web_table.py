@@ -28,7 +28,7 @@ from glyphoxa.domain.events import (
     TurnFinished,
     UtteranceKept,
 )
-from glyphoxa.domain.heard import Draft, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import Draft, Heard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import (
     CampaignId,
     EntityId,
@@ -52,6 +52,7 @@ from glyphoxa.web.peer import Peers
 from glyphoxa.web.seats import Deadlines
 from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa_pipelines.webrtc import build
+from tests.support.builders import a_partial
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.recalled import a_fact
 
@@ -111,7 +112,7 @@ class TwinSeat:
             self._speech += samples.size
             self._quiet = 0
             words = HEARD.split()[: 1 + self._speech // (INPUT_RATE_HZ // 4)]
-            self.table.tell(PartialHeard(self.player.id, " ".join(words), " ".join(words), _now_ms()))
+            self.table.tell(a_partial(self.player.id, " ".join(words), _now_ms()))
         elif self._speech:
             self._quiet += samples.size
             if self._quiet >= QUIET_AFTER_SAMPLES:
@@ -206,9 +207,8 @@ class TwinTable:
         utterance: UtteranceId | None = None,
     ) -> None:
         now = _now_ms()
-        draft = Draft(
-            player.id, text, raw, corrections, now - 2_000, now - 400, now - 60, now - 58, utterance=utterance
-        )
+        heard = Heard(text, raw, corrections, now - 60, now - 58)
+        draft = Draft(player.id, heard, now - 2_000, now - 400, utterance=utterance)
         self.tell(TurnEnded(draft, now))
         kept = self._utterance(player.id, player.name, text, raw, corrections)
         kept = replace(kept, id=utterance or kept.id)
@@ -246,7 +246,7 @@ class TwinTable:
                     self.session,
                     SpeakerId(player.id),
                     player.name,
-                    draft.raw_text,
+                    draft.heard.raw_text,
                     draft.text,
                     GRIMJAW.id,
                     "called by name",

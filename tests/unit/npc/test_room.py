@@ -12,7 +12,7 @@ from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.events import Degraded, NpcSpeaks, NpcThinks, TableEvent, TurnFinished, UtteranceKept
-from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import EagerTurn, Heard, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction, HeardWord
@@ -25,7 +25,18 @@ from glyphoxa.speech.language.spans import leads_to
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.turn_taking import TurnTaking
-from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SESSION, SMITH, TAMSIN, a_campaign, a_draft
+from tests.support.builders import (
+    BRAN,
+    FORGE,
+    INNKEEPER,
+    MARKET,
+    SESSION,
+    SMITH,
+    TAMSIN,
+    a_campaign,
+    a_draft,
+    a_partial,
+)
 from tests.support.memory import AtOnce, SpoolTwin
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_S
@@ -178,7 +189,7 @@ async def test_what_an_npc_said_is_kept_only_as_far_as_it_was_heard(table: Table
     await table.says(TAMSIN, "Grimjaw, tell me a story.")
     table.mouth(SMITH).reply = "Once upon a time there was"
     table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
-    table.room.mailbox.post(PartialHeard(BRAN, "wait a moment", "wait a moment", table.now_ms))
+    table.room.mailbox.post(a_partial(BRAN, "wait a moment", table.now_ms))
     await table.settle()
     (turn,) = table.turns()
     assert (turn.outcome, turn.reply_heard) == (Outcome.INTERRUPTED, "Once")
@@ -205,7 +216,7 @@ async def test_an_npc_that_falls_is_started_again_with_what_it_heard_and_the_tab
     broken = table.mouth(SMITH)
     broken.cancel = None  # type: ignore[assignment, method-assign]  # calling it raises: the actor falls
     table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
-    table.room.mailbox.post(PartialHeard(BRAN, "hold on", "hold on", table.now_ms))
+    table.room.mailbox.post(a_partial(BRAN, "hold on", table.now_ms))
     await table.settle()
     assert broken.is_closed
     assert table.mouth(SMITH) is not broken
@@ -280,7 +291,8 @@ async def test_while_the_disk_is_full_the_table_plays_on_and_nothing_said_is_los
 
 async def test_what_the_recogniser_knew_of_each_word_is_there_when_an_utterance_was_kept(table: TableOfTwins) -> None:
     words = (HeardWord(0, 4, 0.9, 0, 300), HeardWord(5, 11, 0.4, 300, 700))
-    draft = replace(a_draft(BRAN, "Good evenin", end_ms=table.now_ms), words=words)
+    draft = a_draft(BRAN, "Good evenin", end_ms=table.now_ms)
+    draft = replace(draft, heard=replace(draft.heard, words=words))
     table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
     table.room.mailbox.post(TurnEnded(draft, table.now_ms))
     await table.settle()
@@ -294,7 +306,8 @@ async def test_what_a_player_was_saying_when_they_left_is_kept_with_all_that_is_
     grimjaw = Correction(4, 10, "grimja", "Grimjaw", 1.0, "phonetic", "")
     words = (HeardWord(0, 3, 0.9), HeardWord(4, 10, 0.3), HeardWord(11, 16, 0.9))
     table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
-    table.room.mailbox.post(PartialHeard(BRAN, "ask Grimjaw about", "ask grimja about", 100, (grimjaw,), words))
+    heard = Heard("ask Grimjaw about", "ask grimja about", (grimjaw,), 100, 100, words)
+    table.room.mailbox.post(PartialHeard(BRAN, heard, 100))
     table.room.mailbox.post(Leave(BRAN))
     await table.settle()
     (kept,) = [event.utterance for event in table.events if isinstance(event, UtteranceKept)]
@@ -465,7 +478,7 @@ async def test_what_the_journal_has_not_been_given_can_be_written_without_the_ro
     finished = a_draft(TAMSIN, "Grimjaw, one.", end_ms=500)
     for event in (SpeechStarted(TAMSIN, 0), TurnEnded(finished, 900), SpeechStarted(BRAN, 0)):
         room.mailbox.post(event)
-    room.mailbox.post(PartialHeard(BRAN, "And I have", "And I have", 700))
+    room.mailbox.post(a_partial(BRAN, "And I have", 700))
     assert [(said.speaker_id, said.text) for said in room.unwritten()] == [
         (TAMSIN, "Grimjaw, one."),
         (BRAN, "And I have"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import EagerTurn, Heard, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.speech.language.spans import leads_to
@@ -13,7 +13,6 @@ from glyphoxa.turns.endpointing import (
     Endpointing,
     EndpointingEffect,
     Final,
-    Heard,
     Onset,
     Partial,
     Paused,
@@ -63,7 +62,7 @@ def test_a_turn_is_eager_at_the_pause_and_ends_after_the_silence() -> None:
         1_000,
         2_000,
     )
-    assert ended.draft.transcript_ms == 2_300
+    assert ended.draft.heard.transcript_ms == 2_300
 
 
 def test_a_pause_inside_a_turn_does_not_cut_it_in_two() -> None:
@@ -170,7 +169,7 @@ def test_partials_carry_the_segments_before_them() -> None:
     ear = paused_after("I have come back.")
     ear.on(Started(2_400))
     (partial,) = reports(ear.on(Partial(heard("How is"), at_ms=2_900)))
-    assert partial == PartialHeard(ALICE, "I have come back. How is", "I have come back. How is", 2_900)
+    assert partial == PartialHeard(ALICE, heard("I have come back. How is"), 2_900)
 
 
 def test_partials_carry_what_was_put_right_and_what_is_known_of_each_word_in_its_place() -> None:
@@ -181,9 +180,9 @@ def test_partials_carry_what_was_put_right_and_what_is_known_of_each_word_in_its
     so_far = replace(heard("ask Grimjaw", raw="ask grimja", corrections=(grimjaw,)), words=words)
     (partial,) = reports(ear.on(Partial(so_far, at_ms=2_900)))
     assert isinstance(partial, PartialHeard)
-    assert (partial.text, partial.raw_text) == ("Well then. ask Grimjaw", "Well then. ask grimja")
-    assert partial.corrections == (replace(grimjaw, start=15, end=21),)
-    assert partial.words == (HeardWord(11, 14, 0.9), HeardWord(15, 21, 0.3))
+    assert (partial.text, partial.heard.raw_text) == ("Well then. ask Grimjaw", "Well then. ask grimja")
+    assert partial.heard.corrections == (replace(grimjaw, start=15, end=21),)
+    assert partial.heard.words == (HeardWord(11, 14, 0.9), HeardWord(15, 21, 0.3))
 
 
 def test_spaces_around_a_transcript_are_not_part_of_what_was_said_and_shift_no_place() -> None:
@@ -198,16 +197,16 @@ def test_spaces_around_a_transcript_are_not_part_of_what_was_said_and_shift_no_p
     late = replace(heard("Old Grimjaw.", raw=" old grimja.", corrections=(second,)), words=(HeardWord(5, 12, 0.3),))
     (eager,) = reports(ear.on(Final(replace(late, text="old Grimjaw."), at_ms=3_200)))
     assert isinstance(eager, EagerTurn)
-    assert eager.draft.raw_text == "grimja? old grimja."
-    assert leads_to(eager.draft.raw_text, eager.draft.corrections, eager.draft.text)
-    assert eager.draft.words == (HeardWord(12, 19, 0.3),)
+    assert eager.draft.heard.raw_text == "grimja? old grimja."
+    assert leads_to(eager.draft.heard.raw_text, eager.draft.heard.corrections, eager.draft.text)
+    assert eager.draft.heard.words == (HeardWord(12, 19, 0.3),)
 
 
 def test_a_transcript_of_the_whole_turn_takes_the_place_of_the_last_one() -> None:
     ear = paused_after("Marigund.")
     ear.on(Started(2_400))
     (partial,) = reports(ear.on(Partial(heard("Marigund, what do"), at_ms=2_900, revises=True)))
-    assert partial == PartialHeard(ALICE, "Marigund, what do", "Marigund, what do", 2_900)
+    assert partial == PartialHeard(ALICE, heard("Marigund, what do"), 2_900)
     ear.on(Paused(3_000, at_ms=3_200))
     (eager,) = reports(ear.on(Final(heard("Marigund, what do people say?"), at_ms=3_300, revises=True)))
     assert isinstance(eager, EagerTurn)
@@ -333,8 +332,8 @@ def test_corrections_of_later_segments_keep_their_place_in_the_raw_text() -> Non
     ear.on(Paused(2_000, at_ms=2_200))
     (eager,) = reports(ear.on(Final(heard("Hello Grimjaw.", raw="Hello grim jaw.", corrections=(fix,)), at_ms=2_300)))
     assert isinstance(eager, EagerTurn)
-    (moved,) = eager.draft.corrections
-    assert eager.draft.raw_text == "Well. Hello grim jaw."
+    (moved,) = eager.draft.heard.corrections
+    assert eager.draft.heard.raw_text == "Well. Hello grim jaw."
     assert (moved.start, moved.end) == (12, 17)
 
 
@@ -358,18 +357,18 @@ def test_words_of_later_segments_keep_their_place_and_their_time_if_it_is_known(
     ear.on(Paused(2_000, at_ms=2_200))
     (eager,) = reports(ear.on(Final(with_words("Hello Grimjaw.", sound_ms=second_sound_ms), at_ms=2_300)))
     assert isinstance(eager, EagerTurn)
-    draft = eager.draft
-    assert [draft.raw_text[word.start : word.end] for word in draft.words] == ["Well,", "now.", "Hello", "Grimjaw."]
-    assert [word.from_ms for word in draft.words] == times
+    said = eager.draft.heard
+    assert [said.raw_text[word.start : word.end] for word in said.words] == ["Well,", "now.", "Hello", "Grimjaw."]
+    assert [word.from_ms for word in said.words] == times
     (ended,) = [report for report in reports(ear.on(Tick(9_000))) if isinstance(report, TurnEnded)]
-    assert ended.draft.words == draft.words
+    assert ended.draft.heard == said
 
 
 def test_a_transcript_that_takes_anothers_place_brings_its_own_words() -> None:
     ear = paused_after("Hello Grimja.")
     (eager,) = reports(ear.on(Final(with_words("Hello Grimjaw.", sound_ms=0), at_ms=2_310, revises=True)))
     assert isinstance(eager, EagerTurn)
-    assert [word.start for word in eager.draft.words] == [0, 6]
+    assert [word.start for word in eager.draft.heard.words] == [0, 6]
 
 
 def test_a_greeting_waits_for_what_it_is_about() -> None:

@@ -18,7 +18,7 @@ from glyphoxa.turns.barge_in import cuts_off
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep, NotAddressed, Release
 from glyphoxa.turns.question import MOST_PARTS
 from glyphoxa.turns.turn_taking import TurnTaking
-from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft
+from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import n_examples
 
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
@@ -85,8 +85,8 @@ class Table:
 
     def hear(self, event: EarEvent) -> None:
         match event:
-            case PartialHeard(player, text):
-                self.last_voice = player, text
+            case PartialHeard(player, heard):
+                self.last_voice = player, heard.text
             case EagerTurn(draft) | TurnEnded(draft) if not draft.typed:
                 self.last_voice = draft.player, draft.text
             case _:
@@ -151,7 +151,7 @@ def act(table: Table, player: PlayerId, acts: Sequence[Act], *, until_ms: int) -
         draft = replace(a_draft(player, each.text, end_ms=now_ms + each.speaks_ms), typed=each.is_typed)
         table.at(now_ms, SpeechStarted(player, now_ms))
         if not each.is_typed:
-            table.at(now_ms + each.speaks_ms // 2, PartialHeard(player, each.text[:40], each.text[:40], now_ms))
+            table.at(now_ms + each.speaks_ms // 2, a_partial(player, each.text[:40], now_ms))
             table.at(now_ms + each.speaks_ms, EagerTurn(draft))
             now_ms += each.speaks_ms
         table.at(now_ms, TurnEnded(draft, now_ms))
@@ -212,7 +212,7 @@ def test_what_another_types_does_not_cut_an_answer_off_and_what_they_say_aloud_d
     talk.on_ear(SpeechStarted(LOUD, 0), at_ms=1_000)
     assert not [e for e in talk.on_ear(typed(LOUD, "what is that?"), at_ms=1_000) if isinstance(e, Cancel)]
     talk.on_ear(SpeechStarted(LOUD, 0), at_ms=2_000)
-    (cut,) = [e for e in talk.on_ear(PartialHeard(LOUD, "wait", "wait", 0), at_ms=2_100) if isinstance(e, Cancel)]
+    (cut,) = [e for e in talk.on_ear(a_partial(LOUD, "wait", 0), at_ms=2_100) if isinstance(e, Cancel)]
     assert (cut.turn, cut.outcome) == (turn, Outcome.INTERRUPTED)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
 from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Fill, Keep, NotAddressed, Prime, Release
 from glyphoxa.turns.turn_taking import TurnTaking
-from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft
+from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import n_examples
 
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
@@ -137,8 +137,8 @@ def test_words_cut_an_npc_off_and_backchannels_do_not() -> None:
     turn = evening.the_turn()
     evening.talk.on_first_audio(turn)
     evening.hear(SpeechStarted(BRAN, 3_000), at_ms=3_000)
-    assert evening.hear(PartialHeard(BRAN, "mm-hm", "mm-hm", 3_300)) == []
-    (cut,) = [e for e in evening.hear(PartialHeard(BRAN, "mm-hm wait", "", 3_600)) if isinstance(e, Cancel)]
+    assert evening.hear(a_partial(BRAN, "mm-hm", 3_300)) == []
+    (cut,) = [e for e in evening.hear(a_partial(BRAN, "mm-hm wait", 3_600)) if isinstance(e, Cancel)]
     assert (cut.turn, cut.outcome) == (turn, Outcome.INTERRUPTED)
     assert evening.finish(turn, at_ms=3_620)[0] is Outcome.INTERRUPTED
 
@@ -249,7 +249,7 @@ def test_a_filler_for_a_slow_tool_waits_until_the_npc_may_be_heard() -> None:
 def test_partials_prime_the_npc_that_is_probably_meant() -> None:
     evening = Evening()
     evening.hear(SpeechStarted(TAMSIN, 0))
-    assert evening.hear(PartialHeard(TAMSIN, "Grimjaw, how", "", 500)) == [Prime(SMITH, TAMSIN, "Grimjaw, how")]
+    assert evening.hear(a_partial(TAMSIN, "Grimjaw, how", 500)) == [Prime(SMITH, TAMSIN, "Grimjaw, how")]
 
 
 def test_npcs_that_the_table_leaves_behind_fall_silent() -> None:
@@ -263,7 +263,7 @@ def _events(player: PlayerId) -> st.SearchStrategy[EarEvent]:
     texts = st.sampled_from(["Grimjaw, hello.", "Mirelle, an ale.", "What a day.", "yes", "and then?"])
     return st.one_of(
         st.builds(SpeechStarted, st.just(player), st.just(0)),
-        st.builds(PartialHeard, st.just(player), texts, texts, st.just(0)),
+        st.builds(a_partial, st.just(player), texts, st.just(0)),
         st.builds(lambda text: EagerTurn(a_draft(player, text)), texts),
         st.builds(lambda text: TurnEnded(a_draft(player, text), 0), texts),
         st.builds(NothingSaid, st.just(player), st.just(0)),

@@ -13,7 +13,7 @@ from glyphoxa.domain.events import TableEvent, TurnFinished, UtteranceKept, Utte
 from glyphoxa.domain.heard import Draft, EagerTurn, PartialHeard, TurnEnded
 from glyphoxa.domain.ids import EntityId, SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
-from glyphoxa.domain.utterance import Correction
+from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.table import Table
 from glyphoxa.web.hub import Hub, PageOutbox
@@ -50,14 +50,19 @@ def names() -> TableNames:
 
 def corrected(names: TableNames, said: str) -> Draft:
     right = names.correct(said)
-    return replace(a_draft(TAMSIN, right.text), raw_text=said, corrections=right.corrections)
+    draft = a_draft(TAMSIN, right.text)
+    return replace(draft, heard=replace(draft.heard, raw_text=said, corrections=right.corrections))
+
+
+def kept_of(draft: Draft) -> Utterance:
+    return replace(an_utterance(draft.text), raw_text=draft.heard.raw_text, corrections=draft.heard.corrections)
 
 
 def events_of(draft: Draft) -> Iterator[TableEvent]:
     """Every message that a turn of a player makes."""
-    utterance = replace(an_utterance(draft.text), raw_text=draft.raw_text, corrections=draft.corrections)
+    utterance = kept_of(draft)
     unmarked = replace(utterance, corrections=())
-    yield PartialHeard(TAMSIN, draft.text, draft.raw_text, 1, draft.corrections)
+    yield PartialHeard(TAMSIN, draft.heard, 1)
     yield EagerTurn(draft)
     yield TurnEnded(draft, 2)
     yield UtteranceKept(utterance)
@@ -69,10 +74,10 @@ def events_of(draft: Draft) -> Iterator[TableEvent]:
             SESSION,
             SpeakerId(TAMSIN),
             "Tamsin",
-            draft.raw_text,
+            draft.heard.raw_text,
             draft.text,
             None,
-            f"{draft.corrections[0].after} was called, who is not here",
+            f"{draft.heard.corrections[0].after} was called, who is not here",
             Outcome.NOT_ADDRESSED,
             unaddressed=Unaddressed.ABSENT,
         )
@@ -103,7 +108,7 @@ def test_names_that_everybody_knows_are_put_right_for_players_too(names: TableNa
     shown = veiled(TurnEnded(draft, 1), names.may_show)
     assert isinstance(shown, TurnEnded)
     assert (draft.text, shown.draft.text) == ("Grimjaw, who is Zharothrix?", "Grimjaw, who is sharothrix?")
-    assert [correction.after for correction in shown.draft.corrections] == ["Grimjaw"]
+    assert [correction.after for correction in shown.draft.heard.corrections] == ["Grimjaw"]
 
 
 def test_who_says_a_hidden_name_right_sees_what_they_said(names: TableNames) -> None:
@@ -131,5 +136,5 @@ def test_what_was_said_before_the_session_was_opened_again_is_shown_likewise(nam
     draft = corrected(names, "we must find sharothrix")
     twin = TwinTable(campaign=a_town_of_secrets())
     twin.may_show = names.may_show  # type: ignore[method-assign]
-    twin.earlier = (replace(an_utterance(draft.text), raw_text=draft.raw_text, corrections=draft.corrections),)
+    twin.earlier = (kept_of(draft),)
     assert "we must find sharothrix" in json.dumps(Hub(twin).history)

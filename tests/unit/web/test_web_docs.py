@@ -25,7 +25,7 @@ from glyphoxa.domain.events import (
     UtteranceRetracted,
     UtteranceRevised,
 )
-from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import EagerTurn, NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
 from glyphoxa.web import app as web_app
@@ -33,7 +33,7 @@ from glyphoxa.web import events as web_events
 from glyphoxa.web.app import OfferBody, create_app
 from glyphoxa.web.page_socket import PageMessage
 from glyphoxa_pipelines.webrtc import build
-from tests.support.builders import a_draft, an_utterance
+from tests.support.builders import a_draft, a_partial, an_utterance
 from tests.support.web_table import CAMPAIGN, GRIMJAW, SESSION, TAMSIN, TwinTable
 
 DOCS = (Path(__file__).parents[3] / "docs" / "web.md").read_text("utf-8")
@@ -43,7 +43,7 @@ SAID = an_utterance("Grimjaw?")
 
 EVENTS: list[TableEvent] = [
     SpeechStarted(TAMSIN.id, 1),
-    PartialHeard(TAMSIN.id, "Grim", "Grim", 1),
+    a_partial(TAMSIN.id, "Grim", 1),
     EagerTurn(DRAFT),
     TurnEnded(DRAFT, 1),
     NothingSaid(TAMSIN.id, 1),
