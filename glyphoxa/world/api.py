@@ -39,8 +39,9 @@ from glyphoxa.world.graph import (
 from glyphoxa.world.ports import World
 from glyphoxa.world.projection import apply
 from glyphoxa.world.replay import difference, dropped, replay
+from glyphoxa.world.rows import Changes, StateRows, WorldEntity
 from glyphoxa.world.slots import DEFAULT_RULES, rule_of
-from glyphoxa.world.state import Changes, StateRows, WorldEntity, WorldState
+from glyphoxa.world.state import WorldState
 from glyphoxa.world.visibility import may_know
 from glyphoxa.world.wording import Words, claim_in_words, moment, value_in_words, visibility_in_words
 

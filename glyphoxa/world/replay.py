@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from glyphoxa.world.events.log import WorldEvent
 from glyphoxa.world.events.undo import Undoing
 from glyphoxa.world.projection import apply
-from glyphoxa.world.state import Changes, WorldState, changes_of
+from glyphoxa.world.rows import Changes, changes_of
+from glyphoxa.world.state import WorldState
 
 
 def dropped(events: Sequence[WorldEvent]) -> set[int]:

@@ -9,7 +9,8 @@ from glyphoxa.domain.ids import EntityId, FactId
 from glyphoxa.domain.knowledge import PUBLIC, Fact, Origin, Visibility
 from glyphoxa.world.change import Change, stated_again
 from glyphoxa.world.preconditions import no_entity
-from glyphoxa.world.state import Key, WorldEntity, WorldState
+from glyphoxa.world.rows import WorldEntity
+from glyphoxa.world.state import Key, WorldState
 from glyphoxa.world.wording import Words
 
 
