@@ -21,7 +21,8 @@ class RecentTalk:
         return found[-limit:] if limit > 0 else []
 
     def heard(self, utterance: Utterance) -> None:
-        if utterance not in self._said:  # who could not keep it tries again
+        known = any(said.id == utterance.id and said.campaign_id == utterance.campaign_id for said in self._said)
+        if not known:  # who could not keep it tries again
             self._said.append(utterance)
 
     def remember(self, utterances: Sequence[Utterance]) -> None:

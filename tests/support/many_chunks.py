@@ -44,8 +44,12 @@ class ManyChunks:
         near = self._topics[self._dice.integers(0, len(self._topics), n)]
         return _unit(near + self._dice.standard_normal((n, _DIMENSIONS), float32) * _MOVED)
 
-    async def fill(self, dsn: str, *, model: str = MODEL) -> None:
-        """Into a database without rows. The index is built when they are there, as `glyphoxa reindex` does it."""
+    async def fill(self, dsn: str, *, model: str = MODEL, is_searched: bool = True) -> None:
+        """Into a database without rows. The index is built when they are there, as `glyphoxa reindex` does it.
+
+        Args:
+            is_searched: Without it there is no index of the vectors, which takes most of the time.
+        """
         connection = await asyncpg.connect(dsn)
         try:
             await pgvector.asyncpg.register_vector(connection)
@@ -67,8 +71,9 @@ class ManyChunks:
             )
             for statement in _GRAPH:
                 await connection.execute(statement, BIG, HUB)
-            await connection.execute("SET maintenance_work_mem = '512MB'")
-            await connection.execute(index.replace(" ON ONLY ", " ON "))
+            if is_searched:
+                await connection.execute("SET maintenance_work_mem = '512MB'")
+                await connection.execute(index.replace(" ON ONLY ", " ON "))
             await vacuum(connection, "chunks", "session_entries", "entities", "relationships")
         finally:
             await connection.close()

@@ -32,7 +32,7 @@ from glyphoxa.world.state import Key, Missing, claim_key
 from tests.support import world_histories
 from tests.support.proof import n_examples
 
-HISTORIES = n_examples(10_000)
+HISTORIES = n_examples(10_000, one_of=20)
 BATCHES = 8
 """The histories in as many tests, so that a failure is found where it is."""
 
