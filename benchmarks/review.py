@@ -179,7 +179,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.review", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--model", choices=[row.name for row in ROWS if row.kind == "llm" and row.runs_here], default="qwen-1.5b"
+        "--model", choices=[row.name for row in ROWS if row.kind == "llm" and row.weights], default="qwen-1.5b"
     )
     parser.add_argument("--names", type=Path, default=OWN / "N.tsv", metavar="N.tsv")
     parser.add_argument("--pairs", type=Path, default=OWN / "P.tsv", metavar="P.tsv")

@@ -146,7 +146,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--history-entries", type=_not_negative_count, default=10_000, help="past utterances in memory")
     parser.add_argument("--eager", action="store_true", help="prepare the answer while waiting 480 ms for more")
     parser.add_argument("--local", action="store_true", help="the shipped models instead of stand-ins for providers")
-    models = [row.name for row in ROWS if row.kind == "llm" and row.runs_here]
+    models = [row.name for row in ROWS if row.kind == "llm" and row.weights]
     parser.add_argument("--llm", choices=models, default="qwen-1.5b", help="with --local")
     return parser
 

@@ -8,11 +8,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from glyphoxa.adapters.local.loading import Wanted
+from glyphoxa.adapters.weights.chat_models import ModelWeights
 from glyphoxa.adapters.weights.progress import progress_to
-from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.config.settings import Settings
 from glyphoxa.providers.building import maker_of, not_installed
-from glyphoxa.providers.registry import EMBEDDINGS, LLM, NONE, STT, TTS, find, runs_here
+from glyphoxa.providers.gguf_names import is_a_path
+from glyphoxa.providers.registry import EMBEDDINGS, LLM, NONE, STT, TTS, find, runs_here, weights_of
 
 if TYPE_CHECKING:
     from hibari import Hibari
@@ -36,8 +38,14 @@ class LocalModels:
 
 
 def needed(settings: Settings) -> list[str]:
-    """The artefacts of the weights manifest that these settings need."""
-    return [weights for section in _here(settings) for weights in find(section, settings.chosen(section).name).weights]
+    """The weights that these settings need and that can be fetched: of the manifest, or of the hub."""
+    named = [name for section in _here(settings) for name in weights_of(section, settings.chosen(section))]
+    return [name for name in named if not is_a_path(name)]
+
+
+def weights_for(settings: Settings) -> ModelWeights:
+    """Where the weights of these settings' models are."""
+    return ModelWeights(settings.data_directory, settings.models.dir)
 
 
 def _here(settings: Settings) -> list[str]:
@@ -61,10 +69,9 @@ async def load(
         Unavailable: A model is missing and cannot be fetched.
         Corrupt: A model's bytes are not what they must be.
     """
-    store = WeightStore(settings.models.dir)
-    names = needed(settings)
+    weights = weights_for(settings)
     with progress_to() as progress:
-        await asyncio.to_thread(store.ensure, names, progress)
+        await asyncio.to_thread(weights.ensure, needed(settings), progress)
     tell("loading models")
     for section in _SECTIONS:
         name = settings.chosen(section).name
@@ -95,9 +102,16 @@ async def load_minilm(settings: Settings, stack: AsyncExitStack) -> MiniLm:
 
 async def _made(section: str, settings: Settings, stack: AsyncExitStack, *, slots: int = 1) -> Any:
     row = find(section, settings.chosen(section).name)
-    store = WeightStore(settings.models.dir)
-    path = await asyncio.to_thread(store.path, *row.weights) if row.weights else None
+    names = weights_of(section, settings.chosen(section))
+    file = await asyncio.to_thread(weights_for(settings).find, *names) if names else None
+    wanted = Wanted(
+        path=None if file is None else file.path,
+        model_id="" if file is None else file.sha256,
+        slots=slots,
+        context_tokens=settings.context_tokens,
+        prompts_dir=settings.data_directory / "prompts",
+    )
     try:
-        return await maker_of(row, section=section)(path, stack, slots, settings.data_directory / "prompts")
+        return await maker_of(row, section=section)(wanted, stack)
     except ModuleNotFoundError as error:
         raise not_installed(row, section, error) from error

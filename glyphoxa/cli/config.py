@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from glyphoxa.adapters.weights.store import WeightStore
+from glyphoxa.bootstrap.local_models import weights_for
 from glyphoxa.cli.tables import show
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.check import check
@@ -27,8 +27,7 @@ VERB = Verb(at_once)
 def _check(options: argparse.Namespace) -> int:
     """Exits with 1 when something is missing that the settings need."""
     settings = read_settings(options.file)
-    states = {status.name: status.state for status in WeightStore(settings.models.dir).status()}
-    findings = check(settings, has_weights=lambda name: states.get(name) in ("ready", "unverified"))
+    findings = check(settings, has_weights=weights_for(settings).has)
     table = Table(show_header=False, box=None, pad_edge=False)
     for finding in findings:
         table.add_row(Text(finding.level, style=_COLOURS[finding.level]), finding.subject, Text(finding.text))

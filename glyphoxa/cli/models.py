@@ -9,10 +9,14 @@ from typing import TextIO
 from rich.filesize import decimal
 from rich.table import Table
 
+from glyphoxa.adapters.weights.chat_models import ModelWeights
 from glyphoxa.adapters.weights.progress import progress_to
 from glyphoxa.adapters.weights.store import WeightStore
+from glyphoxa.bootstrap.local_models import weights_for
+from glyphoxa.cli.opened import CONFIG
 from glyphoxa.cli.tables import show
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
+from glyphoxa.config.settings import read_settings
 
 DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-instruct-q4_k_m")
 """What a table without any key needs; the voices come with their package."""
@@ -32,14 +36,22 @@ def list_models(store: WeightStore, out: TextIO) -> int:
     return 0
 
 
-def fetch(store: WeightStore, names: Sequence[str] | None, out: TextIO, *, copy_from: Path | None = None) -> int:
+def fetch(
+    weights: ModelWeights,
+    names: Sequence[str] | None,
+    out: TextIO,
+    *,
+    copy_from: Path | None = None,
+    anew: bool = False,
+) -> int:
     """Bring the artefacts in (`None`: what the local stack needs), showing progress.
 
     Raises:
-        NotFound, Corrupt, Unavailable: As `WeightStore.ensure`.
+        NotFound, Corrupt, Unavailable: As `ModelWeights.ensure`.
     """
     with progress_to(out) as progress:
-        paths = store.ensure(DEFAULT_NAMES if names is None else names, progress, copy_from=copy_from)
+        wanted = DEFAULT_NAMES if names is None else names
+        paths = weights.ensure(wanted, progress, copy_from=copy_from, anew=anew)
     for name, path in paths.items():
         print(f"{name}: {path}", file=out)
     return 0
@@ -58,37 +70,49 @@ def verify(store: WeightStore, names: Sequence[str] | None, out: TextIO) -> int:
     return 0
 
 
-VERB = Verb(at_once)
+VERB = Verb(at_once, common=[CONFIG])
 _ALL = argument("--all", help="every artefact of the manifest")
 
 
 def _named(otherwise: str) -> Argument:
-    return argument("names", nargs="*", metavar="ARTEFACT", help=f"names as `models list` shows them; {otherwise}")
+    return argument(
+        "names",
+        nargs="*",
+        metavar="ARTEFACT",
+        help=f"names as `models list` shows them, or OWNER/REPO/FILE.gguf of the hub; {otherwise}",
+    )
 
 
 @VERB.action("what there is, what is here, under which licence")
 def _list(options: argparse.Namespace) -> int:
-    return list_models(WeightStore(), sys.stdout)
+    return list_models(_weights(options).store, sys.stdout)
 
 
 @VERB.action(
     "bring in what is missing; goes on where it was interrupted",
     _named("by default what the local stack needs"),
     _ALL,
+    argument("--anew", help="take what the hub declares of its files now in the place of what was fetched first"),
     argument("--from", dest="copy_from", type=Path, metavar="PATH", help="a file or directory to try first"),
 )
 def _fetch(options: argparse.Namespace) -> int:
-    return fetch(WeightStore(), _names(options), sys.stderr, copy_from=options.copy_from)
+    weights = _weights(options)
+    return fetch(weights, _names(options, weights), sys.stderr, copy_from=options.copy_from, anew=options.anew)
 
 
 @VERB.action(
     "read every byte and compare; a file that differs is removed", _named("by default all that are here"), _ALL
 )
 def _verify(options: argparse.Namespace) -> int:
-    return verify(WeightStore(), _names(options), sys.stdout)
+    weights = _weights(options)
+    return verify(weights.store, _names(options, weights), sys.stdout)
 
 
-def _names(args: argparse.Namespace) -> list[str] | None:
-    if args.all:
-        return WeightStore().names()
-    return list(args.names) or None
+def _weights(options: argparse.Namespace) -> ModelWeights:
+    return weights_for(read_settings(options.config))
+
+
+def _names(options: argparse.Namespace, weights: ModelWeights) -> list[str] | None:
+    if options.all:
+        return weights.store.names()
+    return list(options.names) or None

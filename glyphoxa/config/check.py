@@ -15,7 +15,8 @@ from glyphoxa.config.engine_files import missing_files
 from glyphoxa.config.mcp_settings import missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
-from glyphoxa.providers.registry import EMBEDDINGS, KINDS, NONE, RECALL, RERANK, Choice, find, runs_here
+from glyphoxa.providers.gguf_names import is_a_path
+from glyphoxa.providers.registry import EMBEDDINGS, KINDS, NONE, RECALL, RERANK, Choice, find, runs_here, weights_of
 
 Level = Literal["ok", "warning", "error"]
 
@@ -40,7 +41,7 @@ def check(
     """What these settings will use, and what is missing.
 
     Args:
-        has_weights: Whether the named model weights are on this machine.
+        has_weights: Whether model weights are on this machine: by their name, or their path.
     """
     found = [_campaign(settings), _memory(settings, has_module or module_is_there)]
     for section in KINDS:
@@ -132,7 +133,9 @@ def _provider(
     key_env = choice.api_key_env or needs.key_env
     if key_env and not environ.get(key_env, "").strip():
         return Finding("error", section, f"{what}{where}: environment variable {key_env} is not set")
-    absent = [name for name in needs.weights if not has_weights(name)]
+    absent = [name for name in weights_of(section, choice) if not has_weights(name)]
+    if any(map(is_a_path, absent)):
+        return Finding("error", section, f"{choice.name}: no such model file: {absent[0]}")
     if absent:
         return Finding("error", section, f"{what}: weights are missing: run `glyphoxa models fetch {' '.join(absent)}`")
     place = where or (", on this machine" if needs.runs_here else "")

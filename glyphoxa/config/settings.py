@@ -24,6 +24,7 @@ from glyphoxa.context.composition import AT_MOST_LATER_MS
 from glyphoxa.context.prompt import Placement, Role
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.utterance import UNSURE
+from glyphoxa.providers.gguf_names import is_a_path, wrong_gguf_name
 from glyphoxa.providers.profiles import Profile
 from glyphoxa.providers.registry import (
     EMBEDDINGS,
@@ -66,14 +67,19 @@ class SttSettings(ProviderSettings):
 
 
 class LlmSettings(ProviderSettings):
-    """What NPCs think with. `qwen-*` run here; `openai-compatible` needs a `base_url`.
+    """What NPCs think with. `qwen-*` run here, and so does `local`: any chat model in a GGUF file, whose `model` is a
+    path (`./mine.gguf`, from this file) or a file of the hub (`OWNER/REPO/FILE.gguf`). `openai-compatible` needs a
+    `base_url`.
 
     Attributes:
+        context_tokens: Of prompt and reply together. A model that runs here is loaded with so many for each NPC; left
+            out, as its profile has it.
         temperature: 0 is the most predictable; left out, the model's own recipe.
         max_tokens: Of one reply.
     """
 
     name: Annotated[str, NameOf("llm")] = "qwen-1.5b"
+    context_tokens: Annotated[int, Field(ge=1024, le=131_072)] | None = None
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
     max_tokens: Annotated[int, Field(ge=1, le=4096)] = 120
 
@@ -302,6 +308,11 @@ class Settings(Section):
         return profile_of(self.providers.llm)
 
     @property
+    def context_tokens(self) -> int:
+        """Of prompt and reply together, for the model that NPCs think with."""
+        return self.providers.llm.context_tokens or self.profile.context_tokens
+
+    @property
     def budgets(self) -> Budgets:
         """What a prompt may hold: as it is set, else as the profile has it."""
         context, profile = self.context, self.profile
@@ -364,6 +375,7 @@ def read_settings(path: Path | None) -> Settings:
             "campaign": _from(base, settings.campaign),
             "data_dir": _from(base, settings.data_dir),
             "engines": from_folder(base, settings.engines),
+            "providers": _with_model_from(base, settings.providers),
             "models": settings.models.model_copy(update={"dir": _from(base, settings.models.dir)}),
         }
     )
@@ -371,6 +383,14 @@ def read_settings(path: Path | None) -> Settings:
 
 def _from(base: Path, path: Path | None) -> Path | None:
     return None if path is None else base / path.expanduser()
+
+
+def _with_model_from(base: Path, providers: ProvidersSettings) -> ProvidersSettings:
+    """A model file's path counts from the settings file."""
+    llm = providers.llm
+    if llm.model is None or not runs_here(LLM, llm.name) or not is_a_path(llm.model):
+        return providers
+    return providers.model_copy(update={"llm": llm.model_copy(update={"model": str(_from(base, Path(llm.model)))})})
 
 
 def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
@@ -394,6 +414,7 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
     problems += [source.problem(place, text) for place, text in mcp_contradictions(settings.mcp)]
     problems += _placement_contradictions(source, settings.context)
     problems += _budget_contradictions(source, settings)
+    problems += _model_contradictions(source, settings.providers.llm)
     problems += recall_contradictions(source, settings.recall, thinks_with=settings.providers.llm.name)
     for section in KINDS:
         place = (*section.split("."), "name")
@@ -418,16 +439,34 @@ def _missing(section: str, settings: Settings) -> Iterator[str]:
 
 def _budget_contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
     """A model that runs here refuses a prompt that is too long. How much another takes is not known."""
-    llm, profile, budgets = settings.providers.llm.name, settings.profile, settings.budgets
+    llm, budgets = settings.providers.llm.name, settings.budgets
     told = {name: getattr(budgets, name) for name in BUDGETS}
-    room, wanted = profile.context_tokens - STANDING_TOKENS, sum(told.values())
+    room, wanted = settings.context_tokens - STANDING_TOKENS, sum(told.values())
     if wanted <= room or not runs_here(LLM, llm):
         return []
-    named = [name for name in BUDGETS if name in settings.context.model_fields_set]
-    largest = max(named, key=lambda name: told[name])
+    named = [("context", name) for name in BUDGETS if name in settings.context.model_fields_set]
+    place = max(named, key=lambda each: told[each[-1]], default=("providers", "llm", "context_tokens"))
     parts = ", ".join(f"{name} {tokens:,}" for name, tokens in told.items())
-    text = f"context.{largest}: {parts} are {wanted:,} tokens together, and {llm} has room for {room:,}"
-    return [source.problem(("context", largest), text)]
+    text = f"{'.'.join(place)}: {parts} are {wanted:,} tokens together, and {llm} has room for {room:,}"
+    return [source.problem(place, text)]
+
+
+def _model_contradictions(source: LocatedYaml, llm: LlmSettings) -> list[Problem]:
+    if not runs_here(LLM, llm.name):
+        if llm.context_tokens is None:
+            return []
+        text = f"providers.llm.context_tokens is of a model that runs here, which {llm.name} does not"
+        return [source.problem(("providers", "llm", "context_tokens"), text)]
+    if llm.model is None or not (wrong := _wrong_model(llm.name, llm.model)):
+        return []
+    return [source.problem(("providers", "llm", "model"), f"providers.llm.model {wrong}")]
+
+
+def _wrong_model(provider: str, model: str) -> str:
+    """Why that provider, which runs here, has no such model; "" if it does."""
+    if "model" in find(LLM, provider).needs:
+        return wrong_gguf_name(model)
+    return f"{model!r}: {provider} is one model; a GGUF file of your own is `name: local` with its `model`"
 
 
 def _placement_contradictions(source: LocatedYaml, context: ContextSettings) -> list[Problem]:

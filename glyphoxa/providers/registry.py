@@ -79,6 +79,15 @@ def runs_here(section: str, name: str) -> bool:
     return name != NONE and find(section, name).runs_here
 
 
+def weights_of(section: str, choice: Choice) -> tuple[str, ...]:
+    """Names of the model weights that it runs on: none for a provider far away."""
+    if choice.name == NONE:
+        return ()
+    row = find(section, choice.name)
+    chosen = (choice.model,) if row.runs_here and "model" in row.needs and choice.model else ()
+    return row.weights or chosen
+
+
 def profile_of(choice: Choice) -> Profile:
     """What a prompt may hold for the language model of a conversation."""
     row = find(LLM, choice.name)

@@ -29,7 +29,8 @@ class Provider:
         modules: Importable names that must be there.
         key_env: Environment variable with its key; empty when it needs none.
         model: The one that is meant when the settings do not say; empty when its maker knows, or none is usual.
-        weights: Names of the local model weights it runs on (see `glyphoxa models list`).
+        weights: Names of the local model weights it runs on (see `glyphoxa models list`). One that runs here and needs
+            a `model` runs on the weights that the settings name.
         needs: Settings that have no default for it: `base_url`, `model`.
         dimensions: Of its usual embeddings model; None if there is none.
         language_check: `module:function`: takes the tag of a language, and says why it does not know that; "" if it
@@ -102,6 +103,15 @@ ROWS: Final = (
         LOCAL,
         ("xllamacpp",),
         weights=("qwen2.5-coder-0.5b-instruct-q4_k_m",),
+        profile=SMALL,
+    ),
+    Provider(
+        "llm",
+        "local",
+        "glyphoxa.adapters.local.loading:llama",
+        LOCAL,
+        ("xllamacpp",),
+        needs=("model",),
         profile=SMALL,
     ),
     Provider(

@@ -163,7 +163,7 @@ def _llm(order: MouthSpec) -> LLMService[Any]:
         max_tokens=min(llm.max_tokens, SPOKEN_MAX_TOKENS),
         temperature=SPOKEN_TEMPERATURE if llm.temperature is None else llm.temperature,
         extra_body=spoken_extras(order.slot),
-        as_words=llama.control_tokens.in_message,
+        as_words=llama.as_read,
         cache=PromptFile(llama, order.slot, order.campaign, order.npc.id),
         # Who allows a reply more time has a slow machine.
         deadlines=StreamDeadlines(

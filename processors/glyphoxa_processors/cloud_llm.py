@@ -57,12 +57,12 @@ def openai(connection: Connection, *, temperature: float | None, max_tokens: int
 
 
 def compatible(connection: Connection, *, temperature: float | None, max_tokens: int) -> OpenAILLMService:
-    return _spoken(connection, temperature, max_tokens, as_words=_WORDS.in_message)
+    return _spoken(connection, temperature, max_tokens, as_words=_WORDS.in_messages)
 
 
 def ollama(connection: Connection, *, temperature: float | None, max_tokens: int) -> OpenAILLMService:
     here = replace(connection, base_url=connection.base_url or "http://localhost:11434/v1")
-    return _spoken(here, temperature, max_tokens, as_words=_WORDS.in_message)
+    return _spoken(here, temperature, max_tokens, as_words=_WORDS.in_messages)
 
 
 def _spoken(

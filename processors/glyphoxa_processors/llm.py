@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,7 +28,7 @@ _CONNECT_WITHIN_S = 3.0
 _WORTH_KEEPING_TOKENS = 64
 """Read in seconds by a small machine."""
 
-AsWords = Callable[[Mapping[str, Any]], dict[str, Any]]
+AsWords = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
 
 
 class PromptCache(Protocol):
@@ -68,8 +68,8 @@ class SpokenLLM(OpenAILLMService):
 
     Args:
         extra_body: Fields of the request that OpenAI does not know (`cache_prompt`, `id_slot`, `grammar` ...).
-        as_words: A message as the endpoint may read it, with no control token of its model in what was said. None:
-            words are words there.
+        as_words: The messages as the endpoint may read them, with no control token of its model in what was said.
+            None: words are words there.
         primes: The endpoint keeps a prompt cache that a request for one token fills, and asks no money for it.
         cache: Of that prompt cache, where it is on this machine. None: the endpoint answers many as fast as one.
         others: As of `OpenAILLMService`: where the endpoint is, its key ...
@@ -141,7 +141,7 @@ class SpokenLLM(OpenAILLMService):
         """The SDK walks through every message (0.15 ms each); inside `extra_body` it leaves them alone."""
         params: dict[str, Any] = super().build_chat_completion_params(params_from_context)
         if self._as_words is not None:
-            params["messages"] = [self._as_words(message) for message in params["messages"]]
+            params["messages"] = [*self._as_words(params["messages"])]
         params["extra_body"] = {
             **self._extra_body,
             **(params.get("extra_body") or {}),

@@ -23,7 +23,7 @@ class LocalStructuredLlm:
 
     def __init__(self, server: LlamaServer, *, slot: int, max_tokens: int = 400) -> None:
         self._client = AsyncOpenAI(api_key=server.api_key, base_url=server.base_url, max_retries=2)
-        self._control_tokens = server.control_tokens
+        self._as_read = server.as_read
         self._max_tokens = max_tokens
         # With `return_progress` the server writes while it reads, and so notices at once that nobody listens.
         self._extras = {"cache_prompt": True, "id_slot": slot, "return_progress": True}
@@ -36,7 +36,7 @@ class LocalStructuredLlm:
         # Untyped: the SDK's types do not take a schema that is only known at run time.
         request: dict[str, Any] = {
             "model": "local",
-            "messages": [self._control_tokens.in_message(message) for message in messages],
+            "messages": self._as_read(messages),
             "temperature": temperature,
             "max_tokens": self._max_tokens,
             "response_format": {"type": "json_schema", "json_schema": named},

@@ -7,14 +7,11 @@ that stands in words is broken by a space before it gets there: it is read as th
 
 from __future__ import annotations
 
-import mmap
 import re
-import struct
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
-from glyphoxa.domain.errors import Corrupt
+from glyphoxa.adapters.local.gguf import GgufHeader
 
 ELSEWHERE: Final = (
     *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
@@ -26,8 +23,6 @@ ELSEWHERE: Final = (
 
 _PARSED: Final = frozenset({2, 3, 4})
 """Types of tokens that llama.cpp finds in a text as a whole: unknown, control, user-defined."""
-_TEXT, _ARRAY = 8, 9
-_SIZES: Final = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 
 
 class ControlTokens:
@@ -53,6 +48,10 @@ class ControlTokens:
             words = self._any.sub("", words)
         return words
 
+    def in_messages(self, messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """As `in_message`, of a chat."""
+        return [self.in_message(message) for message in messages]
+
     def in_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """A message of a chat completion, with no marker in any of its words: what was said, what a tool answered, what
         it was asked.
@@ -71,60 +70,7 @@ class ControlTokens:
                 return value
 
 
-def of_gguf(path: Path) -> ControlTokens:
-    """Those of a model file's own vocabulary, or the usual ones if it names none. Half a second for 150,000 tokens.
-
-    Raises:
-        Corrupt: It is no GGUF file that can be read.
-    """
-    try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            tokens, types = _vocabulary(data)
-    except (struct.error, KeyError, ValueError, IndexError) as error:
-        raise Corrupt(f"{path}: its vocabulary cannot be read: {error}") from error
-    marked = [token for token, kind in zip(tokens, types, strict=False) if kind in _PARSED]
+def of_gguf(header: GgufHeader) -> ControlTokens:
+    """Those of a model's own vocabulary, or the usual ones if it names none."""
+    marked = [token for token, kind in zip(header.tokens, header.token_types, strict=False) if kind in _PARSED]
     return ControlTokens([token.decode("utf-8", "replace") for token in marked] or ELSEWHERE)
-
-
-def _vocabulary(data: mmap.mmap) -> tuple[list[bytes], tuple[int, ...]]:
-    (n_values,) = struct.unpack_from("<Q", data, 16)
-    tokens: list[bytes] = []
-    types: tuple[int, ...] = ()
-    at = 24
-    for _ in range(n_values):
-        key, at = _text(data, at)
-        (kind,) = struct.unpack_from("<I", data, at)
-        at += 4
-        if kind == _TEXT:
-            _, at = _text(data, at)
-        elif kind == _ARRAY:
-            of, n = struct.unpack_from("<IQ", data, at)
-            at += 12
-            if key == b"tokenizer.ggml.token_type":
-                types = struct.unpack_from(f"<{n}i", data, at)
-            if of == _TEXT:
-                texts, at = _texts(data, at, n)
-                tokens = texts if key == b"tokenizer.ggml.tokens" else tokens
-            else:
-                at += n * _SIZES[of]
-        else:
-            at += _SIZES[kind]
-        if tokens and types:
-            break
-    return tokens, types
-
-
-def _text(data: mmap.mmap, at: int) -> tuple[bytes, int]:
-    (length,) = struct.unpack_from("<Q", data, at)
-    end = at + 8 + length
-    if end > len(data):
-        raise ValueError("a text ends behind the end of the file")
-    return data[at + 8 : end], end
-
-
-def _texts(data: mmap.mmap, at: int, n: int) -> tuple[list[bytes], int]:
-    found: list[bytes] = []
-    for _ in range(n):
-        text, at = _text(data, at)
-        found.append(text)
-    return found, at

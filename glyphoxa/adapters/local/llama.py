@@ -22,14 +22,17 @@ import os
 import secrets
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from glyphoxa.adapters.local import native_env
+from glyphoxa.adapters.local.chat_template import joined, wants_joined
 from glyphoxa.adapters.local.control_tokens import ELSEWHERE, ControlTokens, of_gguf
-from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
+from glyphoxa.adapters.local.gguf import GgufHeader, read_header
+from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, Unavailable
 
 SPOKEN_GRAMMAR = r"""root ::= sentence (" " sentence)? (" " sentence)?
 sentence ::= [A-ZÀ-ÖØ-Þ0-9] [a-zA-ZÀ-ÖØ-öø-ÿ0-9'\-]* (gap word)* [.!?]
@@ -72,7 +75,7 @@ class LlamaServer:
     by the system, and asks for `api_key`: other users of this machine, and web pages, can reach it too.
 
     Args:
-        model_path: A GGUF file.
+        model_path: A GGUF file; how a chat is put to the model is the template in it.
         slots: Conversations kept warm at once; ids 0 to `slots` - 1.
         ctx_per_slot: Tokens of prompt and reply a slot can hold. A longer prompt is refused with HTTP 400.
         threads: Cores that evaluate; by default all, at most four (more of them wait for memory).
@@ -80,8 +83,10 @@ class LlamaServer:
             nowhere.
 
     Attributes:
-        control_tokens: The model's, once it is loaded. Every message that is sent here goes through them.
+        control_tokens: The model's, once it is loaded. Every message that is sent here goes through `as_read`.
         used_slots: Those that were asked something.
+        model_id: Tells the model from every other, in the names of files that keep what it has read; empty: its name,
+            size and time do.
         one_at_a_time: Who asks for a spoken reply holds it until the reply is there: it is evaluated alone.
     """
 
@@ -103,9 +108,18 @@ class LlamaServer:
         self.prompts_dir = prompts_dir
         self.api_key = secrets.token_urlsafe(24)
         self.control_tokens = ControlTokens(ELSEWHERE)
+        self.model_id = ""
         self.used_slots: set[int] = set()
         self.one_at_a_time = asyncio.Lock()
+        self._joins_lines = False
         self._server: Any = None
+
+    def as_read(self, messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        """The messages of a chat as this model may read them: with no marker in any word, and as its template wants
+        them.
+        """
+        words = self.control_tokens.in_messages(messages)
+        return joined(words) if self._joins_lines else words
 
     async def start(self) -> None:
         """Load the weights (seconds) in a thread.
@@ -113,6 +127,7 @@ class LlamaServer:
         Raises:
             NotFound: There is no such file.
             Corrupt: It is not a model that can be loaded.
+            InvalidInput: It is a model that was not made to be talked to, or cannot hold so long a prompt.
         """
         await asyncio.to_thread(self.load)
 
@@ -120,7 +135,8 @@ class LlamaServer:
         """`start`, blocking."""
         if self._server is not None:
             return
-        _check_gguf(self.model_path)
+        header = read_header(self.model_path)
+        _check_chat(self.model_path, header, self.ctx_per_slot)
         native_env.prepare()
         import xllamacpp  # the library reads its environment when it is loaded
 
@@ -149,7 +165,12 @@ class LlamaServer:
                 self._server = fresh.submit(xllamacpp.Server, params).result()
         except RuntimeError as failure:
             raise Corrupt(f"{self.model_path}: cannot be loaded as a model: {failure}") from failure
-        self.control_tokens = of_gguf(self.model_path)
+        self.control_tokens = of_gguf(header)
+        try:
+            self._joins_lines = wants_joined(self.base_url.removesuffix("/v1"), self.api_key, self.model_path)
+        except GlyphoxaError:
+            self.unload()
+            raise
 
     @property
     def base_url(self) -> str:
@@ -191,13 +212,15 @@ def _stand_back() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
-def _check_gguf(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            magic = file.read(4)
-    except FileNotFoundError as missing:
-        raise NotFound(f"{path}: no such model file") from missing
-    except OSError as failure:
-        raise Unavailable(f"{path}: {failure.strerror}") from failure
-    if magic != b"GGUF":
-        raise Corrupt(f"{path}: not a GGUF file (it begins with {magic!r})")
+def _check_chat(path: Path, header: GgufHeader, ctx_per_slot: int) -> None:
+    if not header.chat_template:
+        raise InvalidInput(
+            f"{path}: has no chat template, so nobody can talk to it; take the file of an instruction-tuned model"
+            " (its name usually has Instruct, Chat or it in it)"
+        )
+    longest = header.context_length
+    if longest is not None and longest < ctx_per_slot:
+        raise InvalidInput(
+            f"{path}: reads {longest:,} tokens at once, and {ctx_per_slot:,} are wanted: take another model, or set"
+            f" providers.llm.context_tokens to {longest} or less"
+        )

@@ -1,15 +1,17 @@
 """The models that run in this process, each loaded and warm: the makers that the rows of `glyphoxa.providers` name.
 
-Each takes the path of its weights (None for one whose package brings them), a stack that closes it, how many places its
-prompt cache has, if it has one, and a directory that may keep what is in it.
+Each takes what is wanted of it and a stack that closes it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from glyphoxa.domain.errors import NotFound
 
 if TYPE_CHECKING:
     from hibari import Hibari
@@ -19,21 +21,56 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.local.whisper import Whisper
 
 
-async def whisper(path: Path, stack: AsyncExitStack, slots: int, prompts_dir: Path) -> Whisper:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """
+    Attributes:
+        path: Of its weights; None for one whose package brings them.
+        model_id: Tells the weights from all others; empty where nobody asks.
+        slots: How many places the prompt cache of a language model has.
+        context_tokens: Of prompt and reply in each of them.
+        prompts_dir: May keep what is in them.
+    """
+
+    path: Path | None
+    model_id: str
+    slots: int
+    context_tokens: int
+    prompts_dir: Path
+
+    @property
+    def weights(self) -> Path:
+        """
+        Raises:
+            NotFound: Its weights were not named.
+        """
+        if self.path is None:
+            raise NotFound("a model that runs here was asked for without its weights")
+        return self.path
+
+
+async def whisper(wanted: Wanted, stack: AsyncExitStack) -> Whisper:
     from glyphoxa.adapters.local.whisper import Whisper
 
-    model = await asyncio.to_thread(Whisper, path)
+    model = await asyncio.to_thread(Whisper, wanted.weights)
     await asyncio.to_thread(model.warm_up)
     return model
 
 
-async def llama(path: Path, stack: AsyncExitStack, slots: int, prompts_dir: Path) -> LlamaServer:
+async def llama(wanted: Wanted, stack: AsyncExitStack) -> LlamaServer:
     from glyphoxa.adapters.local.llama import LlamaServer
 
-    return await stack.enter_async_context(LlamaServer(model_path=path, slots=slots, prompts_dir=prompts_dir))
+    server = LlamaServer(
+        model_path=wanted.weights,
+        slots=wanted.slots,
+        ctx_per_slot=wanted.context_tokens,
+        prompts_dir=wanted.prompts_dir,
+    )
+    server.model_id = wanted.model_id
+    return await stack.enter_async_context(server)
 
 
-async def hibari(path: None, stack: AsyncExitStack, slots: int, prompts_dir: Path) -> Hibari:
+async def hibari(wanted: Wanted, stack: AsyncExitStack) -> Hibari:
     from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 
     engine = await asyncio.to_thread(load_engine)
@@ -41,9 +78,9 @@ async def hibari(path: None, stack: AsyncExitStack, slots: int, prompts_dir: Pat
     return engine
 
 
-async def minilm(path: Path, stack: AsyncExitStack, slots: int, prompts_dir: Path) -> MiniLm:
+async def minilm(wanted: Wanted, stack: AsyncExitStack) -> MiniLm:
     from glyphoxa.adapters.local.minilm import MiniLm
 
-    model = await asyncio.to_thread(MiniLm, path)
+    model = await asyncio.to_thread(MiniLm, wanted.weights)
     await asyncio.to_thread(model.embed, ["warm up"])
     return model

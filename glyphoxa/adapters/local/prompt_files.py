@@ -45,7 +45,7 @@ class PromptFile:
         self.one_at_a_time = server.one_at_a_time
         self._server = server
         self._slot = slot
-        self._name = _name(server.model_path, campaign, npc)
+        self._name = _name(server, campaign, npc)
         self._kept_bytes = kept_bytes
 
     async def restore(self) -> None:
@@ -93,8 +93,12 @@ class PromptFile:
                     file.unlink()
 
 
-def _name(model: Path, campaign: CampaignId, npc: NpcId) -> str:
+def _name(server: LlamaServer, campaign: CampaignId, npc: NpcId) -> str:
     """Nobody else's, and another one when the model changes: the file does not say by which model it was read."""
-    stat = model.stat()
-    whose = "\0".join((model.name, str(stat.st_size), str(stat.st_mtime_ns), campaign, npc))
+    whose = "\0".join((server.model_id or _as_it_lies(server.model_path), campaign, npc))
     return hashlib.sha256(whose.encode()).hexdigest()[:32] + _SUFFIX
+
+
+def _as_it_lies(model: Path) -> str:
+    stat = model.stat()
+    return "\0".join((model.name, str(stat.st_size), str(stat.st_mtime_ns)))

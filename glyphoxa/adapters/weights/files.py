@@ -46,17 +46,36 @@ class Stamps:
     def holds(self, path: Path, wanted: WeightFile) -> bool:
         try:
             stamp = json.loads(self._stamp(path).read_text("utf-8"))
-            return bool(stamp == _identity(path, wanted))
+            return bool(stamp == _identity(path, wanted.sha256))
         except (OSError, ValueError):
             return False
 
     def put(self, path: Path, wanted: WeightFile) -> None:
         """Best effort: without a stamp the file is hashed again next time."""
+        self._put(path, wanted.sha256)
+
+    def sha256_of(self, path: Path) -> str:
+        """Of a file that nobody declared: read whole when it is new here, or has changed.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        try:
+            stamp = json.loads(self._stamp(path).read_text("utf-8"))
+            if stamp == _identity(path, stamp["sha256"]):
+                return str(stamp["sha256"])
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        found = sha256_of(path)
+        self._put(path, found)
+        return found
+
+    def _put(self, path: Path, sha256: str) -> None:
         stamp = self._stamp(path)
         try:
             stamp.parent.mkdir(parents=True, exist_ok=True)
             fresh = stamp.with_suffix(f".{os.getpid()}")
-            fresh.write_text(json.dumps(_identity(path, wanted)), "utf-8")
+            fresh.write_text(json.dumps(_identity(path, sha256)), "utf-8")
             fresh.replace(stamp)
         except OSError:
             return
@@ -69,7 +88,7 @@ class Stamps:
         return self._directory / f"{hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:32]}.json"
 
 
-def _identity(path: Path, wanted: WeightFile) -> dict[str, object]:
+def _identity(path: Path, sha256: str) -> dict[str, object]:
     at = path.stat()
     return {
         "path": str(path.absolute()),
@@ -77,7 +96,7 @@ def _identity(path: Path, wanted: WeightFile) -> dict[str, object]:
         "inode": at.st_ino,
         "modified_ns": at.st_mtime_ns,
         "changed_ns": at.st_ctime_ns,
-        "sha256": wanted.sha256,
+        "sha256": sha256,
     }
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import threading
 from collections.abc import Iterator
 from urllib.error import HTTPError, URLError
@@ -13,6 +14,9 @@ from glyphoxa.adapters.weights.progress import Progress
 from glyphoxa.domain.errors import Unavailable
 
 OFFICIAL_HUB = "https://huggingface.co"
+ADDRESS_VARIABLE = "HF_ENDPOINT"
+TOKEN_VARIABLE = "HF_TOKEN"  # noqa: S105 - a name
+"""The hub's own: where it is instead, and who asks."""
 _PROBE_S = 3.0
 _STALL_S = 30.0
 _ATTEMPTS = 4
@@ -20,11 +24,19 @@ _BLOCK = 1 << 18
 
 
 class ModelHub:
-    """The model hub where publishers keep their files, when it can be reached from here."""
+    """The model hub where publishers keep their files, when it can be reached from here.
 
-    def __init__(self, address: str = OFFICIAL_HUB) -> None:
-        self._address = self.label = address.rstrip("/")
+    Args:
+        address: By default what HF_ENDPOINT names, else the official one.
+    """
+
+    def __init__(self, address: str | None = None) -> None:
+        self._address = self.label = (address or os.environ.get(ADDRESS_VARIABLE) or OFFICIAL_HUB).rstrip("/")
         self._reachable: bool | None = None
+
+    @property
+    def address(self) -> str:
+        return self._address
 
     def is_reachable(self) -> bool:
         """Asked once, for three seconds at most."""
@@ -61,8 +73,8 @@ class ModelHub:
             progress.begin(part.label, size=wanted.size, have=before)
             try:
                 part.append(_body(url, part, wanted), advance=progress.advance)
-            except HTTPError as refusal:
-                raise Unavailable(f"{url}: HTTP {refusal.code} {refusal.reason}") from refusal
+            except HTTPError as refused:
+                raise Unavailable(refusal(url, refused, repo=file.repo)) from refused
             except (URLError, http.client.HTTPException, TimeoutError, ConnectionError) as broken:
                 trouble = broken
         if part.size != wanted.size:
@@ -78,10 +90,29 @@ class ModelHub:
             return False
 
 
+def hub_request(url: str, *, from_byte: int = 0) -> Request:
+    """With the user's token, if there is one, which no other server is sent to where the hub redirects."""
+    request = Request(url, headers={"Range": f"bytes={from_byte}-"} if from_byte else {})  # noqa: S310 - the hub's
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if token:
+        request.add_unredirected_header("Authorization", f"Bearer {token}")
+    return request
+
+
+def refusal(url: str, refused: HTTPError, *, repo: str) -> str:
+    """Why the hub does not give what was asked for, and what helps."""
+    said = f"{url}: HTTP {refused.code} {refused.reason}"
+    if refused.code not in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
+        return said
+    return (
+        f"{said}: {repo} is not open to everybody, or there is no such repository. If its publisher asks for consent,"
+        f" give it on the repository's page, and set {TOKEN_VARIABLE} to a token of yours"
+    )
+
+
 def _body(url: str, part: PartFile, wanted: WeightFile) -> Iterator[bytes]:
     have = part.size
-    request = Request(url, headers={"Range": f"bytes={have}-"} if have else {})  # noqa: S310 - a fixed scheme
-    with urlopen(request, timeout=_STALL_S) as answer:  # noqa: S310
+    with urlopen(hub_request(url, from_byte=have), timeout=_STALL_S) as answer:  # noqa: S310 - the hub's own address
         if have and answer.status != http.client.PARTIAL_CONTENT:
             # It sends the whole file again: what is there already is read past.
             _skip(answer, have)

@@ -13,6 +13,9 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 """One plain path component: a manifest cannot make us write elsewhere."""
 
+ArtefactName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")]
+"""Plain path components: what is fetched goes into a directory of that name."""
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,7 +61,7 @@ class Artefact(_Strict):
 
 
 class Manifest(_Strict):
-    artefacts: Mapping[FileName, Artefact]
+    artefacts: Mapping[ArtefactName, Artefact]
 
 
 def read_manifest(text: str, *, where: str) -> Manifest:

@@ -95,7 +95,7 @@ class WeightStore:
             NotFound: No such artefact, or it is not there (yet).
             Corrupt: A file is not the manifest's. If it is ours it was removed; a given one is left alone.
         """
-        artefact = self._artefact(name)
+        artefact = self.artefact(name)
         directory = self._home(name)
         for file in artefact.files:
             path = directory / file.name
@@ -122,7 +122,7 @@ class WeightStore:
         progress = progress or Silent()
         wanted = list(dict.fromkeys(names))
         for name in wanted:
-            self._artefact(name)
+            self.artefact(name)
         if copy_from is not None and not copy_from.exists():
             raise NotFound(f"{copy_from}: no such file or directory to take models from")
         for name in wanted:
@@ -138,7 +138,7 @@ class WeightStore:
             Corrupt: As `path`.
         """
         for name in list(names):
-            artefact, directory = self._artefact(name), self._home(name)
+            artefact, directory = self.artefact(name), self._home(name)
             for file in artefact.files:
                 path = directory / file.name
                 if not path.is_file():
@@ -150,6 +150,20 @@ class WeightStore:
     def status(self) -> list[Status]:
         return [self._status(name, artefact) for name, artefact in self._artefacts.items()]
 
+    def is_here(self, name: str) -> bool:
+        """Whether all its files were found right, and have not changed since."""
+        return self._status(name, self.artefact(name)).state == "ready"
+
+    def artefact(self, name: str) -> Artefact:
+        """What the manifest says of it.
+
+        Raises:
+            NotFound: There is none of that name.
+        """
+        if name not in self._artefacts:
+            raise NotFound(f"no model artefact {name!r}; {did_you_mean(name, self._artefacts)}")
+        return self._artefacts[name]
+
     def _status(self, name: str, artefact: Artefact) -> Status:
         directory = self._home(name)
         here = [(directory / file.name, file) for file in artefact.files]
@@ -160,11 +174,6 @@ class WeightStore:
             return Status(name, artefact, "ready" if verified else "unverified", directory, have)
         have += sum(PartFile(path).size for path, file in here if (path, file) not in whole)
         return Status(name, artefact, "partial" if have else "missing", directory, have)
-
-    def _artefact(self, name: str) -> Artefact:
-        if name not in self._artefacts:
-            raise NotFound(f"no model artefact {name!r}; {did_you_mean(name, self._artefacts)}")
-        return self._artefacts[name]
 
     def _home(self, name: str) -> Path:
         """The given directory if all files are in it, the cache otherwise."""

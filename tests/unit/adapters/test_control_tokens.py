@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.adapters.local.control_tokens import ELSEWHERE, ControlTokens, of_gguf
+from glyphoxa.adapters.local.gguf import read_header
 from glyphoxa.domain.errors import Corrupt
+from tests.support.gguf import gguf
 
 CHAT = ControlTokens(["<|im_start|>", "<|im_end|>", "<tool_call>", "|im", "  ", "\n\n", "x"])
 
@@ -53,33 +54,20 @@ def test_every_word_of_a_message_goes_through_and_its_role_does_not() -> None:
 
 
 def a_gguf(path: Path, tokens: list[str], types: list[int]) -> Path:
-    def text(value: str) -> bytes:
-        return struct.pack("<Q", len(value.encode())) + value.encode()
-
-    entries = [
-        text("general.name") + struct.pack("<I", 8) + text("toy"),
-        text("toy.context") + struct.pack("<II", 4, 2048),
-        text("tokenizer.ggml.scores") + struct.pack("<IIQ", 9, 6, 2) + struct.pack("<2f", 0.0, 1.0),
-        text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, len(tokens)) + b"".join(map(text, tokens)),
-        text("tokenizer.ggml.token_type")
-        + struct.pack("<IIQ", 9, 5, len(types))
-        + struct.pack(f"<{len(types)}i", *types),
-    ]
-    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, len(entries)) + b"".join(entries))
-    return path
+    return gguf(path, {"general.name": "toy", "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": types})
 
 
 def test_a_models_own_vocabulary_says_what_its_markers_are(tmp_path: Path) -> None:
     file = a_gguf(tmp_path / "toy.gguf", ["Ġthe", "<|go|>", "<call>", "<unk>", "[PAD1]", "é"], [1, 3, 4, 2, 5, 1])
-    assert set(of_gguf(file).markers) == {"<|go|>", "<call>", "<unk>"}
+    assert set(of_gguf(read_header(file)).markers) == {"<|go|>", "<call>", "<unk>"}
 
 
 def test_a_model_that_names_none_has_the_usual_ones(tmp_path: Path) -> None:
-    assert set(of_gguf(a_gguf(tmp_path / "toy.gguf", ["a"], [1])).markers) == set(ELSEWHERE)
+    assert set(of_gguf(read_header(a_gguf(tmp_path / "toy.gguf", ["a"], [1]))).markers) == set(ELSEWHERE)
 
 
 def test_a_file_that_ends_early_is_corrupt(tmp_path: Path) -> None:
     whole = a_gguf(tmp_path / "toy.gguf", ["a", "b"], [1, 1])
-    whole.write_bytes(whole.read_bytes()[:150])
-    with pytest.raises(Corrupt, match=r"toy\.gguf: its vocabulary cannot be read"):
-        of_gguf(whole)
+    whole.write_bytes(whole.read_bytes()[:100])
+    with pytest.raises(Corrupt, match=r"toy\.gguf: what it says of its model cannot be read"):
+        read_header(whole)

@@ -1,4 +1,4 @@
-"""Weights are data: pinned, verified, and refused when a byte differs."""
+"""ModelWeights are data: pinned, verified, and refused when a byte differs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from glyphoxa.adapters.weights.chat_models import ModelWeights
 from glyphoxa.adapters.weights.files import PartFile, Stamps, naming_disk_troubles
 from glyphoxa.adapters.weights.hub import ModelHub
 from glyphoxa.adapters.weights.manifest import Artefact, Manifest, WeightFile, own_manifest, read_manifest
@@ -245,7 +246,8 @@ def test_the_list_names_state_size_and_licence(store: WeightStore) -> None:
 
 def test_the_fetch_command_says_where_things_lie(store: WeightStore, tmp_path: Path) -> None:
     out = io.StringIO()
-    assert models.fetch(store, ["voice"], out, copy_from=put(tmp_path / "stick", voice_bin=WORDS)) == 0
+    weights = ModelWeights(tmp_path / "data", store.directory, manifest=EARS, hub=NOWHERE)
+    assert models.fetch(weights, ["voice"], out, copy_from=put(tmp_path / "stick", voice_bin=WORDS)) == 0
     assert out.getvalue().splitlines()[-1] == f"voice: {store.directory / 'voice' / 'voice.bin'}"
 
 

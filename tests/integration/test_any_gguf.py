@@ -1,0 +1,343 @@
+"""Any chat model in a GGUF file: by its path, or by its name on the hub, which a local server stands for."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from glyphoxa.adapters.local.chat_template import joined
+from glyphoxa.adapters.local.gguf import read_header
+from glyphoxa.adapters.local.llama import LlamaServer
+from glyphoxa.adapters.local.prompt_files import PromptFile
+from glyphoxa.adapters.weights.chat_models import ModelWeights
+from glyphoxa.adapters.weights.hub import ModelHub
+from glyphoxa.bootstrap.local_models import load_llama
+from glyphoxa.cli.main import main
+from glyphoxa.config.check import check
+from glyphoxa.config.located_yaml import InvalidFile
+from glyphoxa.config.settings import read_settings
+from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.ids import CampaignId, NpcId
+from tests.support.gguf import TEMPLATE, chat_model
+
+REPO = "somebody/Chatty-1B-Instruct-GGUF"
+NAME = f"{REPO}/chatty-Q4_K_M.gguf"
+ALTERNATING = (
+    "{% set rest = messages[1:] if messages[0]['role'] == 'system' else messages %}{% for m in rest %}"
+    "{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}"
+    "<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
+)
+"""As those of Gemma and Mistral, which have no side for a system either: it joins the first line."""
+
+
+class Hub:
+    """Speaks the hub's protocol: lists a repository page by page with the hashes of large files, and gives their bytes
+    through a redirect, in ranges.
+
+    Attributes:
+        files: By repository and path.
+        gated: Only for who has this token.
+        asked: Paths, in order.
+        tokens: What each request for bytes, behind the redirect, was told of a token.
+        cut_after: The next answers break off after so many bytes.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[str, dict[str, bytes]] = {}
+        self.gated = ""
+        self.asked: list[str] = []
+        self.tokens: list[str | None] = []
+        self.cut_after: list[int] = []
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_HEAD(self) -> None:
+                self.send_response(200)
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                hub.answer(self)
+
+            def log_message(self, format: str, *args: object) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+        self._serving = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02})
+
+    def __enter__(self) -> Hub:
+        self._serving.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self._serving.join()
+        self.server.server_close()
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        path = urlsplit(request.path).path
+        self.asked.append(path)
+        listed = re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/main", path)
+        wanted = re.fullmatch(r"/([^/]+/[^/]+)/(resolve|bytes)/main/(.+)", path)
+        found = listed or wanted
+        assert found, path
+        repo, token = found[1], request.headers.get("Authorization")
+        if repo not in self.files:
+            request.send_error(404)
+        elif wanted and wanted[2] == "bytes":
+            self.tokens.append(token)
+            self._send_bytes(request, self.files[repo][wanted[3]])
+        elif self.gated and token != f"Bearer {self.gated}":
+            request.send_error(401)
+        elif listed:
+            self._list(request, repo)
+        else:
+            request.send_response(302)
+            # As the hub's, on another host: a token that was sent there would be somebody else's to keep.
+            request.send_header("Location", path.replace("/resolve/", "/bytes/"))
+            request.end_headers()
+
+    def _list(self, request: BaseHTTPRequestHandler, repo: str) -> None:
+        page = int(parse_qs(urlsplit(request.path).query).get("cursor", ["0"])[0])
+        entries = [{"type": "directory", "path": "more", "oid": "0" * 40, "size": 0}]
+        entries += [{"type": "file", "path": "README.md", "oid": "1" * 40, "size": 12}]
+        for name, content in self.files[repo].items():
+            lfs = {"oid": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 134}
+            entries.append({"type": "file", "path": name, "oid": "2" * 40, "size": len(content), "lfs": lfs})
+        body = json.dumps(entries[2 * page : 2 * page + 2]).encode()
+        request.send_response(200)
+        if 2 * page + 2 < len(entries):
+            further = f"{self.address}{urlsplit(request.path).path}?recursive=true&cursor={page + 1}"
+            request.send_header("Link", f'<{further}>; rel="next"')
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    def _send_bytes(self, request: BaseHTTPRequestHandler, content: bytes) -> None:
+        begins = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
+        start = int(begins[1]) if begins else 0
+        request.send_response(206 if begins else 200)
+        request.send_header("Content-Length", str(len(content) - start))
+        request.end_headers()
+        end = start + self.cut_after.pop(0) if self.cut_after else len(content)
+        request.wfile.write(content[start:end])
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    monkeypatch.delenv("GLYPHOXA_MODELS", raising=False)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    with Hub() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        yield hub
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return chat_model(tmp_path / "mine.gguf")
+
+
+def weights(tmp_path: Path) -> ModelWeights:
+    return ModelWeights(tmp_path / "data", tmp_path / "cache")
+
+
+def settings_with(tmp_path: Path, model: str, more: str = "") -> Path:
+    file = tmp_path / "settings.yaml"
+    llm = f"providers: {{llm: {{name: local, model: '{model}'{more}}}}}\n"
+    file.write_text(f"data_dir: data\nmodels: {{dir: cache}}\n{llm}", "utf-8")
+    return file
+
+
+def test_a_model_of_the_hub_is_pinned_as_the_hub_declares_it_and_not_asked_for_again(
+    hub: Hub, model: Path, tmp_path: Path
+) -> None:
+    hub.files[REPO] = {"other.gguf": b"GGUF...", "more/deep.gguf": b"GGUF", "chatty-Q4_K_M.gguf": model.read_bytes()}
+    hub.cut_after = [50_000]
+    found = weights(tmp_path).ensure([NAME])[NAME]
+    assert found.read_bytes() == model.read_bytes()
+    assert len([path for path in hub.asked if "/bytes/" in path]) == 2  # it went on where the line broke
+    pinned = json.loads((tmp_path / "data" / "models.json").read_text("utf-8"))
+    assert pinned[NAME]["sha256"] == hashlib.sha256(model.read_bytes()).hexdigest()
+    hub.asked.clear()
+    again = weights(tmp_path)
+    assert again.ensure([NAME]) == {NAME: found}
+    assert (again.find(NAME).path, again.find(NAME).sha256) == (found, pinned[NAME]["sha256"])
+    assert hub.asked == []
+
+
+def test_another_file_under_a_pinned_name_is_refused_until_it_is_asked_for(
+    hub: Hub, model: Path, tmp_path: Path
+) -> None:
+    hub.files[REPO] = {"chatty-Q4_K_M.gguf": model.read_bytes()}
+    found = weights(tmp_path).ensure([NAME])[NAME]
+    found.unlink()
+    hub.files[REPO]["chatty-Q4_K_M.gguf"] = other = model.read_bytes() + b"!"
+    with pytest.raises(Corrupt, match=r"another file than before.*models fetch --anew somebody/Chatty"):
+        weights(tmp_path).ensure([NAME])
+    assert weights(tmp_path).ensure([NAME], anew=True)[NAME].read_bytes() == other
+
+
+def test_bytes_that_are_not_what_was_declared_are_refused(hub: Hub, model: Path, tmp_path: Path) -> None:
+    hub.files[REPO] = {"chatty-Q4_K_M.gguf": model.read_bytes()}
+    found = weights(tmp_path).ensure([NAME])[NAME]
+    found.write_bytes(model.read_bytes().replace(b"nobody", b"nobodY"))
+    with pytest.raises(Corrupt, match="its SHA-256 is"):
+        weights(tmp_path).find(NAME)
+    assert weights(tmp_path).ensure([NAME])[NAME].read_bytes() == model.read_bytes()
+
+
+def test_a_name_that_the_hub_has_not_is_said_with_what_there_is(hub: Hub, tmp_path: Path) -> None:
+    hub.files[REPO] = {"chatty-Q4_K_M.gguf": b"GGUF"}
+    with pytest.raises(NotFound, match=r"has no file 'chatty-Q4_K.gguf'; did you mean 'chatty-Q4_K_M.gguf'"):
+        weights(tmp_path).ensure([f"{REPO}/chatty-Q4_K.gguf"])
+    with pytest.raises(NotFound, match="no model repository 'nobody/nothing'"):
+        weights(tmp_path).ensure(["nobody/nothing/x.gguf"])
+    with pytest.raises(NotFound, match=f"fetch it with `glyphoxa models fetch {NAME}`"):
+        weights(tmp_path).find(NAME)
+
+
+def test_a_gated_model_needs_a_token_which_only_the_hub_itself_is_told(
+    hub: Hub, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.files[REPO] = {"chatty-Q4_K_M.gguf": model.read_bytes()}
+    hub.gated = "hf_secret"
+    with pytest.raises(Unavailable, match=r"HTTP 401.*is not open to everybody.*HF_TOKEN"):
+        weights(tmp_path).ensure([NAME])
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    weights(tmp_path).ensure([NAME])
+    assert hub.tokens == [None]
+
+
+def test_a_hub_that_is_away_is_said(model: Path, tmp_path: Path) -> None:
+    away = ModelWeights(tmp_path / "data", tmp_path / "cache", hub=ModelHub("http://127.0.0.1:9"))
+    with pytest.raises(Unavailable, match=f"{NAME}: the hub cannot be asked"):
+        away.ensure([NAME])
+
+
+def test_the_command_fetches_lists_and_verifies_a_model_of_the_hub(
+    hub: Hub, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.files[REPO] = {"chatty-Q4_K_M.gguf": model.read_bytes()}
+    config = ["--config", str(settings_with(tmp_path, NAME))]
+    assert main(["models", "fetch", *config, NAME]) == 0
+    assert main(["models", "verify", *config, NAME]) == 0
+    assert main(["models", "list", *config]) == 0
+    told = capsys.readouterr()
+    assert f"{NAME}: chatty-Q4_K_M.gguf is right" in told.out
+    assert NAME in told.out.partition("artefact")[2]
+    assert main(["models", "fetch", *config, "nobody/nothing/x.gguf"]) != 0
+    assert "Traceback" not in capsys.readouterr().err
+
+
+async def test_the_settings_name_a_model_by_path_or_by_its_name_on_the_hub(
+    hub: Hub, model: Path, tmp_path: Path
+) -> None:
+    content = await asyncio.to_thread(model.read_bytes)
+    hub.files[REPO] = {"chatty-Q4_K_M.gguf": content}
+    await asyncio.to_thread(weights(tmp_path).ensure, [NAME])
+    for named in ("./mine.gguf", str(model), NAME):
+        settings = read_settings(settings_with(tmp_path, named))
+        found = {one.subject: one for one in check(settings, has_weights=weights(tmp_path).has, environ={})}["llm"]
+        assert (found.level, found.text.endswith("profile small")) == ("ok", True)
+        async with AsyncExitStack() as stack:
+            llama = await load_llama(settings, stack)
+            assert llama.model_id == hashlib.sha256(content).hexdigest()
+            assert await rendered(llama, [("system", "Be."), ("user", "Hm."), ("user", "Who?")]) == (
+                "[system] Be.\n[user] Hm.\n[user] Who?\n[assistant] "
+            )
+
+
+async def test_a_template_that_wants_sides_to_alternate_gets_lines_in_a_row_as_one(tmp_path: Path) -> None:
+    async with LlamaServer(model_path=chat_model(tmp_path / "m.gguf", template=ALTERNATING)) as llama:
+        talk = [("system", "Be."), ("user", "Hm."), ("user", "Who?"), ("assistant", "I."), ("user", "Ah.")]
+        assert await rendered(llama, talk) == "<user>Be.\nHm.\nWho?<assistant>I.<user>Ah."
+
+
+def test_what_calls_a_tool_is_not_joined() -> None:
+    calls = {"role": "assistant", "content": "", "tool_calls": []}
+    said = {"role": "assistant", "content": "Aye."}
+    assert joined([calls, said, said]) == [calls, {"role": "assistant", "content": "Aye.\nAye."}]
+
+
+async def rendered(llama: LlamaServer, talk: list[tuple[str, str]]) -> str:
+    messages = llama.as_read([{"role": role, "content": content} for role, content in talk])
+    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {llama.api_key}"}) as client:
+        answer = await client.post(
+            f"{llama.base_url.removesuffix('/v1')}/apply-template", json={"messages": [*messages]}
+        )
+    return str(answer.json()["prompt"])
+
+
+async def test_what_cannot_be_talked_to_is_said_before_the_table_opens(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"base\.gguf: has no chat template"):
+        await LlamaServer(model_path=chat_model(tmp_path / "base.gguf", template="")).start()
+    short = chat_model(tmp_path / "short.gguf", context_length=512)
+    with pytest.raises(InvalidInput, match=r"short\.gguf: reads 512 tokens at once, and 2,048 are wanted"):
+        await LlamaServer(model_path=short).start()
+    with pytest.raises(NotFound, match=r"nowhere\.gguf: no such model file"):
+        weights(tmp_path).find(str(tmp_path / "nowhere.gguf"))
+
+
+def test_a_header_tells_context_and_template(model: Path) -> None:
+    header = read_header(model)
+    assert (header.context_length, header.chat_template) == (4_096, TEMPLATE.strip())
+
+
+async def test_what_one_model_has_read_is_not_taken_for_what_another_has(tmp_path: Path, model: Path) -> None:
+    prompts = tmp_path / "prompts"
+    async with LlamaServer(model_path=model, prompts_dir=prompts) as llama:
+        names = []
+        for llama.model_id in ("a" * 64, "b" * 64):
+            llama.used_slots.add(0)
+            await PromptFile(llama, 0, CampaignId("vale"), NpcId("smith")).save()
+            names.append({file.name for file in prompts.iterdir()})
+    assert names[0] < names[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        ("mine.bin", "'mine.bin' is no GGUF file; valid: a path"),
+        ("a/b/big-00001-of-00003.gguf", "is one piece of a model that is cut in several"),
+    ],
+)
+def test_a_name_that_cannot_be_one_is_an_error_at_its_line(tmp_path: Path, model: str, why: str) -> None:
+    with pytest.raises(InvalidFile, match=rf"settings\.yaml:3: providers\.llm\.model .*{re.escape(why)}"):
+        read_settings(settings_with(tmp_path, model))
+
+
+def test_a_model_for_a_provider_that_is_one_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("providers:\n  llm:\n    name: qwen-1.5b\n    model: x.gguf\n", "utf-8")
+    with pytest.raises(InvalidFile, match=r":4: providers\.llm\.model 'x\.gguf': qwen-1\.5b is one model"):
+        read_settings(file)
+    file.write_text("providers:\n  llm:\n    name: ollama\n    context_tokens: 4096\n", "utf-8")
+    with pytest.raises(InvalidFile, match=r":4: providers\.llm\.context_tokens is of a model that runs here"):
+        read_settings(file)
+
+
+def test_without_a_model_it_is_said_which_setting_is_missing(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("providers: {llm: {name: local}}\n", "utf-8")
+    with pytest.raises(InvalidFile, match=r":1: local needs providers\.llm\.model"):
+        read_settings(file)
+
+
+def test_a_longer_context_has_room_for_larger_budgets(tmp_path: Path) -> None:
+    wide = settings_with(tmp_path, "./mine.gguf", ", context_tokens: 4096")
+    wide.write_text(f"{wide.read_text('utf-8')}context: {{facts_tokens: 1500}}\n", "utf-8")
+    assert read_settings(wide).context_tokens == 4_096
+    narrow = settings_with(tmp_path, "./mine.gguf", ", context_tokens: 1024")
+    with pytest.raises(InvalidFile, match=r":3: providers\.llm\.context_tokens: .* local has room for 224"):
+        read_settings(narrow)
