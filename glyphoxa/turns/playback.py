@@ -5,6 +5,7 @@ Rules.
 - A reply comes in pieces (clauses), each followed by its sound; nothing is played before `Released`.
 - A filler ("Hm.") may be played after the release, once, as long as nothing of the reply has been; it is not part
   of the reply and does not count as its first sound.
+- An excuse is a filler that is heard in place of a reply that failed: at once, or with the release.
 - A reply is over when its last sample was played, when it was cancelled, when it failed and what there was of it
   has been played, or at once when nothing of it may be said. `Over` comes exactly once.
 - Which words were heard goes by the share of a piece's sound that was played, spread over its characters. A word
@@ -42,6 +43,11 @@ class PieceEnded:
 
 @dataclass(frozen=True, slots=True)
 class FillerCame:
+    n_samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExcuseCame:
     n_samples: int
 
 
@@ -86,6 +92,7 @@ PlaybackEvent = (
     | SoundCame
     | PieceEnded
     | FillerCame
+    | ExcuseCame
     | ReplyEnded
     | ReplyFailed
     | PieceTrouble
@@ -199,10 +206,8 @@ class Playback:
                     self._pieces[-1].n_samples += n_samples
             case PieceEnded():
                 self._complete_latest()
-            case FillerCame(n_samples):
-                if self._is_released and not self._has_begun and not self._had_filler:
-                    self._n_filler, self._had_filler = n_samples, True
-                    return (FillerBegins(),)
+            case FillerCame() | ExcuseCame():
+                return self._takes(event)
             case ReplyEnded(withheld):
                 self._complete_latest()
                 self._has_ended, self._withheld = True, withheld
@@ -212,7 +217,7 @@ class Playback:
             case PieceTrouble(error):
                 self._trouble = self._trouble or error
             case Released():
-                self._is_released = True
+                return self._released()
             case Cancelled():
                 return self._end(interrupted=self._has_begun)
             case Played(n_samples):
@@ -222,7 +227,22 @@ class Playback:
         return self._end() if self._nothing_left() else ()
 
     def accepts_filler(self) -> bool:
-        return self._is_released and not (self._has_begun or self._had_filler or self._is_over)
+        return self._is_released and self.accepts_excuse()
+
+    def accepts_excuse(self) -> bool:
+        return not (self._has_begun or self._had_filler or self._is_over)
+
+    def _takes(self, event: FillerCame | ExcuseCame) -> tuple[PlaybackEffect, ...]:
+        if not (self.accepts_filler() if isinstance(event, FillerCame) else self.accepts_excuse()):
+            return ()
+        self._n_filler, self._had_filler = event.n_samples, True
+        return (FillerBegins(),) if self._is_released else ()
+
+    def _released(self) -> tuple[PlaybackEffect, ...]:
+        was, self._is_released = self._is_released, True
+        if self._n_filler and not was:
+            return (FillerBegins(),)
+        return self._end() if self._nothing_left() else ()
 
     def _complete_latest(self) -> None:
         if self._pieces:

@@ -25,6 +25,7 @@ from glyphoxa.npc.mouth import Finished, Listener, Marked, SentenceStarted
 from glyphoxa.npc.table import OUTPUT_RATE_HZ, AudioSink
 from glyphoxa.turns.playback import (
     Cancelled,
+    ExcuseCame,
     FillerBegins,
     FillerCame,
     Over,
@@ -108,10 +109,11 @@ class Speaker(FrameProcessor):
         self._on(turn, Released())
 
     def fail(self, turn: TurnId, error: str) -> None:
-        """Nothing more comes of the reply. What has come of it is played."""
-        if turn == self._turn and self._excuses and self._playback.is_silent and self._playback.accepts_filler():
-            self.fill(turn, self._excuses[self._n_excused % len(self._excuses)])
-            self._n_excused += 1
+        """Nothing more comes of the reply. What has come of it is played; if nothing has, an excuse is, as soon as the
+        NPC may be heard.
+        """
+        if turn == self._turn and self._playback.is_silent and self._playback.accepts_excuse():
+            self._excuse(turn)
         self._on(turn, ReplyFailed(error))
 
     def worry(self, turn: TurnId, error: str) -> None:
@@ -135,6 +137,13 @@ class Speaker(FrameProcessor):
         if turn == self._turn and pcm and self._playback.accepts_filler():
             self._filler[:] = pcm
             self._on(turn, FillerCame(len(pcm) // 2))
+
+    def _excuse(self, turn: TurnId) -> None:
+        rendered = [pcm for excuse in self._excuses if (pcm := self._fillers.get(excuse))]
+        if rendered:
+            self._filler[:] = pcm = rendered[self._n_excused % len(rendered)]
+            self._n_excused += 1
+            self._on(turn, ExcuseCame(len(pcm) // 2))
 
     async def setup(self, setup: FrameProcessorSetup) -> None:  # type: ignore[override]  # pipecat's own narrowing
         await super().setup(setup)

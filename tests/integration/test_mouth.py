@@ -436,8 +436,25 @@ async def test_an_answer_that_fails_is_a_line_in_character(server: ModelServer) 
         play.release()
         assert "out of order" in (await play.finished()).error
         assert len(play.sound) == len(EXCUSES[0]) * 10 * 48
+
+
+async def test_an_answer_that_fails_before_it_may_be_heard_is_a_line_in_character_as_soon_as_it_may(
+    server: ModelServer,
+) -> None:
+    async with stage(server, excuses=EXCUSES) as play:
+        await play.mouth.wait_until_drained()
+        server.status = 400
+        play.begin()
+        await play.mouth.wait_until_drained()
+        assert not play.sound
+        assert not play.of(Finished)
+        play.release()
+        assert "out of order" in (await play.finished()).error
+        assert len(play.sound) == len(EXCUSES[0]) * 10 * 48
         play.sound.clear()
-        play.begin("t2")  # of one that nobody may hear yet, nobody hears that it failed
+        play.begin("t2")
+        await play.mouth.wait_until_drained()
+        play.cancel("t2")  # they went on speaking: of this one nobody hears that it failed
         assert "out of order" in (await play.finished("t2")).error
         assert not play.sound
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.turns.playback import (
     Cancelled,
+    ExcuseCame,
     FillerBegins,
     FillerCame,
     Over,
@@ -121,6 +122,17 @@ def test_a_reply_that_fails_behind_its_filler_is_over_when_that_was_played() -> 
     assert over(playback.on(Played(CHUNK))).error == "no connection"
 
 
+def test_an_excuse_for_a_reply_that_failed_too_early_is_held_until_the_npc_may_be_heard() -> None:
+    playback = Playback()
+    assert playback.on(ExcuseCame(CHUNK)) == ()
+    assert playback.on(ReplyFailed("no connection")) == ()
+    assert playback.playable(CHUNK) == 0
+    assert playback.on(Released()) == (FillerBegins(),)
+    assert playback.on(ExcuseCame(CHUNK)) == ()
+    ended = over(playback.on(Played(CHUNK)))
+    assert (ended.error, ended.heard, ended.n_samples) == ("no connection", "", 0)
+
+
 def test_cancelled_before_it_was_heard_it_was_not_interrupted() -> None:
     playback = reply(("Well met.", 24_000))
     ended = over(playback.on(Cancelled()))
@@ -203,6 +215,7 @@ EVENTS = st.one_of(
     st.builds(SoundCame, st.integers(1, 3_000)),
     st.just(PieceEnded()),
     st.builds(FillerCame, st.integers(1, 2_000)),
+    st.builds(ExcuseCame, st.integers(1, 2_000)),
     st.just(ReplyEnded()),
     st.just(ReplyFailed("x")),
     st.just(Released()),
