@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -19,21 +19,25 @@ from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
 from glyphoxa.bootstrap import local_models
 from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.bootstrap.closing import ClosingStack
-from glyphoxa.bootstrap.engines import MouthSpec
+from glyphoxa.bootstrap.engines import MouthSpec, OpenMouth
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import open_store_for
 from glyphoxa.bootstrap.structured_llm import local_slots
 from glyphoxa.bootstrap.table import open_with
 from glyphoxa.bootstrap.table_parts import Opening
 from glyphoxa.config.settings import ContextSettings, LlmSettings, ProvidersSettings, Settings, TurnsSettings
-from glyphoxa.domain.campaign import Campaign, Npc
+from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.table import Table
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
+
+if TYPE_CHECKING:
+    from glyphoxa_pipelines.parts import MouthParts
 
 PATIENCE_MS: Final = 120_000
 """For an answer: what is measured here is what is said, not how soon."""
@@ -65,6 +69,25 @@ class Answer:
         return stages[Stage.FIRST_TOKEN] - stages[Stage.ADDRESSED]
 
 
+def silent_parts(order: MouthSpec) -> MouthParts:
+    """The product's, but for a voice that takes no time."""
+    from glyphoxa_pipelines.engines import mouth_parts
+    from glyphoxa_processors import local_services
+    from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
+
+    silent = local_services.make_tts(lambda _: iter([_FRAME]), voice="silent")
+    parts = replace(mouth_parts(order), tts=silent)
+    if isinstance(parts.llm, SpokenLLM):
+        parts.llm.deadlines = StreamDeadlines(PATIENCE_MS, PATIENCE_MS)
+    return parts
+
+
+async def open_silent_mouth(order: MouthSpec) -> Mouth:
+    from glyphoxa_pipelines import cascaded
+
+    return await cascaded.build(silent_parts(order))
+
+
 @dataclass(frozen=True, slots=True)
 class Tables:
     """What every session of a run shares."""
@@ -76,17 +99,25 @@ class Tables:
 
     async def ask(self, question: Question, number: str) -> Answer:
         """In a session of its own, of which nothing is kept."""
+        async with self.sitting(question.scene, question.speaker, number) as table:
+            return Answer(question, await _answered(table, question))
+
+    @asynccontextmanager
+    async def sitting(
+        self, scene: Scene, player: Player, number: str, *, mouth: OpenMouth = open_silent_mouth
+    ) -> AsyncIterator[Table]:
+        """A table in that scene with the player at it, for a session of which nothing is kept."""
         async with ClosingStack() as stack:
-            table = await open_with(self._opening(question, number), stack, tell=lambda _: None)
+            table = await open_with(self._opening(scene, number, mouth), stack, tell=lambda _: None)
             table.adopt(stack.pop_all())
         try:
-            table.parts.state.sits_down(question.speaker)
-            return Answer(question, await _answered(table, question))
+            table.parts.state.sits_down(player)
+            yield table
         finally:
             await table.close()
 
-    def _opening(self, question: Question, number: str) -> Opening:
-        scenes = sorted(self.campaign.scenes, key=lambda scene: scene.id != question.scene.id)
+    def _opening(self, scene: Scene, number: str, mouth: OpenMouth) -> Opening:
+        scenes = sorted(self.campaign.scenes, key=lambda each: each.id != scene.id)
         settings = self.settings.model_copy(update={"data_dir": self.settings.data_directory / f"asked-{number}"})
         return Opening(
             settings=settings,
@@ -94,7 +125,7 @@ class Tables:
             session=SessionId(f"asked-{number}"),
             local=self.local,
             store=replace(self.store, log=cast(PostgresTranscriptLog, _NothingIsKept())),
-            mouths={npc.engine: _open_mouth for npc in self.campaign.npcs},
+            mouths={npc.engine: mouth for npc in self.campaign.npcs},
             outside={},
         )
 
@@ -182,26 +213,17 @@ def _utterance(asked: Asked, number: int, said: Said, at_ms: int) -> Utterance:
     )
 
 
-async def _open_mouth(order: MouthSpec) -> Mouth:
-    """The product's, but for a voice that takes no time."""
-    from glyphoxa_pipelines import cascaded
-    from glyphoxa_pipelines.engines import mouth_parts
-    from glyphoxa_processors import local_services
-    from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
-
-    silent = local_services.make_tts(lambda _: iter([_FRAME]), voice="silent")
-    parts = replace(mouth_parts(order), tts=silent)
-    if isinstance(parts.llm, SpokenLLM):
-        parts.llm.deadlines = StreamDeadlines(PATIENCE_MS, PATIENCE_MS)
-    return await cascaded.build(parts)
+async def _answered(table: Table, question: Question) -> TurnRecord | None:
+    return await answered(table, question.speaker, _called(question))
 
 
-async def _answered(table: Any, question: Question) -> TurnRecord | None:
+async def answered(table: Table, player: Player, line: str) -> TurnRecord | None:
+    """What became of a typed line; None: nothing in all the time there is."""
     await table.wait_until_quiet()
     listener = Listener()
     forget = table.subscribe(listener.on_event)
     try:
-        table.say(question.speaker.id, _called(question))
+        table.say(player.id, line)
         async with asyncio.timeout(PATIENCE_MS / 1_000):
             await listener.over.wait()
     except TimeoutError:
