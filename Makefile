@@ -7,7 +7,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Without bytecode on disk every process, and there are many in the tests, compiles all modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 # For two cores: half of what a test takes is waiting. The files keep the order that tests/conftest.py gives them.
-PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
+JOBS ?= 4
+PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test quick types units proof mutants check gate bench models lock clean

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-OF_REAL_TIME = "tests/browser/test_evening.py"
+OF_BOTH = "tests/integration/test_local_models.py"
 OF_NONE = "tests/unit/turns/test_speech_end.py"
 
 
 def collected(*options: str) -> set[str]:
-    """The files of which tests are selected. Selecting none is no failure."""
+    """The tests that are selected. Selecting none is no failure."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *options],
         cwd=ROOT,
@@ -21,12 +21,16 @@ def collected(*options: str) -> set[str]:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
+    return {line for line in done.stdout.splitlines() if "::" in line}
 
 
 def test_tests_of_real_time_run_alone_and_all_others_together() -> None:
-    assert collected("--phase", "alone", OF_REAL_TIME, OF_NONE) == {OF_REAL_TIME}
-    assert collected("--phase", "together", OF_REAL_TIME, OF_NONE) == {OF_NONE}
+    alone = collected("--phase", "alone", OF_BOTH, OF_NONE)
+    together = collected("--phase", "together", OF_BOTH, OF_NONE)
+    assert {test.partition("::")[0] for test in alone} == {OF_BOTH}
+    assert {test.partition("::")[0] for test in together} == {OF_BOTH, OF_NONE}
+    assert alone.isdisjoint(together)
+    assert alone | together == collected(OF_BOTH, OF_NONE)
 
 
 def test_a_phase_that_selects_nothing_is_no_failure() -> None:

@@ -9,9 +9,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import pytest
 import yaml
 
 from glyphoxa.bootstrap import engines
@@ -31,6 +30,9 @@ from glyphoxa.npc.table import Ear
 from glyphoxa.speech.language.words import words
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_S
+
+if TYPE_CHECKING:
+    import pytest  # the processes of `stubborn` do without it
 
 Found = TypeVar("Found")
 SESSION = SessionId("evening")
