@@ -329,7 +329,7 @@ class MemoryTools:
     async def _search_facts(self, arguments: Mapping[str, object]) -> Found:
         query = _required(arguments, "query")
         between = Between(_moment(arguments, "after"), _moment(arguments, "before"))
-        wanted = FactQuery(query, between=between, limit=_LOOKED_AT)
+        wanted = FactQuery(query, between=between, limit=_LOOKED_AT, common_from=2 * _LOOKED_AT)
         facts, recalled = await asyncio.gather(
             self._memory.graph.facts(self._memory.campaign, self._memory.npc, wanted),
             self._recall(query, limit=MOST_FOUND, between=between),

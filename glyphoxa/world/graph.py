@@ -103,12 +103,16 @@ class FactQuery:
         words: Of which a fact shares one; its entities' names are part of it.
         about: Whom it concerns.
         between: When it was stated.
+        common_from: A word that so many facts share ("know") finds none by itself, unless nothing else is asked; and of
+            very many who share a word of their names, those count that have most of the words. None: all is found,
+            however long it takes.
     """
 
     words: str = ""
     about: EntityId | None = None
     between: Between = EVER
     limit: int = 20
+    common_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

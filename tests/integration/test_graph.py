@@ -179,6 +179,21 @@ async def test_facts_are_found_by_their_words_and_by_the_names_of_their_entities
     assert await facts(TOWN, MIRA, FactQuery(words="\0 ' & | ! :* \\")) == []
 
 
+async def test_a_word_of_very_many_facts_finds_them_only_where_nothing_else_is_asked(town: Store) -> None:
+    """What a viewer may not know makes no word common for that viewer."""
+    await town.world.commit(TOWN, [relation(NODE, "KNOWS", TIDE, visibility=secret_of([MIRA]))], CAUSE)
+
+    async def found(npc: NpcId, words: str, common_from: int | None) -> set[str]:
+        facts = await town.graph.facts(TOWN, npc, FactQuery(words, common_from=common_from))
+        return {fact.claim.predicate for fact in facts}
+
+    assert await found(MIRA, "Who knows the Moonblade?", None) == {"KNOWS", "OWNS"}
+    assert await found(MIRA, "Who knows the Moonblade?", 2) == {"OWNS"}
+    assert await found(MIRA, "Who knows an innkeeper?", 2) == {"occupation"}
+    assert await found(MIRA, "Who knows?", 2) == {"KNOWS"}
+    assert await found(GRIM, "Who knows the Moonblade?", 2) == {"KNOWS", "OWNS"}
+
+
 async def test_facts_about_an_entity_and_of_a_time_come_the_latest_first(town: Store) -> None:
     later = says(INN, "note", "burnt down", provenance=Provenance(at_ms=5_000))
     sooner = says(INN, "note", "newly painted", provenance=Provenance(at_ms=3_000))

@@ -189,8 +189,10 @@ async def test_a_walk_reads_relations_by_their_ends(store: Store, viewer: str | 
 
 @BOTH
 async def test_facts_by_their_words_and_of_an_entity(store: Store, kind: str) -> None:
-    by = await indexes(store, kind, GRAPH["facts_by_words"], AN_NPC, "word17", "", None, None, None, 20)
-    assert {"idx_rel_words", "idx_attribute_facts_words", "idx_entities_words", "idx_rel_source"} <= by
+    for common_from in (None, 100):
+        asked = ("word17", "", None, None, None, 20, common_from)
+        by = await indexes(store, kind, GRAPH["facts_by_words"], AN_NPC, *asked)
+        assert {"idx_rel_words", "idx_attribute_facts_words", "idx_entities_words", "idx_rel_source"} <= by
     by = await indexes(store, kind, GRAPH["facts_about"], AN_NPC, AN_ENTITY, None, None, 20)
     assert {"idx_rel_source", "idx_rel_target", "idx_attribute_facts_entity"} <= by
 

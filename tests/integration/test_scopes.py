@@ -131,6 +131,8 @@ async def whole_worlds(store: Store, campaign: CampaignId, world: World, viewer:
     found = await graph.facts(campaign, viewer, FactQuery(words=f"what of the {word}", limit=ALL))
     assert by_id(found) == by_id(fact for fact in facts if word in world.words_of(fact))
     assert await graph.facts(campaign, viewer, FactQuery(words=f"what of the {word}", limit=5)) == found[:5]
+    quickly = await graph.facts(campaign, viewer, FactQuery(f"what of the {word}", limit=ALL, common_from=2))
+    assert by_id(quickly).items() <= by_id(found).items()
 
     walked = await graph.traverse(campaign, viewer, CENTRE, Walk(depth=4, limit=ALL))
     assert {r.entity.id: r.depth for r in walked} == depths(facts, CENTRE, depth=4)

@@ -93,7 +93,8 @@ class PostgresGraph:
         between = timestamps(wanted.between)
         if asked:
             end = None if about is None else lookup_key(about)
-            rows = await self._fetch("facts_by_words", campaign, seer, asked, name_words(asked), end, *between, limit)
+            how = (seer, asked, name_words(asked), end, *between, limit, wanted.common_from)
+            rows = await self._fetch("facts_by_words", campaign, *how)
         elif about is not None:
             rows = await self._fetch("facts_about", campaign, seer, lookup_key(about), *between, limit)
         else:

@@ -158,7 +158,10 @@ SELECT f.*, e.id, e.type, e.name, e.aliases, e.attributes AS entity_attributes
 -- facts_by_words --
 -- Facts that share a word with $3, in their own words or in the names of their ends, best first. $4: words of $3 that
 -- are surely names; stop words count only as such, or when there are no others. $5: an end; $6, $7: when stated.
--- Served by idx_rel_words, idx_attribute_facts_words and idx_entities_words.
+-- $8: how many. $9 (NULL: none is): the facts from which on a word is too common ("know" is in each relation KNOWS). By it
+-- alone a fact is found only where nobody is named and every other word is as common; and of all names that have a word,
+-- the 16 that have most of the words count. What makes a word common is only what $2 may know.
+-- Served by idx_rel_words, idx_attribute_facts_words, idx_entities_words and idx_entities_restricted.
 WITH language AS MATERIALIZED (
     SELECT coalesce((SELECT glyphoxa_fts_config(c.language) FROM campaigns c WHERE c.id = $1), 'simple') AS config),
 said AS MATERIALIZED (
@@ -171,26 +174,55 @@ asked AS MATERIALIZED (
            || replace(plainto_tsquery(l.config, $3)::text, ' & ', ' | ')::tsquery AS words
       FROM language l, said s),
 named AS MATERIALIZED (
-    SELECT coalesce(array_agg(e.id), '{}') AS ids
+    SELECT e.id, ts_rank(e.words, (SELECT names FROM asked)) AS rank
       FROM entities e
-     WHERE e.campaign_id = $1 AND e.words @@ (SELECT names FROM asked) AND glyphoxa_may_know($2, e.scope, e.knowers))
-SELECT f.*
+     WHERE e.campaign_id = $1 AND e.words @@ (SELECT names FROM asked) AND glyphoxa_may_know($2, e.scope, e.knowers)
+     ORDER BY rank DESC, e.id
+     LIMIT CASE WHEN $9::int IS NOT NULL THEN 16 END),
+named_ids AS MATERIALIZED (SELECT coalesce(array_agg(id), '{}') AS ids FROM named),
+-- Looked up once, and not for the ends of each fact.
+not_known AS MATERIALIZED (
+    SELECT e.id
+      FROM entities e
+     WHERE e.campaign_id = $1 AND e.scope <> 'public' AND NOT glyphoxa_may_know($2, e.scope, e.knowers)),
+word AS MATERIALIZED (
+    SELECT plainto_tsquery('simple', w.word) AS word
+      FROM language l, said s,
+           unnest(tsvector_to_array(to_tsvector('simple', s.words) || to_tsvector(l.config, $3))) AS w (word)),
+telling AS MATERIALIZED (
+    SELECT CASE WHEN count(*) > 0 THEN string_agg(w.word::text, ' | ')::tsquery
+                WHEN NOT EXISTS (SELECT FROM named) THEN (SELECT words FROM asked)
+           END AS words
+      FROM word w
+     WHERE $9 IS NULL
+        OR (SELECT count(*)
+              FROM (SELECT
+                      FROM facts f
+                     WHERE f.campaign_id = $1 AND f.words @@ w.word
+                       AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
+                       AND f.subject_id NOT IN (SELECT id FROM not_known)
+                       AND (f.object_id IS NULL OR f.object_id NOT IN (SELECT id FROM not_known))
+                     LIMIT $9) AS having_it) < $9)
+SELECT f.fact_id, f.subject_id, f.predicate, f.object_id, f.value, nullif(f.attributes, '{}') AS attributes,
+       f.provenance::text AS provenance, f.origin, f.status, f.scope, nullif(f.known_how, '[]')::text AS known_how,
+       f.valid_from, f.valid_to, f.story_from, f.story_to, nullif(f.supports, '{}') AS supports,
+       nullif(f.disputes, '{}') AS disputes, f.mentions, f.doubted, f.seq
   FROM facts f
- CROSS JOIN asked
-  JOIN entities s ON s.campaign_id = $1 AND s.id = f.subject_id AND glyphoxa_may_know($2, s.scope, s.knowers)
-  LEFT JOIN entities o ON o.campaign_id = $1 AND o.id = f.object_id
+  LEFT JOIN named s ON s.id = f.subject_id
+  LEFT JOIN named o ON o.id = f.object_id
  WHERE f.campaign_id = $1
-   AND (f.words @@ (SELECT words FROM asked)
-        OR f.subject_id = ANY ((SELECT ids FROM named)::text[])
+   AND (f.words @@ (SELECT words FROM telling)
+        OR f.subject_id = ANY ((SELECT ids FROM named_ids)::text[])
         -- Said of attributes as well, an arm that is never true would keep the others from their indexes.
-        OR (f.object_id IS NOT NULL AND f.object_id = ANY ((SELECT ids FROM named)::text[])))
+        OR (f.object_id IS NOT NULL AND f.object_id = ANY ((SELECT ids FROM named_ids)::text[])))
    AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
-   AND (f.object_id IS NULL OR glyphoxa_may_know($2, o.scope, o.knowers))
+   AND f.subject_id NOT IN (SELECT id FROM not_known)
+   AND (f.object_id IS NULL OR f.object_id NOT IN (SELECT id FROM not_known))
    AND ($5::text IS NULL OR glyphoxa_entity($1, $5) IN (f.subject_id, f.object_id))
    AND ($6::timestamptz IS NULL OR f.stated_at >= $6)
    AND ($7::timestamptz IS NULL OR f.stated_at < $7)
- ORDER BY ts_rank(f.words, asked.words) + ts_rank(s.words, asked.names)
-          + coalesce(ts_rank(o.words, asked.names), 0) DESC, f.stated_at DESC, f.fact_id
+ ORDER BY ts_rank(f.words, (SELECT words FROM asked)) + coalesce(s.rank, 0) + coalesce(o.rank, 0) DESC,
+          f.stated_at DESC, f.fact_id
  LIMIT $8;
 
 -- facts_about --
