@@ -13,7 +13,7 @@ line; no traceback reaches a user.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -41,8 +41,15 @@ class Corrupt(GlyphoxaError):
     """Stored bytes are not what they must be."""
 
 
-_MOST_LISTED = 40
+MOST_LISTED = 40
 _LONGEST_WORD = 300
+
+
+def nearest(value: str, valid: Sequence[str]) -> str | None:
+    """The valid value that it may be a misspelling of."""
+    # What is longer is no word misspelt, and looking for it takes seconds.
+    near = get_close_matches(value, valid, n=1, cutoff=0.6) if len(value) <= _LONGEST_WORD else []
+    return near[0] if near else None
 
 
 def did_you_mean(value: str, valid: Iterable[str]) -> str:
@@ -54,10 +61,8 @@ def did_you_mean(value: str, valid: Iterable[str]) -> str:
     'valid: name, type'
     """
     known = sorted(set(valid))
-    # What is longer is no word misspelt, and looking for it takes seconds.
-    near = get_close_matches(value, known, n=1, cutoff=0.6) if len(value) <= _LONGEST_WORD else []
-    if near:
-        return f"did you mean {near[0]!r}?"
-    if len(known) > _MOST_LISTED:
-        return f"valid: {', '.join(known[:_MOST_LISTED])} and {len(known) - _MOST_LISTED} more"
+    if near := nearest(value, known):
+        return f"did you mean {near!r}?"
+    if len(known) > MOST_LISTED:
+        return f"valid: {', '.join(known[:MOST_LISTED])} and {len(known) - MOST_LISTED} more"
     return f"valid: {', '.join(known) or 'none'}"

@@ -22,7 +22,15 @@ from loguru import logger
 from glyphoxa.context.own_words import looks_for_own_words, of_others
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier, Entity
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.errors import (
+    MOST_LISTED,
+    GlyphoxaError,
+    InvalidInput,
+    NotFound,
+    Unavailable,
+    did_you_mean,
+    nearest,
+)
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import EVER, Between, Fact
 from glyphoxa.domain.recalled import RecalledTalk
@@ -247,22 +255,28 @@ class MemoryTools:
         if not name:
             known = await graph.entities(*asked, of_type=kind)
             return found([{"name": entity.name, "type": entity.type} for entity in known])
-        entity, others = await self._called(name, kind)
+        entity, instead = await self._called(name, kind)
         about = await graph.known(*asked, entity.id) if entity is not None else None
         if about is None:
-            return nothing(f"nothing called {name!r} is known; " + did_you_mean(name, others))
+            return nothing(f"nothing called {name!r} is known{instead}")
         return found([described(about, relation)])
 
-    async def _called(self, name: str, kind: str = "") -> tuple[Entity | None, list[str]]:
-        """The entity of that name and type, else the names of all that it might have been."""
+    async def _called(self, name: str, kind: str = "") -> tuple[Entity | None, str]:
+        """The entity of that name and type, else what to say instead."""
         asked, graph = (self._memory.campaign, self._memory.npc), self._memory.graph
         called = await graph.entities_called(*asked, bare(name))
         entity = best_match(name, [one for one in called if kind in ("", one.type)])
         if entity is not None:
-            return entity, []
-        known = await graph.entities(*asked, of_type=kind or None)
+            return entity, ""
         # A name that is spelled otherwise ("STRASSE") has other words than the one that is stored, and is the same.
-        return best_match(name, known), [one.name for one in known]
+        like = await graph.entities_like(*asked, bare(name), of_type=kind or None)
+        if (entity := best_match(name, like)) is not None:
+            return entity, ""
+        if near := nearest(name, [one.name for one in like]):
+            return None, f"; did you mean {near!r}?"
+        # A list of thousands says nothing, and to read them takes longer than everything else.
+        few = await graph.entities_if_few(*asked, most=MOST_LISTED, of_type=kind or None)
+        return None, "" if few is None else f"; {did_you_mean(name, [one.name for one in few])}"
 
     async def _search_sessions(self, arguments: Mapping[str, object]) -> Found:
         query, around = _required(arguments, "query"), _optional(arguments, "around")
@@ -281,9 +295,9 @@ class MemoryTools:
         """
         asked = self._memory.campaign, self._memory.npc
         try:
-            entity, others = await self._called(name)
+            entity, instead = await self._called(name)
             if entity is None:
-                return [], f"nothing called {name!r} is known, this is from everywhere; " + did_you_mean(name, others)
+                return [], f"nothing called {name!r} is known, this is from everywhere{instead}"
             passages = await talk.recall_around(*asked, query, around=entity.id, limit=2 * _TALK_FOUND)
             spoken_of = {each for passage in passages for each in passage.entity_ids}
             known = await self._memory.graph.entities_of(*asked, spoken_of) if spoken_of else []

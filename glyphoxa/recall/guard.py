@@ -59,6 +59,16 @@ class MemoryGuard:
     async def entities_called(self, campaign: CampaignId, viewer: Viewer, name: str) -> list[Entity]:
         return await self._ask(lambda: self._graph.entities_called(campaign, viewer, name))
 
+    async def entities_like(
+        self, campaign: CampaignId, viewer: Viewer, name: str, *, of_type: str | None = None
+    ) -> list[Entity]:
+        return await self._ask(lambda: self._graph.entities_like(campaign, viewer, name, of_type=of_type))
+
+    async def entities_if_few(
+        self, campaign: CampaignId, viewer: Viewer, *, most: int, of_type: str | None = None
+    ) -> list[Entity] | None:
+        return await self._ask(lambda: self._graph.entities_if_few(campaign, viewer, most=most, of_type=of_type))
+
     async def entities_of(self, campaign: CampaignId, viewer: Viewer, ids: Collection[EntityId]) -> list[Entity]:
         return await self._ask(lambda: self._graph.entities_of(campaign, viewer, ids))
 

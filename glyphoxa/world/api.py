@@ -35,6 +35,7 @@ from glyphoxa.world.graph import (
     Subgraph,
     TalkAround,
     Walk,
+    beginnings_of,
 )
 from glyphoxa.world.ports import World
 from glyphoxa.world.projection import apply
@@ -92,6 +93,7 @@ __all__ = [
     "WorldRead",
     "WorldState",
     "apply",
+    "beginnings_of",
     "claim_in_words",
     "difference",
     "dropped",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
@@ -123,6 +124,22 @@ class Neighbourhood:
     depth: int = 2
 
 
+_SURE_LETTERS: Final = 2
+_TELLING_LETTERS: Final = 4
+
+
+def beginnings_of(name: str) -> list[str]:
+    """How the words of a name begin: as much of them as even a misspelt name has right. Short words, which many names
+    have ("of"), only where there are no others.
+
+    >>> beginnings_of("Wardens of the Tide")
+    ['ti', 'wa']
+    """
+    words = re.findall(rf"[^\W_]{{{_SURE_LETTERS},}}", name.casefold())
+    telling = [word for word in words if len(word) >= _TELLING_LETTERS] or words
+    return sorted({word[:_SURE_LETTERS] for word in telling})
+
+
 KNOWN_THROUGH: Final = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 """Relations along which an NPC hears of things."""
 
@@ -139,6 +156,20 @@ class KnowledgeGraph(Protocol):
         """Those whose name and other names hold all the words of `name`, in any order, and so whoever is called just
         that. Not a look at all entities, of which there may be thousands.
         """
+        ...
+
+    async def entities_like(
+        self, campaign: CampaignId, viewer: Viewer, name: str, *, of_type: str | None = None
+    ) -> list[Entity]:
+        """Those of whose names a word begins like one of `name` (see `beginnings_of`): whom a name may mean that is
+        misspelt, or spelt otherwise. Not a look at all entities either.
+        """
+        ...
+
+    async def entities_if_few(
+        self, campaign: CampaignId, viewer: Viewer, *, most: int, of_type: str | None = None
+    ) -> list[Entity] | None:
+        """All of them, in any order; None when there are more than `most`."""
         ...
 
     async def entities_of(self, campaign: CampaignId, viewer: Viewer, ids: Collection[EntityId]) -> list[Entity]:

@@ -167,6 +167,7 @@ async def test_what_is_known_and_the_snapshot_of_an_npc(store: Store, kind: str)
 async def test_entities_by_their_name_and_by_their_ids(store: Store, kind: str) -> None:
     """Not all of them, which takes longer the more there are."""
     assert "idx_entities_words" in await indexes(store, kind, GRAPH["entities_called"], AN_NPC, "name1500")
+    assert "idx_entities_words" in await indexes(store, kind, GRAPH["entities_like"], AN_NPC, None, "xy:*")
     assert "entities_pkey" in await indexes(store, kind, GRAPH["entities_of"], AN_NPC, [AN_ENTITY, ANOTHER])
 
 

@@ -122,6 +122,11 @@ async def whole_worlds(store: Store, campaign: CampaignId, world: World, viewer:
         called = {e.id for e in await graph.entities_called(campaign, viewer, entity.name)}
         assert called <= there
         assert (entity.id in called) == (entity.id in there)
+        like = {e.id for e in await graph.entities_like(campaign, viewer, entity.name)}
+        assert called <= like <= there
+    few = await graph.entities_if_few(campaign, viewer, most=len(there))
+    assert few is not None and {e.id for e in few} == there
+    assert await graph.entities_if_few(campaign, viewer, most=len(there) - 1) is None
 
     latest = await graph.facts(campaign, viewer, FactQuery(limit=ALL))
     assert by_id(latest) == by_id(facts)

@@ -34,6 +34,7 @@ from glyphoxa.world.api import (
     Walk,
     WorldEntity,
     WorldState,
+    beginnings_of,
 )
 
 
@@ -80,6 +81,19 @@ class GraphTwin:
             for one in (await self._asked(viewer)).entities(viewer)
         )
         return [one for one, held in of_name if wanted and wanted <= held]
+
+    async def entities_like(
+        self, campaign: CampaignId, viewer: Viewer, name: str, *, of_type: str | None = None
+    ) -> list[Entity]:
+        beginnings, known = tuple(beginnings_of(name)), await self.entities(campaign, viewer, of_type=of_type)
+        held = [(one, " ".join((one.name, *one.aliases)).casefold().split()) for one in known]
+        return [one for one, parts in held if any(part.startswith(beginnings) for part in parts)]
+
+    async def entities_if_few(
+        self, campaign: CampaignId, viewer: Viewer, *, most: int, of_type: str | None = None
+    ) -> list[Entity] | None:
+        known = await self.entities(campaign, viewer, of_type=of_type)
+        return None if len(known) > most else known
 
     async def entities_of(self, campaign: CampaignId, viewer: Viewer, ids: Collection[EntityId]) -> list[Entity]:
         return [one for one in (await self._asked(viewer)).entities(viewer) if one.id in ids]

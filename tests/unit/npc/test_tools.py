@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.context.wording import recalled_line
-from glyphoxa.domain.campaign import BudgetTier
+from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.knowledge import PUBLIC
 from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.budget import TierRule
@@ -192,6 +194,24 @@ async def test_without_summaries_the_tool_says_so_instead_of_inventing_one() -> 
     answer = await tools_of().call("memory_get_session_summary", {"session": "s1"})
     assert answer["found"] == []
     assert "no summaries" in str(answer["note"])
+
+
+@pytest.mark.parametrize(
+    ("n_others", "name", "note"),
+    [
+        (0, "Grimjow", "nothing called 'Grimjow' is known; did you mean 'Grimjaw'?"),
+        (0, "Xyzzy", "nothing called 'Xyzzy' is known; valid: Grimjaw, Reavers of Skarn, Wardens of the Tide"),
+        (60, "Grimjow", "nothing called 'Grimjow' is known; did you mean 'Grimjaw'?"),
+        (60, "Xyzzy", "nothing called 'Xyzzy' is known"),
+    ],
+)
+async def test_a_name_that_nobody_has_is_answered_with_the_nearest_or_with_all_if_they_are_few(
+    n_others: int, name: str, note: str
+) -> None:
+    graph = a_graph()
+    graph.scoped += [(Entity(EntityId(f"e{n}"), "item", f"Coin {n}"), PUBLIC) for n in range(n_others)]
+    tools = MemoryTools(MemoryOf(SALTMERE, GRIMJAW, graph, Talk()), tier="STANDARD")
+    assert await tools.call("memory_query_entities", {"name": name}) == {"found": [], "note": note}
 
 
 @pytest.mark.parametrize("talk", [AwayTalk(), BrokenTalk()])

@@ -13,7 +13,16 @@ from glyphoxa.adapters.postgres.world.rows import fact_of_row
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import Fact, Viewer
-from glyphoxa.world.api import KNOWN_THROUGH, FactQuery, IdentitySnapshot, Known, Reached, Subgraph, Walk
+from glyphoxa.world.api import (
+    KNOWN_THROUGH,
+    FactQuery,
+    IdentitySnapshot,
+    Known,
+    Reached,
+    Subgraph,
+    Walk,
+    beginnings_of,
+)
 
 _DEADLINE_MS = 1000
 
@@ -32,6 +41,21 @@ class PostgresGraph:
     async def entities_called(self, campaign: CampaignId, viewer: Viewer, name: str) -> list[Entity]:
         rows = await self._fetch("entities_called", campaign, viewer_parameter(viewer), lookup_key(name))
         return [_entity(row) for row in rows]
+
+    async def entities_like(
+        self, campaign: CampaignId, viewer: Viewer, name: str, *, of_type: str | None = None
+    ) -> list[Entity]:
+        beginnings = " | ".join(f"{beginning}:*" for beginning in beginnings_of(lookup_key(name)))
+        if not beginnings:
+            return []
+        rows = await self._fetch("entities_like", campaign, viewer_parameter(viewer), of_type, beginnings)
+        return [_entity(row) for row in rows]
+
+    async def entities_if_few(
+        self, campaign: CampaignId, viewer: Viewer, *, most: int, of_type: str | None = None
+    ) -> list[Entity] | None:
+        rows = await self._fetch("entities_if_few", campaign, viewer_parameter(viewer), of_type, most)
+        return None if len(rows) > most else [_entity(row) for row in rows]
 
     async def entities_of(self, campaign: CampaignId, viewer: Viewer, ids: Collection[EntityId]) -> list[Entity]:
         rows = await self._fetch("entities_of", campaign, viewer_parameter(viewer), _texts(ids))

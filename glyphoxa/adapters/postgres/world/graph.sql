@@ -8,6 +8,21 @@ SELECT id, type, name, aliases, attributes AS entity_attributes
  WHERE campaign_id = $1 AND glyphoxa_may_know($2, scope, knowers) AND ($3::text IS NULL OR type = $3)
  ORDER BY type, name, id;
 
+-- entities_if_few --
+-- The same, and one more than $4 when there are more, whichever: not all are read to be counted.
+SELECT id, type, name, nullif(aliases, '{}') AS aliases, nullif(attributes, '{}') AS entity_attributes
+  FROM entities
+ WHERE campaign_id = $1 AND glyphoxa_may_know($2, scope, knowers) AND ($3::text IS NULL OR type = $3)
+ LIMIT $4 + 1;
+
+-- entities_like --
+-- Those of whose names a word begins as $4 says, of the type $3 (NULL: any). Served by idx_entities_words.
+SELECT id, type, name, nullif(aliases, '{}') AS aliases, nullif(attributes, '{}') AS entity_attributes
+  FROM entities
+ WHERE campaign_id = $1 AND words @@ to_tsquery('simple', $4) AND glyphoxa_may_know($2, scope, knowers)
+   AND ($3::text IS NULL OR type = $3)
+ ORDER BY type, name, id;
+
 -- entities_called --
 -- Those whose names hold all the words of $3. Served by idx_entities_words.
 SELECT id, type, name, aliases, attributes AS entity_attributes
