@@ -186,8 +186,9 @@ class ContextSettings(Section):
         identity_tokens: Of what an NPC knows of itself, tokens of 4 characters each. Left out, this and the other
             budgets are those of the model's profile.
         scene_tokens: Of where it is, and with whom.
+        bible_tokens: Of the campaign's bible and coined words.
         facts_tokens: Of what an NPC recalls.
-        max_facts: Sentences of it; left out, one for each 30 tokens.
+        max_facts: Sentences of it; left out, one for each 22 tokens.
         facts_depth: It stands in a message of its own, with so many messages of talk behind it. Left out: in the
             message of the question, behind it. An NPC with engine s2s has it there always.
         facts_role: Of that message.
@@ -200,6 +201,7 @@ class ContextSettings(Section):
     recall_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
     identity_tokens: Annotated[int, Field(ge=20, le=4_000)] | None = None
     scene_tokens: Annotated[int, Field(ge=0, le=4_000)] | None = None
+    bible_tokens: Annotated[int, Field(ge=0, le=4_000)] | None = None
     facts_tokens: Annotated[int, Field(ge=0, le=20_000)] | None = None
     max_facts: Annotated[int, Field(ge=0, le=500)] | None = None
     facts_depth: Annotated[int, Field(ge=0, le=9999)] | None = None

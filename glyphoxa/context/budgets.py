@@ -8,9 +8,9 @@ PERSONA_TOKENS = 300
 """Of what an author writes of an NPC: beyond that little is left for the talk in a small model's 2,048 tokens."""
 STANDING_TOKENS = 800
 """Persona, frame and examples of an NPC, which stand in front of what has a budget, and its reply."""
-BUDGETS = ("identity_tokens", "scene_tokens", "facts_tokens", "history_tokens")
+BUDGETS = ("identity_tokens", "scene_tokens", "bible_tokens", "facts_tokens", "history_tokens")
 """Of `Budgets`, those that a model's profile decides."""
-_TOKENS_A_LINE = 30
+_TOKENS_A_LINE = 22
 """Of talk at a table, with who says it."""
 _SHORTEST_LINE = 12
 _LEAST_RECALLED = 15

@@ -6,6 +6,8 @@ recalled, and what the prompt holds already, is given.
     talk   ── not in the prompt's talk ── own words only if asked for ── near enough ──┐
                                                                                        ├── fits the budget
     facts  ── not in the prompt's identity ────────────────────────────────────────────┘
+
+In a tight budget long talk is cut to the sentences that bear on the question before it has to fit.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from typing import Final
 
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.choice import chosen
+from glyphoxa.context.excerpt import excerpted
 from glyphoxa.context.identity import NOTHING_KNOWN, Identity
 from glyphoxa.context.own_words import asks_what_it_said, of_others
-from glyphoxa.context.relevance import worth_telling
+from glyphoxa.context.relevance import TIGHT_TOKENS, worth_telling
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledTalk, RecalledUtterance
@@ -105,7 +108,9 @@ def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None 
         others = fresh
     near = worth_telling(question, others, npc=npc, tokens=tokens, asks_of_the_past=asks_of_the_past)
     facts = [fact for fact in candidates.facts if not prompt.identity.tells(fact)]
-    ranked = [*near, *facts] if asks_of_the_past else [*facts, *near]
+    ranked: Sequence[Recalled] = [*near, *facts] if asks_of_the_past else [*facts, *near]
+    if tokens <= TIGHT_TOKENS:
+        ranked = [excerpted(one, question, shown=prompt.shown) for one in ranked]
     found = chosen(ranked, tokens=tokens, most=most, already=prompt.shown)
     stages: Sequence[tuple[Sequence[Recalled], Sequence[Recalled], str]] = (
         (found, ranked, no_room(budgets)),

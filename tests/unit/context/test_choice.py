@@ -67,8 +67,8 @@ def test_nothing_fits_into_no_budget() -> None:
 
 
 def test_a_budget_that_only_names_tokens_has_lines_for_them() -> None:
-    assert (Budgets().most_facts, Budgets().max_recalled) == (3, 15)
-    assert (Budgets(facts_tokens=1_500).most_facts, Budgets(facts_tokens=1_500).max_recalled) == (50, 125)
+    assert (Budgets().most_facts, Budgets().max_recalled) == (4, 15)
+    assert (Budgets(facts_tokens=1_500).most_facts, Budgets(facts_tokens=1_500).max_recalled) == (68, 125)
     assert Budgets(facts_tokens=1_500, max_facts=4).most_facts == 4
 
 
