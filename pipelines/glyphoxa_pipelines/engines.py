@@ -85,7 +85,8 @@ def mouth_parts(order: MouthSpec) -> MouthParts:
         llm=_llm(order),
         tts=_tts(order),
         context=order.context,
-        new_splitter=SentenceSplitter,
+        # Its grammar is that of `spoken_extras`.
+        new_splitter=partial(SentenceSplitter, marks_end=order.local.llama is not None),
         new_check=partial(_check, order),
         sink=order.sink,
         listener=order.listener,

@@ -5,8 +5,9 @@ it is long, before a word that joins another clause ("a sorcerer | who built the
 and later pieces are long enough for a natural melody.
 
 A full stop ends nothing after an abbreviation ("Dr."), a single capital ("J. R.") or within a number ("3.5").
-What stands there can be seen only with the character that follows, so a piece is released one character late;
-`flush` releases what is left.
+What stands there can be seen only with the character that follows, so a piece is released one character late, which
+is a whole token of the model; `flush` releases what is left. A model whose grammar lets only white space follow such a
+mark (`marks_end`) need not be waited for.
 """
 
 from __future__ import annotations
@@ -40,10 +41,12 @@ class SentenceSplitter:
     Args:
         least_words: Words that a first piece needs before it may end at a clause.
         least_words_to_join: The same, before it may end at a word that joins another clause.
+        marks_end: Behind a mark that can end a piece there is nothing but white space, never "3.5" or "...".
     """
 
     least_words: int = 2
     least_words_to_join: int = 4
+    marks_end: bool = False
     _held: str = ""
     _began: bool = False
 
@@ -97,8 +100,10 @@ class SentenceSplitter:
         is_one_stop = held[at] == "." and end == at + 1
         while end < len(held) and held[end] in _CLOSERS:
             end += 1
-        if end >= len(held) or not held[end].isspace():
-            return None  # not yet, or within "3.5", "e.g" or "...and"
+        if end >= len(held) and not self.marks_end:
+            return None  # not yet
+        if held[end:] and not held[end].isspace():
+            return None  # within "3.5", "e.g" or "...and"
         if at and held[at - 1] in _ENDERS:
             return None  # seen as a whole from its first character
         if not is_one_stop and (held[at] == "…" or held[at : at + 2] == ".."):
@@ -114,7 +119,7 @@ class SentenceSplitter:
 
     def _ends_clause(self, at: int) -> bool:
         following = self._held[at + 1 : at + 2]
-        is_complete = following.isspace() or (bool(following) and self._held[at] in "—–")
+        is_complete = following.isspace() or (self._held[at] in "—–" if following else self.marks_end)
         return is_complete and len(self._held[:at].split()) >= self.least_words
 
 

@@ -21,6 +21,16 @@ def test_a_sentence_is_released_with_the_character_after_its_end() -> None:
     assert splitter.flush() == ["Sit"]
 
 
+def test_a_mark_that_can_only_end_a_piece_releases_it_at_once() -> None:
+    splitter = SentenceSplitter(marks_end=True)
+    assert splitter.push("No, dear") == []
+    assert splitter.push(",") == ["No, dear,"]
+    assert splitter.push(" not before spring.") == ["not before spring."]
+    assert splitter.push(" Ask Dr.") == []
+    assert splitter.push(" Voss!") == ["Ask Dr. Voss!"]
+    assert splitter.flush() == []
+
+
 def test_the_first_piece_may_end_at_a_clause_so_that_the_voice_starts_early() -> None:
     assert pieces("The blade is done, my friend, and sharp. It cost me sleep, sweat, and blood.") == [
         "The blade is done,",
@@ -95,6 +105,20 @@ TALK = st.lists(
 @given(TALK | st.text(max_size=80), st.integers(1, 9))
 def test_pieces_do_not_depend_on_how_the_tokens_are_cut(text: str, chunk: int) -> None:
     assert pieces(text, chunk=chunk) == pieces(text)
+
+
+OF_THE_GRAMMAR = st.lists(
+    st.sampled_from(["Aye.", "The blade is done,", "Dr.", "so I;", "it is!", "Who?", "in No.", "I.", "forge"]),
+    max_size=12,
+).map(" ".join)
+"""As the local model can write it: behind a mark there is a space or nothing."""
+
+
+@given(OF_THE_GRAMMAR, st.integers(1, 9))
+def test_what_is_released_at_once_is_cut_as_what_is_waited_for(text: str, chunk: int) -> None:
+    splitter = SentenceSplitter(marks_end=True)
+    found = [piece for at in range(0, len(text), chunk) for piece in splitter.push(text[at : at + chunk])]
+    assert [*found, *splitter.flush()] == pieces(text)
 
 
 @given(TALK | st.text(max_size=80))
