@@ -5,7 +5,7 @@ Rules.
 - A reply comes in pieces (clauses), each followed by its sound; nothing is played before `Released`.
 - A filler ("Hm.") may be played after the release, once, as long as nothing of the reply has been; it is not part
   of the reply and does not count as its first sound.
-- An excuse is a filler that is heard in place of a reply that failed: at once, or with the release.
+- An excuse is a filler that is heard in place of a reply that failed: at once, with the release, or behind the filler.
 - A reply is over when its last sample was played, when it was cancelled, when it failed and what there was of it
   has been played, or at once when nothing of it may be said. `Over` comes exactly once.
 - Which words were heard goes by the share of a piece's sound that was played, spread over its characters. A word
@@ -161,6 +161,7 @@ class Playback:
     _at: int = 0
     _n_filler: int = 0
     _had_filler: bool = False
+    _had_excuse: bool = False
     _is_released: bool = False
     _has_ended: bool = False
     _has_begun: bool = False
@@ -227,16 +228,18 @@ class Playback:
         return self._end() if self._nothing_left() else ()
 
     def accepts_filler(self) -> bool:
-        return self._is_released and self.accepts_excuse()
+        return self._is_released and not self._had_filler and self.accepts_excuse()
 
     def accepts_excuse(self) -> bool:
-        return not (self._has_begun or self._had_filler or self._is_over)
+        return not (self._has_begun or self._had_excuse or self._is_over)
 
     def _takes(self, event: FillerCame | ExcuseCame) -> tuple[PlaybackEffect, ...]:
         if not (self.accepts_filler() if isinstance(event, FillerCame) else self.accepts_excuse()):
             return ()
-        self._n_filler, self._had_filler = event.n_samples, True
-        return (FillerBegins(),) if self._is_released else ()
+        is_first, self._had_filler = not self._had_filler, True
+        self._had_excuse = isinstance(event, ExcuseCame)
+        self._n_filler += event.n_samples
+        return (FillerBegins(),) if self._is_released and is_first else ()
 
     def _released(self) -> tuple[PlaybackEffect, ...]:
         was, self._is_released = self._is_released, True

@@ -141,7 +141,8 @@ class Speaker(FrameProcessor):
     def _excuse(self, turn: TurnId) -> None:
         rendered = [pcm for excuse in self._excuses if (pcm := self._fillers.get(excuse))]
         if rendered:
-            self._filler[:] = pcm = rendered[self._n_excused % len(rendered)]
+            pcm = rendered[self._n_excused % len(rendered)]
+            self._filler += pcm
             self._n_excused += 1
             self._on(turn, ExcuseCame(len(pcm) // 2))
 

@@ -459,6 +459,18 @@ async def test_an_answer_that_fails_before_it_may_be_heard_is_a_line_in_characte
         assert not play.sound
 
 
+async def test_an_answer_that_does_not_come_behind_its_filler_is_a_line_in_character(server: ModelServer) -> None:
+    async with stage(server, npc=replace(GRIMJAW, fillers=("Hm.",)), excuses=EXCUSES) as play:
+        await play.mouth.wait_until_drained()
+        server.gate.clear()
+        play.begin()
+        play.release()
+        play.mouth.fill(TurnId("t1"), "Hm.")
+        play.mouth.give_up(TurnId("t1"))
+        assert "timed out" in (await play.finished()).error
+        assert len(play.sound) == (len("Hm.") + len(EXCUSES[0])) * 10 * 48
+
+
 async def test_a_filler_is_played_once_while_nothing_else_is_heard(server: ModelServer) -> None:
     async with stage(server, npc=replace(GRIMJAW, fillers=("Hm.",))) as play:
         await play.mouth.wait_until_drained()

@@ -133,6 +133,18 @@ def test_an_excuse_for_a_reply_that_failed_too_early_is_held_until_the_npc_may_b
     assert (ended.error, ended.heard, ended.n_samples) == ("no connection", "", 0)
 
 
+def test_an_excuse_follows_a_filler_and_both_are_heard() -> None:
+    playback = Playback()
+    playback.on(Released())
+    assert playback.on(FillerCame(CHUNK)) == (FillerBegins(),)
+    playback.on(Played(CHUNK // 2))
+    assert playback.on(ExcuseCame(CHUNK)) == ()
+    assert playback.on(ReplyFailed("too late")) == ()
+    assert playback.on(ExcuseCame(CHUNK)) == ()
+    assert playback.on(Played(CHUNK // 2)) == ()
+    assert over(playback.on(Played(CHUNK))).error == "too late"
+
+
 def test_cancelled_before_it_was_heard_it_was_not_interrupted() -> None:
     playback = reply(("Well met.", 24_000))
     ended = over(playback.on(Cancelled()))
