@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap import correction
@@ -13,7 +13,8 @@ from glyphoxa.context.beginning import beginning
 from glyphoxa.context.by_name import ByName
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.domain.campaign import Campaign
+from glyphoxa.context.wording import wording
+from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.table_state import TableState
@@ -42,9 +43,18 @@ def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: S
     left_in = mark.before.scene if mark.before is not None else None
     scene = next((scene for scene in campaign.scenes if scene.id == left_in), campaign.scenes[0])
     conversations = {
-        npc.id: Conversation(npc, beginning=beginning(campaign, npc), history_tokens=tokens) for npc in campaign.npcs
+        npc.id: Conversation(
+            _with_fillers(npc, settings, campaign), beginning=beginning(campaign, npc), history_tokens=tokens
+        )
+        for npc in campaign.npcs
     }
     return TableState(campaign, session, scene, conversations)
+
+
+def _with_fillers(npc: Npc, settings: Settings, campaign: Campaign) -> Npc:
+    """Its author's, else its language's where the settings ask for some: a hosted voice is paid to render them."""
+    is_without = settings.filler_after_ms and not npc.fillers
+    return replace(npc, fillers=wording(campaign.language).fillers) if is_without else npc
 
 
 def mind_of(settings: Settings, state: TableState, store: Store | None, guard: MemoryGuard | None) -> Mind:

@@ -225,7 +225,7 @@ def _turn_taking(settings: Settings, campaign: Campaign, names: TableNames) -> T
         {npc.id: npc.name for npc in campaign.npcs},
         floor=Floor(gap_ms=settings.turns.gap_ms),
         reply_deadline_ms=settings.turns.reply_deadline_ms,
-        filler_after_ms=settings.turns.filler_after_ms,
+        filler_after_ms=settings.filler_after_ms,
     )
 
 

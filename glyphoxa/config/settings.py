@@ -43,6 +43,8 @@ from glyphoxa.turns.floor import GAP_MS
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
 _SYSTEM_DATA = Path("/var/lib/glyphoxa")
+_FILLER_AFTER_MS = 1_500
+"""With a language model on this machine: a pause of two seconds, the end of the turn included, is one that is felt."""
 
 
 class MemorySettings(Section):
@@ -165,7 +167,8 @@ class TurnsSettings(Section):
         end_of_turn_ms: Silence after which the speaker is taken to have finished.
         unfinished_ms: The same, when the words so far sound unfinished ("and then ...").
         reply_deadline_ms: From when a reply may be heard to its first sound; later is `timed_out`.
-        filler_after_ms: A short sound in character when nothing is heard after that; 0 is never.
+        filler_after_ms: A short sound in character when nothing is heard after that; 0 is never. Left out, 1500 with a
+            language model on this machine, which may be slow, else never.
         gap_ms: Silence between two NPCs. Behind a player an NPC leaves none: the end of their turn was waited for.
     """
 
@@ -173,7 +176,7 @@ class TurnsSettings(Section):
     end_of_turn_ms: Annotated[int, Field(ge=50, le=5000)] = 480
     unfinished_ms: Annotated[int, Field(ge=50, le=10_000)] = 900
     reply_deadline_ms: Annotated[int, Field(ge=500, le=120_000)] = 15_000
-    filler_after_ms: Annotated[int, Field(ge=0, le=10_000)] = 0
+    filler_after_ms: Annotated[int, Field(ge=0, le=10_000)] | None = None
     gap_ms: Annotated[int, Field(ge=0, le=2000)] = GAP_MS
 
 
@@ -325,6 +328,13 @@ class Settings(Section):
             part_deadline_ms=context.part_deadline_ms,
             recall_deadline_ms=context.recall_deadline_ms,
         )
+
+    @property
+    def filler_after_ms(self) -> int:
+        """As it is set, else as the language model needs it; 0 is never."""
+        if self.turns.filler_after_ms is not None:
+            return self.turns.filler_after_ms
+        return _FILLER_AFTER_MS if runs_here(LLM, self.providers.llm.name) else 0
 
     @property
     def file(self) -> Path | None:

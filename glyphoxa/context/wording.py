@@ -83,6 +83,7 @@ class Wording:
             facts stands behind those that do not.
         at_a_loss: What it says when nothing of a reply may be said.
         too_late: What it says when its answer does not come.
+        fillers: Sounds of an NPC whose author gave it none, while its answer is on its way.
         deflects: What it says instead of a secret of its own.
         knows_nothing: What it says instead of something that it does not know.
         untold: A fact: nobody has told `{name}` of what is asked. `unheard` is the same of a name, `{what}`,
@@ -102,6 +103,7 @@ class Wording:
     examples: tuple[Example, ...]
     at_a_loss: tuple[str, ...]
     too_late: tuple[str, ...]
+    fillers: tuple[str, ...]
     deflects: tuple[str, ...]
     knows_nothing: tuple[str, ...]
     untold: str
@@ -174,6 +176,7 @@ _ENGLISH: Final = Wording(
     ),
     at_a_loss=("Hm? Say that again.", "Hm. I have nothing to say to that.", "I did not catch that. What was it?"),
     too_late=("Hm? Say that again.", "I did not catch that. What was it?"),
+    fillers=("Hm.", "Well now.", "Let me think."),
     deflects=("That is nobody's business but mine.", "I would rather not speak of that.", "Ask me something else."),
     knows_nothing=("I know nothing of that.", "Nobody has told me about that.", "That I do not know."),
     untold="Nobody has told {name} anything about that.",
@@ -229,6 +232,7 @@ _GERMAN: Final = Wording(
     ),
     at_a_loss=("Hm? Sag das noch einmal.", "Hm. Dazu habe ich nichts zu sagen.", "Wie war das? Noch einmal, bitte."),
     too_late=("Hm? Sag das noch einmal.", "Wie war das? Noch einmal, bitte."),
+    fillers=("Hm.", "Nun ja.", "Lass mich überlegen."),
     deflects=("Das geht nur mich etwas an.", "Davon rede ich nicht gern.", "Frag mich lieber etwas anderes."),
     knows_nothing=("Davon weiß ich nichts.", "Davon hat mir niemand erzählt.", "Das weiß ich nicht."),
     untold="Niemand hat {name} etwas davon erzählt.",

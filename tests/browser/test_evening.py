@@ -29,7 +29,8 @@ NOT_SILENT_RMS = 0.01
 SETTINGS = Settings(
     campaign=DEMO / "campaign.yaml",
     providers=ProvidersSettings(llm=LlmSettings(name="qwen-0.5b")),
-    turns=TurnsSettings(reply_deadline_ms=REPLY_DEADLINE_MS),
+    # What is heard is the answer.
+    turns=TurnsSettings(reply_deadline_ms=REPLY_DEADLINE_MS, filler_after_ms=0),
 )
 
 

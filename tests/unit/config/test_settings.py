@@ -48,6 +48,13 @@ def test_without_a_file_everything_runs_here_and_needs_no_key() -> None:
     assert levels == {"ok", "warning"}  # a campaign has to be named
 
 
+def test_a_sound_in_character_leads_in_what_a_local_model_is_slow_to_say(tmp_path: Path) -> None:
+    assert read_settings(None).filler_after_ms == 1_500
+    assert read(tmp_path, "providers: {llm: {name: openai}}\n").filler_after_ms == 0
+    assert read(tmp_path, "turns: {filler_after_ms: 0}\n").filler_after_ms == 0
+    assert read(tmp_path, "providers: {llm: {name: openai}}\nturns: {filler_after_ms: 900}\n").filler_after_ms == 900
+
+
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "server:\n", "memory: {postgres_dsn: }\n"])
 def test_an_empty_file_or_section_means_the_defaults(tmp_path: Path, text: str) -> None:
     assert read(tmp_path, text).model_dump() == Settings().model_dump()
