@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,9 +15,11 @@ from glyphoxa.adapters.weights.progress import progress_to
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.bootstrap.local_models import weights_for
 from glyphoxa.cli.opened import CONFIG
+from glyphoxa.cli.recommended import model_to_measure, told
 from glyphoxa.cli.tables import show
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
 from glyphoxa.config.settings import read_settings
+from glyphoxa.providers.recommending import CHAT_MODELS, Machine, judged
 
 DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-instruct-q4_k_m")
 """What a table without any key needs; the voices come with their package."""
@@ -70,6 +73,9 @@ def verify(store: WeightStore, names: Sequence[str] | None, out: TextIO) -> int:
     return 0
 
 
+_BUSY = 0.7
+"""Programs that want a core, for each core: beside so many a model reads and speaks at a fraction of its speed."""
+
 VERB = Verb(at_once, common=[CONFIG])
 _ALL = argument("--all", help="every artefact of the manifest")
 
@@ -106,6 +112,35 @@ def _fetch(options: argparse.Namespace) -> int:
 def _verify(options: argparse.Namespace) -> int:
     weights = _weights(options)
     return verify(weights.store, _names(options, weights), sys.stdout)
+
+
+@VERB.action(
+    "measure this machine for a few seconds, and say which chat models it can hold a table with",
+    argument(
+        "--npcs",
+        type=int,
+        choices=range(1, 33),
+        default=3,
+        metavar="N",
+        help="how many NPCs the table has (default: 3)",
+    ),
+)
+def _recommend(options: argparse.Namespace) -> int:
+    from glyphoxa.adapters.local.speed import busy_with, free_memory, measure
+
+    settings = read_settings(options.config)
+    name, file = model_to_measure(settings, _weights(options))
+    machine = Machine(free_memory(), n_npcs=options.npcs)
+    print(f"measuring with {file.path.name} ...", file=sys.stderr, flush=True)
+    if busy_with() > _BUSY:
+        print(
+            "other programs use this machine: it will seem slower than it is; measure again when it is quiet",
+            file=sys.stderr,
+            flush=True,
+        )
+    measured = asyncio.run(measure(file.path))
+    told(name, measured, machine, [judged(each, measured, machine) for each in CHAT_MODELS], sys.stdout)
+    return 0
 
 
 def _weights(options: argparse.Namespace) -> ModelWeights:

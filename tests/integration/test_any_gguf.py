@@ -289,9 +289,23 @@ async def test_what_cannot_be_talked_to_is_said_before_the_table_opens(tmp_path:
         weights(tmp_path).find(str(tmp_path / "nowhere.gguf"))
 
 
-def test_a_header_tells_context_and_template(model: Path) -> None:
+def test_a_header_tells_size_context_and_template(model: Path) -> None:
     header = read_header(model)
     assert (header.context_length, header.chat_template) == (4_096, TEMPLATE.strip())
+    assert 20_000 < header.n_parameters < 30_000
+
+
+def test_the_command_measures_the_model_that_is_here_and_recommends(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = settings_with(tmp_path, "./mine.gguf")
+    assert main(["models", "recommend", "--config", str(config), "--npcs", "2"]) == 0
+    told = capsys.readouterr()
+    assert re.search(r"mine\.gguf reads \d+ tokens a second here and speaks \d+\..*for 2 NPCs", told.out)
+    assert "Mistral-7B-Instruct-v0.3-Q4_K_M.gguf" in told.out
+    model.unlink()
+    assert main(["models", "recommend", "--config", str(config)]) != 0
+    assert "no language model is here to measure with" in capsys.readouterr().err
 
 
 async def test_what_one_model_has_read_is_not_taken_for_what_another_has(tmp_path: Path, model: Path) -> None:

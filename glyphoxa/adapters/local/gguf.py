@@ -38,11 +38,13 @@ class GgufHeader:
         values: Numbers and texts by their key; lists are left out.
         tokens: Of the vocabulary, as they are written.
         token_types: Of each token, as llama.cpp numbers them.
+        n_parameters: Of all tensors together.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     tokens: tuple[bytes, ...] = ()
     token_types: tuple[int, ...] = ()
+    n_parameters: int = 0
 
     @property
     def chat_template(self) -> str:
@@ -90,7 +92,7 @@ def read_header(path: Path) -> GgufHeader:
 
 
 def _header(data: mmap.mmap) -> GgufHeader:
-    (n_values,) = struct.unpack_from("<Q", data, 16)
+    n_tensors, n_values = struct.unpack_from("<QQ", data, 8)
     values: dict[str, Any] = {}
     tokens: tuple[bytes, ...] = ()
     types: tuple[int, ...] = ()
@@ -116,7 +118,20 @@ def _header(data: mmap.mmap) -> GgufHeader:
         else:
             (values[key],) = struct.unpack_from(_NUMBERS[kind], data, at)
             at += _SIZES[kind]
-    return GgufHeader(values, tokens, types)
+    return GgufHeader(values, tokens, types, _parameters(data, at, n_tensors))
+
+
+def _parameters(data: mmap.mmap, at: int, n_tensors: int) -> int:
+    total = 0
+    for _ in range(n_tensors):
+        _, at = _text(data, at)
+        (n_dimensions,) = struct.unpack_from("<I", data, at)
+        size = 1
+        for extent in struct.unpack_from(f"<{n_dimensions}Q", data, at + 4):
+            size *= extent
+        total += size
+        at += 4 + 8 * n_dimensions + 12
+    return total
 
 
 def _text(data: mmap.mmap, at: int) -> tuple[bytes, int]:

@@ -1,0 +1,79 @@
+"""How fast a language model reads and speaks on this machine, and how much memory there is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from glyphoxa.adapters.local.gguf import read_header
+from glyphoxa.adapters.local.llama import LlamaServer
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.providers.recommending import Measured
+
+_PATIENCE_S: Final = 120.0
+_N_READ, _N_SPOKEN = 128, 16
+_CTX_TOKENS: Final = 512
+_MEMORY: Final = Path("/proc/meminfo")
+
+
+async def measure(path: Path) -> Measured:
+    """Loads the model, has it read and speak for a few seconds, and lets it go.
+
+    Raises:
+        NotFound, Corrupt, InvalidInput: As `LlamaServer.start`.
+        Unavailable: It does not answer.
+    """
+    header = read_header(path)
+    async with LlamaServer(model_path=path, ctx_per_slot=_CTX_TOKENS) as server:
+        address = f"{server.base_url.removesuffix('/v1')}/completion"
+        async with httpx.AsyncClient(
+            headers={"Authorization": f"Bearer {server.api_key}"}, timeout=_PATIENCE_S
+        ) as client:
+            # What is read of the file for the first time comes from the disk.
+            await _timed(client, address, n_read=16, n_spoken=2)
+            timings = await _timed(client, address, n_read=_N_READ, n_spoken=_N_SPOKEN)
+    return Measured(
+        billions=header.n_parameters / 1e9,
+        bytes=path.stat().st_size,  # noqa: ASYNC240 - the model is let go of, and nobody waits
+        reads_per_s=float(timings["prompt_per_second"]),
+        speaks_per_s=float(timings["predicted_per_second"]),
+    )
+
+
+async def _timed(client: httpx.AsyncClient, address: str, *, n_read: int, n_spoken: int) -> dict[str, Any]:
+    asked = {
+        # By their numbers: how many tokens a text has depends on the model.
+        "prompt": [100 + at % 100 for at in range(n_read)],
+        "n_predict": n_spoken,
+        "ignore_eos": True,
+        "cache_prompt": False,
+    }
+    try:
+        answer = await client.post(address, json=asked)
+        answer.raise_for_status()
+        timings: dict[str, Any] = answer.json()["timings"]
+        return timings
+    except (httpx.HTTPError, ValueError, KeyError) as error:
+        raise Unavailable(f"the language model cannot be measured: {error}") from error
+
+
+def busy_with() -> float:
+    """How many programs want a core of this machine, for each that it has; 0 where the system does not tell."""
+    try:
+        return os.getloadavg()[0] / (os.cpu_count() or 1)
+    except OSError:
+        return 0.0
+
+
+def free_memory() -> int:
+    """Bytes that a program can have; where the system does not tell, three quarters of all."""
+    try:
+        for line in _MEMORY.read_text("ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
