@@ -9,7 +9,7 @@ campaign's file lets this NPC know. The scene is known without asking, and so is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 
 from glyphoxa.context.bible import Bible
@@ -20,7 +20,7 @@ from glyphoxa.context.identity import Identities
 from glyphoxa.context.knowledge import shortened
 from glyphoxa.context.known_sentences import KnownSentences
 from glyphoxa.context.not_known import InMind, not_known
-from glyphoxa.context.own_secrets import touched, words_of
+from glyphoxa.context.own_secrets import touched, without, words_of
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.relevance import without_call
@@ -85,6 +85,7 @@ class HotContextAssembly:
         self._talk_of = talk_of
         self._terms = Terms(campaign.language)
         self._own_names = {npc.id: words_of(" ".join((npc.name, *npc.aliases)), self._terms) for npc in campaign.npcs}
+        self._loose_words: dict[NpcId, tuple[tuple[str, ...], frozenset[str]]] = {}
         self._how_related = HowRelated(campaign, graph)
         self._keeps = wording(campaign.language).keeps
         self._bible = Bible(
@@ -243,8 +244,11 @@ class HotContextAssembly:
         return lambda one: one.utterance_id in in_talk or self._holds_words(npc, one.text)
 
     def _kept(self, npc: NpcId, question: str) -> list[RecalledFact]:
+        secrets = self._identities.last(npc).secrets
+        if not secrets:
+            return []
         found = touched(
-            self._identities.last(npc).secrets,
+            without(secrets, self._loose(npc)),
             question,
             just_heard=self._heard_before(npc, question),
             terms=self._terms,
@@ -253,6 +257,13 @@ class HotContextAssembly:
         # What a campaign holds as a secret is as long as its author likes; a prompt that is too long is refused.
         longest = characters_in(self._budgets.identity_tokens)
         return [replace(one, text=shortened(one.text, longest)) for one in found]
+
+    def _loose(self, npc: NpcId) -> Set[str]:
+        """The words of what stands in every prompt of it; told apart once, as they seldom change."""
+        standing = self.standing(npc)
+        if npc not in self._loose_words or self._loose_words[npc][0] != standing:
+            self._loose_words[npc] = (standing, words_of(" ".join(standing), self._terms))
+        return self._loose_words[npc][1]
 
     def _scene_line(self, npc: NpcId) -> str:
         """From the campaign in memory: it is never late."""

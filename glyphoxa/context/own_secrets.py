@@ -2,13 +2,14 @@
 
 A model that reads a secret tells it sooner or later. So one is in a prompt only where the talk comes to it: by a word
 it is told with, or by who or what it is about. There it is needed: an NPC that does not know what it hides invents
-something.
+something. A word that the NPC's place or trade has anyway comes to no secret: a guard with a secret at the gate is
+asked when the gate closes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from glyphoxa.domain.recalled import RecalledFact
@@ -54,6 +55,15 @@ def touched(
     found = [(len(asked & one.words), one.told) for one in secrets]
     found.sort(key=lambda each: -each[0])
     return [told for n_shared, told in found if n_shared][:MOST_KEPT]
+
+
+def without(secrets: Sequence[OwnSecret], loose: Set[str]) -> list[OwnSecret]:
+    """The secrets, each without these words, unless it has no others.
+
+    Args:
+        loose: Of what the NPC may tell everybody of itself and of where it is.
+    """
+    return [replace(one, words=(one.words - loose) or one.words) for one in secrets]
 
 
 def words_of(text: str, terms: Terms) -> frozenset[str]:

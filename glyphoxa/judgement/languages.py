@@ -15,7 +15,8 @@ from glyphoxa.judgement.wordlists import ENGLISH, GERMAN, words
 
 _ENGLISH: Final = "hello good morning evening day night goodbye thanks thank please"
 _GERMAN: Final = "hallo guten gute guter morgen abend tag nacht danke bitte grüß gott wiedersehen"
-_GREETINGS: Final = {"en": frozenset(_ENGLISH.split()), "de": frozenset(_GERMAN.split())}
+GREETINGS: Final = {"en": frozenset(_ENGLISH.split()), "de": frozenset(_GERMAN.split())}
+"""Words of greetings and of politeness, by language."""
 _ONLY_GERMAN: Final = re.compile(r"[äöüß]", re.IGNORECASE)
 _OF_A_NAME: Final = re.compile(r"\b(?:(?:von|van|zu|of)(?: (?:der|dem|den|the))? )?(?<!^)(?<![.!?] )[A-ZÄÖÜ]\w+")
 _OTHER_SCRIPT: Final = re.compile(r"[\u0400-\u04ff\u0600-\u06ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -32,8 +33,8 @@ def language_of(text: str) -> str:
     ''
     """
     found = words(_OF_A_NAME.sub(" ", text))
-    n_english = sum(word in ENGLISH or word in _GREETINGS["en"] for word in found)
-    n_german = sum(word in GERMAN or word in _GREETINGS["de"] or bool(_ONLY_GERMAN.search(word)) for word in found)
+    n_english = sum(word in ENGLISH or word in GREETINGS["en"] for word in found)
+    n_german = sum(word in GERMAN or word in GREETINGS["de"] or bool(_ONLY_GERMAN.search(word)) for word in found)
     if n_english - n_german >= _LEAST:
         return "en"
     return "de" if n_german - n_english >= _LEAST else ""

@@ -1,12 +1,14 @@
 """An NPC that tells what it keeps to itself.
 
 Told is a secret where a sentence says most of its words, or says something of it that the question did not, or says
-yes to a question that asks for it. A sentence that denies tells nothing.
+yes to a question that asks for it. What the NPC said just before counts: a secret can be told in pieces. What it may
+tell everybody of itself and of where it is tells nothing by itself, and a sentence that denies tells nothing.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from glyphoxa.domain.turn import Fault
@@ -22,10 +24,15 @@ _ONLY_IT: Final = 0.75
 _ASKS_FOR_IT: Final = 2
 """Words of the secret in a question that guesses it."""
 _YES: Final = re.compile(
-    r"(?:yes|aye|yea|yeah|indeed|true|i did|it was me|you are right|ja|jawohl|stimmt|das stimmt|ich war es|das war ich)"
+    r"(?:yes|aye|yea|yeah|indeed|true|i did|it was me|you(?: are|'re) right|that(?: is|'s) (?:true|right|so)|so it is"
+    r"|ja|jawohl|stimmt|das stimmt|ich war es|das war ich|(?:da )?(?:hast du|haben sie) recht"
+    r"|(?:du hast|sie haben) recht|so ist es)"
     r"\b",
     re.IGNORECASE,
 )
+_SENTENCE: Final = re.compile(r"[^.!?…]+[.!?…]*")
+_JUST_BEFORE: Final = 2
+"""Answers before this one in which a piece may have been told."""
 
 
 def tells_a_secret(sentence: str, character: Character, asked: Asked) -> Fault | None:
@@ -34,23 +41,45 @@ def tells_a_secret(sentence: str, character: Character, asked: Asked) -> Fault |
         return None
     public = content_words(" ".join((character.name, *character.aliases, asked.speaker_name)))
     denies = not NEGATIONS.isdisjoint(words(sentence))
-    said = content_words(sentence) - public
-    question = content_words(asked.question) - public
+    if denies:
+        return None
+    said = _Said(
+        content_words(sentence) - public,
+        before=_stated(" ".join((*(reply for _, reply in asked.before[-_JUST_BEFORE:]), asked.so_far))),
+        question=content_words(asked.question) - public,
+        loose=content_words(" ".join(asked.identity)),
+    )
     for secret in asked.kept:
         kept = content_words(secret) - public
-        if not denies and (_is_told(said, kept, question) or _is_admitted(sentence, kept, question)):
+        if _is_told(said, kept) or _is_admitted(sentence, kept, said.question):
             return Fault.SECRET
     return None
 
 
-def _is_told(said: frozenset[str], kept: frozenset[str], question: frozenset[str]) -> bool:
-    shared = said & kept
-    if not shared:
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """Words of a sentence, of what was said before it, of the question, and of what everybody may be told."""
+
+    words: frozenset[str]
+    before: frozenset[str]
+    question: frozenset[str]
+    loose: frozenset[str]
+
+
+def _stated(text: str) -> frozenset[str]:
+    """The words of those sentences that deny nothing."""
+    return content_words(" ".join(each for each in _SENTENCE.findall(text) if NEGATIONS.isdisjoint(words(each))))
+
+
+def _is_told(said: _Said, kept: frozenset[str]) -> bool:
+    shared = said.words & kept
+    if not shared - said.loose:
         return False
-    if len(shared) >= max(2, _MOST * len(kept)):
+    in_pieces = shared | (said.before & kept if shared - said.before else frozenset())
+    if len(in_pieces) >= max(2, _MOST * len(kept)):
         return True
-    is_about_it = len(shared) >= (_ABOUT_IT if len(shared) > 1 else _ONLY_IT) * len(said)
-    return bool(shared - question) and is_about_it
+    is_about_it = len(shared) >= (_ABOUT_IT if len(shared) > 1 else _ONLY_IT) * len(said.words)
+    return bool(shared - said.question - said.loose) and is_about_it
 
 
 def _is_admitted(sentence: str, kept: frozenset[str], question: frozenset[str]) -> bool:

@@ -18,6 +18,7 @@ from glyphoxa.domain.turn import Fault
 from glyphoxa.judgement.echo import repeats
 from glyphoxa.judgement.in_character import InCharacter
 from glyphoxa.judgement.languages import in_another_language
+from glyphoxa.judgement.offers_help import offers_help
 from glyphoxa.judgement.reply import Asked, Character, Verdict
 from glyphoxa.judgement.secrets_told import tells_a_secret
 from glyphoxa.judgement.third_person import tells_of_itself
@@ -26,7 +27,14 @@ from glyphoxa.judgement.unfounded import unfounded
 Rule = Callable[[str, Character, Asked], Fault | None]
 """On one piece of a reply: a sentence, or the first clause of the first one. `Asked.so_far` holds the pieces said."""
 
-RULES: Final[Sequence[Rule]] = (tells_a_secret, in_another_language, tells_of_itself, repeats, unfounded)
+RULES: Final[Sequence[Rule]] = (
+    tells_a_secret,
+    in_another_language,
+    tells_of_itself,
+    offers_help,
+    repeats,
+    unfounded,
+)
 """In this order; the first fault is the reason."""
 
 

@@ -36,6 +36,11 @@ _IN_CASE: Final = frozenset(("if", "unless", "whether", "wenn", "falls", "ob"))
 _UNKNOWN: Final = "unknown forgot forgotten forget doubt stranger mistaken wrong"
 _UNBEKANNT: Final = "unbekannt vergessen fremd irrst neu unmöglich"
 _NOT_KNOWN: Final = frozenset(f"{_UNKNOWN} {_UNBEKANNT}".split())
+_KEEPS: Final = re.compile(
+    r"\bmy (?:own )?secrets?\b|\b(?:nobody's|none of your|my own) business\b"
+    r"|\bmeine? geheimnis\w*|\bgeht (?:nur |dich |niemanden )",
+)
+"""Who keeps to itself states nothing."""
 _LEAST_STATED: Final = 3
 """Words. What is shorter states nothing, unless it is a yes."""
 _YES: Final = re.compile(r"(?:yes|aye|yea|yeah|indeed|of course|ja|jawohl|gewiss|natürlich)\b")
@@ -76,6 +81,8 @@ def _states(sentence: str, asked: Asked) -> bool:
     """Whether it states something before the NPC has said that it knows nothing, and nothing else is in its mind."""
     has_more = asked.remembered or len(asked.facts) > len(asked.not_known)
     if has_more or asked.kept or _denies(asked.so_far):
+        return False
+    if _KEEPS.search(sentence.casefold().replace("’", "'")):
         return False
     spoken = words(sentence)
     return len(spoken) >= _LEAST_STATED or _YES.match(sentence.casefold().strip()) is not None
