@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, TextIO
+from typing import TextIO
 
 from rich.filesize import decimal
 
@@ -16,11 +16,6 @@ from glyphoxa.providers.gguf_names import hub_name
 from glyphoxa.providers.recommending import WITHIN_S, Machine, Measured, Reckoned, best
 from glyphoxa.providers.registry import LLM, weights_of
 from glyphoxa.providers.rows import ROWS
-
-_HEADINGS: Final = (
-    *("model", "parameters", "licence", "file", "memory"),
-    *("reads an NPC", "first words", "speaks", "holds a table"),
-)
 
 
 def model_to_measure(settings: Settings, weights: ModelWeights) -> tuple[str, ModelFile]:
