@@ -12,6 +12,7 @@ from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.beginning import beginning
 from glyphoxa.context.by_name import ByName
 from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.past import Past
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Campaign, Npc
@@ -84,6 +85,7 @@ def mind_of(settings: Settings, state: TableState, store: Store | None, guard: M
         talk_of=state.talk_of,
         story_day=lambda: campaign.story_day if store is None else store.past_talk.times.story_day(campaign.id),
         budgets=budgets,
+        past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens),
         accept_at=settings.memory.auto_accept,
     )
     return Mind(state, prefetch, context)

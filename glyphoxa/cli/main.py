@@ -27,6 +27,7 @@ _VERBS = {
     "facts": ("facts", "what is known and why: review, change, take back"),
     "entity": ("entity", "the people, places and things of a campaign"),
     "said": ("said_changed", "what was said last; retract or correct one utterance"),
+    "sessions": ("sessions", "the evenings of a campaign, and what happened in each"),
     "inspect": ("inspect", "look into memory: what was said, what is known, what is embedded"),
     "recall": ("recall", "what an NPC would recall for a question, and why"),
     "context": ("context", "the prompt that an NPC's model would be sent for a line, and what it is made of"),

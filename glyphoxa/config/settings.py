@@ -190,6 +190,7 @@ class ContextSettings(Section):
             budgets are those of the model's profile.
         scene_tokens: Of where it is, and with whom.
         bible_tokens: Of the campaign's bible and coined words.
+        past_tokens: Of the summaries of earlier sessions.
         facts_tokens: Of what an NPC recalls.
         max_facts: Sentences of it; left out, one for each 22 tokens.
         facts_depth: It stands in a message of its own, with so many messages of talk behind it. Left out: in the
@@ -205,6 +206,7 @@ class ContextSettings(Section):
     identity_tokens: Annotated[int, Field(ge=20, le=4_000)] | None = None
     scene_tokens: Annotated[int, Field(ge=0, le=4_000)] | None = None
     bible_tokens: Annotated[int, Field(ge=0, le=4_000)] | None = None
+    past_tokens: Annotated[int, Field(ge=0, le=4_000)] | None = None
     facts_tokens: Annotated[int, Field(ge=0, le=20_000)] | None = None
     max_facts: Annotated[int, Field(ge=0, le=500)] | None = None
     facts_depth: Annotated[int, Field(ge=0, le=9999)] | None = None

@@ -21,6 +21,7 @@ from glyphoxa.context.knowledge import shortened
 from glyphoxa.context.known_sentences import KnownSentences
 from glyphoxa.context.not_known import InMind, not_known
 from glyphoxa.context.own_secrets import touched, without, words_of
+from glyphoxa.context.past import Past
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.relevance import without_call
@@ -50,6 +51,7 @@ class HotContextAssembly:
         heard_before: What was said to an NPC last, before the question.
         talk_of: What was said in the talk that its prompt holds, the question aside.
         story_day: Where the story stands, in words; empty if that is not known.
+        past: Summaries of earlier sessions; None without any.
         accept_at: The confidence from which the campaign file's facts are accepted, where the file tells.
         now_us: A clock that only goes forward, for how long each part takes.
     """
@@ -67,6 +69,7 @@ class HotContextAssembly:
         talk_of: Callable[[NpcId, str], Sequence[str]] = lambda _npc, _question: (),
         story_day: Callable[[], str] = str,
         budgets: Budgets | None = None,
+        past: Past | None = None,
         accept_at: float = AUTO_ACCEPT,
         now_us: Callable[[], int] = monotonic_us,
     ) -> None:
@@ -96,6 +99,7 @@ class HotContextAssembly:
         )
         self._scene: Scene | None = None
         self._entered: set[Scene] = set()
+        self._past = past
         self._shown: dict[NpcId, tuple[str, ...]] = {}
         self._as_read: dict[NpcId, IdentitySnapshot | None] = {}
         self._read_ahead: dict[NpcId, tuple[asyncio.Task[None], Gathering]] = {}
@@ -114,6 +118,10 @@ class HotContextAssembly:
         )
         for npc in npcs:
             await self._identities.read_file(npc)
+        if self._past is not None:
+            await asyncio.gather(
+                *(Gathering().part("past", self._past.read(npc), ENTER_DEADLINE_MS, source=OF_MEMORY) for npc in npcs)
+            )
         self._scene = scene
         self._entered.add(scene)
 
@@ -125,11 +133,18 @@ class HotContextAssembly:
         self._read_ahead.clear()
 
     def standing(self, npc: NpcId) -> tuple[str, ...]:
-        """What stands in every prompt of an NPC, as it was read last: the bible, what it knows of itself, and
-        where it is.
+        """What stands in every prompt of an NPC, as it was read last: the bible, what it knows of itself,
+        what happened before, and where it is.
         """
         return tuple(
-            line for line in (*self._bible.lines(npc), *self._identities.last(npc).lines, self._scene_line(npc)) if line
+            line
+            for line in (
+                *self._bible.lines(npc),
+                *self._identities.last(npc).lines,
+                self._past_of(npc),
+                self._scene_line(npc),
+            )
+            if line
         )
 
     def known(self, npc: NpcId) -> Known | None:
@@ -207,8 +222,12 @@ class HotContextAssembly:
             scenes=scenes or {},
             kept=tuple(one.text for one in kept),
             keeps=self._keeps,
+            past=self._past_of(npc),
             rejected=selection.rejected,
         )
+
+    def _past_of(self, npc: NpcId) -> str:
+        return "" if self._past is None else self._past.of(npc)
 
     def _lines(self, npc: NpcId) -> dict[Scene, str]:
         return {scene: self._line(scene, npc) for scene in self._entered if npc in scene.npcs}

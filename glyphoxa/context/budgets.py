@@ -8,7 +8,7 @@ PERSONA_TOKENS = 300
 """Of what an author writes of an NPC: beyond that little is left for the talk in a small model's 2,048 tokens."""
 STANDING_TOKENS = 800
 """Persona, frame and examples of an NPC, which stand in front of what has a budget, and its reply."""
-BUDGETS = ("identity_tokens", "scene_tokens", "bible_tokens", "facts_tokens", "history_tokens")
+BUDGETS = ("identity_tokens", "scene_tokens", "bible_tokens", "past_tokens", "facts_tokens", "history_tokens")
 """Of `Budgets`, those that a model's profile decides."""
 _TOKENS_A_LINE = 22
 """Of talk at a table, with who says it."""
@@ -25,6 +25,7 @@ class Budgets:
         scene_tokens: Of the line that says where the NPC is. From 100 it says more than where, see
             `glyphoxa.context.scene`.
         bible_tokens: Of the campaign's bible and coined words, see `glyphoxa.context.bible`.
+        past_tokens: Of the summaries of earlier sessions, see `glyphoxa.context.past`.
         facts_tokens: Of recalled and looked-up sentences together, tokens of 4 characters. A small model has use for
             few; what a large one is given nearly covers what is found at all (94 % of LoCoMo's questions in 1,500).
         max_facts: The same in lines; None: as many as usually fit.
@@ -34,6 +35,7 @@ class Budgets:
     identity_tokens: int = 120
     scene_tokens: int = 60
     bible_tokens: int = 120
+    past_tokens: int = 60
     facts_tokens: int = 90
     max_facts: int | None = None
     history_tokens: int = 500

@@ -14,6 +14,7 @@ from glyphoxa.context.tokens import tokens_of
 from glyphoxa.domain.turn import PromptPart
 
 THE_SESSION: Final = "this session"
+EARLIER_SESSIONS: Final = "summaries of earlier sessions"
 AT_MOST_LATER_MS: Final = 450
 """A source keeps deadlines of its own. One that does not is waited for so much longer than the longest of them."""
 
@@ -75,6 +76,7 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
     for name, texts, source in (
         ("identity", hot.identity, ""),
         ("examples", examples, OF_FILE),
+        ("past", (hot.past,), EARLIER_SESSIONS),
         ("talk", talk, THE_SESSION),
         ("scene", scenes, OF_FILE),
         ("question", (question,), prompt.speaker_name),

@@ -39,6 +39,7 @@ class HotContext:
         identity: What it knows of itself: its description, its relationships. The same from turn to turn.
         scenes: Where it is and where it was, when, and with whom: a line for each scene of this session that it is in.
         kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words in front of them.
+        past: What happened in earlier sessions, as far as it recalls that without being asked.
         rejected: What it recalled as well and is not told, each with the reason.
         gathered: How each part was gathered, by its name.
     """
@@ -50,6 +51,7 @@ class HotContext:
     omitted: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
     scenes: Mapping[Scene, str] = field(default_factory=dict)
+    past: str = ""
     rejected: tuple[Rejected, ...] = ()
     kept: tuple[str, ...] = ()
     keeps: str = ""

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from glyphoxa.context.ports import HotContext
-from glyphoxa.context.wording import FACTS, REMEMBERED, SAYS, SCENE
+from glyphoxa.context.wording import FACTS, PAST, REMEMBERED, SAYS, SCENE
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import TierChoice
@@ -84,14 +84,20 @@ class Prompt:
 def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION) -> Prompt:
     """A copy of the prompt with the hot context in it. The given prompt stays as it is.
 
-    Who the NPC is joins the system message. Where it is stands where the talk in that scene begins, and stays there:
-    what a prompt cache has read is not read again, neither with the next question nor when the table moves. What the
-    NPC recalls stands where `facts_at` says. What it keeps to itself stands last, apart from what it may tell.
+    Who the NPC is joins the system message, and what it recalls of earlier sessions the first words of the talk. Where
+    it is stands where the talk in that scene begins, and stays there: what a prompt cache has read is not read again,
+    neither with the next question nor when the table moves. What the NPC recalls stands where `facts_at` says. What it
+    keeps to itself stands last, apart from what it may tell.
     """
     messages = list(prompt.messages)
     for at, scene in prompt.scenes:
         if line := hot.scenes.get(scene):
             messages[at] = replace(messages[at], content=_joined(f"{SCENE}{line}", messages[at].content))
+    if hot.past:
+        talk_begins = next(at for at in range(prompt.n_examples + 1, len(messages)) if messages[at].role == "user")
+        messages[talk_begins] = replace(
+            messages[talk_begins], content=_joined(f"{PAST}{hot.past}", messages[talk_begins].content)
+        )
     first, *between, last = messages
     if hot.identity:
         first = replace(first, content=_joined(first.content, " ".join(hot.identity)))

@@ -17,6 +17,7 @@ from glyphoxa.speech.language.phonetics import primary_language
 FACTS: Final = "Facts: "
 REMEMBERED: Final = "Remembered: "
 SCENE: Final = "Scene: "
+PAST: Final = "Earlier: "
 SAYS: Final = re.compile(r"\s*[^\W_][\w'’. -]{0,40} says(?: to [^:\n]{1,40})?:\s*")
 """Who speaks, in front of a line of talk."""
 

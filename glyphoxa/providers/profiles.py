@@ -15,7 +15,7 @@ class Profile:
     """
     Attributes:
         context_tokens: Of prompt and reply together that can be relied on.
-        identity_tokens, scene_tokens, bible_tokens, facts_tokens, history_tokens: See
+        identity_tokens, scene_tokens, bible_tokens, past_tokens, facts_tokens, history_tokens: See
             `glyphoxa.context.budgets.Budgets`.
         takes_tools: Whether it is given tools. A small model answers small talk with tool calls.
     """
@@ -25,15 +25,16 @@ class Profile:
     identity_tokens: int
     scene_tokens: int
     bible_tokens: int
+    past_tokens: int
     facts_tokens: int
     history_tokens: int
     takes_tools: bool
 
 
-SMALL: Final = Profile("small", 2_048, 120, 60, 120, 90, 500, takes_tools=False)
-MIDDLE: Final = Profile("middle", 4_096, 200, 100, 200, 750, 1_000, takes_tools=True)
+SMALL: Final = Profile("small", 2_048, 120, 60, 120, 60, 90, 500, takes_tools=False)
+MIDDLE: Final = Profile("middle", 4_096, 200, 100, 200, 150, 750, 1_000, takes_tools=True)
 """A server of one's own may cut a prompt without a word: Ollama's usual context is 4,096 tokens."""
-LARGE: Final = Profile("large", 128_000, 500, 300, 600, 1_500, 1_500, takes_tools=True)
+LARGE: Final = Profile("large", 128_000, 500, 300, 600, 600, 1_500, 1_500, takes_tools=True)
 
 PROFILES: Final = (SMALL, MIDDLE, LARGE)
 

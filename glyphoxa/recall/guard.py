@@ -128,6 +128,9 @@ class MemoryGuard:
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         return await self._ask(lambda: self._summaries.summary(campaign, npc, session))
 
+    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[str]:
+        return await self._ask(lambda: self._summaries.latest(campaign, npc, but=but, limit=limit))
+
     def over(self, talk: TalkAround) -> TalkAround:
         """The same of talk around an entity, which not every memory has."""
         return _GuardedAround(talk, self._ask)

@@ -1,11 +1,12 @@
 """Memory level 1, as others use it: what was said is kept, looked at again, found and shown.
 
-Recall and the adapters, which read and store talk in bulk, also know `feed`, `chunking` and `episodes`.
+Recall and the adapters, which read and store talk in bulk, also know `feed` and `chunking`.
 """
 
 from __future__ import annotations
 
 from glyphoxa.transcript.decisions import DecidedTalk, News
+from glyphoxa.transcript.episodes import EPISODE, episode_of
 from glyphoxa.transcript.journal import FinishedTurn, Journal, SoFar
 from glyphoxa.transcript.last_sessions import LastSession, LastSessions
 from glyphoxa.transcript.ports import (
@@ -26,6 +27,7 @@ from glyphoxa.transcript.story_days import BETWEEN, DayTold, day_now
 
 __all__ = [
     "BETWEEN",
+    "EPISODE",
     "DayTold",
     "Decided",
     "DecidedTalk",
@@ -47,4 +49,5 @@ __all__ = [
     "TalkSearch",
     "TranscriptLog",
     "day_now",
+    "episode_of",
 ]

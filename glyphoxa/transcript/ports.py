@@ -186,3 +186,7 @@ class SessionSummaries(Protocol):
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         """What `npc` may know of it; None when there is none."""
         ...
+
+    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[str]:
+        """Those that `npc` may know of, the latest session first, but for one session's."""
+        ...

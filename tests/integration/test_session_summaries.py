@@ -24,8 +24,10 @@ async def summaries(store: Store) -> PostgresSessionSummaries:
     return PostgresSessionSummaries(store.database)
 
 
-def told(text: str, scope: Visibility, *, kind: str = EPISODE, confidence: float = 1.0) -> list[Event]:
-    entity = episode_of(SESSION)
+def told(
+    text: str, scope: Visibility, *, kind: str = EPISODE, confidence: float = 1.0, session: SessionId = SESSION
+) -> list[Event]:
+    entity = episode_of(session)
     return [
         EntityAdded(entity, "event", "The third evening", (), scope),
         FactStated(Claim.attribute(entity, "kind", kind), Provenance(), scope),
@@ -70,3 +72,23 @@ async def test_an_event_of_another_kind_is_no_summary(store: Store, summaries: P
 async def test_an_empty_name_is_nobody_and_not_the_dm(summaries: PostgresSessionSummaries) -> None:
     with pytest.raises(ValueError, match="DM or of an NPC"):
         await summaries.summary(HERE, NpcId(""), SESSION)
+
+
+async def test_the_latest_are_those_that_the_npc_may_know_of_but_for_the_session_that_is_played(
+    store: Store, summaries: PostgresSessionSummaries
+) -> None:
+    evenings = [SessionId(f"evening-{n}") for n in range(1, 5)]
+    async with store.database.use(HERE) as connection:
+        for n, evening in enumerate(evenings):
+            await connection.execute(
+                "INSERT INTO sessions (campaign_id, id, started_at) VALUES ($1, $2, to_timestamp($3::int))",
+                HERE,
+                evening,
+                1_700_000_000 + n,
+            )
+    for n, scope in enumerate((PUBLIC, witnessed_by([GRIM]), witnessed_by([ELARA]), PUBLIC)):
+        await commit(store, told(f"Evening {n + 1}.", scope, session=evenings[n]))
+    assert await summaries.latest(HERE, GRIM, but=evenings[3], limit=5) == ["Evening 2.", "Evening 1."]
+    assert await summaries.latest(HERE, ELARA, but=evenings[0], limit=5) == ["Evening 4.", "Evening 3."]
+    assert await summaries.latest(HERE, GRIM, but=SessionId("evening-9"), limit=1) == ["Evening 4."]
+    assert await summaries.latest(CampaignId("elsewhere"), GRIM, but=evenings[0], limit=5) == []

@@ -16,7 +16,6 @@ EXCEPTIONS = {
     "glyphoxa.adapters.postgres.world.graph:PostgresGraph.traverse": RELATIONS,
     "glyphoxa.adapters.postgres.world.graph:PostgresGraph.visible_subgraph": RELATIONS,
     "glyphoxa.adapters.weights.manifest:Artefact.publisher": "for who reads the manifest: whose weights these are",
-    "glyphoxa.domain.knowledge:witnessed_by": CHRONICLE,
     "glyphoxa.recall.guard:MemoryGuard.traverse": RELATIONS,
     "glyphoxa.recall.guard:MemoryGuard.visible_subgraph": RELATIONS,
     "glyphoxa.world.graph:KnowledgeGraph.traverse": RELATIONS,

@@ -52,7 +52,13 @@ def test_a_model_has_the_budgets_of_its_profile_without_any_setting(tmp_path: Pa
 def test_the_models_that_run_here_have_the_budgets_of_a_prompt_that_says_none() -> None:
     assert Settings().budgets == Budgets()
     assert Budgets() == replace(
-        Budgets(), identity_tokens=120, scene_tokens=60, bible_tokens=120, facts_tokens=90, history_tokens=500
+        Budgets(),
+        identity_tokens=120,
+        scene_tokens=60,
+        bible_tokens=120,
+        past_tokens=60,
+        facts_tokens=90,
+        history_tokens=500,
     )
 
 
@@ -83,9 +89,10 @@ def test_more_than_a_model_that_runs_here_can_hold_is_an_error_at_the_largest_bu
         read(tmp_path, "context:\n  scene_tokens: 100\n  facts_tokens: 1500\n")
     [line] = str(caught.value).splitlines()
     assert (
-        "settings.yaml:3: context.facts_tokens: identity_tokens 120, scene_tokens 100, bible_tokens 120, facts" in line
+        "settings.yaml:3: context.facts_tokens: identity_tokens 120, scene_tokens 100, bible_tokens 120, past_tokens 60"
+        in line
     )
-    assert line.endswith("are 2,340 tokens together, and qwen-1.5b has room for 1,248")
+    assert line.endswith("are 2,400 tokens together, and qwen-1.5b has room for 1,248")
 
 
 def test_every_profile_has_room_for_its_own_budgets() -> None:

@@ -26,3 +26,13 @@ class PostgresSessionSummaries:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             text = await connection.fetchval(self._sql["summary"], *asked)
         return None if text is None else str(text)
+
+    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[str]:
+        """See `SessionSummaries`.
+
+        Raises:
+            Unavailable: As above.
+        """
+        asked = (campaign, viewer_parameter(npc), but, EPISODE, limit)
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            return [str(row["text"]) for row in await connection.fetch(self._sql["latest"], *asked)]
