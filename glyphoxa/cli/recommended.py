@@ -41,7 +41,7 @@ def told(name: str, measured: Measured, machine: Machine, verdicts: Sequence[Rec
         file=out,
     )
     table = a_table(
-        "model", "parameters", "licence", "file", "memory", "opens", "first words", "speaks", "holds a table"
+        "model", "parameters", "licence", "file", "memory", "reads an NPC", "first words", "speaks", "holds a table"
     )
     for one in verdicts:
         model = one.model
