@@ -41,10 +41,14 @@ proof: .venv/dev ## Tests of properties and random histories at full size: five 
 	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest $(PARALLEL) $(ARGS) \
 		$$(grep -rlE 'import n_examples|@given' tests --include='test_*.py')
 
-mutants: .venv/dev ## Change the code and see whether a test notices (mutmut); ONLY='glyphoxa.turns.playback*'
+mutants: .venv/dev ## Change the code and see whether a test notices (mutmut); SAMPLE=300 or ONLY='glyphoxa.turns.playback*'
 	@$(BIN)/python -m pip install -q --require-hashes -r requirements/mutation.txt
+ifdef SAMPLE
+	@CI=true $(BIN)/python -m tests.support.mutants $(SAMPLE) $(ARGS)
+else
 	@CI=true $(BIN)/python -m mutmut run $(ONLY)
 	@$(BIN)/python -m mutmut results
+endif
 
 check: .venv/dev ## Lint, formatting, types, import contracts, what the documents promise
 	@$(BIN)/python -m ruff check .

@@ -34,7 +34,7 @@ def repeats(sentence: str, character: Character, asked: Asked) -> Fault | None:
 
 
 def _is_alike(question: str, other: str) -> bool:
-    """Whether two questions may have one answer: they share a word that says something, or neither has any."""
+    """Whether two questions may have one answer: they share a word that says something, or one of them has none."""
     words, others = content_words(question), content_words(other)
     return bool(words & others) or not (words and others)
 

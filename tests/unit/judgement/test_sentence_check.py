@@ -169,6 +169,11 @@ def test_who_keeps_to_itself_states_nothing() -> None:
     assert decided(said, "Tell me your secret.", facts=not_known, not_known=not_known).text == said
 
 
+def test_who_gives_back_two_words_of_a_guess_has_told_nothing() -> None:
+    kept = ("The silver crown of the temple is buried below the old windmill by Rosalind.",)
+    assert decided("The silver crown?", "Where is the silver crown now?", kept=kept).text == "The silver crown?"
+
+
 def test_a_secret_that_is_not_guarded_may_be_told() -> None:
     free = Character("Brunhild Rook", guards_secrets=False)
     assert decided("It's nightshade.", "What poison was it?", npc=free, kept=(POISON,)).text
@@ -194,6 +199,11 @@ def test_a_short_word_is_an_echo_the_third_time() -> None:
 def test_the_same_question_has_the_same_answer() -> None:
     before = (("What does a draught cost?", "Nine silver pieces."),) * 2
     assert decided("Nine silver pieces.", "A draught, what does it cost again?", before=before).text
+
+
+def test_a_question_that_says_nothing_by_itself_may_be_the_same_one_again() -> None:
+    before = (("What does a draught cost?", "Nine silver pieces."),)
+    assert decided("Nine silver pieces.", "What was that?", before=before).text
 
 
 def test_what_was_rejected_counts_as_never_said() -> None:

@@ -18,6 +18,7 @@ from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.names.observable import ObservableGazetteer
 
 FILE = [Entry("Grimjaw", EntityId("g"), "npc"), Entry("Ironhold", EntityId("i"), "location")]
+TOWN = CampaignId("town")
 ANYTHING = NamesChanged(None)
 
 
@@ -30,6 +31,7 @@ class Stored:
     async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
         if self.entries_now is None:
             raise Unavailable("the database is away")
+        assert campaign == TOWN  # what other campaigns call their own is nobody's here
         return [entry for entry in self.entries_now if entities is None or entry.entity_id in entities]
 
 
@@ -38,7 +40,7 @@ def followed(stored: Stored, file: list[Entry] = FILE) -> tuple[NamesFollowed, O
     told: list[Gazetteer] = []
     book.subscribe(told.append)
     store: Any = stored
-    return NamesFollowed(CampaignId("town"), store, book, file), book, told
+    return NamesFollowed(TOWN, store, book, file), book, told
 
 
 def named(n: int) -> list[Entry]:

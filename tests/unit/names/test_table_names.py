@@ -31,6 +31,11 @@ def names_of_the_town() -> TableNames:
     return TableNames(a_campaign(), now_ms=lambda: 2_000)
 
 
+def test_names_are_heard_in_the_language_of_the_campaign() -> None:
+    names = TableNames(replace(a_campaign(), language="de"), now_ms=lambda: 2_000)
+    assert names.current.language == "de"
+
+
 def change(names: TableNames, *, put: Entry | None = None, remove: EntityId | None = None) -> None:
     now = names.current.with_entry(put) if put is not None else names.current
     names._book.replace(now.without(remove) if remove is not None else now)

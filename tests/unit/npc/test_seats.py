@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from glyphoxa.npc.seats import LiveSeat, TableSeats
 from glyphoxa.npc.table_state import TableState
 from tests.support.builders import SESSION, TAMSIN, a_campaign
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
+from tests.support.virtual_time import run_in_virtual_time
 
 
 class QuietEar:
@@ -88,3 +90,49 @@ async def test_a_seat_whose_ear_does_not_even_end_when_it_is_cancelled_is_left_a
     finally:
         over.set()
     assert left == [player]
+
+
+class AttentiveEar(QuietEar):
+    def __init__(self) -> None:
+        self.heard: list[bytes] = []
+        self.n_closed = 0
+
+    def hear(self, pcm: bytes) -> None:
+        self.heard.append(pcm)
+
+    async def close(self) -> None:
+        self.n_closed += 1
+
+
+async def test_an_ear_hears_what_its_player_says_until_the_seat_is_left() -> None:
+    seats, ear = Seats(), AttentiveEar()
+    seats.ears = [ear]
+    seat = await seats.seats.seat(seats.tamsin)
+    seat.hear(b"before")
+    await seat.leave()
+    seat.hear(b"after")
+    assert (ear.heard, ear.n_closed) == ([b"before"], 1)
+
+
+async def test_a_seat_that_is_left_twice_is_left_once() -> None:
+    seats, ear = Seats(), AttentiveEar()
+    seats.ears = [ear]
+    seat = await seats.seats.seat(seats.tamsin)
+    await seat.leave()
+    await seat.leave()
+    assert (ear.n_closed, seats.left) == (1, [TAMSIN])
+
+
+def test_a_table_that_closes_waits_for_no_ear_that_does_not_end_and_closes_the_others() -> None:
+    async def scene() -> None:
+        over = asyncio.Event()
+        seats, ear = Seats(), AttentiveEar()
+        bram = replace(seats.tamsin, id=PlayerId("bram"))
+        seats.ears = [StubbornEar(over), ear]
+        for player in (seats.tamsin, bram):
+            await seats.seats.seat(player)
+        await seats.seats.leave_all(10)
+        over.set()
+        assert (ear.n_closed, set(seats.left)) == (1, {TAMSIN, bram.id})
+
+    run_in_virtual_time(scene())

@@ -94,6 +94,18 @@ def test_what_is_acknowledged_does_not_come_back(tmp_path: Path) -> None:
         assert ids(spool) == ["u2"]
 
 
+def test_an_older_place_than_the_acknowledged_one_brings_nothing_back(tmp_path: Path) -> None:
+    with Spool(tmp_path) as spool:
+        for n in range(3):
+            spool.append(an_utterance("line", id=f"u{n}"))
+        first, second = (item.end for item in spool.pending(limit=2))
+        spool.acknowledge(second)
+        spool.acknowledge(first)
+        assert ids(spool) == ids(spool, first) == ["u2"]
+    with Spool(tmp_path) as spool:
+        assert ids(spool) == ["u2"]
+
+
 HOLDER = """
 import sys
 from pathlib import Path
@@ -148,6 +160,21 @@ def test_a_full_spool_refuses_with_an_alarm_and_keeps_what_it_has(tmp_path: Path
         spool.acknowledge(spool.pending()[-1].end)
         spool.append(an_utterance("room again", id="after"))
         assert ids(spool) == ["after"]
+
+
+def test_a_spool_that_the_log_has_caught_up_with_gives_its_alarm_again(tmp_path: Path) -> None:
+    alarms: list[str] = []
+    with Spool(tmp_path, max_bytes=10_000, segment_bytes=1_000, alarm=alarms.append) as spool:
+        for n_alarms in (1, 2):
+            while spool.size_bytes <= 8_000:
+                spool.append(an_utterance("x" * 300))
+            assert len(alarms) == n_alarms
+            spool.acknowledge(spool.pending()[-1].end)
+
+
+def test_a_new_spool_is_for_this_user_alone(tmp_path: Path) -> None:
+    Spool(tmp_path / "data" / "spool").close()
+    assert (tmp_path / "data" / "spool").stat().st_mode & 0o777 == 0o700
 
 
 @contextmanager
@@ -418,6 +445,15 @@ def test_a_disk_that_is_full_keeps_what_was_noted_before(tmp_path: Path) -> None
         assert [item.utterance.text for item in spool.pending()] == ["Aye."]
 
 
+def test_what_cannot_be_forgotten_of_an_utterance_keeps_nobody_from_keeping_its_end(tmp_path: Path) -> None:
+    with Spool(tmp_path) as spool:
+        spool.note(an_utterance("Aye.", id="u1"))
+        (tmp_path / "under-way").unlink()
+        (tmp_path / "under-way").mkdir()  # no file that could be taken away
+        spool.append(an_utterance("Aye. Come in.", id="u1"))
+        assert [item.utterance.text for item in spool.pending()] == ["Aye. Come in."]
+
+
 def test_what_was_noted_waits_where_the_next_opening_has_no_room_for_it(tmp_path: Path) -> None:
     with Spool(tmp_path) as spool:
         spool.note(an_utterance("Aye.", id="u1"))
@@ -484,3 +520,14 @@ def test_the_latest_of_a_session_is_there_whether_the_log_has_it_or_not(tmp_path
         latest = spool.latest(other.campaign_id, an_utterance("").session_id, limit=3)
         assert [said.id for said in latest] == ["u17", "u18", "u19"]
         assert [said.text for said in latest] == ["line"] * 3
+
+
+def test_the_latest_of_a_session_are_found_across_a_segment_that_has_just_begun(tmp_path: Path) -> None:
+    said = an_utterance("x" * 200)
+    with Spool(tmp_path, segment_bytes=1_000) as spool:
+        n = 0
+        while len(segments(tmp_path)) < 4:
+            spool.append(replace(said, id=UtteranceId(f"u{n}")))
+            n += 1
+        latest = spool.latest(said.campaign_id, said.session_id, limit=2)
+        assert [utterance.id for utterance in latest] == [f"u{n - 2}", f"u{n - 1}"]

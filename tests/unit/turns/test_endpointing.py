@@ -406,6 +406,11 @@ def test_without_full_stops_only_the_last_word_tells() -> None:
     assert sounds_unfinished("how is my", punctuated=False)
 
 
+def test_of_a_language_without_such_words_only_the_marks_tell() -> None:
+    assert sounds_unfinished("Bonjour, Grimjaw,", language="fr")
+    assert not sounds_unfinished("Bonjour, Grimjaw.", language="fr")
+
+
 def test_german_ends_in_german_words() -> None:
     assert sounds_unfinished("Ich möchte die.", language="de")
     assert not sounds_unfinished("I would like to die.", language="en")
