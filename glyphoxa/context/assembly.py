@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 
+from glyphoxa.context.bearing import InMind
 from glyphoxa.context.bible import Bible
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.gathering import OF_FILE, OF_MEMORY, RECALLED_AHEAD, RECALLED_NOW, Gathering, monotonic_us
@@ -19,7 +20,7 @@ from glyphoxa.context.how_related import HowRelated, asks_how_related, with_chai
 from glyphoxa.context.identity import Identities
 from glyphoxa.context.knowledge import shortened
 from glyphoxa.context.known_sentences import KnownSentences
-from glyphoxa.context.not_known import InMind, not_known
+from glyphoxa.context.not_known import not_known
 from glyphoxa.context.own_secrets import touched, without, words_of
 from glyphoxa.context.past import Past
 from glyphoxa.context.ports import HotContext
@@ -151,7 +152,7 @@ class HotContextAssembly:
         """What an NPC knows of itself, as it was read last; None: nothing."""
         return self._identities.last(npc).known
 
-    async def gather(self, npc: NpcId, question: str, *, within_ms: int = 0) -> HotContext:
+    async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
         """See `HotContextSource.gather`."""
         parts = Gathering(self._now_us)
         _, chain, said = await asyncio.gather(
@@ -162,7 +163,8 @@ class HotContextAssembly:
         if self._by_name.itself(npc) != self._as_read.get(npc):
             # It has changed since it was read ahead, or while something was looked up.
             await self._read_identity(npc, parts, later_ms=within_ms)
-        return self._with_not_known(self._sheet(npc, question, said, parts, chain=chain), npc, question)
+        hot = self._sheet(npc, question, said, parts, chain=chain)
+        return self._with_not_known(hot, npc, question, asker)
 
     async def _named(self, npc: NpcId, question: str, within_ms: int, parts: Gathering) -> Sequence[RecalledFact]:
         """Has what is known by name up to date. Returns how two hang together, where the question asks for it."""
@@ -176,7 +178,7 @@ class HotContextAssembly:
         looking = self._how_related.chain(npc, ends)
         return await parts.part("relations", looking, deadline_ms + within_ms, source=OF_MEMORY) or ()
 
-    def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
+    def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
         """See `HotContextSource.gather_nowait`."""
         if question:
             self._begin_identity(npc)
@@ -184,7 +186,7 @@ class HotContextAssembly:
         said = self._prefetch.recalled(npc) if question else ()
         hot = self._sheet(npc, question, said, Gathering(self._now_us))
         is_all = question and self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name))
-        return self._with_not_known(hot, npc, question) if is_all else hot
+        return self._with_not_known(hot, npc, question, asker) if is_all else hot
 
     def _sheet(
         self,
@@ -232,30 +234,34 @@ class HotContextAssembly:
     def _lines(self, npc: NpcId) -> dict[Scene, str]:
         return {scene: self._line(scene, npc) for scene in self._entered if npc in scene.npcs}
 
-    def _with_not_known(self, hot: HotContext, npc: NpcId, question: str) -> HotContext:
+    def _with_not_known(self, hot: HotContext, npc: NpcId, question: str, asker: str) -> HotContext:
         """What it says where the question asks for more than it holds. Nothing, as long as a part is missing: that may
         be the one which knows. The names of the campaign's players have been heard by every NPC.
         """
         if hot.omitted or hot.kept or not question:
             return hot
         asked = self._campaign.npc(npc)
-        heard = {asked.name, *asked.aliases, *(player.name for player in self._campaign.players)}
-        parts = {part.casefold() for name in heard for part in name.split()}
-
-        def is_known(name: str) -> bool:
-            if not parts.isdisjoint(name.casefold().split()):
-                return True
-            return any(self._by_name.named(npc, each, is_read=True) for each in (name, name.removesuffix("s")))
-
         mind = InMind(
             asked.name,
             facts=[one for one in hot.recalled if isinstance(one, RecalledFact)],
-            remembered=hot.remembered,
-            beside=(*self.standing(npc), *self._talk_of(npc, question)),
-            is_known=is_known,
+            remembered=[one for one in hot.recalled if not isinstance(one, RecalledFact)],
+            talk=[line for line in (*self._talk_of(npc, question), self._past_of(npc)) if line],
+            beside=self.standing(npc),
+            is_known=lambda name: self._has_heard_of(npc, name),
+            asker=asker,
         )
-        lines = not_known(question, mind, language=self._campaign.language)
-        return replace(hot, facts=(*hot.facts, *lines), not_known=lines)
+        found = not_known(question, mind, language=self._campaign.language)
+        return replace(hot, facts=(*hot.facts, *found.facts), not_known=found.facts, shrugs=found.replies)
+
+    def _has_heard_of(self, npc: NpcId, name: str) -> bool:
+        """Also of who has the name among others: Ade is Ade Okoro to who knows him."""
+        asked = self._campaign.npc(npc)
+        spoken = name.casefold().split()
+        own = " ".join((asked.name, *asked.aliases, *(player.name for player in self._campaign.players)))
+        if not set(spoken).isdisjoint(own.casefold().split()):
+            return True
+        longer = [each.name for each in self._campaign.entities if spoken[-1] in each.name.casefold().split()]
+        return any(self._by_name.named(npc, each, is_read=True) for each in (name, name.removesuffix("s"), *longer))
 
     def _in_talk(self, npc: NpcId) -> Callable[[RecalledUtterance], bool]:
         """What was recalled a moment ago may have come into the talk since, or was said in it with the same words."""

@@ -59,7 +59,7 @@ async def _gathered(source: HotContextSource, prompt: Prompt, deadline_ms: int) 
     deadline_ms += within_ms
     try:
         async with asyncio.timeout(deadline_ms / 1_000):
-            return await source.gather(prompt.npc, prompt.question, within_ms=within_ms)
+            return await source.gather(prompt.npc, prompt.question, asker=prompt.speaker_name, within_ms=within_ms)
     except TimeoutError:
         return HotContext(omitted=(f"hot context: later than {deadline_ms} ms",))
     except Exception as error:  # a source of somebody else's: the NPC answers without memory rather than not

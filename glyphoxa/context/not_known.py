@@ -7,81 +7,86 @@ NPC has never heard is named as such. Pure: what the prompt holds is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from glyphoxa.context.bearing import InMind, bears
 from glyphoxa.context.own_words import asks_what_it_said
-from glyphoxa.context.relevance import telling_words, without_call
-from glyphoxa.context.wording import wording
-from glyphoxa.domain.recalled import RecalledFact
-from glyphoxa.speech.language.asking import asks_for_memory, asks_for_more, asks_why, names_in, speaks_of_the_asker
+from glyphoxa.context.relevance import without_call
+from glyphoxa.context.wording import Wording, wording
+from glyphoxa.speech.language.asking import (
+    asks_for_memory,
+    asks_for_more,
+    asks_of_the_past,
+    asks_why,
+    names_in,
+    wants_to_be_told,
+)
+from glyphoxa.speech.language.vocabulary import vocabulary_of
+from glyphoxa.speech.language.words import fold
 
 _MOST_NAMES: Final = 2
-_ENGLISH: Final = "happe recal remem heard menti promi spoke talke where which whose true"
-_GERMAN: Final = (
-    "weiss kenns erinn gesag erzäh gehör geseh getro wohin woher welch warum wisst noch über habe hast etwas"
-)
-_OF_PERSONS: Final = "mein meine meinen meine deine euer unser unsere nicht stimm"
-_ASKING: Final = frozenset(f"{_ENGLISH} {_GERMAN} {_OF_PERSONS}".split())
-"""Beginnings of words that ask, and say nothing of what for."""
+_BEGINNING: Final = 4
+"""Letters of an adjective that stay in all its forms."""
 
 
 @dataclass(frozen=True, slots=True)
-class InMind:
-    """What the prompt holds.
-
+class NotKnown:
+    """
     Attributes:
-        name: The NPC's.
-        facts: What it knows that the question calls for.
-        remembered: What was said, with who said it.
-        beside: What it knows of itself, where it is, and the talk that the prompt holds, the question aside.
-        is_known: Whether it has heard a name.
+        facts: Sentences to stand among the facts of the prompt.
+        replies: What the NPC can say to that, of which one is enough. Empty where a model has to find the words.
     """
 
-    name: str
-    facts: Sequence[RecalledFact]
-    remembered: Sequence[str]
-    beside: Sequence[str]
-    is_known: Callable[[str], bool]
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return (*(fact.text for fact in self.facts), *self.remembered, *self.beside)
+    facts: tuple[str, ...] = ()
+    replies: tuple[str, ...] = ()
 
 
-def not_known(question: str, mind: InMind, *, language: str) -> tuple[str, ...]:
-    """Sentences to stand among the facts of the prompt; none where something bears on the question."""
+NOTHING_MISSING: Final = NotKnown()
+
+
+def not_known(question: str, mind: InMind, *, language: str) -> NotKnown:
+    """Nothing where something bears on the question."""
     words = wording(language)
     asked = without_call(question, mind.name)
-    heard = "\n".join(mind.lines).casefold()
     names = names_in(asked, language=language)
     said = asks_what_it_said(asked, language=language)
     remembers = said or asks_for_memory(asked, language=language)
-    unheard = [name for name in names if not _is_heard(name, heard) and not mind.is_known(name)]
-    if unheard and (remembers or asked.rstrip().endswith("?")):
-        return tuple(words.unheard.format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
+    is_asked = asked.rstrip().endswith("?")
+    unheard = [name for name in names if not _is_heard(name, mind.lines, language) and not mind.is_known(name)][
+        :_MOST_NAMES
+    ]
+    if unheard and (remembers or is_asked):
+        facts = tuple(words.unheard.format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
+        return NotKnown(facts, _of_name(words, unheard[0]))
     is_more = not remembers and asks_for_more(asked, language=language)
-    if not (remembers or is_more) or _bears(asked, mind, names, language):
-        return ()
+    if not (remembers or is_more) or bears(asked, mind, names, language=language):
+        return NOTHING_MISSING
     if is_more and not mind.facts:
-        return (words.untold.format(name=mind.name),) if asks_why(asked, language=language) else ()
+        is_story = asks_why(asked, language=language) or (names and asks_of_the_past(asked, language=language))
+        return NotKnown((words.untold.format(name=mind.name),), words.knows_nothing) if is_story else NOTHING_MISSING
     line = words.untold if remembers and not said else words.unsaid if said else words.no_more
-    return (line.format(name=mind.name),)
+    replies = words.never_said if said else words.knows_nothing
+    if not (said or is_asked or wants_to_be_told(asked, language=language)):
+        replies = ()
+    if is_more and not asks_of_the_past(asked, language=language):
+        replies = ()
+    return NotKnown((line.format(name=mind.name),), replies)
 
 
-def _is_heard(name: str, heard: str) -> bool:
-    """Who speaks of Captain Hesper speaks of Hesper; a genitive is the same name."""
-    last = name.casefold().split()[-1]
-    return last in heard or (last.endswith("s") and last[:-1] in heard)
+def _of_name(words: Wording, name: str) -> tuple[str, ...]:
+    return tuple(line.format(what=name) for line in words.never_heard)
 
 
-def _bears(asked: str, mind: InMind, names: Sequence[str], language: str) -> bool:
-    """Whether something in the prompt is about what is asked, beyond whom it names."""
-    if mind.remembered or any("asks for" in fact.path for fact in mind.facts):
-        return True
-    of_names = telling_words(" ".join((*names, mind.name)))
-    about = telling_words(asked) - of_names - _ASKING
-    if not about:
-        return bool(mind.facts) and not speaks_of_the_asker(asked, language=language)
-    return any(about & telling_words(line) for line in mind.lines)
+def _is_heard(name: str, lines: Sequence[str], language: str) -> bool:
+    """Who speaks of Captain Hesper speaks of Hesper; a genitive is the same name. Where the last word is an ordinary
+    one, it needs the first: who speaks of his hand does not speak of the Red Hand.
+    """
+    first, *_, last = name.split() if " " in name else ("", name)
+    heard = "\n".join(lines)
+    if not first:
+        heard, last = heard.casefold(), last.casefold()
+    is_there = any(form in heard for form in (last, last.removesuffix("s")))
+    is_name = not first or not vocabulary_of(language).is_ordinary(fold(last))
+    return is_there and (is_name or first[:_BEGINNING].casefold() in heard.casefold())

@@ -69,7 +69,7 @@ _YOU_SAID: Final = re.compile(
 _DONE_TO_YOU: Final = frozenset({"are", "was", "were", "aren't", "weren't", "be", "got", "get", "being"})
 _EN: Final = re.compile(
     rf"\b(?:did|didn't) you(?: {_ADVERB}){{0,2}} (?:{_SAY})\b"
-    r"|\bhave you(?: \w+)? sworn\b"
+    r"|\bhave you(?: \w+)? sworn\b|\bwere you going to\b"
     r"|\byour (?:\w+ )?(?:promises?|words?|oaths?|vows?|offer|claim|warning|advice)\b"
     r"|\bwe(?: have| had|'ve|'d)?(?: \w+ly| once| already| last)?"
     r" (?:talked|spoke|spoken|said|agreed|discussed|settled)\b"
@@ -96,6 +96,7 @@ _DE: Final = re.compile(
     rf"|\bdu\b{_CLAUSE}\b(?:{_GESAGT}) (?:hast|hattest)\b"
     rf"|\b(?:habt|hattet) ihr\b{_CLAUSE}\b(?:{_GESAGT})\b|\bihr (?:habt|hattet)\b{_CLAUSE}\b(?:{_GESAGT})\b"
     rf"|\bihr\b{_CLAUSE}\b(?:{_GESAGT}) (?:habt|hattet)\b"
+    r"|\b(?:wolltest du|wolltet ihr|du \w+ wolltest)\b"
     r"|\b(?:sagtest|erzähltest|versprachst|meintest|erwähntest|behauptetest|schworst|nanntest)\b"
     r"|\b(?:sagtet|erzähltet|verspracht|meintet|erwähntet|behauptetet|schwort|nanntet)\b"
     r"|\b(?:dein|euer|deine|eure)[mnrs]{0,2} (?:versprechen|worte?|schwur|eid|angebot|zusage|behauptung|rat|warnung)\b"

@@ -33,6 +33,7 @@ class HotContext:
         facts: What it knows of the world: short sentences in the order in which they are to be read, already visible to
             this NPC.
         not_known: Of the facts, those which say that it knows nothing of what is asked.
+        shrugs: What the NPC can say to that without thinking, of which one is enough; empty where it has to think.
         remembered: What was said, each line with who said it; it need not be so. Likewise visible and in order.
         recalled: Both with their provenance.
         omitted: "scene: late by 12 ms", "recall: database away": parts left out, each with its reason.
@@ -46,6 +47,7 @@ class HotContext:
 
     facts: tuple[str, ...] = ()
     not_known: tuple[str, ...] = ()
+    shrugs: tuple[str, ...] = ()
     remembered: tuple[str, ...] = ()
     recalled: tuple[Recalled, ...] = ()
     omitted: tuple[str, ...] = ()
@@ -61,15 +63,16 @@ class HotContext:
 class HotContextSource(Protocol):
     """Assembles hot context. Each part has its own deadline; a late one is left out and said so."""
 
-    async def gather(self, npc: NpcId, question: str, *, within_ms: int = 0) -> HotContext:
+    async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
         """All parts, for an answer. Never raises, never takes longer than the longest deadline.
 
         Args:
+            asker: The name of who asks; empty if that is not known.
             within_ms: For what the question asks to have looked up: a session, a time, how two are related. Any other
                 part keeps its own deadline.
         """
         ...
 
-    def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
+    def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
         """What is already in memory (pre-fetched on partial transcripts), for priming a prompt cache."""
         ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Final
 
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.recalled import ANSWERING, RecalledSummary, RecalledTalk, Signal, is_own_utterance
@@ -21,6 +22,14 @@ VAGUE = frozenset(
     | {"would", "your", "have", "been", "were", "does", "from", "here", "just", "more", "then", "than", "very"}
 )
 """Words that are in every talk and are about nothing."""
+_LITTLE_WORDS: Final = (
+    "the and you are was had has not but for his her him its our out off all any how who why can did may yes too now "
+    "get got let see say new one two old way day use ask try put own far few don won isn ain der die das den dem des "
+    "ein ist und ich mir mich dir dich ihr ihm ihn sie wir uns war hat man was wer wie wen wem von vom zum zur aus bei "
+    "mit auf für nur nie noch mal gut tag ort ich bin hab sag gib ins ans nun tun tut ihn"
+)
+_LITTLE: Final = frozenset(_LITTLE_WORDS.split())
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
 TELLING_WORDS = 2
 """A line with fewer ("Good evening, Korvald.") tells nothing."""
 NEAR = 0.45
@@ -113,10 +122,10 @@ def bears_on(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_the_p
 
 
 def telling_words(text: str) -> set[str]:
-    """The words of a line that are about something: four letters or more, and not `VAGUE`; by their beginnings, so
-    that "smiths" is "smith".
+    """The words of a line that are about something: not `VAGUE`, and four letters or more, or three if they are not
+    among the `_LITTLE`; by their beginnings, so that "smiths" is "smith".
     """
-    return {word[:5] for word in re.findall(r"[^\W\d_]{4,}", text.casefold()) if word not in VAGUE}
+    return {word[:5] for word in _WORD.findall(text.casefold()) if word not in VAGUE and word not in _LITTLE}
 
 
 def without_call(question: str, name: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.turn import Fault
 from glyphoxa.judgement.languages import language_of
+from glyphoxa.speech.language.phonetics import primary_language
 
 _WITH_LINES_OF_THEIR_OWN: Final = (Fault.SECRET, Fault.UNFOUNDED)
 """Where the NPC had something to say and keeps it to itself, and where it does not know."""
@@ -34,6 +36,18 @@ class StandIns:
             Fault.UNFOUNDED: words.knows_nothing,
         }
         lines = of_fault.get(why, words.at_a_loss)
+        return self._next_of(lines, language, why)
+
+    def shrug(self, question: str, lines: Sequence[str]) -> str:
+        """One of what an NPC can say to what it knows nothing of, `lines` in the campaign's language. Empty for a
+        question in another one.
+        """
+        language = language_of(question)
+        if language and language != primary_language(self._language):
+            return ""
+        return self._next_of(lines, self._language, Fault.UNFOUNDED)
+
+    def _next_of(self, lines: Sequence[str], language: str, why: Fault | None) -> str:
         n_used = self._used[language, why]
         self._used[language, why] += 1
         return lines[n_used % len(lines)]

@@ -86,7 +86,8 @@ class Wording:
         too_late: What it says when its answer does not come.
         fillers: Sounds of an NPC whose author gave it none, while its answer is on its way.
         deflects: What it says instead of a secret of its own.
-        knows_nothing: What it says instead of something that it does not know.
+        knows_nothing: What it says instead of something that it does not know. `never_heard` is the same of a name,
+            `{what}`, and `never_said` of words of its own.
         untold: A fact: nobody has told `{name}` of what is asked. `unheard` is the same of a name, `{what}`,
             `unsaid` of words of its own, and `no_more` where it knows something else of whom the question names.
     """
@@ -107,6 +108,8 @@ class Wording:
     fillers: tuple[str, ...]
     deflects: tuple[str, ...]
     knows_nothing: tuple[str, ...]
+    never_heard: tuple[str, ...]
+    never_said: tuple[str, ...]
     untold: str
     unheard: str
     unsaid: str
@@ -180,6 +183,12 @@ _ENGLISH: Final = Wording(
     fillers=("Hm.", "Well now.", "Let me think."),
     deflects=("That is nobody's business but mine.", "I would rather not speak of that.", "Ask me something else."),
     knows_nothing=("I know nothing of that.", "Nobody has told me about that.", "That I do not know."),
+    never_heard=(
+        "{what}? That name means nothing to me.",
+        "{what}? I have never heard that name.",
+        "I do not know that name, {what}.",
+    ),
+    never_said=("I never said that.", "I do not remember saying that.", "I said nothing of the kind."),
     untold="Nobody has told {name} anything about that.",
     unheard="{name} has never heard of {what}.",
     unsaid="{name} never said that.",
@@ -236,6 +245,12 @@ _GERMAN: Final = Wording(
     fillers=("Hm.", "Nun ja.", "Lass mich überlegen."),
     deflects=("Das geht nur mich etwas an.", "Davon rede ich nicht gern.", "Frag mich lieber etwas anderes."),
     knows_nothing=("Davon weiß ich nichts.", "Davon hat mir niemand erzählt.", "Das weiß ich nicht."),
+    never_heard=(
+        "{what}? Der Name sagt mir nichts.",
+        "{what}? Den Namen habe ich nie gehört.",
+        "{what}? Das kenne ich nicht.",
+    ),
+    never_said=("Das habe ich nie gesagt.", "Daran erinnere ich mich nicht.", "So etwas habe ich nicht gesagt."),
     untold="Niemand hat {name} etwas davon erzählt.",
     unheard="Von {what} hat {name} nie gehört.",
     unsaid="Das hat {name} nie gesagt.",

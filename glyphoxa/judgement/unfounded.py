@@ -20,16 +20,19 @@ _CLAIMS: Final = re.compile(
     rf"|\bi (?:have |had |did |once |just |only |also )*(?:saw|seen|see|heard|met|meet) {_WHOM}"
     r"|\bi(?:'ve| have| had)? (?:once |just |only |also )*(?:spoke|spoken|talked) (?:to|with)\b"
     r"|\bi know (?:him|her|them)\b|\bi (?:do |still |well )*(?:remember|recall)\b"
+    r"|\bi(?:'ve| have| had)? (?:once |just |only |also |already )*(?:promised|swore|sworn|agreed)\b"
     r"|\byou(?:'ve| have| had)? (?:once |also )?(?:told|said|mentioned|promised|gave|asked)\b"
     r"|\b(?:hat|haben) (?:\w+ ){0,2}mir\b|\b(?:hat|haben) es mir\b|\bmir (?:\w+ ){0,3}(?:erzählt|gesagt|berichtet)\b"
     r"|\b(?:erzählte|sagte|berichtete|zeigte|versprach)\w* (?:es )?mir\b"
     r"|\bich (?:habe|hab|hatte) (?:\w+ ){0,5}(?:gesehen|gehört|getroffen|gesprochen|erfahren)\b"
     r"|\bich (?:sah|hörte|traf|kenne) (?:ihn|sie|dein\w*)\b|\bich erinnere mich\b"
+    r"|\bich (?:habe|hab|hatte) (?:\w+ ){0,5}(?:versprochen|geschworen|zugesagt)\b|\bich (?:versprach|schwor)\b"
     r"|\bdu (?:hast|hattest) (?:\w+ ){0,4}(?:gesagt|erzählt|versprochen|erwähnt)\b",
 )
 _SAYS_WORDS: Final = "told tell tells said say saw seen see heard hear met meet remember recall spoke talked"
 _SAGT_WORDS: Final = (
-    "promised gave erzählt gesagt gesehen gehört getroffen erinnere gesprochen versprochen ja yes aye dear friend"
+    "promised swore sworn agreed gave geschworen zugesagt erzählt gesagt gesehen gehört getroffen erinnere gesprochen "
+    "versprochen ja yes aye dear friend"
 )
 _OF_CLAIMS: Final = content_words(f"{_SAYS_WORDS} {_SAGT_WORDS}")
 _IN_CASE: Final = frozenset(("if", "unless", "whether", "wenn", "falls", "ob"))

@@ -79,6 +79,7 @@ def ear_parts(order: EarSpec) -> EarParts:
 
 def mouth_parts(order: MouthSpec) -> MouthParts:
     """What the settings make of a cascaded mouth."""
+    stand_ins = StandIns(order.language)
     has_tools = order.tools is not None and order.settings.profile.takes_tools
     return MouthParts(
         npc=order.npc,
@@ -92,7 +93,8 @@ def mouth_parts(order: MouthSpec) -> MouthParts:
         listener=order.listener,
         host=_host(order),
         tools=order.tools if has_tools else None,
-        stand_in=StandIns(order.language).line,
+        stand_in=stand_ins.line,
+        shrug=stand_ins.shrug if order.settings.profile.makes_up else None,
         excuses=wording(order.language).too_late,
         facts_at=order.settings.context.facts_at,
         context_deadline_ms=order.settings.context.deadline_ms,

@@ -21,6 +21,7 @@ from glyphoxa.npc.table import AudioSink, EarListener
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.corrector import CorrectsText
+from glyphoxa_processors.hot_context import Shrug
 from glyphoxa_processors.prefetcher import OnPartial
 from glyphoxa_processors.spoken_text import NewCheck, Splitter, StandIn, no_stand_in
 
@@ -96,6 +97,7 @@ class MouthParts:
     facts_at: Where in the prompt what the NPC recalls stands.
     context_deadline_ms: Of `context`, should it keep none of its own.
     stand_in: What it says instead of a reply of which nothing may be said.
+    shrug: See `HotContextInjector`.
     excuses: What it says when its reply fails or does not come.
     """
 
@@ -112,5 +114,6 @@ class MouthParts:
     facts_at: Placement = BEHIND_THE_QUESTION
     context_deadline_ms: int = 500
     stand_in: StandIn = no_stand_in
+    shrug: Shrug | None = None
     excuses: Sequence[str] = ()
     clock: Callable[[], int] = now_ms

@@ -18,6 +18,7 @@ def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
         _reports(parts, speaker),
         tools=parts.tools,
         facts_at=parts.facts_at,
+        shrug=parts.shrug,
         deadline_ms=parts.context_deadline_ms,
     )
 

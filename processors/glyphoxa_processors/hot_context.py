@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
-from pipecat.frames.frames import ErrorFrame, Frame, InterruptionFrame, LLMContextFrame
+from pipecat.frames.frames import (
+    ErrorFrame,
+    Frame,
+    InterruptionFrame,
+    LLMContextFrame,
+    LLMFullResponseEndFrame,
+    LLMTextFrame,
+)
 from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import LLMService
@@ -25,6 +33,9 @@ from glyphoxa_processors.frames import BeginFrame, PrimeFrame, ReplyBeginsFrame,
 from glyphoxa_processors.reports import MouthReports
 from glyphoxa_processors.tools import declare
 
+Shrug = Callable[[str, Sequence[str]], str]
+"""To a question, one of these lines; empty where a model has to find the words."""
+
 
 class HotContextInjector(FrameProcessor):
     """Turns a `BeginFrame` into the model's context; the given prompt stays as it is.
@@ -35,16 +46,18 @@ class HotContextInjector(FrameProcessor):
     Args:
         tools: What the model may look up; declared as far as the turn's tier goes.
         facts_at: Where what the NPC recalls stands.
+        shrug: Chooses what is said to what the NPC knows nothing of; then no model is asked. None: one always is.
         deadline_ms: The source keeps deadlines of its own; this one holds when it does not.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         source: HotContextSource,
         reports: MouthReports,
         *,
         tools: CallableTools | None = None,
         facts_at: Placement = BEHIND_THE_QUESTION,
+        shrug: Shrug | None = None,
         deadline_ms: int = 500,
     ) -> None:
         super().__init__()
@@ -52,6 +65,7 @@ class HotContextInjector(FrameProcessor):
         self._reports = reports
         self._tools = tools
         self._facts_at = facts_at
+        self._shrug = shrug
         self._deadline_ms = deadline_ms
         self._turn: TurnId | None = None
         self._asked: Prompt | None = None
@@ -64,7 +78,7 @@ class HotContextInjector(FrameProcessor):
                 await self._answer(turn, prompt)
                 return
             case PrimeFrame(prompt=prompt):
-                hot = self._source.gather_nowait(prompt.npc, prompt.question)
+                hot = self._source.gather_nowait(prompt.npc, prompt.question, asker=prompt.speaker_name)
                 frame = PrimeFrame(with_hot_context(prompt, hot, self._facts_at))
             case SecondTryFrame():
                 await self._ask_once_more(frame)
@@ -87,6 +101,10 @@ class HotContextInjector(FrameProcessor):
         )
         self._asked = asked.prompt
         await self.push_frame(ReplyBeginsFrame(turn, as_asked(prompt, hot)))
+        if self._shrug is not None and hot.shrugs and (line := self._shrug(prompt.question, hot.shrugs)):
+            await self.push_frame(LLMTextFrame(line))
+            await self.push_frame(LLMFullResponseEndFrame())
+            return
         await self.push_frame(LLMContextFrame(context=as_context(asked.prompt, tools=self._declared(prompt.tier))))
 
     def _declared(self, chosen: TierChoice | None) -> ToolsSchema | None:

@@ -232,6 +232,20 @@ async def test_a_model_whose_words_may_not_be_said_is_asked_once_more(
     assert rejected == ["I am here."] * n_rejected
 
 
+async def test_what_it_knows_nothing_of_is_answered_without_asking_the_model(server: ModelServer) -> None:
+    shrugs = ("Nobody told me of him.", "I do not know.")
+    async with stage(server, context=Memory(shrugs=shrugs), shrug=lambda question, lines: lines[-1]) as play:
+        play.begin()
+        play.release()
+        assert (await play.finished()).heard == "I do not know."
+        assert server.requests == []
+    async with stage(server, context=Memory(shrugs=shrugs), shrug=lambda question, lines: "") as play:
+        play.begin()
+        play.release()
+        await play.finished()
+        assert len(server.requests) == 1
+
+
 async def test_an_own_secret_is_turned_aside_and_not_asked_for_again(server: ModelServer) -> None:
     told: list[str] = []
 

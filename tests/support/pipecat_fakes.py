@@ -119,13 +119,14 @@ def hum(ms_per_character: int = 10) -> Callable[[str], Iterator[NDArray[np.int16
 class Memory:
     facts: tuple[str, ...] = ()
     omitted: tuple[str, ...] = ()
+    shrugs: tuple[str, ...] = ()
     asked: list[str] = field(default_factory=list)
 
-    async def gather(self, npc: NpcId, question: str, *, within_ms: int = 0) -> HotContext:
+    async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
         self.asked.append(question)
-        return HotContext(self.facts, omitted=self.omitted)
+        return HotContext(self.facts, shrugs=self.shrugs, omitted=self.omitted)
 
-    def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
+    def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
         return HotContext(self.facts, omitted=self.omitted)
 
 

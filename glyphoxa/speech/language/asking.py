@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from glyphoxa.speech.language.phonetics import primary_language
-from glyphoxa.speech.language.vocabulary import UNLISTED, vocabulary_of
+from glyphoxa.speech.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.speech.language.words import fold
 
 
@@ -32,6 +32,33 @@ def asks_why(question: str, *, language: str) -> bool:
     """Whether it takes what it asks the reason or the beginning of for granted. False in other languages."""
     found = _WHY.get(primary_language(language))
     return found is not None and found.match(_plain(question)) is not None
+
+
+def asks_of_acts(question: str, *, language: str) -> bool:
+    """Whether it asks what somebody did, said or saw, which nobody knows of himself: "What did I tell you?", "Have you
+    seen ...?". False in other languages.
+    """
+    found = _ACTS.get(primary_language(language))
+    is_act = found is not None and found.search(_plain(question)) is not None
+    return is_act or asks_of_perception(question, language=language)
+
+
+def asks_of_perception(question: str, *, language: str) -> bool:
+    """Whether it asks what the NPC saw, heard or found, or whom it met. False in other languages."""
+    found = _PERCEPTION.get(primary_language(language))
+    return found is not None and found.search(_plain(question)) is not None
+
+
+def asks_of_the_past(question: str, *, language: str) -> bool:
+    """Whether it takes something that was for granted, or asks for a yes or no of it. False in other languages."""
+    found = _WAS.get(primary_language(language))
+    return found is not None and found.match(_plain(question)) is not None
+
+
+def wants_to_be_told(question: str, *, language: str) -> bool:
+    """Whether it asks without a question mark: "Tell me of ..."."""
+    found = _TELL.get(primary_language(language))
+    return found is not None and found.search(_plain(question)) is not None
 
 
 def speaks_of_the_asker(question: str, *, language: str) -> bool:
@@ -64,6 +91,8 @@ _MEMORY: Final[Mapping[str, re.Pattern[str]]] = {
         r"|spoken?|show\w*"
         r"|giv\w+|ask\w*|order\w*|find|found)\b"
         r"|\b(?:tell|told|tells|say|says|said|showed|shown|sold|gave|give)(?: to)? (?:you|me) (?:about|of|that)\b"
+        r"|^(?:\w+, )?(?:did|has|have|had|was|were) (?!(?:you|your|it|that|this|there|everything|all)\b)"
+        r".*\b(?:you|your|me|my|us|our|here)\b"
         r"|\b(?:say|said|hear|heard|told you|tell you|know) (?:to you )?(?:of|about)\b|\bremember\b|\bsecrets?\b"
         r"|^(?:\w+, )?(?:what|where|when|who|whom|which|whose|why|how)\b(?!.*\b(?:can|could|may|should|must"
         r"|shall) (?:i|we)\b)"
@@ -78,6 +107,8 @@ _MEMORY: Final[Mapping[str, re.Pattern[str]]] = {
         r"|bestellt|gefunden|gebeten|erwähnt|geschenkt)\b"
         r"|\b(?:dir|euch|mir)\b.*\b(?:erzählt|gesagt|berichtet|verraten|gezeigt|gestanden)\b"
         r"|\berzähl\w* mir (?:von|über)\b"
+        r"|^(?:\w+, )?(?:hat|haben|hatte|ist|war|waren) (?!(?:du|dein|deine|es|das|dies|alles)\b)"
+        r".*\b(?:dir|dich|dein\w*|euch|mir|mich|mein\w*|uns|unser\w*|hier)\b"
         r"|\büber (?:mich|uns|ihn|sie)\b.*\b(?:gesagt|erzählt)\b|\bgeheimnis\w*|\berinner\w*"
         r"|^(?:\w+, )?(?:was|wo|wohin|woher|wann|wer|wen|wem|wessen|welche\w*|warum|wie|woran|wovon|wovor"
         r"|worüber|womit)\b"
@@ -92,6 +123,33 @@ _MORE: Final[Mapping[str, re.Pattern[str]]] = {
     ),
 }
 
+_ACTS: Final[Mapping[str, re.Pattern[str]]] = {
+    "en": re.compile(
+        r"\b(?:did|have|had) (?:i|we)\b"
+        r"|\b(?:i|we) (?:have |had |'ve )?(?:told|said|gave|given|showed|shown|paid|promised|ordered|asked|mentioned)\b"
+    ),
+    "de": re.compile(
+        r"\b(?:habe|hab|hatte) ich\b|\b(?:haben|hatten) wir\b|\bich\b.*\b(?:habe|hab|hatte)\b"
+        r"|\b(?:ich|wir)\b.*\b(?:sagten?|erzählten?|gaben?|zahlten?|versprach|bestellten?|wollten?)\b"
+    ),
+}
+_PERCEPTION: Final[Mapping[str, re.Pattern[str]]] = {
+    "en": re.compile(
+        r"\b(?:did|have) you(?: (?:ever|also|just|really|once))? (?:see|seen|hear|heard(?! (?:of|about))|meet|met"
+        r"|find|found|notice|noticed)\b(?! (?:of|about))"
+    ),
+    "de": re.compile(r"\b(?:hast|habt) (?:du|ihr)\b(?!.*\bvon\b).*\b(?:gesehen|gehört|getroffen|gefunden|bemerkt)\b"),
+}
+_WAS: Final[Mapping[str, re.Pattern[str]]] = {
+    "en": re.compile(
+        r"(?:[\w ]+, )?(?:why (?:did|has|have|had|was|were)|since when|is it true|did|has|have|had|was|were)\b"
+    ),
+    "de": re.compile(
+        r"(?:[\w ]+, )?(?:(?:warum|wieso|weshalb) (?:hat|haben|hast|ist|sind|war|waren)|seit wann|stimmt|hat|haben"
+        r"|hatte|hatten|war|waren)\b"
+    ),
+}
+
 _WHY: Final[Mapping[str, re.Pattern[str]]] = {
     "en": re.compile(r"(?:[\w ]+, )?(?:why did|why has|why have|why was|why were|since when)\b"),
     "de": re.compile(r"(?:[\w ]+, )?(?:(?:warum|wieso|weshalb) (?:hat|haben|hast|ist|sind|war|waren)|seit wann)\b"),
@@ -102,6 +160,10 @@ _ASKER: Final[Mapping[str, re.Pattern[str]]] = {
     "de": re.compile(r"\b(?:ich|mein\w*|unser\w*|mir|mich|wir|uns)\b"),
 }
 
+_TELL: Final[Mapping[str, re.Pattern[str]]] = {
+    "en": re.compile(r"\b(?:tell|show) (?:me|us) (?:about|of|what|where|when|who|why|how)\b"),
+    "de": re.compile(r"\b(?:erzähl|sag|verrat)\w* (?:mir|uns),? (?:von|über|was|wo|wann|wer|warum|wie)\b"),
+}
 _TELL_ME: Final = re.compile(r"\b(?:tell|show) (?:me|us)\b|\b(?:erzähl|sag|verrat|zeig)\w* (?:mir|uns)\b")
 
 _ENGLISH_NAME: Final = re.compile(
@@ -116,6 +178,7 @@ _WITH_ARTICLE: Final = re.compile(
     r"(?:der|die|das|den|dem|des|am|im|zum|zur|vom|beim|ins|ans|(?:k|m|d|s)?ein\w{0,2}|unser\w{0,2}|euer|eure\w?"
     r"|ihr\w{0,2}|welche\w?|diese\w?|jede\w?|alle\w?|viele?|zwei|drei)"
 )
+_ADJECTIVE: Final = re.compile(r"\w{2,}e[nrsm]?")
 _STYLED: Final = "frau herr herrn ritter graf gräfin bruder schwester doktor bischof kapitän meister vetter"
 _TITLES: Final = frozenset(_STYLED.split())
 
@@ -128,20 +191,35 @@ def _english(question: str) -> Iterator[str]:
 
 
 def _german(question: str) -> Iterator[str]:
-    """Nouns have capitals too: a name is one that no dictionary lists, and that has no article."""
+    """Nouns have capitals too: a name is one that no dictionary lists, and that has no article. Adjectives have none:
+    one that has a capital is part of a name ("die Rote Hand").
+    """
     vocabulary = vocabulary_of("de")
-    before, title = ".", ""
+    before, title, adjective = ".", "", ""
     for word in _GERMAN_WORD.findall(question):
         is_begin = before in ".!?:" or not word[0].isupper()
         folded = fold(word)
         if title and word[0].isupper():
             yield f"{title} {word}"
+        elif adjective and word[0].isupper():
+            yield f"{adjective} {word}"
         elif not is_begin and word.casefold() not in _TITLES and not _WITH_ARTICLE.fullmatch(before.casefold()):
             listed = min(vocabulary.rarity(folded), vocabulary.proper.get(folded, UNLISTED))
             if listed == UNLISTED:
                 yield word
         title = word if word.casefold() in _TITLES and word[0].isupper() else ""
+        adjective = word if not is_begin and _is_adjective(folded, vocabulary) else ""
         before = word
+
+
+def _is_adjective(folded: str, vocabulary: Vocabulary) -> bool:
+    """By its ending, and listed with a small letter but as no noun."""
+    return (
+        _ADJECTIVE.fullmatch(folded) is not None
+        and folded not in vocabulary.stop
+        and vocabulary.rarity(folded) < UNLISTED
+        and vocabulary.proper.get(folded, UNLISTED) == UNLISTED
+    )
 
 
 _NAMES: Final[Mapping[str, Callable[[str], Iterator[str]]]] = {"en": _english, "de": _german}

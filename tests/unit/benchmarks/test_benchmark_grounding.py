@@ -18,7 +18,7 @@ from glyphoxa.domain.ids import SessionId, SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, TurnRecord
 
 DATA = Path(__file__).resolve().parents[3] / "benchmarks" / "data" / "grounding"
-SETS = [DATA / half / language for half in ("tune", "test") for language in ("en", "de")]
+SETS = [DATA / half / language for half in ("tune", "test", "held_out") for language in ("en", "de")]
 
 
 def asked(kind: str, half: str = "tune", language: str = "en") -> Question:

@@ -170,10 +170,10 @@ class Source:
     def __init__(self, hot: HotContext) -> None:
         self.hot = hot
 
-    async def gather(self, npc: NpcId, question: str, *, within_ms: int = 0) -> HotContext:
+    async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
         return self.hot
 
-    def gather_nowait(self, npc: NpcId, question: str) -> HotContext:
+    def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
         return self.hot
 
 
@@ -200,7 +200,7 @@ async def test_a_prompt_says_what_it_consists_of_and_leaves_nothing_out() -> Non
 
 async def test_a_source_that_breaks_costs_memory_and_not_the_answer() -> None:
     class Broken(Source):
-        async def gather(self, npc: NpcId, question: str, *, within_ms: int = 0) -> HotContext:
+        async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
             raise ZeroDivisionError("oh")
 
     prompt = Conversation(a_campaign().npc(SMITH), beginning=(Message("system", "You."),)).prompt("Hello?", "Tamsin")

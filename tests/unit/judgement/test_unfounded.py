@@ -27,6 +27,8 @@ def judged(sentence: str, question: str = BROTHER, *, untold: bool = False, **mo
         "I saw your brother at the mill.",
         "I remember the wedding well.",
         "You told me that he is lost.",
+        "I promised to look for him.",
+        "Ich habe dir versprochen, ihn zu suchen.",
         "Ja, er hat mir davon erzählt.",
         "Ich habe deinen Bruder am Tor gesehen.",
         "Du hast mir erzählt, dass er fort ist.",
