@@ -190,9 +190,11 @@ def _ms(waited_ms: float | None) -> str:
 def _slow_context() -> Iterator[None]:
     real = HotContextAssembly.gather
 
-    async def slow(self: HotContextAssembly, npc: NpcId, question: str, *, within_ms: int = 0) -> HotContext:
+    async def slow(
+        self: HotContextAssembly, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0
+    ) -> HotContext:
         await asyncio.sleep(INJECTED_DELAY_S)
-        return await real(self, npc, question, within_ms=within_ms)
+        return await real(self, npc, question, asker=asker, within_ms=within_ms)
 
     HotContextAssembly.gather = slow  # type: ignore[method-assign]
     try:
