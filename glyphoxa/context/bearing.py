@@ -99,7 +99,7 @@ def bears(asked: str, mind: InMind, names: Sequence[str], *, language: str) -> b
     if any(isinstance(one, RecalledSummary) for one in said):
         return True
     named = (found for fact in mind.facts for found in _QUOTED.findall(fact.path))
-    about = _Words(asked, language) - _Words(" ".join((*names, mind.name, *named)), language)
+    about = _Words(asked, language) - _Words(" ".join((*names, *named)), language)
     own = [one for one in said if _is_own(one, mind)]
     if asks_what_it_said(asked, language=language):
         if not _WE.search(asked.casefold()):

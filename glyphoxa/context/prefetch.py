@@ -66,8 +66,10 @@ class Prefetch:
         self._talking: dict[PlayerId, list[asyncio.Task[None]]] = {}
 
     def has_asked(self, npc: NpcId, question: str) -> bool:
-        """Whether memory has answered this very question while it was spoken. The last word often carries it."""
-        return self._answered.get(npc) == question.casefold().split()
+        """Whether memory has answered this very question while it was spoken, the mark at its end aside. The last
+        word often carries it.
+        """
+        return self._answered.get(npc) == _words(question)
 
     def forget(self, player: PlayerId) -> None:
         """A new speech begins: what was recalled for the last one does not belong to it, and what was known then may be
@@ -146,7 +148,11 @@ class Prefetch:
         assert self._talk is not None  # noqa: S101 - only started with memory
         recalled = await self._talk.recall(self._campaign, npc, self._query(npc, question), patient=True)
         self._recalled[npc] = tuple(recalled)
-        self._answered[npc] = question.casefold().split()
+        self._answered[npc] = _words(question)
 
     def _query(self, npc: NpcId, question: str) -> TalkQuery:
         return TalkQuery(question, self._known_utterances(npc), self._max_recalled)
+
+
+def _words(question: str) -> list[str]:
+    return question.casefold().rstrip(" .,!?").split()

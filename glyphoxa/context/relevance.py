@@ -128,11 +128,22 @@ def telling_words(text: str) -> set[str]:
     return {word[:5] for word in _WORD.findall(text.casefold()) if word not in VAGUE and word not in _LITTLE}
 
 
+_CALL: Final = "\0"
+"""Where somebody was called."""
+
+
 def without_call(question: str, name: str) -> str:
-    """The question without the name it is called by: a name everybody says with every question tells nothing.
+    """The question without the name it is called by: a name everybody says with every question tells nothing. Of a name
+    of several words each calls, too, where it stands apart.
 
     >>> without_call("Grimjaw, how much is a dagger?", "Grimjaw")
     'how much is a dagger?'
+    >>> without_call("Where did my father fall, Ulric?", "Father Ulric")
+    'Where did my father fall?'
     """
-    kept = [word for word in question.split() if word.strip(",.!?;:").casefold() != name.casefold()]
-    return " ".join(kept)
+    left = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", _CALL, question, flags=re.IGNORECASE)
+    for part in map(re.escape, name.split()):
+        left = re.sub(rf"^\s*{part}(?=\s*[,.:;!])|(?<=,)\s*{part}(?=[.?!]*\s*$)", _CALL, left, flags=re.IGNORECASE)
+    left = re.sub(rf"^\s*{_CALL}[\s,.:;!?]*|,?\s*{_CALL}(?=[.?!])", "", left)
+    left = re.sub(rf"[\s,]*{_CALL}[\s,]*", " ", left)
+    return " ".join(left.split())

@@ -185,3 +185,11 @@ def test_what_is_said_without_thinking_fits_what_is_missing() -> None:
 def test_what_does_not_ask_of_the_past_is_left_to_the_model(question: str) -> None:
     mind = a_mind("Captain Hesper carries wool.", known=["Captain Hesper"])
     assert not_known(question, mind, language="en").replies == ()
+
+
+def test_a_word_of_the_npcs_own_name_may_be_what_is_asked_for() -> None:
+    mind = replace(a_mind(remembered=["Your father fell at the ford."]), name="Father Ulric")
+    assert sentences("Where did my father fall?", mind) == ()
+    assert sentences("Where did my sister drown, Ulric?", mind) == (
+        "Nobody has told Father Ulric anything about that.",
+    )

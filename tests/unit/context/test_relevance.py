@@ -56,7 +56,7 @@ def test_an_npcs_own_words_must_share_one_with_the_question() -> None:
 
 def test_the_name_that_is_called_is_no_part_of_the_question() -> None:
     assert without_call("Grimjaw, do you know Mirelle?", "Grimjaw") == "do you know Mirelle?"
-    assert without_call("How is my blade, Grimjaw?", "Grimjaw") == "How is my blade,"
+    assert without_call("How is my blade, Grimjaw?", "Grimjaw") == "How is my blade?"
 
 
 QUESTION = "Where was my brother Joren lost?"
