@@ -17,9 +17,11 @@ from glyphoxa.speech.language.words import fold
 
 
 def asks_for_memory(question: str, *, language: str) -> bool:
-    """Whether it asks what is remembered, or what nobody can know who was not told. False in other languages."""
-    found = _MEMORY.get(primary_language(language))
-    return found is not None and found.search(_plain(question)) is not None
+    """Whether it asks what is remembered, or what nobody can know who was not told: also as a claim that waits for a
+    yes, "You owe me three crowns, don't you?". False in other languages.
+    """
+    plain, of = _plain(question), primary_language(language)
+    return any(found is not None and found.search(plain) for found in (_MEMORY.get(of), _CLAIMED.get(of)))
 
 
 def asks_for_more(question: str, *, language: str) -> bool:
@@ -114,6 +116,17 @@ _MEMORY: Final[Mapping[str, re.Pattern[str]]] = {
         r"|worüber|womit)\b"
         r"(?!.*\b(?:kann|könnte|darf|soll|sollte|muss|finde|komme|bekomme|kriege) (?:ich|wir)\b)"
         r".*\b(?:ich|mein\w*|unser\w*|mir|mich|wir|uns)\b"
+    ),
+}
+_CLAIMED: Final[Mapping[str, re.Pattern[str]]] = {
+    "en": re.compile(
+        r"^(?!.*\b(?:should|shall|can|could|will|would|must|may|let's|need)\b).*\b(?:i|me|my|mine|we|us|our)\b.*"
+        r", (?:right|remember|correct|(?:do|did|have|has|is|was|are|were|does)(?:n't)? (?:you|he|she|they|it|i|we))\?$"
+    ),
+    "de": re.compile(
+        r"^(?!.*\b(?:soll\w*|kann|könn\w*|werd\w*|wird|will|woll\w*|muss|müss\w*|darf|dürf\w*|brauch\w*)\b)"
+        r".*\b(?:ich|mir|mich|mein\w*|wir|uns|unser\w*)\b.*"
+        r", (?:nicht wahr|oder(?: nicht| etwa nicht)?|richtig|stimmt's|stimmt das|gell|nicht)\?$"
     ),
 }
 _MORE: Final[Mapping[str, re.Pattern[str]]] = {

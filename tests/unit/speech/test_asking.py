@@ -24,6 +24,10 @@ from glyphoxa.speech.language.asking import (
         ("Weißt du noch, wohin er ging?", "de"),
         ("Was hat dir Korbinian erzählt?", "de"),
         ("Wie heißt meine Lehrerin?", "de"),
+        ("You owe me three crowns, don't you?", "en"),
+        ("So you sold us the map, remember?", "en"),
+        ("Du schuldest mir noch drei Taler, nicht wahr?", "de"),
+        ("Du hast unsere Karte, oder?", "de"),
     ],
 )
 def test_a_question_may_ask_for_what_somebody_remembers_or_was_told(question: str, language: str) -> None:
@@ -40,6 +44,10 @@ def test_a_question_may_ask_for_what_somebody_remembers_or_was_told(question: st
         ("Was kostet ein Bett bei dir?", "de"),
         ("Wo kann ich schlafen?", "de"),
         ("Guten Abend, wie geht es dir?", "de"),
+        ("A fine day, isn't it?", "en"),
+        ("We should go, right?", "en"),
+        ("Wir sollten gehen, oder?", "de"),
+        ("Ein schöner Tag, nicht wahr?", "de"),
         ("Que dit ma mère ?", "fr"),
     ],
 )
