@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
+
+import Stemmer
 
 _ENGLISH: Final = (
     "the and you your yours are is was were have has had not what where who how why when this that these those i my "
@@ -27,6 +30,9 @@ _NEGATIONS: Final = (
 NEGATIONS: Final = frozenset(_NEGATIONS.split())
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _STEM: Final = 6
+_STEMMERS: Final = (Stemmer.Stemmer("english"), Stemmer.Stemmer("german"))
+"""One behind the other: which language a word is of is not asked."""
+_CACHE: Final = 20_000
 _SHORTEST: Final = 3
 
 
@@ -36,9 +42,16 @@ def words(text: str) -> list[str]:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The beginnings of the words that say something: "poisoned" and "poison" are one."""
+    """The stems of the words that say something: "sewed" and "sews" are one, and so are "poisonous" and "poison"."""
     return frozenset(
-        word.removesuffix("'s")[:_STEM]
+        _stem(word.removesuffix("'s"))
         for word in words(text)
         if len(word) >= _SHORTEST and word not in ENGLISH and word not in GERMAN and word not in NEGATIONS
     )
+
+
+@lru_cache(_CACHE)
+def _stem(word: str) -> str:
+    for stemmer in _STEMMERS:
+        word = stemmer.stemWord(word)
+    return word[:_STEM]

@@ -125,6 +125,17 @@ def test_a_secret_is_not_told_in_pieces_either() -> None:
     assert decided(said, "And what else?", kept=asked.kept).text == said
 
 
+@pytest.mark.parametrize(
+    ("asked", "secret", "told"),
+    [
+        ("How do they reach him?", "Odile sews letters into hems and carries them.", "I sewed letters, carrying them."),
+        ("Wie kam er heraus?", "Odile näht Briefe in Säume und trägt sie fort.", "Ich nähte Briefe in den Saum."),
+    ],
+)
+def test_other_forms_of_its_words_tell_a_secret_too(asked: str, secret: str, told: str) -> None:
+    assert decided(told, asked, kept=(secret,)).fault is Fault.SECRET
+
+
 def test_what_everybody_may_be_told_tells_no_secret() -> None:
     kept = ("Hob lets smugglers through the north gate each night.",)
     identity = ("Hob guards the north gate. The gate closes at dusk.",)
