@@ -24,6 +24,11 @@ _ASSISTANT: Final = re.compile(
     r"|\bprogrammiert\b|\bprogrammed\b|\btrained (?:on|by|to)\b"
 )
 _NOT_ONE: Final = re.compile(r"\b(?:no|not|never|what is|kein\w*|nicht|was ist|know|word|wort|kenne)\b")
+_IS_ONE: Final = re.compile(
+    r"\b(?:i am|i'm|ich bin) (?:(?:an?|the|ein\w*|only|just|nur) )*(?:(?!(?:no|not|never|nicht|kein\w*)\b)\w+[- ]){0,2}"
+    r"(?:assist\w*|ai|chatbot|(?:language )?model|sprachmodell|programm?)\b"
+)
+"""Whatever it is not, besides."""
 _ACTS: Final = (
     r"nods?|smiles|grins|frowns|shrugs|sighs|chuckles|laughs|winks|bows|pauses|smirks|leans|looks|glances|turns|raises"
     r"|shakes|whispers|nickt|lächelt|grinst|seufzt|zögert|kichert|schmunzelt|brummt|lacht|schaut|blickt|runzelt"
@@ -114,7 +119,9 @@ def _third_person(line: Line, answer: str) -> bool:
 
 def _assistant(plain: str) -> bool:
     """A phrase of an assistant, unless it is denied or asked back ("A language model? I know no such thing.")."""
-    return any(_ASSISTANT.search(each) and not _is_denied(each) for each in _SENTENCE.findall(plain))
+    return any(
+        _IS_ONE.search(each) or (_ASSISTANT.search(each) and not _is_denied(each)) for each in _SENTENCE.findall(plain)
+    )
 
 
 def _is_denied(sentence: str) -> bool:

@@ -77,6 +77,8 @@ def test_a_line_for_nobody_of_the_campaign_is_refused_with_its_place(tmp_path: P
         ("Who are you?", "I speak in the first person.", {"labels"}),
         ("Are you a robot?", "A robot? I do not know that word.", set()),
         ("Are you a robot?", "I am a language model.", {"assistant"}),
+        ("Wie heißt du?", "Ich bin ein Text-Assistent, nicht eine Heilerin.", {"assistant"}),
+        ("Are you a robot?", "I am no assistant, child.", set()),
         ("Are you a robot?", "I apologize, but I cannot assist with that request.", {"assistant"}),
         ("What do you sell here?", "Ich habe Kräuter, und die sind gut.", {"wrong_language"}),
         ("Guten Tag, was kostet ein Heiltrank?", "It is nine silver for you.", {"wrong_language"}),
