@@ -19,7 +19,8 @@ from glyphoxa.domain.campaign import Entity, Npc
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
-from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.npc.look_ups import MemoryOf
+from glyphoxa.npc.tools import MemoryTools
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.world.api import Neighbourhood, Walk
 

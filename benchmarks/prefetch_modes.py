@@ -26,7 +26,8 @@ from glyphoxa.context.knowledge import sentences_of
 from glyphoxa.context.tokens import tokens_of
 from glyphoxa.domain.ids import EntityId, SessionId
 from glyphoxa.npc.budget import SEARCH_SESSIONS
-from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.npc.look_ups import MemoryOf
+from glyphoxa.npc.tools import MemoryTools
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.speech.names.campaign_entries import entries_of

@@ -19,13 +19,14 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, trigger_words
+from glyphoxa.npc.look_ups import MemoryOf
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.room_messages import LookedUp, LooksUpLong, RoomMessage
 from glyphoxa.npc.table import AudioSink
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.tool_latency import ToolLatencies
 from glyphoxa.npc.toolbox import CallableTools, Toolbox
-from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.npc.tools import MemoryTools
 from glyphoxa.transcript.ports import PastTalk
 
 

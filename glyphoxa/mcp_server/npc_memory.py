@@ -9,7 +9,8 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import BudgetTier, Campaign
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.mcp_server.offered import OfferedTool
-from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.npc.look_ups import MemoryOf
+from glyphoxa.npc.tools import MemoryTools
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.settings import RecallSettings
 

@@ -19,8 +19,9 @@ from glyphoxa.domain.errors import GlyphoxaError, did_you_mean
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.budget import DEFAULT_RULES, TierRule
 from glyphoxa.npc.tool_answers import Found, nothing
+from glyphoxa.npc.tool_arguments import noted
 from glyphoxa.npc.tool_spec import ToolSpec
-from glyphoxa.npc.tools import MemoryTools, noted
+from glyphoxa.npc.tools import MemoryTools
 
 SLOW_MS: Final = 700
 """After so long, whoever asked hears that the NPC is still there."""

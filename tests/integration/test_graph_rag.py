@@ -16,7 +16,8 @@ from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
-from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.npc.look_ups import MemoryOf
+from glyphoxa.npc.tools import MemoryTools
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.world.api import Cause, EntityAdded, FactStated, GraphRag, Neighbourhood, Passage

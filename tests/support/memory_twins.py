@@ -17,7 +17,8 @@ from glyphoxa.domain.knowledge import (
     witnessed_by,
 )
 from glyphoxa.domain.recalled import RecalledTalk
-from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.npc.look_ups import MemoryOf
+from glyphoxa.npc.tools import MemoryTools
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.memory import GraphTwin
 

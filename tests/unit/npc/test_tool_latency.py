@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from glyphoxa.npc.look_ups import MemoryOf
 from glyphoxa.npc.tool_latency import ToolLatencies
-from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.npc.tools import MemoryTools
 from tests.support.memory_twins import GRIMJAW, SALTMERE, Talk, a_graph
 
 MINUTE_MS = 60_000

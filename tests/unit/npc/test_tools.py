@@ -13,7 +13,8 @@ from glyphoxa.domain.knowledge import PUBLIC
 from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.budget import TierRule
-from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.npc.look_ups import MemoryOf
+from glyphoxa.npc.tools import MemoryTools
 from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Talk, a_graph, tools_of
 from tests.support.recalled import heard, said_itself
 

@@ -14,7 +14,8 @@ from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.npc.tools import MemoryOf, MemoryTools
+from glyphoxa.npc.look_ups import MemoryOf
+from glyphoxa.npc.tools import MemoryTools
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.recall.semantic.question_vectors import QuestionVectors
