@@ -12,6 +12,7 @@ from typing import Any, Final
 from glyphoxa.domain.errors import Corrupt, NotFound, Unavailable
 
 _MAGIC: Final = b"GGUF"
+_VERSIONS: Final = (2, 3)
 _BOOL, _TEXT, _ARRAY = 7, 8, 9
 _NUMBERS: Final = {
     0: "<B",
@@ -92,7 +93,9 @@ def read_header(path: Path) -> GgufHeader:
 
 
 def _header(data: mmap.mmap) -> GgufHeader:
-    n_tensors, n_values = struct.unpack_from("<QQ", data, 8)
+    version, n_tensors, n_values = struct.unpack_from("<IQQ", data, 4)
+    if version not in _VERSIONS:
+        raise ValueError(f"it is of version {version}, and {' and '.join(map(str, _VERSIONS))} are known")
     values: dict[str, Any] = {}
     tokens: tuple[bytes, ...] = ()
     types: tuple[int, ...] = ()
