@@ -28,7 +28,7 @@ test: .venv/dev ## All tests, on a real database, with real models and a real br
 	@$(BIN)/python -m pytest --phase alone $(ARGS)
 	@$(BIN)/python -m pytest --phase together $(PARALLEL) $(ARGS)
 
-quick: .venv/dev ## Unit tests and types: a minute and a half at most
+quick: .venv/dev ## Unit tests and types: about a minute and a half
 	@$(MAKE) -s --no-print-directory -j 2 -k types units
 
 types: .venv/dev
