@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.decisions import PostgresTalkDecisions
@@ -42,6 +43,9 @@ from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.transcript.reviser import Reviser
 from glyphoxa.transcript.session_mark import SessionMark
 from glyphoxa.turns.floor import Floor
+from glyphoxa.turns.open_turns import OpenTurns
+from glyphoxa.turns.patience import Patience
+from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 
 
@@ -220,12 +224,11 @@ def _deep_talk(
 
 
 def _turn_taking(settings: Settings, campaign: Campaign, names: TableNames) -> TurnTaking:
+    floor = Floor(gap_ms=settings.turns.gap_ms, jitter=partial(Random().uniform, -1, 1))
     return TurnTaking(
-        names.mentions,
-        {npc.id: npc.name for npc in campaign.npcs},
-        floor=Floor(gap_ms=settings.turns.gap_ms),
-        reply_deadline_ms=settings.turns.reply_deadline_ms,
-        filler_after_ms=settings.filler_after_ms,
+        Questions(names.mentions, {npc.id: npc.name for npc in campaign.npcs}),
+        turns=OpenTurns(floor, {npc.id: npc.priority for npc in campaign.npcs}),
+        patience=Patience(reply_deadline_ms=settings.turns.reply_deadline_ms, filler_after_ms=settings.filler_after_ms),
     )
 
 

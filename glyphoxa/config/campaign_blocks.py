@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from glyphoxa.domain.calendar import MOST_DAYS
-from glyphoxa.domain.campaign import BudgetTier, Engine, SlotRule
+from glyphoxa.domain.campaign import DEFAULT_PRIORITY, BudgetTier, Engine, SlotRule
 
 RELATIONSHIP_TYPES = (
     "KNOWS",
@@ -123,6 +123,7 @@ class NpcBlock(_Block):
     budget_tier: BudgetTier = "FAST"
     standing: tuple[Text, ...] = ()
     speaks: tuple[Name, ...] = ()
+    priority: Annotated[int, Field(strict=True, ge=0, le=10)] = DEFAULT_PRIORITY
 
 
 class PlayerBlock(_Block):

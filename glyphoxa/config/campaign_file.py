@@ -298,6 +298,7 @@ class _Reading:
                     budget_tier=block.budget_tier,
                     standing=block.standing,
                     speaks=block.speaks,
+                    priority=block.priority,
                 )
             )
             for path, text in remarks_on(block, name=entity.name, language=self.document.campaign.language):

@@ -8,6 +8,9 @@ from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 
+DEFAULT_PRIORITY = 1
+"""Of an NPC on the floor."""
+
 ENTITY_TYPES = ("npc", "player", "location", "item", "faction", "event", "quest", "concept")
 
 BIDIRECTIONAL_RELATIONS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
@@ -108,6 +111,7 @@ class Npc:
         aliases: What players call it ("the smith"). Used for address detection.
         standing: What it always keeps to: promises, rules, a mood. In the second person.
         speaks: Its languages by name; empty for any.
+        priority: Among NPCs that wait to be heard, a higher one goes first.
     """
 
     id: NpcId
@@ -122,6 +126,7 @@ class Npc:
     budget_tier: BudgetTier = "FAST"
     standing: tuple[str, ...] = ()
     speaks: tuple[str, ...] = ()
+    priority: int = DEFAULT_PRIORITY
 
 
 @dataclass(frozen=True, slots=True)

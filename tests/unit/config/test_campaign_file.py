@@ -271,3 +271,18 @@ def test_a_file_full_of_mistakes_is_told_of_at_once_but_not_without_end(tmp_path
     lines = "".join(f"  - {{source: Nobody {n}, type: KNOWS, target: Grimjaw}}\n" for n in range(3_000))
     found = mistakes(tmp_path, f"{TWO}relationships:\n{lines}")
     assert len(found) == 101 and found[-1].endswith("and 2900 more")
+
+
+def test_an_npc_has_a_priority_among_those_that_wait_to_be_heard(tmp_path: Path) -> None:
+    path = tmp_path / "campaign.yaml"
+    path.write_text(TWO)
+    assert read_campaign(path).campaign.npcs[0].priority == 1
+    path.write_text(TWO.replace("Grimjaw.}", "Grimjaw., priority: 4}"))
+    assert read_campaign(path).campaign.npcs[0].priority == 4
+
+
+def test_a_priority_out_of_its_range_is_refused_at_its_line(tmp_path: Path) -> None:
+    (mistake,) = mistakes(tmp_path, TWO.replace("Grimjaw.}", "Grimjaw., priority: 11}"))
+    assert mistake.startswith("6:")
+    assert "priority" in mistake
+    assert "10" in mistake

@@ -24,6 +24,7 @@ from glyphoxa.npc.table_state import TableState
 from glyphoxa.speech.language.spans import leads_to
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.turns.address import AddresseeMention
+from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import (
     BRAN,
@@ -79,7 +80,7 @@ class TableOfTwins:
         self.room = Room(
             self.state,
             room_mailbox(),
-            turn_taking=TurnTaking(named, NAMES),
+            turn_taking=TurnTaking(Questions(named, NAMES)),
             npcs=self.npcs,
             journal=self.journal,
             tell=self.events.append,
@@ -468,7 +469,7 @@ async def test_what_the_journal_has_not_been_given_can_be_written_without_the_ro
     room = Room(
         table.state,
         room_mailbox(),
-        turn_taking=TurnTaking(named, NAMES),
+        turn_taking=TurnTaking(Questions(named, NAMES)),
         npcs=table.npcs,
         journal=table.journal,
         tell=table.events.append,

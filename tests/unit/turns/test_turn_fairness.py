@@ -17,6 +17,7 @@ from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.barge_in import cuts_off
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep, NotAddressed, Release
 from glyphoxa.turns.question import MOST_PARTS
+from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import n_examples
@@ -50,7 +51,7 @@ class Table:
     """`TurnTaking` with engines, people and a clock that jumps."""
 
     def __init__(self, engines: Sequence[Engine]) -> None:
-        self.talk = TurnTaking(named, NAMES)
+        self.talk = TurnTaking(Questions(named, NAMES))
         self.talk.move((SMITH, INNKEEPER))
         self.now_ms = 0
         self._engines = itertools.cycle(engines)
@@ -80,7 +81,7 @@ class Table:
                 self._end(TurnId(turn))
             case "tick":
                 self._perform(self.talk.tick(at_ms=self.now_ms))
-        self.most_open = max(self.most_open, len(self.talk._turns))
+        self.most_open = max(self.most_open, len(self.talk.turns))
         return what
 
     def hear(self, event: EarEvent) -> None:
@@ -198,7 +199,7 @@ def typed(player: PlayerId, text: str) -> TurnEnded:
 
 
 def an_answer_under_way() -> tuple[TurnTaking, TurnId]:
-    talk = TurnTaking(named, NAMES)
+    talk = TurnTaking(Questions(named, NAMES))
     talk.move((SMITH, INNKEEPER))
     talk.on_ear(SpeechStarted(QUIET, 0), at_ms=0)
     effects = talk.on_ear(typed(QUIET, "Grimjaw, tell me a story."), at_ms=0)
@@ -244,7 +245,7 @@ def test_an_npc_that_never_stops_when_it_is_cut_off_holds_nobody_for_ever() -> N
 
 
 def test_of_a_question_that_goes_on_and_on_the_newest_parts_are_asked() -> None:
-    talk = TurnTaking(named, NAMES)
+    talk = TurnTaking(Questions(named, NAMES))
     talk.move((SMITH, INNKEEPER))
     asked: list[Begin] = []
     n_kept = 0
@@ -253,7 +254,7 @@ def test_of_a_question_that_goes_on_and_on_the_newest_parts_are_asked() -> None:
         effects = talk.on_ear(typed(LOUD, f"Grimjaw, {number} {LONG[:150]}"), at_ms=number)
         asked += [effect for effect in effects if isinstance(effect, Begin)]
         n_kept += sum(isinstance(effect, Keep) for effect in effects)
-        for turn in [turn.id for turn in talk._turns.values() if turn.begun and turn.cancelled_as is not None]:
+        for turn in [turn.id for turn in talk.turns if turn.begun and turn.cancelled_as is not None]:
             asked += [effect for effect in talk.on_finished(turn, at_ms=number)[1] if isinstance(effect, Begin)]
     assert n_kept == 500
     assert all(len(begin.text) <= 1_200 for begin in asked)
@@ -262,7 +263,7 @@ def test_of_a_question_that_goes_on_and_on_the_newest_parts_are_asked() -> None:
 
 
 def test_one_long_speech_is_asked_whole() -> None:
-    talk = TurnTaking(named, NAMES)
+    talk = TurnTaking(Questions(named, NAMES))
     talk.move((SMITH, INNKEEPER))
     effects = talk.on_ear(TurnEnded(a_draft(LOUD, "Grimjaw, " + LONG * 5), 0), at_ms=0)
     (begin,) = [effect for effect in effects if isinstance(effect, Begin)]
@@ -270,7 +271,7 @@ def test_one_long_speech_is_asked_whole() -> None:
 
 
 def test_an_aside_in_the_middle_of_a_question_does_not_lose_it() -> None:
-    talk = TurnTaking(named, NAMES)
+    talk = TurnTaking(Questions(named, NAMES))
     talk.move((SMITH,))
     talk.on_ear(TurnEnded(a_draft(QUIET, "How is my blade?"), 0), at_ms=0)
     talk.on_ear(SpeechStarted(QUIET, 0), at_ms=100)
@@ -290,7 +291,7 @@ def test_the_work_for_a_line_grows_with_the_line_alone() -> None:
         searched += len(text)
         return named(text)
 
-    talk = TurnTaking(counting, NAMES)
+    talk = TurnTaking(Questions(counting, NAMES))
     talk.move((SMITH, INNKEEPER))
     costs: list[int] = []
     for per_second in (20, 200):
@@ -301,4 +302,4 @@ def test_the_work_for_a_line_grows_with_the_line_alone() -> None:
             talk.on_ear(typed(LOUD, "Grimjaw, " + LONG), at_ms=at_ms)
             costs.append(searched - before)
     assert max(costs) <= 4 * (len(LONG) + 1_200)
-    assert len(talk._turns) <= 3 and len(talk._carried) <= 1
+    assert len(talk.turns) <= 3 and len(talk.questions._carried) <= 1

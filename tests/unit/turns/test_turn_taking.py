@@ -10,6 +10,8 @@ from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
 from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Fill, Keep, NotAddressed, Prime, Release
+from glyphoxa.turns.patience import Patience
+from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import n_examples
@@ -26,7 +28,7 @@ class Evening:
     """Drives a `TurnTaking` and keeps what it wants done."""
 
     def __init__(self, *present: NpcId, **options: int) -> None:
-        self.talk = TurnTaking(named, NAMES, **options)
+        self.talk = TurnTaking(Questions(named, NAMES), patience=Patience(**options))
         self.talk.move(present or (SMITH, INNKEEPER))
         self.done: list[Effect] = []
         self.now_ms = 0
@@ -285,7 +287,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_whatever_happens_every_committed_turn_ends_once_and_every_word_is_kept(steps: list[Step]) -> None:
     """Engines answer every begun turn with one end; then nothing is left open, and only one NPC speaks at a time."""
-    talk = TurnTaking(named, NAMES)
+    talk = TurnTaking(Questions(named, NAMES))
     talk.move((SMITH, INNKEEPER))
     begun: list[TurnId] = []
     committed: set[TurnId] = set()
@@ -345,3 +347,30 @@ def test_whatever_happens_every_committed_turn_ends_once_and_every_word_is_kept(
     assert kept == said
     assert committed <= set(ended)
     assert len(ended) == len(set(ended))
+
+
+def test_who_waited_for_another_npc_and_has_no_answer_yet_makes_its_sound_as_soon_as_it_may_be_heard() -> None:
+    evening = Evening(filler_after_ms=700)
+    evening.says(TAMSIN, "Grimjaw, tell me everything.", at_ms=0)
+    long_answer = evening.the_turn()
+    evening.talk.on_first_audio(long_answer)
+    evening.says(BRAN, "Mirelle, an ale!", at_ms=2_000)
+    waiting = evening.the_turn()
+    _, effects = evening.finish(long_answer, at_ms=9_000)
+    assert effects == [AskAgain(9_300)]
+    assert evening.talk.tick(at_ms=9_300) == [Release(waiting, INNKEEPER), AskAgain(9_300)]
+    assert evening.talk.tick(at_ms=9_300)[0] == Fill(waiting, INNKEEPER)
+
+
+def test_of_two_answers_that_wait_the_npc_of_the_higher_priority_is_heard_first() -> None:
+    evening = Evening()
+    evening.talk.turns.priorities = {INNKEEPER: 5}
+    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
+    first = evening.the_turn()
+    evening.talk.on_first_audio(first)
+    evening.says(BRAN, "Grimjaw, hello from me, too.", at_ms=1_500)
+    evening.says(TAMSIN, "Mirelle, an ale!", at_ms=3_000)
+    hers = evening.the_turn()
+    evening.finish(first, at_ms=6_000)
+    effects = evening.talk.tick(at_ms=6_300)
+    assert Release(hers, INNKEEPER) in effects

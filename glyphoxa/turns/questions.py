@@ -1,0 +1,70 @@
+"""What players ask whom, over the parts in which they say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.turns.address import Addressed, AddresseeMention, Addressing, Said
+from glyphoxa.turns.question import SpokenQuestion
+from glyphoxa.turns.turn import Carried, Turn
+
+FIND_MENTIONS = Callable[[str], Sequence[AddresseeMention]]
+
+
+@dataclass(slots=True)
+class Questions:
+    """
+    Args:
+        mentions: Finds the names of NPCs and players in words.
+        names: What each NPC of the campaign is called.
+
+    Attributes:
+        present: The NPCs of the scene.
+    """
+
+    mentions: FIND_MENTIONS
+    names: Mapping[NpcId, str]
+    addressing: Addressing = field(default_factory=Addressing)
+    present: tuple[NpcId, ...] = ()
+    _carried: dict[PlayerId, Carried] = field(default_factory=dict)
+
+    def move(self, present: Sequence[NpcId]) -> None:
+        """The scene changed: what was going on is over."""
+        self.present = tuple(present)
+        self.addressing.forget_all()
+        self._carried.clear()
+
+    def forget_all(self) -> None:
+        """Nobody goes on with what they asked."""
+        self._carried.clear()
+
+    def carry(self, turn: Turn) -> None:
+        """Its answer was called off because its speaker seems to go on."""
+        self._carried[turn.player] = Carried(turn.question, turn.draft)
+
+    def is_carried(self, player: PlayerId) -> bool:
+        return player in self._carried
+
+    def take_carried(self, player: PlayerId) -> Carried | None:
+        """What they seemed to go on with, which is not asked again behind this."""
+        return self._carried.pop(player, None)
+
+    def remember(self, player: PlayerId, npc: NpcId, *, at_ms: int) -> None:
+        """An exchange between them took place."""
+        self.addressing.remember(player, npc, at_ms=at_ms)
+
+    def decide(self, player: PlayerId, text: str, *, at_ms: int) -> Addressed:
+        """Whom these words alone are meant for."""
+        said = Said(player, text, self.mentions(text))
+        return self.addressing.decide(said, present=self.present, names=self.names, at_ms=at_ms)
+
+    def meant(self, player: PlayerId, text: str, *, at_ms: int) -> tuple[Addressed, SpokenQuestion]:
+        """Whom these words are meant for, and what is asked with them."""
+        carried = self._carried.get(player)
+        alone = self.decide(player, text, at_ms=at_ms)
+        if carried is None or alone.is_aside:
+            return alone, SpokenQuestion((text,))
+        question = carried.question.going_on(text)
+        return self.decide(player, question.text, at_ms=at_ms), question
