@@ -42,6 +42,7 @@ from glyphoxa.transcript.last_sessions import LastSessions
 from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.transcript.reviser import Reviser
 from glyphoxa.transcript.session_mark import SessionMark
+from glyphoxa.turns.barge_in import BargeIn
 from glyphoxa.turns.floor import Floor
 from glyphoxa.turns.open_turns import OpenTurns
 from glyphoxa.turns.patience import Patience
@@ -227,6 +228,7 @@ def _turn_taking(settings: Settings, campaign: Campaign, names: TableNames) -> T
     floor = Floor(gap_ms=settings.turns.gap_ms, jitter=partial(Random().uniform, -1, 1))
     return TurnTaking(
         Questions(names.mentions, {npc.id: npc.name for npc in campaign.npcs}),
+        barge_in=BargeIn(after_ms=settings.turns.barge_in_ms),
         turns=OpenTurns(floor, {npc.id: npc.priority for npc in campaign.npcs}),
         patience=Patience(reply_deadline_ms=settings.turns.reply_deadline_ms, filler_after_ms=settings.filler_after_ms),
     )

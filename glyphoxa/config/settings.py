@@ -38,6 +38,7 @@ from glyphoxa.providers.registry import (
     profile_of,
     runs_here,
 )
+from glyphoxa.turns.barge_in import AFTER_MS
 from glyphoxa.turns.floor import GAP_MS
 
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
@@ -169,7 +170,10 @@ class TurnsSettings(Section):
         reply_deadline_ms: From when a reply may be heard to its first sound; later is `timed_out`.
         filler_after_ms: A short sound in character when nothing is heard after that; 0 is never. Left out, 1500 with a
             language model on this machine, which may be slow, else never.
-        gap_ms: Silence between two NPCs. Behind a player an NPC leaves none: the end of their turn was waited for.
+        gap_ms: Silence between two NPCs, a sixth more or less. Behind a player an NPC leaves none: the end of their
+            turn was waited for.
+        barge_in_ms: A player's voice that goes on for so long silences an NPC until what it says is known; 0: words
+            alone do, for a room in which microphones hear the NPCs.
     """
 
     pause_ms: Annotated[int, Field(ge=50, le=2000)] = 200
@@ -178,6 +182,7 @@ class TurnsSettings(Section):
     reply_deadline_ms: Annotated[int, Field(ge=500, le=120_000)] = 15_000
     filler_after_ms: Annotated[int, Field(ge=0, le=10_000)] | None = None
     gap_ms: Annotated[int, Field(ge=0, le=2000)] = GAP_MS
+    barge_in_ms: Annotated[int, Field(ge=0, le=2000)] = AFTER_MS
 
 
 class ContextSettings(Section):

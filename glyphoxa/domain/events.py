@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Literal
 
 from glyphoxa.domain.campaign import Scene
-from glyphoxa.domain.heard import EarEvent
+from glyphoxa.domain.heard import Speech
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
@@ -146,7 +146,7 @@ class Degraded:
 
 
 TableEvent = (
-    EarEvent
+    Speech
     | UtteranceKept
     | UtteranceRevised
     | UtteranceRetracted

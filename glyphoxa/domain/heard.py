@@ -62,6 +62,14 @@ class SpeechStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeechPaused:
+    """Their voice is not heard any more: perhaps the end of their turn."""
+
+    player: PlayerId
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class PartialHeard:
     """A corrected partial transcript of what is being said; replaces the one before it."""
 
@@ -97,4 +105,6 @@ class NothingSaid:
     at_ms: int
 
 
-EarEvent = SpeechStarted | PartialHeard | EagerTurn | TurnEnded | NothingSaid
+Speech = SpeechStarted | PartialHeard | EagerTurn | TurnEnded | NothingSaid
+"""What of it concerns who watches the table."""
+EarEvent = Speech | SpeechPaused

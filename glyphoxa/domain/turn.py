@@ -90,6 +90,10 @@ class Stage(StrEnum):
     """The endpointing wait is over: the player is taken to have finished."""
     FILLER = "filler"
     FIRST_AUDIO = "first_audio"
+    BARGE_IN = "barge_in"
+    """A player's voice had lasted so long that it stops an NPC."""
+    SILENCED = "silenced"
+    """No sample was played after this, because of that voice."""
     AUDIO_END = "audio_end"
 
 
@@ -212,4 +216,11 @@ class TurnRecord:
         """End of speech to the first sample of the reply (a filler does not count)."""
         if Stage.FIRST_AUDIO in self.stages and Stage.SPEECH_END in self.stages:
             return self.stages[Stage.FIRST_AUDIO] - self.stages[Stage.SPEECH_END]
+        return None
+
+    @property
+    def silenced_after_ms(self) -> int | None:
+        """From a voice that stops an NPC to its silence; None if none cut it off, or words did before that."""
+        if Stage.BARGE_IN in self.stages and Stage.SILENCED in self.stages:
+            return max(0, self.stages[Stage.SILENCED] - self.stages[Stage.BARGE_IN])
         return None

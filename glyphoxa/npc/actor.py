@@ -93,6 +93,20 @@ class Speak:
 
 
 @dataclass(frozen=True, slots=True)
+class FallSilent:
+    """A player's voice is heard: no sound for now."""
+
+    turn: TurnId
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakOn:
+    """It was nothing that cuts it off."""
+
+    turn: TurnId
+
+
+@dataclass(frozen=True, slots=True)
 class Hush:
     """No answer any more. `is_late`: because it was not there in time, which the NPC may say."""
 
@@ -107,7 +121,8 @@ class MakeASound:
     turn: TurnId
 
 
-NpcMessage = Hear | Spoke | Revise | Retract | GetReady | Expect | Relax | Ask | Speak | Hush | MakeASound
+Voicing = Speak | FallSilent | SpeakOn | Hush | MakeASound
+NpcMessage = Hear | Spoke | Revise | Retract | GetReady | Expect | Relax | Ask | Voicing
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
 
@@ -215,9 +230,18 @@ class NpcActor:
                 pass  # it reads all of its persona first
             case Ask():
                 self._ask(mouth, message)
+            case _:
+                self._voice(mouth, message)
+
+    def _voice(self, mouth: Mouth, message: Voicing) -> None:
+        match message:
             case Speak(turn):
                 self._take_tier(turn)
                 mouth.release(turn)
+            case FallSilent(turn):
+                mouth.hold(turn)
+            case SpeakOn(turn):
+                mouth.go_on(turn)
             case Hush(turn, is_late):
                 (mouth.give_up if is_late else mouth.cancel)(turn)
             case MakeASound(turn):

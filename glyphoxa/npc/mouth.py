@@ -5,7 +5,8 @@ Protocol of use, for one NPC:
 1. `start()` once; `prime(prompt)` whenever there is time: it makes a later `begin` with the same beginning
    cheap (prompt cache), is never audible and gives way to a `begin`.
 2. `begin(turn, prompt)` starts to think and to synthesise; nothing is played yet.
-3. `release(turn)` lets it be heard; `cancel(turn)` stops it at any point, heard or not.
+3. `release(turn)` lets it be heard; `hold(turn)` silences it until `go_on(turn)`; `cancel(turn)` stops it at any point,
+   heard, held or neither.
 4. The mouth reports through the `listener` given to it when it was built: in order, `Marked`,
    `Injected`, `SentenceStarted` and `SentenceRejected` events, then exactly one `Finished` per begun turn, also after
    `cancel`.
@@ -125,6 +126,12 @@ class Mouth(Protocol):
     def begin(self, turn: TurnId, prompt: Prompt) -> None: ...
 
     def release(self, turn: TurnId) -> None: ...
+
+    def hold(self, turn: TurnId) -> None:
+        """Be silent at once, and say so by `Stage.SILENCED`. Nothing of the reply is lost."""
+        ...
+
+    def go_on(self, turn: TurnId) -> None: ...
 
     def cancel(self, turn: TurnId) -> None: ...
 

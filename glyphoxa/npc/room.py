@@ -14,11 +14,24 @@ from typing import assert_never
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TableEvent, TurnFinished
-from glyphoxa.domain.heard import Draft, EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import Draft, EagerTurn, NothingSaid, PartialHeard, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.npc.actor import Ask, Expect, GetReady, Hear, Hush, MakeASound, NpcActor, Relax, Speak, Spoke
+from glyphoxa.npc.actor import (
+    Ask,
+    Expect,
+    FallSilent,
+    GetReady,
+    Hear,
+    Hush,
+    MakeASound,
+    NpcActor,
+    Relax,
+    Speak,
+    SpeakOn,
+    Spoke,
+)
 from glyphoxa.npc.answers import Answers
 from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent, ReplyKnown, SentenceRejected, SentenceStarted
 from glyphoxa.npc.player_talk import PlayerTalk
@@ -27,7 +40,20 @@ from glyphoxa.npc.session_ids import SessionIds
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.turn_book import TurnBook
 from glyphoxa.transcript.api import FinishedTurn, Journal, SoFar
-from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Fill, Keep, NotAddressed, Prime, Release
+from glyphoxa.turns.effects import (
+    AskAgain,
+    Begin,
+    Cancel,
+    Commit,
+    Effect,
+    Fill,
+    GoOn,
+    Hold,
+    Keep,
+    NotAddressed,
+    Prime,
+    Release,
+)
 from glyphoxa.turns.turn_taking import TurnTaking
 
 
@@ -100,6 +126,8 @@ class Room:
                 self._book.looked_up(npc, look_up)
             case LooksUpLong(npc):
                 self._perform(self._turn_taking.looks_up_long(npc, at_ms=now_ms))
+            case SpeechPaused():
+                self._perform(self._turn_taking.on_ear(message, at_ms=now_ms))
             case Marked() | Injected() | SentenceStarted() | SentenceRejected() | ReplyKnown() | Finished():
                 self._on_mouth(message)
             case _:
@@ -135,6 +163,12 @@ class Room:
                 self._npcs[npc].mailbox.post(Speak(turn))
             case Fill(turn, npc):
                 self._npcs[npc].mailbox.post(MakeASound(turn))
+            case Hold(turn, npc, voice_ms):
+                self._npcs[npc].mailbox.post(FallSilent(turn))
+                self._book.marked(Marked(npc, turn, Stage.BARGE_IN, voice_ms))
+            case GoOn(turn, npc):
+                self._npcs[npc].mailbox.post(SpeakOn(turn))
+                self._book.went_on(turn)
             case Cancel(turn, npc, outcome, begun):
                 self._cancel(turn, npc, outcome, begun=begun)
             case Keep(draft, addressed):
@@ -193,6 +227,7 @@ class Room:
                 self._book.marked(event)
                 if event.stage is Stage.FIRST_AUDIO:
                     self._turn_taking.on_first_audio(event.turn)
+                    self._perform(self._turn_taking.tick(at_ms=self._now_ms()))  # somebody may speak over it
                     if self._book.at_first_audio(event.turn) is not None:
                         audience = frozenset({*self._turn_taking.present, event.npc})
                         self._answers.begins(event.turn, audience=audience, at_ms=event.at_ms)

@@ -77,8 +77,15 @@ class TurnBook:
         return turn in self._open and self._open[turn].draft is not None
 
     def marked(self, event: Marked) -> None:
-        if (entry := self._open.get(event.turn)) is not None:
+        entry = self._open.get(event.turn)
+        if entry is not None and (event.stage is not Stage.SILENCED or Stage.BARGE_IN in entry.stages):
             entry.stages.setdefault(event.stage, event.at_ms)
+
+    def went_on(self, turn: TurnId) -> None:
+        """What silenced the NPC did not cut it off."""
+        if (entry := self._open.get(turn)) is not None:
+            entry.stages.pop(Stage.BARGE_IN, None)
+            entry.stages.pop(Stage.SILENCED, None)
 
     def injected(self, event: Injected) -> None:
         if (entry := self._open.get(event.turn)) is not None:
@@ -115,7 +122,7 @@ class TurnBook:
         """
         entry = self._open.get(event.turn)
         if entry is not None and Stage.FIRST_AUDIO in entry.stages:
-            entry.stages[Stage.AUDIO_END] = event.at_ms
+            entry.stages[Stage.AUDIO_END] = entry.stages.get(Stage.SILENCED, event.at_ms)
         return self._close(event.turn, cancelled_as or _outcome(event), event, reply)
 
     def at_first_audio(self, turn: TurnId) -> int | None:

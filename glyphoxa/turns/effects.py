@@ -62,6 +62,27 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """A player's voice: the NPC that is heard falls silent for now.
+
+    Attributes:
+        voice_ms: When the voice had lasted so long that it holds.
+    """
+
+    turn: TurnId
+    npc: NpcId
+    voice_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """It was nothing that cuts it off: the NPC goes on where it was held."""
+
+    turn: TurnId
+    npc: NpcId
+
+
+@dataclass(frozen=True, slots=True)
 class Cancel:
     """Stop this turn.
 
@@ -108,4 +129,4 @@ class AskAgain:
     at_ms: int
 
 
-Effect = Prime | Begin | Commit | Release | Fill | Cancel | Keep | NotAddressed | AskAgain
+Effect = Prime | Begin | Commit | Release | Fill | Hold | GoOn | Cancel | Keep | NotAddressed | AskAgain

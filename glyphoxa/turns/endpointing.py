@@ -26,7 +26,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, Heard, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import (
+    Draft,
+    EagerTurn,
+    EarEvent,
+    Heard,
+    NothingSaid,
+    PartialHeard,
+    SpeechPaused,
+    SpeechStarted,
+    TurnEnded,
+)
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.turns.unfinished import sounds_unfinished
@@ -169,7 +179,7 @@ class Endpointing:
                 # Both are estimates: of very short speech the end would come out before the beginning.
                 self._speech_end_ms = max(speech_end_ms, self._segment_began_ms)
                 self._outstanding += 1
-                return self._settle(at_ms)
+                return (Report(SpeechPaused(self.player, at_ms)), *self._settle(at_ms))
             case Final():
                 return self._finally(event)
             case Tick(at_ms):

@@ -6,6 +6,7 @@ Rules.
 - A filler ("Hm.") may be played after the release, once, as long as nothing of the reply has been; it is not part
   of the reply and does not count as its first sound.
 - An excuse is a filler that is heard in place of a reply that failed: at once, with the release, or behind the filler.
+- Who is held is silent until they may go on, and goes on with the next sample.
 - A reply is over when its last sample was played, when it was cancelled, when it failed and what there was of it
   has been played, or at once when nothing of it may be said. `Over` comes exactly once.
 - Which words were heard goes by the share of a piece's sound that was played, spread over its characters. A word
@@ -76,6 +77,16 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Somebody speaks: nothing more is played for now."""
+
+
+@dataclass(frozen=True, slots=True)
+class WentOn:
+    """It may be heard again, from where it was held."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cancelled:
     pass
 
@@ -97,6 +108,8 @@ PlaybackEvent = (
     | ReplyFailed
     | PieceTrouble
     | Released
+    | Held
+    | WentOn
     | Cancelled
     | Played
 )
@@ -163,6 +176,7 @@ class Playback:
     _had_filler: bool = False
     _had_excuse: bool = False
     _is_released: bool = False
+    _is_held: bool = False
     _has_ended: bool = False
     _has_begun: bool = False
     _is_over: bool = False
@@ -176,13 +190,17 @@ class Playback:
         return not (self._is_over or self._has_ended)
 
     @property
+    def is_held(self) -> bool:
+        return self._is_held
+
+    @property
     def is_silent(self) -> bool:
         """No sound of the reply has come."""
         return not any(piece.n_samples for piece in self._pieces)
 
     def playable(self, n_samples: int) -> int:
         """How many of the next `n_samples` may be played now. Fewer only where a piece or a filler ends."""
-        if not self._is_released or self._is_over:
+        if not self._is_released or self._is_held or self._is_over:
             return 0
         if self._n_filler:
             return min(n_samples, self._n_filler)
@@ -219,6 +237,8 @@ class Playback:
                 self._trouble = self._trouble or error
             case Released():
                 return self._released()
+            case Held() | WentOn():
+                self._is_held = isinstance(event, Held)
             case Cancelled():
                 return self._end(interrupted=self._has_begun)
             case Played(n_samples):

@@ -26,12 +26,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import (
+    Draft,
+    EagerTurn,
+    EarEvent,
+    NothingSaid,
+    PartialHeard,
+    SpeechPaused,
+    SpeechStarted,
+    TurnEnded,
+)
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
 from glyphoxa.turns.address import Addressed
-from glyphoxa.turns.barge_in import cuts_off
-from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, Keep, NotAddressed, Prime, Release
+from glyphoxa.turns.barge_in import BargeIn, OverVoice
+from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, GoOn, Hold, Keep, NotAddressed, Prime, Release
 from glyphoxa.turns.open_turns import OpenTurns
 from glyphoxa.turns.patience import Overdue, Patience
 from glyphoxa.turns.question import same_words
@@ -50,7 +59,7 @@ class TurnTaking:
     questions: Questions
     turns: OpenTurns = field(default_factory=OpenTurns)
     patience: Patience = field(default_factory=Patience)
-    _wants_to_cut: set[PlayerId] = field(default_factory=set)
+    barge_in: BargeIn = field(default_factory=BargeIn)
     _moved_ms: int = 0
     """When the floor was last given or given back."""
     _asked_ms: int | None = None
@@ -84,8 +93,11 @@ class TurnTaking:
 
     def _on_ear(self, event: EarEvent, at_ms: int) -> list[Effect]:
         match event:
-            case SpeechStarted(player):
-                return self._on_started(player, at_ms)
+            case SpeechStarted(player, began_ms):
+                return self._on_started(player, began_ms)
+            case SpeechPaused(player):
+                self.barge_in.paused(player, at_ms=at_ms)
+                return []
             case PartialHeard(player, heard):
                 return self._on_partial(player, heard.text, at_ms)
             case EagerTurn(draft):
@@ -154,8 +166,12 @@ class TurnTaking:
         return self.patience.due_ms(turn, waits_since_ms=waits_since_ms)
 
     def _then(self, effects: list[Effect], at_ms: int) -> list[Effect]:
-        """With a wish to be asked again, unless one that was made before comes in time."""
-        dues = [self.turns.floor.ask_again_ms(at_ms=at_ms), *map(self._due_ms, self.turns)]
+        """With what voices over an NPC ask for, and a wish to be asked again, unless one that was made before comes in
+        time.
+        """
+        effects = [*effects, *self._attend(at_ms)]
+        voice_ms = self.barge_in.due_ms if self.turns.heard is not None else None
+        dues = [voice_ms, self.turns.floor.ask_again_ms(at_ms=at_ms), *map(self._due_ms, self.turns)]
         due_ms = min((due for due in dues if due is not None), default=None)
         if due_ms is None or (self._asked_ms is not None and at_ms < self._asked_ms <= due_ms):
             return effects
@@ -164,10 +180,10 @@ class TurnTaking:
 
     # -- ears
 
-    def _on_started(self, player: PlayerId, at_ms: int) -> list[Effect]:
+    def _on_started(self, player: PlayerId, began_ms: int) -> list[Effect]:
         self.turns.floor.player_started(player)
         if self.turns.floor.holder is not None:
-            self._wants_to_cut.add(player)
+            self.barge_in.started(player, at_ms=began_ms)
         effects: list[Effect] = [
             self.turns.cancel(turn, None) for turn in self.turns.of(player) if turn.phase is Phase.PREPARING
         ]
@@ -202,7 +218,7 @@ class TurnTaking:
         player = draft.player
         self.turns.floor.player_stopped(player)
         effects = self._cut_off(player, draft.text, at_ms, is_typed=draft.typed)
-        self._wants_to_cut.discard(player)
+        self.barge_in.over(player)
         effects += self._merge(player)  # of speech that no detector heard the beginning of
         addressed, question = self.questions.meant(player, draft.text, at_ms=at_ms)
         effects.append(Keep(draft, addressed))
@@ -224,7 +240,7 @@ class TurnTaking:
 
     def _on_nothing(self, player: PlayerId, at_ms: int) -> list[Effect]:
         self.turns.floor.player_stopped(player)
-        self._wants_to_cut.discard(player)
+        self.barge_in.over(player)
         return self._ask_again(player, at_ms)
 
     def _ask_again(self, player: PlayerId, at_ms: int) -> list[Effect]:
@@ -256,16 +272,32 @@ class TurnTaking:
     # -- pieces
 
     def _cut_off(self, player: PlayerId, text: str, at_ms: int, *, is_typed: bool = False) -> list[Effect]:
-        if player not in self._wants_to_cut or not cuts_off(text):
+        heard = self.turns.heard
+        cuts = self.barge_in.cuts_off(player, text)
+        if heard is None or not cuts or (is_typed and heard.player != player):
             return []
-        holder = self.turns.heard
-        if holder is None:
-            return []
-        if is_typed and holder.player != player:
-            return []
-        self._wants_to_cut.discard(player)
+        return self._cut(heard, at_ms)
+
+    def _cut(self, heard: Turn, at_ms: int) -> list[Effect]:
         self._moved_ms = at_ms
-        return [self.turns.cancel(holder, Outcome.INTERRUPTED)]
+        self.barge_in.npc_is_silent()
+        return [self.turns.cancel(heard, Outcome.INTERRUPTED)]
+
+    def _attend(self, at_ms: int) -> list[Effect]:
+        """To voices over an NPC that is heard."""
+        heard = self.turns.heard
+        if heard is None:
+            self.barge_in.npc_is_silent()
+            return []
+        match self.barge_in.step(at_ms=at_ms):
+            case OverVoice.HOLD:
+                return [Hold(heard.id, heard.npc, self.barge_in.voice_ms)]
+            case OverVoice.GO_ON:
+                return [GoOn(heard.id, heard.npc)]
+            case OverVoice.CUT:
+                return self._cut(heard, at_ms)
+            case None:
+                return []
 
     def _release(self, at_ms: int) -> list[Effect]:
         granted = self.turns.floor.grant(at_ms=at_ms)

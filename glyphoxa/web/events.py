@@ -34,6 +34,9 @@ from glyphoxa.domain.utterance import Correction, Utterance
 
 Json = dict[str, Any]
 
+_NO_WAITING = frozenset({Stage.BARGE_IN, Stage.SILENCED, Stage.AUDIO_END})
+"""How long a reply was heard."""
+
 
 def marked(text: str, raw_text: str, corrections: Sequence[Correction]) -> list[Json]:
     """`text` cut into spans; a span that replaced other words also has `raw` and `why`.
@@ -177,11 +180,11 @@ def _bars(turn: TurnRecord) -> list[Json]:
     """The waterfall: from each stage to the next, in milliseconds since the end of speech.
 
     The bar of a stage is the time that led to it. Stages before the end of speech (an answer begun on a
-    partial) have a negative `from_ms`. How long the reply was is no waiting, so the audio's end has no bar.
+    partial) have a negative `from_ms`. How long the reply was is no waiting, so its end has no bar.
     """
     usual_order = list(Stage)
     reached = sorted(
-        ((at_ms, stage) for stage, at_ms in turn.stages.items() if stage is not Stage.AUDIO_END),
+        ((at_ms, stage) for stage, at_ms in turn.stages.items() if stage not in _NO_WAITING),
         key=lambda mark: (mark[0], usual_order.index(mark[1])),
     )
     if not reached:

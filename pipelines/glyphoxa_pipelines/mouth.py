@@ -75,6 +75,12 @@ class GraphMouth(Generic[P]):
     def release(self, turn: TurnId) -> None:
         self._speaker.release(turn)
 
+    def hold(self, turn: TurnId) -> None:
+        self._speaker.hold(turn)
+
+    def go_on(self, turn: TurnId) -> None:
+        self._speaker.go_on(turn)
+
     def cancel(self, turn: TurnId) -> None:
         if turn == self._speaker.turn:
             self._speaker.cancel(turn)

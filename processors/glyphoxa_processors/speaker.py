@@ -28,6 +28,7 @@ from glyphoxa.turns.playback import (
     ExcuseCame,
     FillerBegins,
     FillerCame,
+    Held,
     Over,
     PieceBegan,
     PieceBegins,
@@ -41,6 +42,7 @@ from glyphoxa.turns.playback import (
     ReplyFailed,
     SoundBegins,
     SoundCame,
+    WentOn,
 )
 from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
 
@@ -53,8 +55,8 @@ _BEHIND_S = 0.1
 class Speaker(FrameProcessor):
     """The last processor of a mouth, and the ledger of its turns: each begun one ends in exactly one `Finished`.
 
-    `begin`, `release`, `cancel`, `fail`, `worry` and `fill` are called in the event loop and take effect at once;
-    they do not wait behind frames. Sound of any other turn than the one begun last is dropped.
+    `begin`, `release`, `hold`, `go_on`, `cancel`, `fail`, `worry` and `fill` are called in the event loop and take
+    effect at once; they do not wait behind frames. Sound of any other turn than the one begun last is dropped.
 
     Args:
         excuses: What is heard of a reply that failed before any of it was, in turn, if it was rendered as a filler.
@@ -90,6 +92,7 @@ class Speaker(FrameProcessor):
         self._wake = asyncio.Event()
         self._pacing: asyncio.Task[None] | None = None
         self._is_playing = False
+        self._fades_in = False
         self._watchdog: asyncio.TimerHandle | None = None
         self._resampler = create_stream_resampler()
 
@@ -124,12 +127,32 @@ class Speaker(FrameProcessor):
         """Stop now. What was being heard fades out, so that it does not click."""
         if turn != self._turn:
             return
-        playing = self._filler or self._sound
-        tail = bytes(playing[: _FADE * 2]) if self._is_playing else b""
+        tail = self._tail()
         self._on(turn, Cancelled())
+        self._sink_faded(tail)
+
+    def hold(self, turn: TurnId) -> None:
+        """Be silent until `go_on`. What was being heard fades out."""
+        if turn != self._turn or self._playback.is_held:
+            return
+        tail = self._tail()
+        self._on(turn, Held())
+        self._sink_faded(tail)
+        self._listener(Marked(self._npc, turn, Stage.SILENCED, self._clock()))
+
+    def go_on(self, turn: TurnId) -> None:
+        """Be heard again, from where it was held."""
+        self._fades_in = True
+        self._on(turn, WentOn())
+
+    def _tail(self) -> bytes:
+        """The next few samples of what is being heard."""
+        playing = self._filler or self._sound
+        return bytes(playing[: _FADE * 2]) if self._is_playing and not self._playback.is_held else b""
+
+    def _sink_faded(self, tail: bytes) -> None:
         if tail:
-            samples = np.frombuffer(tail, dtype=np.int16)
-            self._sink(self._npc, (samples * np.linspace(1, 0, len(samples))).astype(np.int16).tobytes())
+            self._sink(self._npc, _ramped(tail, 1, 0))
 
     def fill(self, turn: TurnId, text: str) -> None:
         """Play this filler, if it was rendered and the turn is released with nothing of it heard yet."""
@@ -276,6 +299,8 @@ class Speaker(FrameProcessor):
             source = self._filler if self._filler else self._sound
             pcm = bytes(source[: n_samples * 2])
             del source[: n_samples * 2]
+            if self._fades_in:
+                pcm, self._fades_in = _ramped(pcm[: _FADE * 2], 0, 1) + pcm[_FADE * 2 :], False
             self._sink(self._npc, pcm)
             self._on(turn, Played(n_samples))
             due += n_samples / OUTPUT_RATE_HZ
@@ -283,3 +308,8 @@ class Speaker(FrameProcessor):
             if now - due > _BEHIND_S:
                 due = now
             await asyncio.sleep(max(0.0, due - now))
+
+
+def _ramped(pcm: bytes, begin: float, end: float) -> bytes:
+    samples = np.frombuffer(pcm, dtype=np.int16)
+    return (samples * np.linspace(begin, end, len(samples))).astype(np.int16).tobytes()

@@ -100,6 +100,41 @@ async def test_a_cancelled_reply_fades_out_within_five_milliseconds(server: Mode
         assert (np.diff(fade) <= 0).all()
 
 
+async def test_a_held_reply_fades_out_at_once_and_goes_on_to_its_end_where_it_was(server: ModelServer) -> None:
+    server.reply = ("One two three four five six seven eight nine ten.",)
+    async with stage(server) as play:
+        play.begin()
+        play.release()
+        await play.until(lambda: len(play.sound) >= 48 * 100)
+        n_before = len(play.sound)
+        play.mouth.hold(TurnId("t1"))
+        assert play.of(Marked)[-1].stage is turns.Stage.SILENCED
+        n_held = len(play.sound)
+        fade = np.frombuffer(bytes(play.sound[n_before:]), dtype=np.int16)
+        assert fade[-1] == 0 and (np.diff(fade) <= 0).all()
+        await play.mouth.wait_until_drained()
+        assert len(play.sound) == n_held
+        play.mouth.go_on(TurnId("t1"))
+        finished = await play.finished()
+        assert finished.heard == finished.reply == server.reply[0]
+        assert len(play.sound) - len(fade) * 2 == finished.audio_ms * 48
+
+
+async def test_a_reply_can_be_cut_off_while_it_is_held(server: ModelServer) -> None:
+    server.reply = ("One two three four five six seven eight nine ten.",)
+    async with stage(server) as play:
+        play.begin()
+        play.release()
+        await play.until(lambda: len(play.sound) >= 48 * 100)
+        play.mouth.hold(TurnId("t1"))
+        n_held = len(play.sound)
+        play.cancel()
+        finished = await play.finished()
+        assert finished.interrupted
+        assert len(finished.heard) < len(finished.reply)
+        assert len(play.sound) == n_held
+
+
 async def test_nothing_of_a_cancelled_turn_is_heard_in_the_next(server: ModelServer) -> None:
     async with stage(server) as play:
         for n in range(5):

@@ -23,6 +23,7 @@ class MouthTwin:
         self.relaxed = 0
         self.turn: TurnId | None = None
         self.is_heard = False
+        self.is_held = False
         self.is_closed = False
         self.reply = "Aye."
 
@@ -38,7 +39,7 @@ class MouthTwin:
 
     def begin(self, turn: TurnId, prompt: Prompt) -> None:
         assert self.turn is None
-        self.turn, self.is_heard = turn, False
+        self.turn, self.is_heard, self.is_held = turn, False, False
         self.asked.append(prompt)
         self._listener(Marked(self.npc.id, turn, Stage.FIRST_TOKEN, self._now_ms()))
 
@@ -47,6 +48,15 @@ class MouthTwin:
         self.is_heard = True
         self._listener(Marked(self.npc.id, turn, Stage.FIRST_AUDIO, self._now_ms()))
         self._listener(SentenceStarted(self.npc.id, turn, self.reply, self._now_ms()))
+
+    def hold(self, turn: TurnId) -> None:
+        assert turn == self.turn
+        self.is_held = True
+        self._listener(Marked(self.npc.id, turn, Stage.SILENCED, self._now_ms()))
+
+    def go_on(self, turn: TurnId) -> None:
+        assert self.is_held
+        self.is_held = False
 
     def cancel(self, turn: TurnId) -> None:
         if turn == self.turn:

@@ -138,6 +138,14 @@ async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it(
     ]
 
 
+async def test_of_a_turn_that_a_voice_cut_off_it_is_told_how_soon_the_npc_was_silent() -> None:
+    stages = {Stage.SPEECH_END: 1_000, Stage.FIRST_AUDIO: 1_812, Stage.BARGE_IN: 2_400, Stage.SILENCED: 2_431}
+    turn = replace(TURN, outcome=Outcome.INTERRUPTED, stages=stages)
+    told = await Evening(turn).told()
+    assert "  ms after the end of speech: first audio 812, barge in 1400, silenced 1431" in told
+    assert "  silenced by a voice within 31 ms" in told
+
+
 async def test_what_was_recalled_in_vain_and_what_was_late_is_told_with_the_reason() -> None:
     vain = replace(BROTHER, text="Good evening.")
     turn = replace(TURN, rejected=(Rejected(vain, "not near enough to the question"),), omitted=("scene: late",))

@@ -12,7 +12,7 @@ from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.events import Degraded, NpcSpeaks, NpcThinks, TableEvent, TurnFinished, UtteranceKept
-from glyphoxa.domain.heard import EagerTurn, Heard, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import EagerTurn, Heard, NothingSaid, PartialHeard, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction, HeardWord
@@ -197,6 +197,28 @@ async def test_what_an_npc_said_is_kept_only_as_far_as_it_was_heard(table: Table
     last = list(table.spool.utterances.values())[-1]
     assert (last.text, last.raw_text) == ("Once", "Once upon a time there was")
     assert table.npcs[SMITH].conversation.prompt("", "x").messages[-2].content == "Once"
+
+
+async def test_a_voice_silences_an_npc_which_goes_on_after_a_cough_and_is_cut_off_by_words(table: TableOfTwins) -> None:
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    mouth = table.mouth(SMITH)
+    for words, is_cut in ((None, False), ("Stop, I mean the axe.", True)):
+        table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
+        await table.pass_time(250)
+        assert mouth.is_held
+        table.room.mailbox.post(SpeechPaused(BRAN, table.now_ms))
+        await table.pass_time(300)
+        if words is None:
+            table.room.mailbox.post(NothingSaid(BRAN, table.now_ms))
+        else:
+            table.room.mailbox.post(EagerTurn(a_draft(BRAN, words, end_ms=table.now_ms)))
+        await table.settle()
+        assert (mouth.turn is None) is is_cut
+        assert mouth.is_held is is_cut
+    (record,) = table.turns()
+    assert record.outcome is Outcome.INTERRUPTED
+    assert record.silenced_after_ms == 0
+    assert record.stages[Stage.AUDIO_END] == record.stages[Stage.SILENCED] == record.stages[Stage.BARGE_IN]
 
 
 async def test_a_question_in_two_parts_is_asked_once_with_both(table: TableOfTwins) -> None:

@@ -8,6 +8,7 @@ from glyphoxa.turns.playback import (
     ExcuseCame,
     FillerBegins,
     FillerCame,
+    Held,
     Over,
     PieceBegan,
     PieceBegins,
@@ -21,6 +22,7 @@ from glyphoxa.turns.playback import (
     ReplyFailed,
     SoundBegins,
     SoundCame,
+    WentOn,
 )
 
 CHUNK = 480
@@ -245,3 +247,25 @@ def test_in_any_order_it_is_over_once_and_what_was_heard_begins_the_reply(events
             ends += (effect for effect in playback.on(Played(n_samples)) if isinstance(effect, Over))
     assert len(ends) == 1
     assert len(ends[0].heard) <= len(ends[0].reply)
+
+
+def test_who_is_held_goes_on_with_the_next_sample() -> None:
+    playback = reply(("Well met, friend.", 2_400))
+    playback.on(Released())
+    playback.on(Played(CHUNK))
+    playback.on(Held())
+    assert playback.playable(CHUNK) == 0
+    playback.on(WentOn())
+    assert over(played_out(playback)) == Over("Well met, friend.", "Well met, friend.", 2_400, False, False, "")
+
+
+def test_of_a_reply_that_was_held_and_cut_off_only_what_was_played_before_was_heard() -> None:
+    playback = reply(("one two three four", 2_400))
+    playback.on(Released())
+    for _ in range(2):
+        playback.on(Played(CHUNK))
+    playback.on(Held())
+    cut = over(playback.on(Cancelled()))
+    assert cut.interrupted
+    assert cut.n_samples == 2 * CHUNK
+    assert cut.heard == "one two"

@@ -5,11 +5,24 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
 from glyphoxa.turns.address import AddresseeMention
-from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Fill, Keep, NotAddressed, Prime, Release
+from glyphoxa.turns.effects import (
+    AskAgain,
+    Begin,
+    Cancel,
+    Commit,
+    Effect,
+    Fill,
+    GoOn,
+    Hold,
+    Keep,
+    NotAddressed,
+    Prime,
+    Release,
+)
 from glyphoxa.turns.patience import Patience
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
@@ -374,3 +387,58 @@ def test_of_two_answers_that_wait_the_npc_of_the_higher_priority_is_heard_first(
     evening.finish(first, at_ms=6_000)
     effects = evening.talk.tick(at_ms=6_300)
     assert Release(hers, INNKEEPER) in effects
+
+
+def heard_answer(evening: Evening) -> TurnId:
+    """Grimjaw answers Tamsin, and is heard."""
+    evening.says(TAMSIN, "Grimjaw, tell me everything.", at_ms=0)
+    evening.talk.on_first_audio(evening.the_turn())
+    return evening.the_turn()
+
+
+def test_a_quarter_of_a_second_of_voice_silences_an_npc_before_any_word_is_known() -> None:
+    evening = Evening()
+    answer = heard_answer(evening)
+    assert evening.hear(SpeechStarted(BRAN, 2_000), at_ms=2_200) == [AskAgain(2_250)]
+    assert evening.talk.tick(at_ms=2_250)[0] == Hold(answer, SMITH, 2_250)
+    effects = evening.hear(a_partial(BRAN, "wait"), at_ms=2_600)
+    assert Cancel(answer, SMITH, Outcome.INTERRUPTED, True) in effects
+
+
+def test_an_npc_goes_on_after_a_noise_and_after_a_laugh() -> None:
+    evening = Evening()
+    answer = heard_answer(evening)
+    evening.hear(SpeechStarted(BRAN, 2_000), at_ms=2_200)
+    evening.talk.tick(at_ms=2_250)
+    evening.hear(SpeechPaused(BRAN, 2_700), at_ms=2_700)
+    assert evening.hear(NothingSaid(BRAN, 2_900), at_ms=2_900) == [GoOn(answer, SMITH)]
+    evening.hear(SpeechStarted(BRAN, 4_000), at_ms=4_200)
+    evening.talk.tick(at_ms=4_250)
+    evening.hear(SpeechPaused(BRAN, 4_900), at_ms=4_900)
+    effects = evening.hear(EagerTurn(a_draft(BRAN, "Hahaha", end_ms=4_700)), at_ms=5_000)
+    assert GoOn(answer, SMITH) in effects
+    assert not [effect for effect in evening.of(Cancel) if effect.turn == answer]  # type: ignore[union-attr]
+
+
+def test_an_npc_that_nobody_hears_yet_is_not_held() -> None:
+    evening = Evening()
+    evening.says(TAMSIN, "Grimjaw, tell me everything.", at_ms=0)
+    evening.hear(SpeechStarted(BRAN, 1_100), at_ms=1_300)
+    evening.talk.tick(at_ms=1_400)
+    assert not evening.of(Hold)
+    evening.talk.on_first_audio(evening.the_turn())
+    assert isinstance(evening.talk.tick(at_ms=1_500)[0], Hold)
+
+
+def test_cutting_an_npc_off_takes_nobody_else_s_question_away() -> None:
+    evening = Evening()
+    answer = heard_answer(evening)
+    evening.says(TAMSIN, "Mirelle, an ale!", at_ms=2_000)
+    waiting = evening.the_turn()
+    evening.hear(SpeechStarted(BRAN, 4_000), at_ms=4_200)
+    evening.talk.tick(at_ms=4_250)
+    evening.hear(a_partial(BRAN, "what a day"), at_ms=4_600)
+    assert [c.turn for c in evening.of(Cancel)] == [answer]  # type: ignore[union-attr]
+    evening.finish(answer, at_ms=4_620)
+    evening.hear(TurnEnded(a_draft(BRAN, "what a day it is", end_ms=5_000), 5_500), at_ms=5_500)
+    assert Release(waiting, INNKEEPER) in evening.done
