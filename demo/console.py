@@ -186,7 +186,8 @@ def summary_rows(figures: Figures, sessions: Iterable[SessionPlayed]) -> list[tu
     if figures.names_right_pct is not None:
         names += f" ({figures.names_right_pct:g} %)"
     rows = [
-        ("first audio", f"p50 {_seconds(figures.first_audio_p50_ms)}, p95 {_seconds(figures.first_audio_p95_ms)}"),
+        ("first audio", _percentiles(figures.first_audio_p50_ms, figures.first_audio_p95_ms)),
+        ("with fillers", _percentiles(figures.first_sound_p50_ms, figures.first_sound_p95_ms)),
         ("names right", names),
         (
             "names put right",
@@ -207,6 +208,10 @@ def summary_rows(figures: Figures, sessions: Iterable[SessionPlayed]) -> list[tu
             rows.append((f"session {session.number}", "stopped before its end"))
         rows += [(f"session {session.number}", note) for note in session.notes]
     return rows
+
+
+def _percentiles(p50_ms: int | None, p95_ms: int | None) -> str:
+    return f"p50 {_seconds(p50_ms)}, p95 {_seconds(p95_ms)}"
 
 
 def _seconds(ms: int | None) -> str:

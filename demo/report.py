@@ -52,6 +52,8 @@ class Figures:
 
     first_audio_p50_ms: int | None
     first_audio_p95_ms: int | None
+    first_sound_p50_ms: int | None
+    first_sound_p95_ms: int | None
     l1_entries: int
     corrections: int
     names_expected: int
@@ -70,11 +72,14 @@ def figures(evening: Evening, campaign: Campaign, sessions: Sequence[SessionPlay
     turns = [turn for session in sessions for turn in session.turns]
     scores = tuple(score for session in sessions for score in scores_of(evening, session))
     first_audio = [turn.first_audio_ms for turn in turns if turn.first_audio_ms is not None]
+    first_sound = [turn.first_sound_ms for turn in turns if turn.first_sound_ms is not None]
     n_right, n_wrong = sum(len(s.right) for s in scores), sum(len(s.wrong) for s in scores)
     outcomes = Counter(str(turn.outcome) for turn in turns)
     return Figures(
         first_audio_p50_ms=percentile(first_audio, 50),
         first_audio_p95_ms=percentile(first_audio, 95),
+        first_sound_p50_ms=percentile(first_sound, 50),
+        first_sound_p95_ms=percentile(first_sound, 95),
         l1_entries=sum(session.l1_entries for session in sessions),
         corrections=sum(len(u.corrections) for session in sessions for u in session.utterances if u.npc_id is None),
         names_expected=n_right + n_wrong,
@@ -236,6 +241,8 @@ def evening_json(figures: Figures, sessions: Sequence[SessionPlayed]) -> dict[st
         "turns": [_turn_json(session.number, turn) for session in sessions for turn in session.turns],
         "first_audio_p50_ms": figures.first_audio_p50_ms,
         "first_audio_p95_ms": figures.first_audio_p95_ms,
+        "first_sound_p50_ms": figures.first_sound_p50_ms,
+        "first_sound_p95_ms": figures.first_sound_p95_ms,
         "l1_entries": figures.l1_entries,
         "recalled_across_sessions": figures.recalled_across_sessions,
         "leaked_to_absent_npc": figures.leaked_to_absent_npc,
@@ -276,6 +283,7 @@ def _turn_json(session: int, turn: TurnRecord) -> dict[str, object]:
         "reply": turn.reply_heard or turn.reply,
         "outcome": str(turn.outcome),
         "first_audio_ms": turn.first_audio_ms,
+        "first_sound_ms": turn.first_sound_ms,
         "recalled": [
             {"text": recalled_line(r), "source": r.source, "session_id": r.session_id, "reason": r.reason}
             for r in turn.recalled

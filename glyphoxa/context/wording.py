@@ -180,7 +180,7 @@ _ENGLISH: Final = Wording(
     ),
     at_a_loss=("Hm? Say that again.", "Hm. I have nothing to say to that.", "I did not catch that. What was it?"),
     too_late=("Hm? Say that again.", "I did not catch that. What was it?"),
-    fillers=("Hm.", "Well now.", "Let me think."),
+    fillers=("Hm.", "Well.", "Ah."),
     deflects=("That is nobody's business but mine.", "I would rather not speak of that.", "Ask me something else."),
     knows_nothing=("I know nothing of that.", "Nobody has told me about that.", "That I do not know."),
     never_heard=(
@@ -242,7 +242,7 @@ _GERMAN: Final = Wording(
     ),
     at_a_loss=("Hm? Sag das noch einmal.", "Hm. Dazu habe ich nichts zu sagen.", "Wie war das? Noch einmal, bitte."),
     too_late=("Hm? Sag das noch einmal.", "Wie war das? Noch einmal, bitte."),
-    fillers=("Hm.", "Nun ja.", "Lass mich überlegen."),
+    fillers=("Hm.", "Nun.", "Ach."),
     deflects=("Das geht nur mich etwas an.", "Davon rede ich nicht gern.", "Frag mich lieber etwas anderes."),
     knows_nothing=("Davon weiß ich nichts.", "Davon hat mir niemand erzählt.", "Das weiß ich nicht."),
     never_heard=(

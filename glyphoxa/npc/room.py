@@ -225,7 +225,9 @@ class Room:
         match event:
             case Marked():
                 self._book.marked(event)
-                if event.stage is Stage.FIRST_AUDIO:
+                if event.stage is Stage.FIRST_TOKEN:
+                    self._turn_taking.on_first_word(event.turn, at_ms=event.at_ms)
+                elif event.stage is Stage.FIRST_AUDIO:
                     self._turn_taking.on_first_audio(event.turn)
                     self._perform(self._turn_taking.tick(at_ms=self._now_ms()))  # somebody may speak over it
                     if self._book.at_first_audio(event.turn) is not None:

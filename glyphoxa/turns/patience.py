@@ -7,6 +7,9 @@ from enum import Enum, auto
 
 from glyphoxa.turns.turn import Phase, Turn
 
+_CLAUSE_MS = 1_000
+"""Behind its first word an answer is heard within this time: a filler would only hold it back."""
+
 
 class Overdue(Enum):
     """What is to be done about a turn because time has passed."""
@@ -24,8 +27,8 @@ class Patience:
     """
     Args:
         reply_deadline_ms: From when the answer may be heard (usually the end of the player's turn) to the first audio.
-        filler_after_ms: From the end of the player's turn to a filler, which is never heard before the answer may be;
-            0 for none.
+        filler_after_ms: From the end of the player's turn to a filler, which is never heard before the answer may be
+            nor while its first clause is about to come; 0 for none.
         hold_ms: How long an answer waits for players to fall silent.
     """
 
@@ -60,4 +63,5 @@ class Patience:
         if turn.filled or not self.filler_after_ms:
             return turn.released_ms + self.reply_deadline_ms
         # Who waited for another NPC to finish is not silent for as long again.
-        return max(turn.released_ms, turn.committed_ms + self.filler_after_ms)
+        due_ms = max(turn.released_ms, turn.committed_ms + self.filler_after_ms)
+        return due_ms if turn.first_word_ms is None else max(due_ms, turn.first_word_ms + _CLAUSE_MS)

@@ -3,8 +3,8 @@
 Rules.
 
 - A reply comes in pieces (clauses), each followed by its sound; nothing is played before `Released`.
-- A filler ("Hm.") may be played after the release, once, as long as nothing of the reply has been; it is not part
-  of the reply and does not count as its first sound.
+- A filler ("Hm.") may be played after the release, once, as long as no sound of the reply has come; it is not part
+  of the reply and does not count as its first sound. When sound of the reply comes, it ends at its next break.
 - An excuse is a filler that is heard in place of a reply that failed: at once, with the release, or behind the filler.
 - Who is held is silent until they may go on, and goes on with the next sample.
 - A reply is over when its last sample was played, when it was cancelled, when it failed and what there was of it
@@ -44,7 +44,10 @@ class PieceEnded:
 
 @dataclass(frozen=True, slots=True)
 class FillerCame:
+    """`breaks`: after how many of its samples it may end, ascending."""
+
     n_samples: int
+    breaks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,13 @@ class FillerBegins:
 
 
 @dataclass(frozen=True, slots=True)
+class FillerEnds:
+    """The reply is there: only this much of the filler is still played, and fades out."""
+
+    n_samples: int
+
+
+@dataclass(frozen=True, slots=True)
 class SoundBegins:
     """The first sample of the reply is being played."""
 
@@ -142,7 +152,7 @@ class Over:
     error: str
 
 
-PlaybackEffect = FillerBegins | SoundBegins | PieceBegins | Over
+PlaybackEffect = FillerBegins | FillerEnds | SoundBegins | PieceBegins | Over
 
 
 @dataclass(slots=True)
@@ -173,6 +183,8 @@ class Playback:
     _pieces: list[_Piece] = field(default_factory=list)
     _at: int = 0
     _n_filler: int = 0
+    _ends_of_filler: tuple[int, ...] = ()
+    """How many of its samples would be left at each break."""
     _had_filler: bool = False
     _had_excuse: bool = False
     _is_released: bool = False
@@ -223,6 +235,7 @@ class Playback:
             case SoundCame(n_samples):
                 if self._pieces:
                     self._pieces[-1].n_samples += n_samples
+                    return self._hasten()
             case PieceEnded():
                 self._complete_latest()
             case FillerCame() | ExcuseCame():
@@ -248,7 +261,7 @@ class Playback:
         return self._end() if self._nothing_left() else ()
 
     def accepts_filler(self) -> bool:
-        return self._is_released and not self._had_filler and self.accepts_excuse()
+        return self._is_released and not self._had_filler and self.is_silent and self.accepts_excuse()
 
     def accepts_excuse(self) -> bool:
         return not (self._has_begun or self._had_excuse or self._is_over)
@@ -259,7 +272,20 @@ class Playback:
         is_first, self._had_filler = not self._had_filler, True
         self._had_excuse = isinstance(event, ExcuseCame)
         self._n_filler += event.n_samples
+        # An excuse is heard out.
+        self._ends_of_filler = (
+            tuple(event.n_samples - at for at in event.breaks) if isinstance(event, FillerCame) else ()
+        )
         return (FillerBegins(),) if self._is_released and is_first else ()
+
+    def _hasten(self) -> tuple[PlaybackEffect, ...]:
+        """The words are there: the filler goes on to its next break at most."""
+        left = next((n for n in self._ends_of_filler if n <= self._n_filler), 0)
+        if not left:
+            return ()
+        self._n_filler -= left
+        self._ends_of_filler = ()
+        return (FillerEnds(self._n_filler),)
 
     def _released(self) -> tuple[PlaybackEffect, ...]:
         was, self._is_released = self._is_released, True

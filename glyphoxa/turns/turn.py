@@ -29,6 +29,7 @@ class Turn:
     begun: bool = False
     filled: bool = False
     looks_up_long: bool = False
+    first_word_ms: int | None = None
     committed_ms: int = 0
     released_ms: int = 0
     cancelled_as: Outcome | None = None

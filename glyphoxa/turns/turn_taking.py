@@ -109,6 +109,11 @@ class TurnTaking:
             case _:
                 assert_never(event)
 
+    def on_first_word(self, turn_id: TurnId, *, at_ms: int) -> None:
+        """The model has begun to answer: what it says is about to be heard."""
+        if (turn := self.turns.get(turn_id)) is not None:
+            turn.first_word_ms = at_ms
+
     def on_first_audio(self, turn_id: TurnId) -> None:
         turn = self.turns.get(turn_id)
         if turn is not None and turn.phase is Phase.RELEASED:

@@ -23,11 +23,13 @@ from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import Stage
 from glyphoxa.npc.mouth import Finished, Listener, Marked, SentenceStarted
 from glyphoxa.npc.table import OUTPUT_RATE_HZ, AudioSink
+from glyphoxa.turns.filler import Filler, filler_of
 from glyphoxa.turns.playback import (
     Cancelled,
     ExcuseCame,
     FillerBegins,
     FillerCame,
+    FillerEnds,
     Held,
     Over,
     PieceBegan,
@@ -86,7 +88,8 @@ class Speaker(FrameProcessor):
         self._playback = Playback(OUTPUT_RATE_HZ)
         self._sound = bytearray()
         self._filler = bytearray()
-        self._fillers: dict[str, bytes] = {}
+        self._fillers: dict[str, Filler] = {}
+        self._being_rendered = bytearray()
         self._piece: PieceFrame | None = None
         self._context_id: str | None = None
         self._wake = asyncio.Event()
@@ -148,7 +151,9 @@ class Speaker(FrameProcessor):
     def _tail(self) -> bytes:
         """The next few samples of what is being heard."""
         playing = self._filler or self._sound
-        return bytes(playing[: _FADE * 2]) if self._is_playing and not self._playback.is_held else b""
+        # Between two replies the pacing of the one before may not have come to rest.
+        is_heard = self._is_playing and self._playback.playable(_FADE)
+        return bytes(playing[: _FADE * 2]) if is_heard else b""
 
     def _sink_faded(self, tail: bytes) -> None:
         if tail:
@@ -156,18 +161,18 @@ class Speaker(FrameProcessor):
 
     def fill(self, turn: TurnId, text: str) -> None:
         """Play this filler, if it was rendered and the turn is released with nothing of it heard yet."""
-        pcm = self._fillers.get(text)
-        if turn == self._turn and pcm and self._playback.accepts_filler():
-            self._filler[:] = pcm
-            self._on(turn, FillerCame(len(pcm) // 2))
+        filler = self._fillers.get(text)
+        if turn == self._turn and filler and self._playback.accepts_filler():
+            self._filler[:] = filler.pcm
+            self._on(turn, FillerCame(filler.n_samples, filler.breaks))
 
     def _excuse(self, turn: TurnId) -> None:
-        rendered = [pcm for excuse in self._excuses if (pcm := self._fillers.get(excuse))]
+        rendered = [filler for excuse in self._excuses if (filler := self._fillers.get(excuse))]
         if rendered:
-            pcm = rendered[self._n_excused % len(rendered)]
-            self._filler += pcm
+            excuse = rendered[self._n_excused % len(rendered)]
+            self._filler += excuse.pcm
             self._n_excused += 1
-            self._on(turn, ExcuseCame(len(pcm) // 2))
+            self._on(turn, ExcuseCame(excuse.n_samples))
 
     async def setup(self, setup: FrameProcessorSetup) -> None:  # type: ignore[override]  # pipecat's own narrowing
         await super().setup(setup)
@@ -186,7 +191,7 @@ class Speaker(FrameProcessor):
             case PieceFrame(turn=turn, text=text):
                 self._piece, self._context_id = frame, None
                 if turn is None:
-                    self._fillers[text] = b""
+                    self._being_rendered.clear()
                 else:
                     self._on(turn, PieceBegan(text))
             case TTSStartedFrame(context_id=context_id):
@@ -194,9 +199,11 @@ class Speaker(FrameProcessor):
             case TTSAudioRawFrame():
                 await self._take(frame)
             case PieceEndFrame(turn=turn):
-                self._piece = None
+                piece, self._piece = self._piece, None
                 if turn is not None:
                     self._on(turn, PieceEnded())
+                elif piece is not None:
+                    self._rendered(piece.text)
             case ReplyEndFrame(turn=turn, withheld=withheld):
                 self._on(turn, ReplyEnded(withheld))
             case InterruptionFrame():
@@ -215,10 +222,15 @@ class Speaker(FrameProcessor):
         if frame.sample_rate != OUTPUT_RATE_HZ:
             audio = await self._resampler.resample(audio, frame.sample_rate, OUTPUT_RATE_HZ)
         if piece.turn is None:
-            self._fillers[piece.text] += audio
+            self._being_rendered += audio
         elif piece.turn == self._turn and audio:
             self._sound += audio
             self._on(piece.turn, SoundCame(len(audio) // 2))
+
+    def _rendered(self, text: str) -> None:
+        filler = filler_of(bytes(self._being_rendered), rate_hz=OUTPUT_RATE_HZ)
+        if filler.pcm:
+            self._fillers[text] = filler
 
     def _on(self, turn: TurnId, event: PlaybackEvent) -> None:
         if turn != self._turn:
@@ -228,6 +240,8 @@ class Speaker(FrameProcessor):
             match effect:
                 case FillerBegins():
                     self._listener(Marked(self._npc, turn, Stage.FILLER, now))
+                case FillerEnds(n_samples):
+                    self._cut_filler(n_samples)
                 case SoundBegins():
                     self._listener(Marked(self._npc, turn, Stage.FIRST_AUDIO, now))
                 case PieceBegins(text):
@@ -240,6 +254,10 @@ class Speaker(FrameProcessor):
         if not isinstance(event, Played):
             self._expect_progress()
         self._wake.set()
+
+    def _cut_filler(self, n_samples: int) -> None:
+        kept = bytes(self._filler[: n_samples * 2])
+        self._filler[:] = kept[: -_FADE * 2] + _ramped(kept[-_FADE * 2 :], 1, 0)
 
     def _finish(self, turn: TurnId, over: Over, now: int) -> None:
         if over.n_samples:

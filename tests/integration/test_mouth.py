@@ -520,6 +520,31 @@ async def test_an_answer_that_does_not_come_behind_its_filler_is_a_line_in_chara
         assert len(play.sound) == (len("Hm.") + len(EXCUSES[0])) * 10 * 48
 
 
+def two_words(text: str) -> Iterator[NDArray[np.int16]]:
+    """Half a second of silence, a word, a breath, a long word and silence again; of "Well." a short one."""
+    spans = [(500, 0), (100, 8_000), (80, 0), (2_000, 8_000), (500, 0)] if text == "Hm, well." else [(100, 4_000)]
+    yield np.concatenate([np.full(24 * ms, value, dtype=np.int16) for ms, value in spans])
+
+
+async def test_a_filler_ends_at_a_word_when_the_answer_is_ready_and_does_not_click(server: ModelServer) -> None:
+    server.reply = ("Well.",)
+    grimjaw = replace(GRIMJAW, fillers=("Hm, well.",))
+    async with stage(server, npc=grimjaw, tts=make_tts(two_words, voice="two-words")) as play:
+        await play.mouth.wait_until_drained()
+        server.gate.clear()
+        play.begin()
+        play.release()
+        play.mouth.fill(TurnId("t1"), "Hm, well.")
+        assert len(play.sound) <= 960
+        server.gate.set()
+        await play.finished()
+    sound = np.frombuffer(bytes(play.sound), dtype=np.int16)
+    assert int(np.flatnonzero(sound == 8_000)[0]) <= 24 * 24  # no silence leads it in
+    assert (sound[-2_400:] == 4_000).all()
+    n_loud = int((sound == 8_000).sum())
+    assert n_loud <= 24 * 100 or n_loud >= 24 * 2_000 - 240  # one word or, on a slow machine, both
+
+
 async def test_a_filler_is_played_once_while_nothing_else_is_heard(server: ModelServer) -> None:
     async with stage(server, npc=replace(GRIMJAW, fillers=("Hm.",))) as play:
         await play.mouth.wait_until_drained()

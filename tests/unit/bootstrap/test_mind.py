@@ -17,7 +17,7 @@ from tests.support.builders import INNKEEPER, SMITH, a_campaign
 
 @pytest.mark.parametrize(
     ("language", "filler_after_ms", "fillers"),
-    [("en", None, "Hm. Well now. Let me think."), ("de-AT", 800, "Hm. Nun ja. Lass mich überlegen."), ("en", 0, "")],
+    [("en", None, "Hm. Well. Ah."), ("de-AT", 800, "Hm. Nun. Ach."), ("en", 0, "")],
 )
 def test_an_npc_without_fillers_has_those_of_its_language_where_they_are_wanted(
     tmp_path: Path, language: str, filler_after_ms: int | None, fillers: str

@@ -219,6 +219,13 @@ def test_latency_is_counted_from_the_end_of_speech_over_the_turns_that_were_hear
     assert percentile([], 50) is None
 
 
+def test_a_filler_is_the_first_sound_and_the_answer_the_first_audio() -> None:
+    plain = turn(stages={Stage.SPEECH_END: 1_000, Stage.FIRST_AUDIO: 2_000})
+    filled = turn(stages={Stage.SPEECH_END: 1_000, Stage.FILLER: 3_000, Stage.FIRST_AUDIO: 4_000})
+    found = figures(EVENING, CAMPAIGN, [session(1, turns=(plain, filled))])
+    assert (found.first_audio_p50_ms, found.first_sound_p50_ms) == (2_000, 1_500)
+
+
 def test_the_json_has_the_keys_that_others_read() -> None:
     played = [FIRST, session(2, turns=(turn(recalled=(MEMORY,)),), line_id="asked")]
     written = json.loads(json.dumps(evening_json(figures(EVENING, CAMPAIGN, played), played)))
@@ -226,6 +233,8 @@ def test_the_json_has_the_keys_that_others_read() -> None:
         "turns",
         "first_audio_p50_ms",
         "first_audio_p95_ms",
+        "first_sound_p50_ms",
+        "first_sound_p95_ms",
         "l1_entries",
         "recalled_across_sessions",
         "leaked_to_absent_npc",
@@ -241,6 +250,7 @@ def test_the_json_has_the_keys_that_others_read() -> None:
         "reply",
         "outcome",
         "first_audio_ms",
+        "first_sound_ms",
         "recalled",
     } <= written["turns"][0].keys()
     assert written["l1_entries"] == 1

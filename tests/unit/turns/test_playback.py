@@ -8,6 +8,7 @@ from glyphoxa.turns.playback import (
     ExcuseCame,
     FillerBegins,
     FillerCame,
+    FillerEnds,
     Held,
     Over,
     PieceBegan,
@@ -168,6 +169,37 @@ def test_a_filler_comes_first_and_is_no_part_of_the_reply() -> None:
     assert (ended.n_samples, ended.heard) == (CHUNK, "Yes.")
 
 
+def test_a_filler_ends_at_its_next_break_when_the_reply_is_there() -> None:
+    playback = Playback()
+    playback.on(Released())
+    playback.on(FillerCame(4_000, breaks=(500, 1_000, 3_000)))
+    playback.on(Played(600))
+    playback.on(PieceBegan("Yes."))
+    assert playback.on(SoundCame(CHUNK)) == (FillerEnds(400),)
+    assert playback.on(SoundCame(CHUNK)) == ()
+    assert playback.on(Played(400)) == ()
+    assert playback.on(Played(CHUNK)) == (SoundBegins(), PieceBegins("Yes."))
+
+
+def test_a_filler_whose_last_word_has_begun_is_heard_out() -> None:
+    playback = Playback()
+    playback.on(Released())
+    playback.on(FillerCame(1_000, breaks=(500,)))
+    playback.on(Played(600))
+    playback.on(PieceBegan("Yes."))
+    assert playback.on(SoundCame(CHUNK)) == ()
+    assert playback.playable(CHUNK) == 400
+
+
+def test_no_filler_when_sound_of_the_reply_has_come() -> None:
+    playback = Playback()
+    playback.on(Released())
+    playback.on(PieceBegan("Yes."))
+    playback.on(SoundCame(100))
+    assert not playback.accepts_filler()
+    assert playback.on(FillerCame(700)) == ()
+
+
 def test_no_filler_once_the_reply_is_heard_or_before_it_may_be() -> None:
     playback = reply(("Well met.", 24_000))
     assert playback.on(FillerCame(700)) == ()
@@ -228,6 +260,7 @@ EVENTS = st.one_of(
     st.builds(PieceBegan, st.text(alphabet="ab .", min_size=1, max_size=12)),
     st.builds(SoundCame, st.integers(1, 3_000)),
     st.just(PieceEnded()),
+    st.builds(FillerCame, st.just(2_000), st.just((300, 900))),
     st.builds(FillerCame, st.integers(1, 2_000)),
     st.builds(ExcuseCame, st.integers(1, 2_000)),
     st.just(ReplyEnded()),

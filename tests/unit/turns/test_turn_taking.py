@@ -242,6 +242,24 @@ def test_a_filler_is_asked_for_when_the_answer_takes_long() -> None:
     assert Fill(evening.the_turn(), SMITH) in evening.talk.tick(at_ms=1_700)
 
 
+def test_no_filler_when_the_first_clause_is_about_to_come() -> None:
+    evening = Evening(filler_after_ms=700)
+    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
+    turn = evening.the_turn()
+    evening.talk.on_first_word(turn, at_ms=1_600)
+    assert evening.talk.tick(at_ms=1_700) == [AskAgain(2_600)]
+    evening.talk.on_first_audio(turn)
+    assert evening.talk.tick(at_ms=2_600) == []
+
+
+def test_a_filler_after_all_when_the_first_words_do_not_become_a_clause() -> None:
+    evening = Evening(filler_after_ms=700)
+    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
+    turn = evening.the_turn()
+    evening.talk.on_first_word(turn, at_ms=1_600)
+    assert Fill(turn, SMITH) in evening.talk.tick(at_ms=2_600)
+
+
 def test_an_answer_that_waits_for_a_tool_is_led_in_by_a_filler_once() -> None:
     evening = Evening()
     evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
