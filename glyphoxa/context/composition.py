@@ -15,6 +15,7 @@ from glyphoxa.domain.turn import PromptPart
 
 THE_SESSION: Final = "this session"
 EARLIER_SESSIONS: Final = "summaries of earlier sessions"
+THE_DM: Final = "the DM"
 AT_MOST_LATER_MS: Final = 450
 """A source keeps deadlines of its own. One that does not is waited for so much longer than the longest of them."""
 
@@ -83,6 +84,7 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
         ("facts", hot.facts, ""),
         ("recall", hot.remembered, ""),
         ("secrets", hot.kept, ""),
+        ("direction", (prompt.direction,), THE_DM),
     ):
         tokens = sum(map(tokens_of, texts))
         gathered = hot.gathered.get(name, Gathered(source, None))

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from glyphoxa.context.ports import HotContext
-from glyphoxa.context.wording import FACTS, PAST, REMEMBERED, SAYS, SCENE
+from glyphoxa.context.wording import DIRECTION, FACTS, PAST, REMEMBERED, SAYS, SCENE
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import TierChoice
@@ -55,6 +55,8 @@ class Prompt:
         speaker_name: Who said them.
         n_examples: Messages behind the first that stand in front of all talk.
         tier: How deep memory may be looked into for the answer; None while there is no question yet.
+        direction: What the DM wants of this answer. It is the NPC's alone, and no part of the talk.
+        words: What the DM gave it to say: then no model is asked.
     """
 
     npc: NpcId
@@ -64,6 +66,8 @@ class Prompt:
     scenes: tuple[tuple[int, Scene], ...] = ()
     n_examples: int = 0
     tier: TierChoice | None = None
+    direction: str = ""
+    words: str = ""
 
     @property
     def is_bare(self) -> bool:
@@ -87,7 +91,7 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
     Who the NPC is joins the system message, and what it recalls of earlier sessions the first words of the talk. Where
     it is stands where the talk in that scene begins, and stays there: what a prompt cache has read is not read again,
     neither with the next question nor when the table moves. What the NPC recalls stands where `facts_at` says. What it
-    keeps to itself stands last, apart from what it may tell.
+    keeps to itself stands behind that, apart from what it may tell, and what the DM wants of this answer stands last.
     """
     messages = list(prompt.messages)
     for at, scene in prompt.scenes:
@@ -104,6 +108,8 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
     in_mind = _in_mind(" ".join(hot.facts), " ".join(hot.remembered))
     asked = last.content if facts_at.depth is not None else _joined(last.content, *in_mind)
     asked = with_kept(asked, hot.keeps, " ".join(hot.kept))
+    if prompt.direction:
+        asked = _joined(asked, f"{DIRECTION}{prompt.direction}")
     talk = [*between, replace(last, content=asked)]
     if in_mind and facts_at.depth is not None:
         talk.insert(max(0, len(talk) - facts_at.depth), Message(facts_at.role, _joined(*in_mind)))

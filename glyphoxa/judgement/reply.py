@@ -38,6 +38,7 @@ class Asked:
         kept: Its own secrets that the question comes to.
         before: The talk before: what was said to it and what it answered, oldest first.
         so_far: What of this reply was passed already.
+        direction: What the DM wants of the answer. It is not for players' ears.
     """
 
     question: str = ""
@@ -49,6 +50,7 @@ class Asked:
     kept: tuple[str, ...] = ()
     before: tuple[tuple[str, str], ...] = ()
     so_far: str = ""
+    direction: str = ""
 
 
 @dataclass(frozen=True, slots=True)

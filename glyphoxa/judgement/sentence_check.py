@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from glyphoxa.domain.turn import Fault
+from glyphoxa.judgement.directed import recites_direction
 from glyphoxa.judgement.echo import repeats
 from glyphoxa.judgement.in_character import InCharacter
 from glyphoxa.judgement.languages import in_another_language
@@ -29,6 +30,7 @@ Rule = Callable[[str, Character, Asked], Fault | None]
 
 RULES: Final[Sequence[Rule]] = (
     tells_a_secret,
+    recites_direction,
     in_another_language,
     tells_of_itself,
     offers_help,

@@ -88,6 +88,21 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class GiveWords:
+    """Get these words ready: the DM says them in its voice."""
+
+    turn: TurnId
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Directed:
+    """From now on this stands in every prompt that is to be answered; empty for nothing."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Speak:
     turn: TurnId
 
@@ -121,8 +136,9 @@ class MakeASound:
     turn: TurnId
 
 
+Talk = Hear | Spoke | Revise | Retract
 Voicing = Speak | FallSilent | SpeakOn | Hush | MakeASound
-NpcMessage = Hear | Spoke | Revise | Retract | GetReady | Expect | Relax | Ask | Voicing
+NpcMessage = Talk | GetReady | Expect | Relax | Ask | GiveWords | Directed | Voicing
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
 
@@ -159,6 +175,12 @@ class NpcActor:
         self._tiers = tiers or TierSelector(self.npc.budget_tier)
         self._chosen: dict[TurnId, TierChoice] = {}
         self._fillers_used = 0
+        self._direction = ""
+
+    @property
+    def says_given_words(self) -> bool:
+        """Whether its engine can."""
+        return self._mouth is None or self._mouth.says_given_words
 
     async def open(self) -> None:
         """Open the engine now, so that the first turn does not wait for it."""
@@ -202,7 +224,7 @@ class NpcActor:
         self._give_up_open_turns(why)
         while True:
             message = await self.mailbox.receive()
-            if isinstance(message, Ask):
+            if isinstance(message, Ask | GiveWords):
                 self._asked.append(message.turn)
                 self._give_up_open_turns(why)
 
@@ -210,17 +232,12 @@ class NpcActor:
         mouth = self._mouth
         assert mouth is not None  # noqa: S101 - opened before the first message is read
         match message:
-            case Hear(utterance, to):
-                self.conversation.hear(utterance, to=to)
-            case Spoke(utterance):
-                self.conversation.spoke(utterance)
-            case Revise(utterance, was):
-                self.conversation.revise(utterance.id, was=was, now=utterance.text)
-            case Retract(utterance_id):
-                self.conversation.retract(utterance_id)
+            case Hear() | Spoke() | Revise() | Retract():
+                self._follow_talk(message)
             case GetReady(text, speaker_name):
                 if not self._asked and (text or self.is_ready):
-                    mouth.prime(self.conversation.prompt(text, speaker_name))
+                    prompt = self.conversation.prompt(text, speaker_name)
+                    mouth.prime(replace(prompt, direction=self._direction) if text else prompt)
             case Expect(npc, npc_name, text, speaker_name) if self.is_ready:
                 line = own_line(text) if npc == self.npc.id else others_line(npc_name, text)
                 mouth.prime(self.conversation.prompt("", speaker_name, expecting=line))
@@ -230,6 +247,11 @@ class NpcActor:
                 pass  # it reads all of its persona first
             case Ask():
                 self._ask(mouth, message)
+            case GiveWords(turn, text):
+                self._asked.append(turn)
+                mouth.begin(turn, replace(self.conversation.prompt("", ""), words=text))
+            case Directed(text):
+                self._direction = text
             case _:
                 self._voice(mouth, message)
 
@@ -251,13 +273,24 @@ class NpcActor:
             case _:
                 assert_never(message)
 
+    def _follow_talk(self, message: Talk) -> None:
+        match message:
+            case Hear(utterance, to):
+                self.conversation.hear(utterance, to=to)
+            case Spoke(utterance):
+                self.conversation.spoke(utterance)
+            case Revise(utterance, was):
+                self.conversation.revise(utterance.id, was=was, now=utterance.text)
+            case Retract(utterance_id):
+                self.conversation.retract(utterance_id)
+
     def _ask(self, mouth: Mouth, message: Ask) -> None:
         self.is_ready = True
         self._asked.append(message.turn)
         chosen = self._tiers.choose(message.text, at_ms=self._now_ms(), queued=message.queued)
         self._chosen[message.turn] = chosen
         prompt = self.conversation.prompt(message.text, message.speaker_name, unless=message.unless)
-        mouth.begin(message.turn, replace(prompt, tier=chosen))
+        mouth.begin(message.turn, replace(prompt, tier=chosen, direction=self._direction))
 
     def _take_tier(self, turn: TurnId) -> None:
         """The turn is no speculation any more: the next one is not the first."""

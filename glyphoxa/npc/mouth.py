@@ -4,7 +4,8 @@ Protocol of use, for one NPC:
 
 1. `start()` once; `prime(prompt)` whenever there is time: it makes a later `begin` with the same beginning
    cheap (prompt cache), is never audible and gives way to a `begin`.
-2. `begin(turn, prompt)` starts to think and to synthesise; nothing is played yet.
+2. `begin(turn, prompt)` starts to think and to synthesise; nothing is played yet. Where the prompt has `words`, they
+   are what is said.
 3. `release(turn)` lets it be heard; `hold(turn)` silences it until `go_on(turn)`; `cancel(turn)` stops it at any point,
    heard, held or neither.
 4. The mouth reports through the `listener` given to it when it was built: in order, `Marked`,
@@ -110,6 +111,11 @@ Listener = Callable[[MouthEvent], None]
 
 class Mouth(Protocol):
     """An NPC's engine. See the module's protocol of use."""
+
+    @property
+    def says_given_words(self) -> bool:
+        """Whether it can say `Prompt.words` as they are."""
+        ...
 
     async def start(self) -> None: ...
 

@@ -33,6 +33,7 @@ class GraphMouth(Generic[P]):
     """
 
     renders_fillers = True
+    says_given_words = True
 
     def __init__(self, parts: P, graph: Graph[P], *, excuses: Sequence[str] = ()) -> None:
         self._parts = parts

@@ -104,10 +104,11 @@ def graph(parts: S2sParts, speaker: Speaker) -> list[FrameProcessor]:
 class S2sMouth(GraphMouth[S2sParts]):
     """A mouth whose session keeps the conversation: it is told what was heard of each reply.
 
-    Fillers are not rendered: the session has the NPC's only voice.
+    Fillers are not rendered, and given words not said: the session has the NPC's only voice, and chooses its own words.
     """
 
     renders_fillers = False
+    says_given_words = False
 
     def prime(self, prompt: Prompt) -> None:
         """Nothing: the session keeps what it knows, and there is no speculative pre-fetch for it."""

@@ -43,6 +43,14 @@ class ReplyBeginsFrame(DataFrame):
 
 
 @dataclass
+class GivenWordsFrame(DataFrame):
+    """Say these words as they are: the DM gave them."""
+
+    turn: TurnId
+    text: str
+
+
+@dataclass
 class SecondTryFrame(DataFrame):
     """Upstream, from what checks a reply: nothing of it may be said, so the model is asked once more.
 

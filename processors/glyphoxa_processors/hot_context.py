@@ -29,7 +29,7 @@ from glyphoxa.judgement.languages import language_of
 from glyphoxa.judgement.reply import Asked
 from glyphoxa.npc.mouth import Injected
 from glyphoxa.npc.toolbox import CallableTools
-from glyphoxa_processors.frames import BeginFrame, PrimeFrame, ReplyBeginsFrame, SecondTryFrame
+from glyphoxa_processors.frames import BeginFrame, GivenWordsFrame, PrimeFrame, ReplyBeginsFrame, SecondTryFrame
 from glyphoxa_processors.reports import MouthReports
 from glyphoxa_processors.tools import declare
 
@@ -93,6 +93,10 @@ class HotContextInjector(FrameProcessor):
         await self.push_frame(frame, direction)
 
     async def _answer(self, turn: TurnId, prompt: Prompt) -> None:
+        if prompt.words:
+            self._reports.mark(turn, Stage.CONTEXT_READY)
+            await self.push_frame(GivenWordsFrame(turn, prompt.words))
+            return
         asked = await compose(self._source, prompt, self._facts_at, deadline_ms=self._deadline_ms)
         hot = asked.hot
         self._reports.mark(turn, Stage.CONTEXT_READY)
@@ -101,7 +105,12 @@ class HotContextInjector(FrameProcessor):
         )
         self._asked = asked.prompt
         await self.push_frame(ReplyBeginsFrame(turn, as_asked(prompt, hot)))
-        if self._shrug is not None and hot.shrugs and (line := self._shrug(prompt.question, hot.shrugs)):
+        if (
+            self._shrug is not None
+            and hot.shrugs
+            and not prompt.direction
+            and (line := self._shrug(prompt.question, hot.shrugs))
+        ):
             await self.push_frame(LLMTextFrame(line))
             await self.push_frame(LLMFullResponseEndFrame())
             return
@@ -136,10 +145,12 @@ def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
     return Asked(
         question=prompt.question,
         speaker_name=prompt.speaker_name,
-        facts=hot.facts,
-        not_known=hot.not_known,
+        facts=(*hot.facts, prompt.direction) if prompt.direction else hot.facts,
+        # What the DM wants said is not for the NPC to doubt.
+        not_known=() if prompt.direction else hot.not_known,
         remembered=hot.remembered,
         identity=(*hot.identity, *hot.scenes.values()),
         kept=hot.kept,
         before=prompt.before,
+        direction=prompt.direction,
     )

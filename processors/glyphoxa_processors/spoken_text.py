@@ -21,6 +21,7 @@ from glyphoxa.judgement.reply import Asked, Verdict
 from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
 from glyphoxa_processors.frames import (
     FillerFrame,
+    GivenWordsFrame,
     PieceEndFrame,
     PieceFrame,
     ReplyBeginsFrame,
@@ -87,6 +88,8 @@ class SpokenText(FrameProcessor):
                 await self._take(text)
             case LLMFullResponseEndFrame():
                 await self._end_reply()
+            case GivenWordsFrame(turn=turn, text=text):
+                await self._say_given(turn, text)
             case FillerFrame(text=text):
                 await self._speak(None, text)
             case LLMFullResponseStartFrame():
@@ -137,6 +140,15 @@ class SpokenText(FrameProcessor):
         if self._said:
             self._reports.listener(ReplyKnown(self._reports.npc, self._turn, " ".join(self._said)))
         self._turn = None
+
+    async def _say_given(self, turn: TurnId, text: str) -> None:
+        """Word for word: what the DM says is judged by nobody."""
+        self._begin_reply(turn)
+        self._has_words = True
+        for piece in (*self._splitter.push(text), *self._splitter.flush()):
+            if piece.strip():
+                await self._say_allowed(turn, piece.strip())
+        await self._end_reply()
 
     async def _try_again(self, turn: TurnId) -> None:
         rejected = self._unsaid[0]

@@ -563,3 +563,27 @@ async def test_a_filler_is_played_once_while_nothing_else_is_heard(server: Model
         stages = [mark.stage for mark in play.of(Marked)]
         assert stages.count(turns.Stage.FILLER) == 1
         assert stages.index(turns.Stage.FILLER) < stages.index(turns.Stage.FIRST_AUDIO)
+
+
+async def test_words_that_the_dm_gives_are_said_as_they_are_and_no_model_is_asked(server: ModelServer) -> None:
+    words = "Grimjaw nods. As an AI, I have no wares. (ooc) The gate is closed!"
+    async with stage(server) as play:
+        play.mouth.begin(TurnId("t1"), replace(prompt(""), words=words))
+        play.release()
+        finished = await play.finished()
+        assert finished.reply == finished.heard == words
+        assert play.of(SentenceRejected) == [] and play.of(Injected) == []
+        assert not server.arrived.is_set()
+        play.begin("t2")
+        play.release("t2")
+        assert (await play.finished("t2")).heard == "Well met. The blade is ready."
+
+
+async def test_the_model_is_asked_with_the_direction_of_the_dm(server: ModelServer) -> None:
+    async with stage(server) as play:
+        play.mouth.begin(TurnId("t1"), replace(prompt("How is my blade?"), direction="Be short."))
+        await play.until(lambda: bool(play.of(Injected)))
+        (injected,) = play.of(Injected)
+        assert injected.prompt_text.endswith("Do this in your answer, and do not speak of it: Be short.")
+        assert [(part.source, part.name) for part in injected.parts][-1] == ("the DM", "direction")
+        play.cancel()

@@ -12,7 +12,9 @@ from glyphoxa.npc.mouth import Finished, Listener, Marked, SentenceStarted
 
 
 class MouthTwin:
-    """Answers "Aye." to everything; is heard when released, ends when told to."""
+    """Answers "Aye." to everything, or what it was given; is heard when released, ends when told to."""
+
+    says_given_words = True
 
     def __init__(self, npc: Npc, listener: Listener, now_ms: Callable[[], int]) -> None:
         self.npc, self._listener, self._now_ms = npc, listener, now_ms
@@ -25,7 +27,12 @@ class MouthTwin:
         self.is_heard = False
         self.is_held = False
         self.is_closed = False
-        self.reply = "Aye."
+        self.reply, self._given = "Aye.", ""
+
+    @property
+    def words(self) -> str:
+        """What it says now."""
+        return self._given or self.reply
 
     async def start(self) -> None: ...
 
@@ -41,13 +48,14 @@ class MouthTwin:
         assert self.turn is None
         self.turn, self.is_heard, self.is_held = turn, False, False
         self.asked.append(prompt)
+        self._given = prompt.words
         self._listener(Marked(self.npc.id, turn, Stage.FIRST_TOKEN, self._now_ms()))
 
     def release(self, turn: TurnId) -> None:
         assert turn == self.turn
         self.is_heard = True
         self._listener(Marked(self.npc.id, turn, Stage.FIRST_AUDIO, self._now_ms()))
-        self._listener(SentenceStarted(self.npc.id, turn, self.reply, self._now_ms()))
+        self._listener(SentenceStarted(self.npc.id, turn, self.words, self._now_ms()))
 
     def hold(self, turn: TurnId) -> None:
         assert turn == self.turn
@@ -60,7 +68,7 @@ class MouthTwin:
 
     def cancel(self, turn: TurnId) -> None:
         if turn == self.turn:
-            self.end(heard=self.reply.split()[0] if self.is_heard else "", interrupted=self.is_heard)
+            self.end(heard=self.words.split()[0] if self.is_heard else "", interrupted=self.is_heard)
 
     def give_up(self, turn: TurnId) -> None:
         self.given_up.append(turn)
@@ -73,8 +81,8 @@ class MouthTwin:
         """The reply is over."""
         assert self.turn is not None
         turn, self.turn = self.turn, None
-        said = self.reply if heard is None else heard
-        self._listener(Finished(self.npc.id, turn, self.reply, said, 500, interrupted, self._now_ms()))
+        said = self.words if heard is None else heard
+        self._listener(Finished(self.npc.id, turn, self.words, said, 500, interrupted, self._now_ms()))
 
     async def close(self) -> None:
         self.is_closed = True

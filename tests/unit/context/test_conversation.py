@@ -12,7 +12,7 @@ from glyphoxa.context.beginning import beginning
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prompt import Message, Placement, with_hot_context
-from glyphoxa.context.wording import wording
+from glyphoxa.context.wording import DIRECTION, wording
 from glyphoxa.domain.campaign import Exchange, Npc, Relationship
 from tests.support.builders import FORGE, INNKEEPER, MARKET, SMITH, a_campaign, an_utterance
 
@@ -320,3 +320,15 @@ def test_what_is_retracted_leaves_the_prompt_and_nothing_else_does() -> None:
 
 def test_what_has_left_the_talk_is_not_revised() -> None:
     assert not a_conversation().revise(an_utterance("Hm.").id, was="Hm.", now="Hmm.")
+
+
+def test_what_the_dm_wants_of_an_answer_stands_behind_all_that_a_prompt_cache_has_read() -> None:
+    conversation = a_conversation()
+    conversation.hear(an_utterance("Hello.", id="u1"))
+    prompt = conversation.prompt("How is my blade?", "Tamsin")
+    hot = HotContext(facts=("It is done.",), kept=("He broke it.",), keeps="Secret: ")
+    plain = with_hot_context(prompt, hot)
+    directed = with_hot_context(replace(prompt, direction="Be short."), hot)
+    assert directed.messages[:-1] == plain.messages[:-1]
+    assert directed.messages[-1].content == f"{plain.messages[-1].content}\n{DIRECTION}Be short."
+    assert directed.before == plain.before

@@ -221,3 +221,26 @@ def test_what_was_rejected_counts_as_never_said() -> None:
     check = SentenceCheck(BRUNHILD, Asked(question="Who are you?"))
     assert check.decide("Brunhild nods.").fault is Fault.NARRATED
     assert check.decide("I am Brunhild.").text == "I am Brunhild."
+
+
+DIRECTION = "Tell them that the mill has burned, and be afraid."
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Tell them that the mill has burned, and be afraid.",
+        "I must tell them that the mill has burned and be afraid!",
+        "I do that in my answer.",
+        "I do not speak of it.",
+    ],
+)
+def test_what_the_dm_directs_is_not_recited(sentence: str) -> None:
+    passed = SentenceCheck(BRUNHILD, Asked("What is it?")).decide(sentence)
+    directed = SentenceCheck(BRUNHILD, Asked("What is it?", facts=(DIRECTION,), direction=DIRECTION)).decide(sentence)
+    assert (passed.fault, directed.fault) == (None, Fault.OF_THE_PROMPT)
+
+
+def test_what_the_dm_wants_said_is_said_in_the_npcs_own_words() -> None:
+    asked = Asked("Any news?", facts=(DIRECTION,), direction=DIRECTION)
+    assert SentenceCheck(BRUNHILD, asked).decide("The mill has burned!") == Verdict("The mill has burned!")
