@@ -86,6 +86,8 @@ async def _start(wired: Wired, stack: ClosingStack, *, tell: Callable[[str], Non
     if before.shown:
         tell(f"session {state.session} goes on: its last {len(before.shown)} utterances are known")
     await enter(state.scene, state, parts.context)
+    if wired.dm is not None:
+        await wired.dm.open()
     await parts.preparation.open_scene(tell)
     memory.start(supervisor)
     supervisor.start("journal", parts.journal.run)
@@ -100,6 +102,8 @@ async def _start(wired: Wired, stack: ClosingStack, *, tell: Callable[[str], Non
         supervisor.start("revisions", wired.revisions.run)
     table = LiveTable(parts, earlier=before.shown)
     await table.move(state.scene.id)
+    if wired.dm is not None:
+        wired.dm.start(supervisor, table)
     supervisor.start("preparation", parts.preparation.run)
     return table
 

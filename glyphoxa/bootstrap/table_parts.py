@@ -12,6 +12,7 @@ from glyphoxa.adapters.postgres.transcript.decisions import PostgresTalkDecision
 from glyphoxa.bootstrap import correction, engines
 from glyphoxa.bootstrap.clock import call_at, now_ms
 from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack
+from glyphoxa.bootstrap.dm_at_the_table import DmAtTheTable
 from glyphoxa.bootstrap.engines import EarSpec, Host, OpenMouth
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import TableMemory
@@ -43,6 +44,7 @@ from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.transcript.reviser import Reviser
 from glyphoxa.transcript.session_mark import SessionMark
 from glyphoxa.turns.barge_in import BargeIn
+from glyphoxa.turns.dm_controls import DmControls
 from glyphoxa.turns.floor import Floor
 from glyphoxa.turns.open_turns import OpenTurns
 from glyphoxa.turns.patience import Patience
@@ -79,6 +81,7 @@ class Wired:
     revisions: Revisions
     reviser: Reviser | None
     followed_talk: FollowedTalk | None
+    dm: DmAtTheTable | None
 
 
 async def wire(opening: Opening, stack: ClosingStack) -> Wired:
@@ -198,6 +201,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
         revisions=revisions,
         reviser=reviser,
         followed_talk=_followed_talk(state, store, memory, revisions),
+        dm=None if store is None else DmAtTheTable.of(state, store, room),
     )
 
 
@@ -225,9 +229,12 @@ def _deep_talk(
 
 
 def _turn_taking(settings: Settings, campaign: Campaign, names: TableNames) -> TurnTaking:
+    called = {npc.id: npc.name for npc in campaign.npcs}
     floor = Floor(gap_ms=settings.turns.gap_ms, jitter=partial(Random().uniform, -1, 1))
     return TurnTaking(
-        Questions(names.mentions, {npc.id: npc.name for npc in campaign.npcs}),
+        Questions(
+            names.mentions, called, controls=DmControls(called, {each.id for each in campaign.players if each.dm})
+        ),
         barge_in=BargeIn(after_ms=settings.turns.barge_in_ms),
         turns=OpenTurns(floor, {npc.id: npc.priority for npc in campaign.npcs}),
         patience=Patience(reply_deadline_ms=settings.turns.reply_deadline_ms, filler_after_ms=settings.filler_after_ms),

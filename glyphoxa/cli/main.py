@@ -21,6 +21,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 _VERBS = {
     "serve": ("serve", "open a table on a local page: talk to the NPCs in a browser"),
+    "table": ("table", "the DM at an open table: mute, speak as and direct NPCs, stop them, whisper to a player"),
     "voices": ("voices", "the voices for `voice:` in a campaign file; with a name, how it sounds"),
     "campaign": ("campaign", "check, load, show and fork campaigns"),
     "calendar": ("calendar", "which day it is in the story, and on which each session was played"),

@@ -129,6 +129,7 @@ class NpcBlock(_Block):
 class PlayerBlock(_Block):
     name: Name
     id: Slug | None = None
+    dm: bool = False
 
 
 class SceneBlock(_Block):

@@ -310,7 +310,7 @@ class _Reading:
         blocks = self.document.players
         self._unique("player", ((b.name, ("players", i, "name")) for i, b in enumerate(blocks)))
         return tuple(
-            Player(PlayerId(self._id(b.id, b.name, ("players", i, "name"))), b.name) for i, b in enumerate(blocks)
+            Player(PlayerId(self._id(b.id, b.name, ("players", i, "name"))), b.name, b.dm) for i, b in enumerate(blocks)
         )
 
     def _npc(self, name: str, npcs: Mapping[str, Npc], path: YamlPath) -> NpcId | None:

@@ -131,10 +131,13 @@ class Npc:
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A human at the table. `name` is the character they play: what NPCs call them."""
+    """A human at the table. `name` is the character they play: what NPCs call them. `dm`: it is the game master, who
+    may command by voice.
+    """
 
     id: PlayerId
     name: str
+    dm: bool = False
 
 
 @dataclass(frozen=True, slots=True)

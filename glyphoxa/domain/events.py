@@ -117,6 +117,15 @@ class MemoryChanged:
     at_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Whispered:
+    """The DM whispers to a player: for that player's eyes alone, and no part of the talk."""
+
+    player: PlayerId
+    text: str
+    at_ms: int
+
+
 class Trouble(StrEnum):
     """What a player is told of something that does not work."""
 
@@ -158,4 +167,5 @@ TableEvent = (
     | NpcsGetReady
     | MemoryChanged
     | Degraded
+    | Whispered
 )

@@ -46,6 +46,10 @@ class Unaddressed(StrEnum):
     """Plainly of the players' own world: a break, rules, dice."""
     FILLER = "filler"
     """Nothing but sounds that say one is listening or thinking."""
+    MUTED = "muted"
+    """An NPC was meant that the DM has muted."""
+    COMMAND = "command"
+    """The DM commanded something aloud."""
 
 
 class Fault(StrEnum):

@@ -12,6 +12,8 @@ from glyphoxa.actors.deadline import within
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.beginning import beginning_of
 from glyphoxa.domain.campaign import Campaign, Player, Scene
+from glyphoxa.domain.commands import TableCommand
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import MemoryHealth, SceneChanged, TableEvent
 from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId
 from glyphoxa.domain.utterance import Utterance
@@ -20,7 +22,7 @@ from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.hearing import Hearing
 from glyphoxa.npc.preparation import Preparation
 from glyphoxa.npc.room import Room
-from glyphoxa.npc.room_messages import End, Move
+from glyphoxa.npc.room_messages import End, Move, Obey
 from glyphoxa.npc.seats import TableSeats
 from glyphoxa.npc.session_end import SessionEnd
 from glyphoxa.npc.table import AudioSink, Seat
@@ -114,6 +116,19 @@ class LiveTable:
             await moved.wait()
         finally:
             forget()
+
+    async def obey(self, command: TableCommand) -> str:
+        """Do what the DM commands. Returns what was done, in words.
+
+        Raises:
+            InvalidInput: It cannot be done, and nothing of it was.
+        """
+        answered: asyncio.Queue[str | InvalidInput] = asyncio.Queue()
+        self._room.mailbox.post(Obey(command, answered.put_nowait))
+        answer = await answered.get()
+        if isinstance(answer, InvalidInput):
+            raise answer
+        return answer
 
     async def wait_until_quiet(self) -> None:
         await self._room.wait_until_quiet()

@@ -13,16 +13,18 @@ from typing import assert_never
 
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.domain.campaign import Scene
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TableEvent, TurnFinished
 from glyphoxa.domain.heard import Draft, EagerTurn, NothingSaid, PartialHeard, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
-from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn import Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.actor import (
     Ask,
     Expect,
     FallSilent,
     GetReady,
+    GiveWords,
     Hear,
     Hush,
     MakeASound,
@@ -35,11 +37,13 @@ from glyphoxa.npc.actor import (
 from glyphoxa.npc.answers import Answers
 from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent, ReplyKnown, SentenceRejected, SentenceStarted
 from glyphoxa.npc.player_talk import PlayerTalk
-from glyphoxa.npc.room_messages import End, Leave, LookedUp, LooksUpLong, Move, RoomMessage, RoomTick
+from glyphoxa.npc.room_messages import End, Leave, LookedUp, LooksUpLong, Move, Obey, RoomMessage, RoomTick
 from glyphoxa.npc.session_ids import SessionIds
+from glyphoxa.npc.table_control import TableControl
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.turn_book import TurnBook
 from glyphoxa.transcript.api import FinishedTurn, Journal, SoFar
+from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.effects import (
     AskAgain,
     Begin,
@@ -53,6 +57,7 @@ from glyphoxa.turns.effects import (
     NotAddressed,
     Prime,
     Release,
+    Say,
 )
 from glyphoxa.turns.turn_taking import TurnTaking
 
@@ -91,6 +96,7 @@ class Room:
         self._players = PlayerTalk(state, present=lambda: turn_taking.present, new_id=self._ids.new_utterance)
         self._replies: dict[TurnId, ReplyKnown] = {}
         self._answers = Answers(state.campaign, state.session, new_id=self._ids.new_utterance)
+        self.control = TableControl(state, turn_taking, npcs, tell=tell)
         self._quiet = asyncio.Event()
         self._quiet.set()
 
@@ -122,6 +128,8 @@ class Room:
                 for player in self._players.unfinished():
                     self._leave(player)
                 self._perform(self._turn_taking.hush_all())
+            case Obey():
+                self._obey(message, now_ms)
             case LookedUp(npc, look_up):
                 self._book.looked_up(npc, look_up)
             case LooksUpLong(npc):
@@ -134,6 +142,17 @@ class Room:
                 self._players.follow(message)
                 self._tell(message)
                 self._perform(self._turn_taking.on_ear(message, at_ms=now_ms))
+                if isinstance(message, TurnEnded) and (command := self.control.spoken(message.draft)) is not None:
+                    self._obey(Obey(command, _nobody_waits), now_ms)
+
+    def _obey(self, order: Obey, at_ms: int) -> None:
+        try:
+            done, effects = self.control.obey(order.command, at_ms=at_ms)
+        except InvalidInput as error:
+            order.answer(error)
+            return
+        self._perform(effects)
+        order.answer(done)
 
     # -- effects
 
@@ -153,6 +172,9 @@ class Room:
                 unless = self._players.newest_kept(player, n_kept)
                 queued = self._turn_taking.n_waiting
                 self._npcs[npc].mailbox.post(Ask(turn, text, self._state.name_of(player), unless, queued))
+            case Say(turn, npc, text):
+                self._book.begun(turn, npc, question=text, at_ms=now_ms)
+                self._npcs[npc].mailbox.post(GiveWords(turn, text))
             case Commit(turn, npc, draft, addressed, at_ms):
                 utterance = self._players.last_kept(draft.player)
                 self._book.committed(turn, npc, draft, addressed.reason, at_ms=at_ms, utterance=utterance)
@@ -172,7 +194,7 @@ class Room:
             case Cancel(turn, npc, outcome, begun):
                 self._cancel(turn, npc, outcome, begun=begun)
             case Keep(draft, addressed):
-                self._keep(draft, addressed.npc)
+                self._keep_said(draft, addressed)
             case NotAddressed(draft, addressed, is_between):
                 utterance = self._players.last_kept(draft.player)
                 if is_between:
@@ -203,6 +225,13 @@ class Room:
                     drafts += [message.draft] if isinstance(message, TurnEnded) else []
         broken_off = [self._players.break_off(player) for player in self._players.unfinished()]
         return [self._players.utterance(draft) for draft in (*drafts, *broken_off) if draft is not None]
+
+    def _keep_said(self, draft: Draft, addressed: Addressed) -> None:
+        if addressed.unaddressed is Unaddressed.COMMAND:
+            # It was said, and is no part of the story: it stands in the log, and no NPC has heard it.
+            self._journal.post(replace(self._players.keep(draft), witnesses=frozenset()))
+        else:
+            self._keep(draft, addressed.npc)
 
     def _keep(self, draft: Draft, to: NpcId | None, *, is_part: bool = True) -> None:
         utterance = self._players.keep(draft, is_part=is_part)
@@ -263,6 +292,7 @@ class Room:
             self._npc_spoke(event.npc, said)
         if record is not None:
             self._finish(record)
+            self.control.finished(record, was_heard=was_heard)
         self._perform(effects)
         if self._turn_taking.is_quiet:
             # Who spoke first: it is the one most likely to be spoken to again.
@@ -302,3 +332,6 @@ class Room:
         logged = replace(record, id=self._ids.logged(record.id))
         self._journal.post(FinishedTurn(self._state.campaign.id, logged))
         self._tell(TurnFinished(record))
+
+
+def _nobody_waits(_: object) -> None: ...

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.domain.campaign import Scene
+from glyphoxa.domain.commands import TableCommand
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import EarEvent
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import LookUp
@@ -49,7 +52,15 @@ class LooksUpLong:
     npc: NpcId
 
 
-RoomMessage = EarEvent | MouthEvent | LookedUp | LooksUpLong | RoomTick | Move | Leave | End
+@dataclass(frozen=True, slots=True)
+class Obey:
+    """The DM commands this. `answer` is told what was done, or why nothing was."""
+
+    command: TableCommand
+    answer: Callable[[str | InvalidInput], None]
+
+
+RoomMessage = EarEvent | MouthEvent | LookedUp | LooksUpLong | RoomTick | Move | Leave | Obey | End
 
 
 def room_mailbox() -> Mailbox[RoomMessage]:

@@ -35,6 +35,15 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
+class Say:
+    """Let the NPC get the DM's words ready; nothing may be heard yet."""
+
+    turn: TurnId
+    npc: NpcId
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """The turn is real: its words were kept and it will end in one outcome."""
 
@@ -129,4 +138,4 @@ class AskAgain:
     at_ms: int
 
 
-Effect = Prime | Begin | Commit | Release | Fill | Hold | GoOn | Cancel | Keep | NotAddressed | AskAgain
+Effect = Prime | Begin | Say | Commit | Release | Fill | Hold | GoOn | Cancel | Keep | NotAddressed | AskAgain

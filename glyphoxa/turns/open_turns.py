@@ -10,13 +10,15 @@ from glyphoxa.domain.campaign import DEFAULT_PRIORITY
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
-from glyphoxa.turns.effects import Begin, Cancel
+from glyphoxa.turns.effects import Begin, Cancel, Say
 from glyphoxa.turns.floor import Floor
 from glyphoxa.turns.question import SpokenQuestion
 from glyphoxa.turns.turn import Phase, Turn
 
 _HUSHED_AS = {Phase.PREPARING: None, Phase.HEARD: Outcome.INTERRUPTED}
 """Otherwise SUPERSEDED."""
+_OF_THE_DM = 1_000
+"""The priority of words that the DM gave: above every NPC's."""
 
 
 @dataclass(slots=True)
@@ -57,20 +59,28 @@ class OpenTurns:
         holder = self._turns.get(self.floor.holder) if self.floor.holder is not None else None
         return holder if holder is not None and holder.phase is Phase.HEARD and holder.cancelled_as is None else None
 
-    def open(self, npc: NpcId, draft: Draft, question: SpokenQuestion) -> Turn:
+    def open(self, npc: NpcId, draft: Draft, question: SpokenQuestion, *, words: str = "") -> Turn:
+        """
+        Args:
+            words: What the NPC is to say instead of an answer.
+        """
         turn = Turn(TurnId(f"t{next(self._numbers):04d}"), npc, draft.player, question, draft, Phase.PREPARING)
+        turn.words = words
         self._turns[turn.id] = turn
         return turn
 
-    def begin(self, turn: Turn) -> Begin:
+    def begin(self, turn: Turn) -> Begin | Say:
         turn.begun = True
+        if turn.words:
+            return Say(turn.id, turn.npc, turn.words)
         # What is only prepared for was not kept yet.
         n_kept = len(turn.question.parts) - (turn.phase is Phase.PREPARING)
         return Begin(turn.id, turn.npc, turn.player, turn.question.text, n_kept)
 
     def queue_up(self, turn: Turn) -> None:
         """For the floor."""
-        self.floor.request(turn.id, priority=self.priorities.get(turn.npc, DEFAULT_PRIORITY))
+        of_npc = self.priorities.get(turn.npc, DEFAULT_PRIORITY)
+        self.floor.request(turn.id, priority=_OF_THE_DM if turn.words else of_npc)
 
     def cancel(self, turn: Turn, outcome: Outcome | None) -> Cancel:
         turn.cancelled_as = outcome

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.turns.address import Addressed, AddresseeMention, Addressing, Said
+from glyphoxa.turns.dm_controls import DmControls
 from glyphoxa.turns.question import SpokenQuestion
 from glyphoxa.turns.turn import Carried, Turn
 
@@ -19,6 +20,7 @@ class Questions:
     Args:
         mentions: Finds the names of NPCs and players in words.
         names: What each NPC of the campaign is called.
+        controls: What the DM has in force.
 
     Attributes:
         present: The NPCs of the scene.
@@ -27,6 +29,7 @@ class Questions:
     mentions: FIND_MENTIONS
     names: Mapping[NpcId, str]
     addressing: Addressing = field(default_factory=Addressing)
+    controls: DmControls = field(default_factory=DmControls)
     present: tuple[NpcId, ...] = ()
     _carried: dict[PlayerId, Carried] = field(default_factory=dict)
 
@@ -57,8 +60,15 @@ class Questions:
 
     def decide(self, player: PlayerId, text: str, *, at_ms: int) -> Addressed:
         """Whom these words alone are meant for."""
-        said = Said(player, text, self.mentions(text))
-        return self.addressing.decide(said, present=self.present, names=self.names, at_ms=at_ms)
+
+        def by_address(said: Said) -> Addressed:
+            return self.addressing.decide(said, present=self.present, names=self.names, at_ms=at_ms)
+
+        return self.controls.meant(self.said(player, text), by_address, present=self.present)
+
+    def said(self, player: PlayerId, text: str) -> Said:
+        """These words with who is named in them."""
+        return Said(player, text, self.mentions(text))
 
     def meant(self, player: PlayerId, text: str, *, at_ms: int) -> tuple[Addressed, SpokenQuestion]:
         """Whom these words are meant for, and what is asked with them."""

@@ -33,6 +33,8 @@ class Turn:
     committed_ms: int = 0
     released_ms: int = 0
     cancelled_as: Outcome | None = None
+    words: str = ""
+    """What the DM gave it to say, instead of an answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ Nobody takes another's turn away:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -43,7 +43,7 @@ from glyphoxa.turns.barge_in import BargeIn, OverVoice
 from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, GoOn, Hold, Keep, NotAddressed, Prime, Release
 from glyphoxa.turns.open_turns import OpenTurns
 from glyphoxa.turns.patience import Overdue, Patience
-from glyphoxa.turns.question import same_words
+from glyphoxa.turns.question import SpokenQuestion, same_words
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn import Phase, Turn
 
@@ -83,9 +83,24 @@ class TurnTaking:
         return [*self.turns.hush(turn for turn in self.turns if turn.npc not in self.present)]
 
     def hush_all(self) -> list[Effect]:
-        """The session ends: no answer goes on."""
+        """The session ends, or the DM stops everybody: no answer goes on."""
         self.questions.forget_all()
         return [*self.turns.hush(self.turns)]
+
+    def silence(self, npcs: Collection[NpcId], *, at_ms: int) -> list[Effect]:
+        """The DM wants no answer of these, whether it is heard already or not."""
+        effects = self.turns.hush(turn for turn in self.turns if turn.npc in npcs)
+        return self._then([*effects, *self._release(at_ms)], at_ms)
+
+    def say(self, npc: NpcId, draft: Draft, addressed: Addressed, *, at_ms: int) -> list[Effect]:
+        """The DM speaks as this NPC, before all who wait. The answer that it gives or thinks of is called off.
+
+        Args:
+            draft: What the NPC says; by nobody who sits at the table.
+        """
+        effects = self.turns.hush(turn for turn in self.turns.to(npc) if turn.begun and not turn.words)
+        turn = self.turns.open(npc, draft, SpokenQuestion((draft.text,)), words=draft.text)
+        return self._then([*effects, *self._commit(turn, draft, addressed, at_ms)], at_ms)
 
     def on_ear(self, event: EarEvent, *, at_ms: int) -> list[Effect]:
         """Take what an ear heard; return what must now be done, in order."""
@@ -133,7 +148,8 @@ class TurnTaking:
         self.turns.floor.give_up(turn_id, at_ms=at_ms, was_heard=turn.phase is Phase.HEARD)
         if turn.phase is Phase.HEARD:
             self.questions.remember(turn.player, turn.npc, at_ms=at_ms)
-        queued = next((t for t in self.turns if t.npc == turn.npc and not t.begun), None)
+        waiting = (t for t in self.turns if t.npc == turn.npc and not t.begun)
+        queued = min(waiting, key=lambda t: not t.words, default=None)
         begin: list[Effect] = []
         if queued is not None:
             begin.append(self.turns.begin(queued))

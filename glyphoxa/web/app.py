@@ -173,7 +173,7 @@ class _Web:
         try:
             # Nothing is awaited between the two, so no event falls between the history and what follows.
             outbox.put_json(self._welcome(place))
-            with self._hub.joined(outbox):
+            with self._hub.joined(outbox, place.player.id):
                 rations = self._rations_of(place.player.id)
                 await PageSocket(socket, self._table, place, outbox, rations=rations, pulse=self._pulse).serve()
         finally:
@@ -201,7 +201,7 @@ class _Web:
             "ticket": place.ticket,
             "lost_after_ms": self._pulse.page_waits_ms,
             "table": self._description(),
-            "history": self._hub.history,
+            "history": self._hub.history(place.player.id),
         }
 
     def _rations_of(self, player: PlayerId) -> SeatRations:

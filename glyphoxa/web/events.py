@@ -26,6 +26,7 @@ from glyphoxa.domain.events import (
     UtteranceKept,
     UtteranceRetracted,
     UtteranceRevised,
+    Whispered,
 )
 from glyphoxa.domain.heard import EagerTurn, Heard, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, line_of
@@ -102,6 +103,8 @@ def event_json(event: TableEvent, campaign: Campaign) -> Json:
             return _turn_json(turn_record, campaign)
         case SceneChanged(scene, at_ms):
             return {"type": "scene", "scene": scene_json(scene, campaign), "at_ms": at_ms}
+        case Whispered(player, text, at_ms):
+            return {"type": "whisper", "to": player, "text": text, "at_ms": at_ms}
         case NpcsGetReady() | MemoryChanged() | Degraded():
             return _condition_json(event, campaign)
         case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from glyphoxa.domain.ids import PlayerId
 from glyphoxa.web.events import Json
 
 LENGTH = 240
@@ -21,11 +22,14 @@ class History:
         self._now: list[Json] = []
         self._retracted: set[str] = set()
 
-    @property
-    def messages(self) -> list[Json]:
-        """Without what the game master retracted."""
-        told = (m for m in self._past if m["type"] != "utterance" or m["id"] not in self._retracted)
-        return [*told, *self._now]
+    def messages(self, player: PlayerId) -> list[Json]:
+        """For this player: without what the game master retracted, or whispered to others."""
+        return [*(message for message in self._past if self._is_for(message, player)), *self._now]
+
+    def _is_for(self, message: Json, player: PlayerId) -> bool:
+        if message["type"] == "whisper":
+            return bool(message["to"] == player)
+        return message["type"] != "utterance" or message["id"] not in self._retracted
 
     def take(self, message: Json) -> None:
         match message:
@@ -51,7 +55,7 @@ class History:
                 self._drop("npc_thinks", turn=turn)
                 if reply is None:
                     self._drop("npc_speaks", "npc_silent", turn=turn)
-            case {"type": "scene"}:
+            case {"type": "scene" | "whisper"}:
                 self._past.append(message)
             case {"type": "getting_ready", "npcs": npcs}:
                 self._drop("getting_ready")

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 
-from glyphoxa.domain.events import TableEvent, UtteranceKept
+from glyphoxa.domain.events import TableEvent, UtteranceKept, Whispered
+from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Table
 from glyphoxa.web.events import Json, event_json
 from glyphoxa.web.history import History
@@ -65,36 +66,41 @@ class Hub:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._outboxes: set[PageOutbox] = set()
+        self._outboxes: dict[PageOutbox, PlayerId] = {}
         self._history = History()
         for utterance in table.earlier:
             self._history.take(self._told(UtteranceKept(utterance)))
 
-    @property
-    def history(self) -> list[Json]:
-        return self._history.messages
+    def history(self, player: PlayerId) -> list[Json]:
+        """What this player's page is shown of what has happened."""
+        return self._history.messages(player)
 
     def on(self, event: TableEvent) -> None:
         message = self._told(event)
         self._history.take(message)
-        self.tell(message)
+        self.tell(message, only=event.player if isinstance(event, Whispered) else None)
 
     def _told(self, event: TableEvent) -> Json:
         return event_json(veiled(event, self._table.may_show), self._table.campaign)
 
-    def tell(self, message: Json) -> None:
+    def tell(self, message: Json, *, only: PlayerId | None = None) -> None:
+        """
+        Args:
+            only: The one player whose page is told.
+        """
         text = json.dumps(message)
-        for outbox in self._outboxes:
-            outbox.put(text)
+        for outbox, player in self._outboxes.items():
+            if only is None or player == only:
+                outbox.put(text)
 
     @contextmanager
-    def joined(self, outbox: PageOutbox) -> Iterator[None]:
-        """Everything that happens inside goes to `outbox`, which is shut in the end."""
-        self._outboxes.add(outbox)
+    def joined(self, outbox: PageOutbox, player: PlayerId) -> Iterator[None]:
+        """Everything that happens inside goes to `outbox` of this player's page, which is shut in the end."""
+        self._outboxes[outbox] = player
         try:
             yield
         finally:
-            self._outboxes.discard(outbox)
+            self._outboxes.pop(outbox, None)
             outbox.shut(Shut.CLOSED)
 
     def shut(self) -> None:

@@ -23,7 +23,7 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Corrupt
 from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.web.hub import Hub
@@ -327,7 +327,9 @@ async def test_a_session_that_goes_on_is_shown_as_it_was_also_while_the_database
     async with an_evening(settings, monkeypatch) as evening:
         assert [one.text for one in evening.table.earlier] == said("Grimjaw, one.")
         assert evening.table.scene.id == "inn"
-        history = [message for message in Hub(evening.table).history if message["type"] == "utterance"]
+        history = [
+            message for message in Hub(evening.table).history(PlayerId("tamsin")) if message["type"] == "utterance"
+        ]
         assert [message["speaker"]["kind"] for message in history] == ["player", "npc"]
         if is_away:
             network.well()

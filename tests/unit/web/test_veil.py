@@ -92,14 +92,14 @@ async def test_no_message_to_a_player_holds_a_hidden_name_that_they_did_not_say(
     twin.may_show = names.may_show  # type: ignore[method-assign]
     table: Table = twin
     hub, outbox = Hub(table), PageOutbox()
-    with hub.joined(outbox):
+    with hub.joined(outbox, TAMSIN):
         for event in events_of(draft):
             hub.on(event)
     told = []
     while (message := await outbox.next()) is not None:
         told.append(message)
     assert len(told) == 7 and said.split()[0] in told[0]
-    for message in (*told, json.dumps(hub.history)):
+    for message in (*told, json.dumps(hub.history(TAMSIN))):
         assert not any(name.lower() in message.lower() for name in HIDDEN), message
 
 
@@ -137,4 +137,4 @@ def test_what_was_said_before_the_session_was_opened_again_is_shown_likewise(nam
     twin = TwinTable(campaign=a_town_of_secrets())
     twin.may_show = names.may_show  # type: ignore[method-assign]
     twin.earlier = (kept_of(draft),)
-    assert "we must find sharothrix" in json.dumps(Hub(twin).history)
+    assert "we must find sharothrix" in json.dumps(Hub(twin).history(TAMSIN))

@@ -24,6 +24,7 @@ from glyphoxa.domain.events import (
     UtteranceKept,
     UtteranceRetracted,
     UtteranceRevised,
+    Whispered,
 )
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import SpeakerId, TurnId
@@ -60,6 +61,7 @@ EVENTS: list[TableEvent] = [
     NpcsGetReady((GRIMJAW.id,), 1),
     MemoryChanged(MemoryHealth("ok"), 1),
     Degraded("", 1, Trouble.OUT),
+    Whispered(TAMSIN.id, "Hush.", 1),
 ]
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from glyphoxa.domain.ids import PlayerId
 from glyphoxa.web.events import Json
 from glyphoxa.web.history import LENGTH, History
+
+TAMSIN = PlayerId("tamsin")
 
 
 def thinks(turn: str, npc: str = "grimjaw") -> Json:
@@ -30,7 +33,7 @@ def after(*messages: Json) -> list[Json]:
     history = History()
     for message in messages:
         history.take(message)
-    return history.messages
+    return history.messages(TAMSIN)
 
 
 def test_the_sentences_of_an_answer_that_is_being_heard_are_there_and_in_order() -> None:
@@ -97,3 +100,10 @@ def test_the_past_is_bounded_and_what_goes_on_does_not_fall_out_of_it() -> None:
     messages = after(thinks("t1"), *(said(f"u{n}", "tamsin") for n in range(LENGTH + 5)))
     assert len(messages) == LENGTH + 1
     assert messages[-1] == thinks("t1")
+
+
+def test_a_whisper_is_shown_to_the_player_whom_it_is_for_and_to_no_other() -> None:
+    history = History()
+    whisper = {"type": "whisper", "to": TAMSIN, "text": "The cup is poisoned.", "at_ms": 1}
+    history.take(whisper)
+    assert (history.messages(TAMSIN), history.messages(PlayerId("bran"))) == ([whisper], [])

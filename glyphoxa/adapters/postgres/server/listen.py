@@ -21,7 +21,10 @@ NAMES: Final = "glyphoxa_names"
 TALK: Final = "glyphoxa_talk"
 """Talk that was retracted, given back, or has other words."""
 
-_CHANNELS: Final = (NAMES, TALK)
+TABLE: Final = "glyphoxa_table"
+"""Commands of the DM for an open table, and its answers."""
+
+_CHANNELS: Final = (NAMES, TALK, TABLE)
 _ANSWER_TIMEOUT_S = 5.0
 _FIRST_RETRY_MS: Final = 200
 _LOST: Final = (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)

@@ -95,6 +95,11 @@ export class Captions {
     else this.#append(element("li", { class: "note" }, text));
   }
 
+  // For this player alone.
+  whisper({ text }) {
+    this.#append(element("li", { class: "note whisper" }, element("b", {}, "The game master whispers to you: "), text));
+  }
+
   divider(text) {
     this.#append(element("li", { class: "divider" }, element("span", {}, text)));
   }

@@ -176,6 +176,7 @@ const on = {
     scenes.moved(scene);
     captions.divider(`The table moves to ${placeOf(scene)}.`);
   },
+  whisper: (event) => captions.whisper(event),
   getting_ready: ({ npcs }) => notice("getting-ready", npcs.length ? gettingReady(npcs) : ""),
   memory: (health) => memory(health),
   degraded: ({ what, npc }) => notice(`degraded:${what}:${npc}`, trouble(what, npc)),

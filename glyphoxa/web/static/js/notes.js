@@ -8,6 +8,8 @@ const NOBODY = {
   player: () => "",
   out_of_character: () => "",
   filler: () => "",
+  muted: () => "Whom you spoke to keeps silent: the game master wants it so.",
+  command: () => "The table follows your command.",
 };
 
 // "" for what the players have heard, or need not know. `here` are the names of the NPCs of the scene.

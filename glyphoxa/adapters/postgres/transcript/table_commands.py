@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.listen import TABLE, Listener
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.npc.followed_commands import AskedCommand
+
+_DEADLINE_MS: Final = 1_000
+ANSWERED_WITHIN_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class PastCommand:
+    """
+    Attributes:
+        answer: What the table said to it; empty if it never did.
+    """
+
+    at_ms: int
+    session: SessionId
+    told: Mapping[str, Any]
+    answer: str
+    is_done: bool
+
+
+class PostgresTableCommands:
+    """A `CommandInbox` and a `ControlsStore` of an open table, and the way to it for others. Reading and writing have a
+    deadline of 1 s.
+    """
+
+    def __init__(self, database: Database, listener: Listener) -> None:
+        self._database = database
+        self._listener = listener
+        self._sql = load_queries("transcript/table_commands")
+
+    # -- for who commands
+
+    async def command(
+        self,
+        campaign: CampaignId,
+        told: Mapping[str, Any],
+        *,
+        session: SessionId | None = None,
+        within_s: float = ANSWERED_WITHIN_S,
+    ) -> str:
+        """Have an open table of this campaign obey.
+
+        Args:
+            session: Of several tables, the one that plays this.
+
+        Returns: What it did.
+
+        Raises:
+            InvalidInput: It did not, and says why.
+            Unavailable: No table answers; nothing is done then, now or later. Or the database is away.
+        """
+        command = uuid.uuid4().hex
+        try:
+            async with asyncio.timeout(within_s), aclosing(self.changes(campaign)) as changes:
+                await anext(changes)  # from here on no answer is missed
+                await self._fetch(campaign, "ask", command, session, dict(told))
+                async for _ in changes:
+                    [row] = await self._fetch(campaign, "answered", command)
+                    if row["answer"] is not None:
+                        return _as_told(row["answer"], is_done=row["is_done"])
+        except TimeoutError:
+            pass
+        of = f"campaign {campaign!r}" if session is None else f"session {session!r}"
+        if await self._fetch(campaign, "withdraw", command):
+            raise Unavailable(f"no table of {of} is open: nothing was done. `glyphoxa serve` opens one")
+        [row] = await self._fetch(campaign, "answered", command) or [None]
+        if row is not None and row["answer"] is not None:
+            return _as_told(row["answer"], is_done=row["is_done"])
+        raise Unavailable(f"the table of {of} did not answer within {within_s:g} s: it may have obeyed, or not")
+
+    async def latest(self, campaign: CampaignId, *, session: SessionId | None, limit: int) -> list[PastCommand]:
+        """What tables took, the newest first."""
+        return [
+            PastCommand(
+                row["asked_ms"], SessionId(row["taken_by"]), row["command"], row["answer"] or "", bool(row["is_done"])
+            )
+            for row in await self._fetch(campaign, "latest", session, limit)
+        ]
+
+    # -- for the table
+
+    async def take(self, campaign: CampaignId, session: SessionId) -> AskedCommand | None:
+        for row in await self._fetch(campaign, "take", session):
+            return AskedCommand(row["id"], row["command"])
+        return None
+
+    async def answer(self, campaign: CampaignId, command: str, text: str, *, is_done: bool) -> None:
+        await self._fetch(campaign, "answer", command, text, is_done)
+
+    def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
+        return self._listener.follow(TABLE, campaign)
+
+    async def controls(self, campaign: CampaignId, session: SessionId) -> Mapping[str, Any]:
+        for row in await self._fetch(campaign, "controls", session):
+            kept: Mapping[str, Any] = row["controls"]
+            return kept
+        return {}
+
+    async def keep_controls(self, campaign: CampaignId, session: SessionId, controls: Mapping[str, Any]) -> None:
+        await self._fetch(campaign, "keep_controls", session, dict(controls))
+
+    async def _fetch(self, campaign: CampaignId, query: str, *values: object) -> list[Any]:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            return list(await connection.fetch(self._sql[query], campaign, *values))
+
+
+def _as_told(answer: str, *, is_done: bool) -> str:
+    if not is_done:
+        raise InvalidInput(answer)
+    return answer

@@ -1,0 +1,83 @@
+"""The DM's commands at an open table as another process sends them: a JSON object, with names as the DM wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.commands import (
+    Direct,
+    Mute,
+    Puppet,
+    SayAs,
+    ShowControls,
+    StopAll,
+    TableCommand,
+    Unmute,
+    WhisperTo,
+)
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.speech.language.words import fold
+
+ToldCommand = Mapping[str, object]
+"""`do`, and what it needs of `npc`, `player`, `text` and `turns`. Without `npc`: all of them, or none any more."""
+
+_KNOWN = ("mute", "unmute", "say", "direct", "puppet", "stop", "whisper", "show")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandReader:
+    """Finds whom the DM means among those of one campaign."""
+
+    campaign: Campaign
+
+    def read(self, told: ToldCommand) -> TableCommand:
+        """
+        Raises:
+            NotFound: Nobody is called so.
+            InvalidInput: It is no command, or somebody may be meant by the name who is not the only one.
+        """
+        match told.get("do"):
+            case "mute":
+                return Mute(self._npc_or_all(told))
+            case "unmute":
+                return Unmute(self._npc_or_all(told))
+            case "say":
+                return SayAs(self._npc(told), _text(told))
+            case "direct":
+                turns = told.get("turns", 1)
+                return Direct(self._npc(told), _text(told), turns if isinstance(turns, int) else 0)
+            case "puppet":
+                return Puppet(self._player(told), self._npc_or_all(told))
+            case "stop":
+                return StopAll()
+            case "whisper":
+                return WhisperTo(self._player(told), _text(told))
+            case "show":
+                return ShowControls()
+            case unknown:
+                raise InvalidInput(f"this table obeys no command {unknown!r}: {did_you_mean(str(unknown), _KNOWN)}")
+
+    def _npc_or_all(self, told: ToldCommand) -> NpcId | None:
+        return None if told.get("npc") is None else self._npc(told)
+
+    def _npc(self, told: ToldCommand) -> NpcId:
+        return NameResolver.of(self.campaign, self.campaign.entities).npc(str(told.get("npc") or ""))
+
+    def _player(self, told: ToldCommand) -> PlayerId:
+        wanted = str(told.get("player") or "")
+        players = self.campaign.players
+        found = next((p for p in players if p.id == wanted), None)
+        found = found or next((p for p in players if fold(wanted) and fold(p.name) == fold(wanted)), None)
+        if found is None:
+            names = [player.name for player in players]
+            raise NotFound(f"no player {wanted!r} in campaign {self.campaign.id!r}: {did_you_mean(wanted, names)}")
+        return found.id
+
+
+def _text(told: ToldCommand) -> str:
+    """One line."""
+    return " ".join(str(told.get("text") or "").split())

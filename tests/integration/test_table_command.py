@@ -1,0 +1,215 @@
+"""`glyphoxa table` on a table that is open, over a real database: what the DM commands is done there, and answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.campaign import Player
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.events import TurnFinished, UtteranceKept
+from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId
+from glyphoxa.domain.knowledge import DM
+from glyphoxa.domain.turn import TurnRecord, Unaddressed
+from glyphoxa.transcript.api import TalkFilter
+from glyphoxa.web.hub import Hub, PageOutbox
+from tests.support.command_line import a_settings_file, run
+from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
+from tests.support.patience import DEADLINE_S
+
+Capture = pytest.CaptureFixture[str]
+TOWN, GRIMJAW, ELDRINAX = CampaignId("town"), NpcId("grimjaw"), NpcId("eldrinax")
+TAMSIN, BRAN, GAME_MASTER = PlayerId("tamsin"), PlayerId("bran"), Player(PlayerId("gm"), "Game Master", dm=True)
+DIRECTION = "Be afraid of the dark."
+PLAYERS = [{"name": "Tamsin"}, {"name": "Bran"}, {"name": "Game Master", "id": "gm", "dm": True}]
+
+
+@pytest.fixture
+def settings(tmp_path: Path, dsn: str) -> Settings:
+    return settings_for(write_campaign(tmp_path, others=["Eldrinax"], players=PLAYERS), dsn, tmp_path)
+
+
+@pytest.fixture
+def settings_file(tmp_path: Path, dsn: str) -> Path:
+    return a_settings_file(tmp_path, dsn)
+
+
+async def table(settings_file: Path, *arguments: object) -> int:
+    return await run("table", *arguments, "--config", settings_file)
+
+
+async def asked(evening: Evening, text: str) -> TurnRecord:
+    (await evening.ear()).say(text)
+    turns = await evening.until(
+        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
+    )
+    return turns[-1]
+
+
+async def test_an_npc_is_muted_at_the_open_table_and_stays_so_when_the_session_goes_on(
+    settings: Settings, settings_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        assert await table(settings_file, "mute", "grimjaw") == 0
+        assert capsys.readouterr().out == "Grimjaw is muted\n"
+        assert (await asked(evening, "Grimjaw, one.")).unaddressed is Unaddressed.MUTED
+        assert await table(settings_file, "direct", "Eldrinax", DIRECTION, "--turns", 2) == 0
+        assert DIRECTION in (await asked(evening, "Eldrinax, one.")).prompt_text
+        await table(settings_file, "puppet", "Tamsin", "Eldrinax")
+        await kept(settings, evening)
+
+    async with an_evening(settings, monkeypatch) as evening:
+        assert (await asked(evening, "Grimjaw, two.")).unaddressed is Unaddressed.MUTED
+        capsys.readouterr()
+        assert await table(settings_file) == 0
+        assert capsys.readouterr().out.splitlines() == [
+            "here: Grimjaw, Eldrinax",
+            "muted: Grimjaw",
+            f"directed for its next answer: Eldrinax: {DIRECTION}",
+            "what Tamsin says goes to Eldrinax",
+        ]
+        assert DIRECTION in (await asked(evening, "Eldrinax, two.")).prompt_text
+        assert DIRECTION not in (await asked(evening, "Eldrinax, three.")).prompt_text
+        assert await table(settings_file, "unmute", "--all") == 0
+        assert (await asked(evening, "Grimjaw, three.")).npc_id == GRIMJAW
+
+    async with an_evening(settings, monkeypatch, session="another") as evening:
+        assert evening.table.parts.room.control.controls.puppets == {}
+
+
+async def kept(settings: Settings, evening: Evening) -> None:
+    """Until the database has what is in force now."""
+    controls = evening.table.parts.room.control.controls
+    async with asyncio.timeout(DEADLINE_S), open_store(settings.memory.postgres_dsn, data_dir=Path("unused")) as store:
+        commands = PostgresTableCommands(store.database, store.listener)
+        while (await commands.controls(TOWN, SESSION)).get("puppets") != controls.puppets:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_words_that_an_npc_is_given_are_in_the_log_as_its_own_and_the_direction_and_whisper_are_not(
+    settings: Settings, settings_file: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        hub = Hub(evening.table)
+        evening.table.subscribe(hub.on)
+        pages = {player: PageOutbox() for player in (TAMSIN, BRAN)}
+        await evening.ear()
+        assert await table(settings_file, "say", "Grimjaw", "The gate", "is closed.") == 0
+        await evening.until(lambda: "The gate is closed." in evening.kept_texts)
+        [turn] = [event.turn for event in evening.told if isinstance(event, TurnFinished)]
+        assert (turn.npc_id, turn.speaker_name, turn.reply_heard) == (GRIMJAW, "the DM", "The gate is closed.")
+        assert await table(settings_file, "direct", "Grimjaw", DIRECTION) == 0
+        await asked(evening, "Grimjaw, one.")
+        with hub.joined(pages[TAMSIN], TAMSIN), hub.joined(pages[BRAN], BRAN):
+            assert await table(settings_file, "whisper", "Tamsin", "The cup is poisoned.") == 0
+        told = {player: [message async for message in messages(page)] for player, page in pages.items()}
+        assert ["poisoned" in "".join(told[player]) for player in pages] == [True, False]
+        assert "poisoned" in json.dumps(hub.history(TAMSIN)) and "poisoned" not in json.dumps(hub.history(BRAN))
+        last = await asked(evening, "Grimjaw, is the cup poisoned?")
+        assert "The gate is closed." in last.prompt_text and "The cup is poisoned." not in last.prompt_text
+        await evening.table.kept()
+
+    async with open_store(dsn, data_dir=Path("unused")) as store:
+        said = await said_by_all(store)
+        assert ("Grimjaw", "The gate is closed.") in said
+        assert not any(DIRECTION in text or "The cup is" in text for _, text in said)
+    capsys.readouterr()
+    assert await table(settings_file, "log") == 0
+    out = capsys.readouterr().out
+    assert "The cup is poisoned." in out and "The gate is closed." in out and "Tamsin reads it" in out
+
+
+async def messages(page: PageOutbox):  # type: ignore[no-untyped-def]
+    while (message := await page.next()) is not None:
+        yield message
+
+
+async def said_by_all(store: Store) -> list[tuple[str, str]]:
+    found = await store.talk_search.search(TOWN, DM, TalkFilter("", limit=50))
+    return [(one.utterance.speaker_name, one.utterance.text) for one in found]
+
+
+async def test_the_dm_commands_aloud_and_no_npc_recalls_it(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        dm = await evening.ear(GAME_MASTER)
+        dm.say("Grimjaw, be quiet.")
+        await evening.until(lambda: evening.table.parts.room.control.controls.muted)
+        await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceKept)])
+        await evening.table.kept()
+        assert (await asked(evening, "Grimjaw, one.")).unaddressed is Unaddressed.MUTED
+        dm.say("Everyone, you may speak.")
+        await evening.until(lambda: not evening.table.parts.room.control.controls.muted)
+        assert "be quiet" not in (await asked(evening, "Grimjaw, two.")).prompt_text
+        await evening.table.kept()
+    async with open_store(dsn, data_dir=Path("unused")) as store:
+        assert ("Game Master", "Grimjaw, be quiet.") in await said_by_all(store)
+        assert not await store.talk_search.search(TOWN, GRIMJAW, TalkFilter("quiet"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("mute", "Grimjow"), "no NPC 'Grimjow' in campaign 'town': did you mean 'Grimjaw'?"),
+        (("whisper", "Tamsyn", "Hush."), "no player 'Tamsyn' in campaign 'town': did you mean 'Tamsin'?"),
+        (("whisper", "Bran", "Hush."), "Bran does not sit at the table, and would not read it"),
+        (("direct", "Grimjaw", "Hush.", "--turns", 26), "a direction stands for 1 to 25 turns, not for 26"),
+        (("mute",), "name the NPC, or say --all; one of the two"),
+        (("mute", "Grimjaw", "--all"), "name the NPC, or say --all; one of the two"),
+        (("direct", "Grimjaw"), "say what the NPC is to do, or --off to lift what it was told; one of the two"),
+        (("puppet", "Tamsin"), "name the NPC, or say --off; one of the two"),
+    ],
+)
+async def test_what_cannot_be_done_is_one_clear_error_and_nothing_is_done(
+    settings: Settings,
+    settings_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+    arguments: tuple[object, ...],
+    why: str,
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        assert await table(settings_file, *arguments) != 0
+        assert capsys.readouterr().err == f"glyphoxa: {why}\n"
+        await table(settings_file)
+        assert capsys.readouterr().out == "here: Grimjaw, Eldrinax\n"
+        assert evening.kept_texts == []
+
+
+async def test_without_an_open_table_nothing_is_done_then_or_later(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch):
+        pass  # the campaign is stored
+    async with open_store(dsn, data_dir=Path("unused")) as store:
+        commands = PostgresTableCommands(store.database, store.listener)
+        with pytest.raises(Unavailable, match="no table of campaign 'town' is open: nothing was done"):
+            await commands.command(TOWN, {"do": "mute"}, within_s=0.5)
+        async with an_evening(settings, monkeypatch) as evening:
+            assert (await asked(evening, "Grimjaw, one.")).npc_id == GRIMJAW
+            with pytest.raises(Unavailable, match="no table of session 'another' is open"):
+                await commands.command(TOWN, {"do": "mute"}, session=SessionId("another"), within_s=0.5)
+            assert await commands.command(TOWN, {"do": "stop"}, session=SESSION) == "everybody was stopped"
+
+
+async def test_a_command_is_taken_by_one_table_and_by_none_of_another_campaign(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(dsn, data_dir=Path("unused")) as store:
+        await store.database.open()
+        commands = PostgresTableCommands(store.database, store.listener)
+        waiting = asyncio.create_task(commands.command(TOWN, {"do": "stop"}))
+        async for _ in commands.changes(TOWN):
+            assert await commands.take(CampaignId("elsewhere"), SESSION) is None
+            if (taken := await commands.take(TOWN, SESSION)) is not None:
+                break
+        assert await commands.take(TOWN, SESSION) is None
+        await commands.answer(TOWN, taken.id, "done", is_done=True)
+        assert await waiting == "done"

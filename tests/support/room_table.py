@@ -1,0 +1,132 @@
+"""A room with real actors and mouths that follow the protocol, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+
+from glyphoxa.actors.supervisor import Supervisor
+from glyphoxa.context.conversation import Conversation
+from glyphoxa.domain.campaign import Npc
+from glyphoxa.domain.events import TableEvent, TurnFinished
+from glyphoxa.domain.heard import EagerTurn, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
+from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.mouth import Listener, MouthEvent
+from glyphoxa.npc.room import Room
+from glyphoxa.npc.room_messages import Move, room_mailbox
+from glyphoxa.npc.table_state import TableState
+from glyphoxa.transcript.journal import Journal
+from glyphoxa.turns.address import AddresseeMention
+from glyphoxa.turns.dm_controls import DmControls
+from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.turn_taking import TurnTaking
+from tests.support.builders import MARKET, SESSION, a_campaign, a_draft
+from tests.support.memory import AtOnce, SpoolTwin
+from tests.support.mouth_twin import MouthTwin
+
+NAMES = {npc.id: npc.name for npc in a_campaign().npcs}
+
+
+def named(text: str) -> list[AddresseeMention]:
+    return [AddresseeMention(npc, name, text.find(name), True) for npc, name in NAMES.items() if name in text]
+
+
+class TableOfTwins:
+    """
+    Args:
+        dms: Who may command by voice.
+    """
+
+    def __init__(self, *, dms: Collection[PlayerId] = ()) -> None:
+        self.now_ms = 0
+        self.timers: list[tuple[int, Callable[[], None]]] = []
+        self.events: list[TableEvent] = []
+        self.mouths: dict[NpcId, list[MouthTwin]] = {npc: [] for npc in NAMES}
+        self.spool = SpoolTwin()
+        self.pauses = 0
+        campaign = a_campaign()
+        self.journal = Journal(
+            self.spool,  # type: ignore[arg-type]
+            None,
+            tell=self.events.append,
+            now_ms=self.clock,
+            pause=self._pause,
+            thread=AtOnce(),
+        )
+        conversations = {npc.id: Conversation(npc) for npc in campaign.npcs}
+        self.state = TableState(campaign, SESSION, campaign.scene(MARKET), conversations)
+        self.npcs = {
+            npc.id: NpcActor(
+                conversations[npc.id],
+                open_mouth=self._open_mouth,
+                tell=self._from_mouth,
+                now_ms=self.clock,
+            )
+            for npc in campaign.npcs
+        }
+        self.room = Room(
+            self.state,
+            room_mailbox(),
+            turn_taking=TurnTaking(Questions(named, NAMES, controls=DmControls(NAMES, dms))),
+            npcs=self.npcs,
+            journal=self.journal,
+            tell=self.events.append,
+            now_ms=self.clock,
+            call_at=lambda at_ms, callback: self.timers.append((at_ms, callback)),
+        )
+        self.supervisor = Supervisor()
+
+    def clock(self) -> int:
+        return self.now_ms
+
+    async def _pause(self) -> None:
+        self.pauses += 1
+        await asyncio.sleep(0)
+
+    async def _open_mouth(self, npc: Npc, listener: Listener) -> MouthTwin:
+        self.mouths[npc.id].append(MouthTwin(npc, listener, self.clock))
+        return self.mouths[npc.id][-1]
+
+    def _from_mouth(self, event: MouthEvent) -> None:
+        self.room.mailbox.post(event)
+
+    def start(self) -> None:
+        self.supervisor.start("room", self.room.run)
+        self.supervisor.start("journal", self.journal.run)
+        for npc_id, npc in self.npcs.items():
+            self.supervisor.start(npc_id, npc.run)
+
+    async def settle(self) -> None:
+        """Until every actor has read its mail."""
+        for _ in range(60):
+            await asyncio.sleep(0)
+
+    async def pass_time(self, ms: int) -> None:
+        self.now_ms += ms
+        due = [callback for at_ms, callback in self.timers if at_ms <= self.now_ms]
+        self.timers = [timer for timer in self.timers if timer[0] > self.now_ms]
+        for callback in due:
+            callback()
+        await self.settle()
+
+    async def says(self, player: PlayerId, text: str) -> None:
+        """Half a second of speech, a pause, the end of the turn a second after it began."""
+        draft = a_draft(player, text, end_ms=self.now_ms + 500)
+        self.room.mailbox.post(SpeechStarted(player, self.now_ms))
+        await self.pass_time(800)
+        self.room.mailbox.post(EagerTurn(draft))
+        await self.pass_time(200)
+        self.room.mailbox.post(TurnEnded(draft, self.now_ms))
+        await self.settle()
+
+    async def move(self, scene: SceneId) -> None:
+        self.room.mailbox.post(Move(a_campaign().scene(scene)))
+        await self.settle()
+
+    def mouth(self, npc: NpcId) -> MouthTwin:
+        return self.mouths[npc][-1]
+
+    def turns(self) -> list[TurnRecord]:
+        return [event.turn for event in self.events if isinstance(event, TurnFinished)]

@@ -1,0 +1,248 @@
+"""What the DM commands is done at a table with real actors, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from glyphoxa.domain.commands import (
+    Direct,
+    Mute,
+    Puppet,
+    SayAs,
+    ShowControls,
+    StopAll,
+    TableCommand,
+    Unmute,
+    WhisperTo,
+)
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.events import Whispered
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.turn import Outcome, Unaddressed
+from glyphoxa.npc.room_messages import Obey
+from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign
+from tests.support.room_table import TableOfTwins
+
+REPLY = "Aye."
+DIRECTION = "Be afraid of the dark."
+
+
+@pytest.fixture
+async def table() -> AsyncIterator[TableOfTwins]:
+    table = TableOfTwins(dms={BRAN})
+    async with table.supervisor:
+        table.start()
+        await table.settle()
+        await table.move(MARKET)
+        yield table
+
+
+async def obeyed(table: TableOfTwins, command: TableCommand) -> str:
+    answers: list[str | InvalidInput] = []
+    table.room.mailbox.post(Obey(command, answers.append))
+    await table.settle()
+    [answer] = answers
+    if isinstance(answer, InvalidInput):
+        raise answer
+    return answer
+
+
+async def answered(table: TableOfTwins, text: str, npc: NpcId = SMITH) -> None:
+    await table.says(TAMSIN, text)
+    table.mouth(npc).end()
+    await table.settle()
+    await table.pass_time(400)
+
+
+def kept(table: TableOfTwins) -> list[tuple[str, str]]:
+    return [(u.speaker_name, u.text) for u in table.spool.utterances.values()]
+
+
+async def test_a_muted_npc_opens_no_turn_and_the_record_says_muted(table: TableOfTwins) -> None:
+    assert await obeyed(table, Mute(SMITH)) == "Grimjaw is muted"
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    (turn,) = table.turns()
+    assert (turn.outcome, turn.npc_id, turn.unaddressed) == (Outcome.NOT_ADDRESSED, None, Unaddressed.MUTED)
+    assert "muted" in turn.address_reason
+    assert table.mouth(SMITH).asked == [] == table.mouth(INNKEEPER).asked
+    assert kept(table) == [("Tamsin", "Grimjaw, how is my blade?")]
+
+    await obeyed(table, Unmute(SMITH))
+    await answered(table, "Grimjaw, how is it?")
+    assert table.turns()[-1].outcome is Outcome.ANSWERED
+
+
+async def test_who_is_muted_while_it_speaks_stops_and_keeps_what_was_heard(table: TableOfTwins) -> None:
+    table.mouth(SMITH).reply = "Once upon a time"
+    await table.says(TAMSIN, "Grimjaw, tell me a story.")
+    await obeyed(table, Mute(SMITH))
+    (turn,) = table.turns()
+    assert (turn.outcome, turn.reply_heard) == (Outcome.INTERRUPTED, "Once")
+    assert kept(table)[-1] == ("Grimjaw", "Once")
+
+
+async def test_the_dm_speaks_as_an_npc_in_its_voice_and_the_log_has_it_as_the_npcs_own(table: TableOfTwins) -> None:
+    words = "The gate is closed. Go home."
+    assert await obeyed(table, SayAs(SMITH, words)) == "Grimjaw says it as soon as the floor is free"
+    assert table.mouth(SMITH).asked[-1].words == words
+    assert table.mouth(SMITH).is_heard
+    table.mouth(SMITH).end()
+    await table.settle()
+    assert kept(table) == [("Grimjaw", words)]
+    (turn,) = table.turns()
+    assert (turn.speaker_name, turn.address_reason, turn.outcome) == (
+        "the DM",
+        "words that the DM gave it",
+        Outcome.ANSWERED,
+    )
+    assert turn.reply_id in table.spool.utterances
+    own = [message.content for message in table.npcs[SMITH].conversation.prompt("", "x").messages]
+    heard = [message.content for message in table.npcs[INNKEEPER].conversation.prompt("", "x").messages]
+    assert words in own and f"Grimjaw says: {words}" in heard
+
+
+async def test_words_of_the_dm_go_before_the_answer_that_an_npc_thinks_of_and_before_who_waits(
+    table: TableOfTwins,
+) -> None:
+    table.mouth(SMITH).release = lambda turn: None  # type: ignore[method-assign]  # it is still thinking
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    await table.says(BRAN, "Grimjaw, and mine?")
+    del table.mouth(SMITH).release
+    await obeyed(table, SayAs(SMITH, "Quiet, both of you."))
+    await obeyed(table, SayAs(SMITH, "I am busy."))
+    outcomes = []
+    for _ in range(3):
+        table.mouth(SMITH).end()
+        await table.settle()
+        await table.pass_time(400)
+        outcomes = [(turn.outcome, turn.reply_heard) for turn in table.turns()]
+    assert outcomes == [
+        (Outcome.SUPERSEDED, ""),
+        (Outcome.ANSWERED, "Quiet, both of you."),
+        (Outcome.ANSWERED, "I am busy."),
+        (Outcome.ANSWERED, REPLY),
+    ]
+
+
+async def test_players_cut_off_what_the_dm_says_as_an_npc(table: TableOfTwins) -> None:
+    await obeyed(table, SayAs(SMITH, "The gate is closed."))
+    await table.says(TAMSIN, "Mirelle, two ales please.")
+    assert table.turns()[0].outcome is Outcome.INTERRUPTED
+    assert kept(table)[0] == ("Grimjaw", "The")
+
+
+async def test_a_direction_stands_in_the_next_prompts_of_one_npc_and_never_in_the_talk(table: TableOfTwins) -> None:
+    assert await obeyed(table, Direct(SMITH, DIRECTION, 2)) == "Grimjaw is directed for its next 2 answers"
+    for text in ("Grimjaw, one.", "Grimjaw, two.", "Grimjaw, three."):
+        await answered(table, text)
+    await answered(table, "Mirelle, hello.", INNKEEPER)
+    assert [prompt.direction for prompt in table.mouth(SMITH).asked] == [DIRECTION, DIRECTION, ""]
+    assert [prompt.direction for prompt in table.mouth(INNKEEPER).asked] == [""]
+    everything = [m.content for npc in table.npcs.values() for m in npc.conversation.prompt("", "x").messages]
+    assert not any(DIRECTION in line for line in [*everything, *(text for _, text in kept(table))])
+
+
+async def test_words_that_the_dm_gives_use_no_direction_up(table: TableOfTwins) -> None:
+    await obeyed(table, Direct(SMITH, DIRECTION, 1))
+    await obeyed(table, SayAs(SMITH, "Well."))
+    table.mouth(SMITH).end()
+    await table.pass_time(400)
+    await answered(table, "Grimjaw, one.")
+    assert table.mouth(SMITH).asked[-1].direction == DIRECTION
+
+
+async def test_all_that_a_bound_player_says_goes_to_one_npc(table: TableOfTwins) -> None:
+    assert await obeyed(table, Puppet(TAMSIN, INNKEEPER)) == "what Tamsin says goes to Mirelle"
+    await answered(table, "What a night.", INNKEEPER)
+    assert table.turns()[-1].npc_id == INNKEEPER
+    await obeyed(table, Puppet(TAMSIN, None))
+    await table.move(MARKET)  # nobody goes on with anybody
+    await table.says(TAMSIN, "What a night.")
+    assert table.turns()[-1].unaddressed is Unaddressed.NO_NAME
+
+
+async def test_stop_cuts_who_speaks_and_drops_what_is_under_way_and_nothing_said_is_lost(table: TableOfTwins) -> None:
+    table.mouth(SMITH).reply = "Once upon a time"
+    await table.says(TAMSIN, "Grimjaw, tell me a story.")
+    await table.says(TAMSIN, "(to Bran) hush")
+    table.room.mailbox.post(Obey(StopAll(), lambda _: None))
+    await table.settle()
+    await table.pass_time(1_000)
+    assert kept(table) == [
+        ("Tamsin", "Grimjaw, tell me a story."),
+        ("Grimjaw", "Once"),
+        ("Tamsin", "(to Bran) hush"),
+    ]
+    assert table.room._turn_taking.is_quiet
+    await answered(table, "Grimjaw, go on.")
+    assert table.turns()[-1].outcome is Outcome.ANSWERED
+
+
+async def test_a_whisper_is_told_and_is_no_talk(table: TableOfTwins) -> None:
+    table.state.sits_down(a_campaign().player(TAMSIN))
+    assert await obeyed(table, WhisperTo(TAMSIN, "The cup is poisoned.")) == "Tamsin reads it"
+    [whispered] = [event for event in table.events if isinstance(event, Whispered)]
+    assert (whispered.player, whispered.text) == (TAMSIN, "The cup is poisoned.")
+    assert kept(table) == []
+    everything = [m.content for npc in table.npcs.values() for m in npc.conversation.prompt("", "x").messages]
+    assert not any("poisoned" in line for line in everything)
+
+
+async def test_the_dm_commands_aloud_and_no_npc_hears_it_but_the_log_has_it(table: TableOfTwins) -> None:
+    await table.says(BRAN, "Grimjaw, be quiet.")
+    assert table.room.control.controls.muted == {SMITH}
+    (said,) = table.spool.utterances.values()
+    assert (said.text, said.witnesses) == ("Grimjaw, be quiet.", frozenset())
+    assert all(len(npc.conversation.utterance_ids) == 0 for npc in table.npcs.values())
+    assert table.turns()[0].unaddressed is Unaddressed.COMMAND
+    assert table.mouth(SMITH).asked == []
+    await table.says(BRAN, "Grimjaw, you may speak.")
+    await answered(table, "Grimjaw, how is my blade?")
+    assert table.turns()[-1].outcome is Outcome.ANSWERED
+
+
+async def test_a_player_commands_nothing(table: TableOfTwins) -> None:
+    await answered(table, "Grimjaw, be quiet.")
+    assert (table.room.control.controls.muted, table.turns()[0].npc_id) == (set(), SMITH)
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (SayAs(INNKEEPER, "Hello."), "Mirelle is not in this scene; here: Grimjaw"),
+        (SayAs(SMITH, "  "), "there are no words that an NPC is given to say"),
+        (SayAs(SMITH, "x" * 601), "an NPC is given to say 600 characters at most, not 601"),
+        (Direct(SMITH, "Be short.", 26), "a direction stands for 1 to 25 turns, not for 26"),
+        (Direct(SMITH, "Be short.", 0), "a direction stands for 1 to 25 turns, not for 0"),
+        (WhisperTo(TAMSIN, "Hush."), "Tamsin does not sit at the table, and would not read it"),
+    ],
+)
+async def test_what_cannot_be_obeyed_says_why_and_nothing_of_it_is_done(
+    table: TableOfTwins, command: TableCommand, why: str
+) -> None:
+    await table.move(FORGE)
+    n_events = len(table.events)
+    with pytest.raises(InvalidInput) as error:
+        await obeyed(table, command)
+    assert str(error.value) == why
+    assert table.events[n_events:] == [] and table.mouth(SMITH).asked == []
+    assert await obeyed(table, ShowControls()) == "here: Grimjaw"
+
+
+async def test_an_engine_that_chooses_its_own_words_is_given_none(table: TableOfTwins) -> None:
+    table.mouth(SMITH).says_given_words = False
+    with pytest.raises(InvalidInput, match="Grimjaw speaks with the engine 'cascaded', which chooses its own words"):
+        await obeyed(table, SayAs(SMITH, "Hello."))
+
+
+async def test_the_dm_is_shown_what_is_in_force(table: TableOfTwins) -> None:
+    for command in (Mute(INNKEEPER), Direct(SMITH, DIRECTION, 1), Puppet(TAMSIN, SMITH)):
+        await obeyed(table, command)
+    assert (await obeyed(table, ShowControls())).splitlines() == [
+        "here: Grimjaw, Mirelle",
+        "muted: Mirelle",
+        f"directed for its next answer: Grimjaw: {DIRECTION}",
+        "what Tamsin says goes to Grimjaw",
+    ]
