@@ -25,6 +25,7 @@ from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import CallableTools
+from glyphoxa.observability.service_time import ServiceTime
 from glyphoxa.speech.correction.corrector import Corrected
 
 GROUP = "glyphoxa.pipelines"
@@ -40,6 +41,10 @@ class Host(Protocol):
             InvalidInput: The key is not set, or the provider's package is not installed.
             Unavailable: The provider fails, or does not answer in time.
         """
+        ...
+
+    def measure(self, tell: Callable[[ServiceTime], None]) -> None:
+        """From now on, tell how long the services of the graphs that are built take."""
         ...
 
     async def close(self) -> None: ...

@@ -11,6 +11,7 @@ from loguru import logger
 from glyphoxa.bootstrap import engines, local_models
 from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack
 from glyphoxa.bootstrap.memory import SaidBefore, open_store_for
+from glyphoxa.bootstrap.observers import NOBODY, Observers
 from glyphoxa.bootstrap.outside_tools import open_outside_tools
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.bootstrap.structured_llm import local_slots
@@ -21,6 +22,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.npc.live_table import LiveTable, enter
 from glyphoxa.npc.session_end import SessionEnd
+from glyphoxa.observability.loop_lag import measure_lag
 
 
 async def open_table(
@@ -29,6 +31,7 @@ async def open_table(
     campaign: Campaign | None = None,
     session_name: str | None = None,
     tell: Callable[[str], None] = logger.info,
+    observers: Observers = NOBODY,
 ) -> LiveTable:
     """Open a session of the campaign that the settings name. Everything slow happens here, before anybody speaks.
 
@@ -36,6 +39,7 @@ async def open_table(
         campaign: What stands in that campaign's file, for who has read it already.
         session_name: The session's id; by default one made of the campaign and the time.
         tell: Takes lines for the user about what takes long.
+        observers: Told of all that happens. Whoever made them closes them.
 
     Raises:
         InvalidInput: The settings or the campaign file cannot be used.
@@ -58,6 +62,7 @@ async def open_table(
             store=store,
             mouths=mouths,
             outside=outside,
+            observers=observers,
         )
         table = await open_with(opening, stack, tell=tell)
         table.adopt(stack.pop_all())
@@ -105,6 +110,8 @@ async def _start(wired: Wired, stack: ClosingStack, *, tell: Callable[[str], Non
     if wired.dm is not None:
         wired.dm.start(supervisor, table)
     supervisor.start("preparation", parts.preparation.run)
+    if (metrics := wired.observers.metrics) is not None:
+        supervisor.start("event loop lag", lambda: measure_lag(metrics.lagged))
     return table
 
 

@@ -18,6 +18,7 @@ from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import TableMemory
 from glyphoxa.bootstrap.mind import mind_of, state_of
 from glyphoxa.bootstrap.npcs import Npcs
+from glyphoxa.bootstrap.observers import NOBODY, Observers
 from glyphoxa.bootstrap.outside_tools import OutsideTools
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
@@ -59,6 +60,7 @@ class Opening:
     Attributes:
         mouths: By the NPCs' engines.
         outside: Tools of servers outside, by the NPCs that have them.
+        observers: Told of all that happens, from the beginning.
     """
 
     settings: Settings
@@ -68,6 +70,7 @@ class Opening:
     store: Store | None
     mouths: Mapping[str, OpenMouth]
     outside: OutsideTools
+    observers: Observers = NOBODY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,7 @@ class Wired:
     typed: TypedLines
     supervision: TableSupervision
     revisions: Revisions
+    observers: Observers
     reviser: Reviser | None
     followed_talk: FollowedTalk | None
     dm: DmAtTheTable | None
@@ -106,6 +110,9 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
     memory.make_good_too(names.catch_up)
     host: Host = engines.find_host()()
     stack.push_step("the place where the graphs run", STEP_MS, host.close)
+    if opening.observers.any:
+        host.measure(opening.observers.measured)
+        events.subscribe(opening.observers.on)
     mind = mind_of(settings, state, store, memory.guard)
     prefetch, context = mind.prefetch, mind.context
     stack.push_step("recall", STEP_MS, prefetch.close)
@@ -199,6 +206,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
         typed=typed,
         supervision=supervision,
         revisions=revisions,
+        observers=opening.observers,
         reviser=reviser,
         followed_talk=_followed_talk(state, store, memory, revisions),
         dm=None if store is None else DmAtTheTable.of(state, store, room),

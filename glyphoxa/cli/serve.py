@@ -19,6 +19,7 @@ from glyphoxa.bootstrap.closing import STEP_MS
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.cli import session_choice
 from glyphoxa.cli.ending import Ending
+from glyphoxa.cli.metrics_port import bind_metrics, serving_metrics
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
@@ -56,12 +57,15 @@ def run(options: argparse.Namespace) -> int:
         settings = read_settings(options.config)
         if options.campaign is not None:
             settings = settings.model_copy(update={"campaign": options.campaign.absolute()})
-        log.set_up(level=settings.logging.level, with_content=settings.logging.content)
+        log.set_up(level=settings.logging.level, with_content=settings.logging.content, form=settings.logging.form)
         _need_web()
         from glyphoxa.web.serving import bind
 
         host = options.host or settings.server.host
-        with bind(host, settings.server.port if options.port is None else options.port) as listener:
+        with (
+            bind(host, settings.server.port if options.port is None else options.port) as listener,
+            bind_metrics(settings.observability) as metrics_listener,
+        ):
             campaign = None if settings.campaign is None else read_playable(settings.campaign, settings).campaign
             session = options.session
             if campaign is not None:
@@ -76,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
                 )
             serving = _serve(
                 _Wished(settings, campaign, session, options.allow_host),
-                listener,
+                _Listeners(listener, metrics_listener),
                 ending,
             )
             try:
@@ -97,7 +101,19 @@ class _Wished:
     allowed_hosts: list[str]
 
 
-async def _serve(wished: _Wished, listener: socket.socket, ending: Ending) -> None:
+@dataclass(frozen=True, slots=True)
+class _Listeners:
+    """
+    Attributes:
+        metrics: None where nobody asked for figures.
+    """
+
+    page: socket.socket
+    metrics: socket.socket | None
+
+
+async def _serve(wished: _Wished, listeners: _Listeners, ending: Ending) -> None:
+    from glyphoxa.bootstrap.observers import make_observers
     from glyphoxa.bootstrap.table import open_table
     from glyphoxa.web.app import create_app
     from glyphoxa.web.serving import Server, said_of_strangers, url_of
@@ -108,8 +124,16 @@ async def _serve(wished: _Wished, listener: socket.socket, ending: Ending) -> No
     ending.act = task.cancel
     ending.attach()
     watch = _Stopwatch()
+    listener = listeners.page
+    observers = make_observers(wished.settings.observability)
     try:
-        table = await open_table(wished.settings, campaign=wished.campaign, session_name=wished.session, tell=watch.say)
+        table = await open_table(
+            wished.settings,
+            campaign=wished.campaign,
+            session_name=wished.session,
+            tell=watch.say,
+            observers=observers,
+        )
     except asyncio.CancelledError:
         ending.closed(ending.code)  # what still loads in a thread is not waited for
         raise
@@ -119,15 +143,19 @@ async def _serve(wished: _Wished, listener: socket.socket, ending: Ending) -> No
     try:
         peers = _peers(table)
         await peers.start()
-        server = Server(create_app(table, connect=peers.connect, allowed_hosts=wished.allowed_hosts))
+        page = create_app(table, connect=peers.connect, allowed_hosts=wished.allowed_hosts)
+        server = Server(page)
         stopping = asyncio.Event()
         ending.act = stopping.set
         serving = asyncio.create_task(server.listen(listener))
         listener.listen()  # whoever reads the next line and comes at once waits a moment, and is not refused
         for line in said_of_strangers(listener):
             _say(line)
-        _say(f"{table.campaign.name} is open at {url_of(listener)}   (Ctrl-C closes the table)")
-        await asyncio.wait((serving, asyncio.create_task(stopping.wait())), return_when=asyncio.FIRST_COMPLETED)
+        async with serving_metrics(page, observers, listeners.metrics) as figures:
+            if figures is not None:
+                _say(f"figures for Prometheus are at {figures}")
+            _say(f"{table.campaign.name} is open at {url_of(listener)}   (Ctrl-C closes the table)")
+            await asyncio.wait((serving, asyncio.create_task(stopping.wait())), return_when=asyncio.FIRST_COMPLETED)
         if not stopping.is_set():
             raise _ended_by_itself(serving)
         _say("closing the table ... (Ctrl-C again ends it at once)")
@@ -140,6 +168,7 @@ async def _serve(wished: _Wished, listener: socket.socket, ending: Ending) -> No
         if peers is not None:
             await within(STEP_MS, "the browsers' sound", peers.close())
         await table.close()
+        await within(STEP_MS, "the last traces", observers.close())
         ending.closed(0 if has_ended_well else ending.code)
 
 

@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr
 from glyphoxa.config.engine_files import from_folder, wrong_engine
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
 from glyphoxa.config.mcp_settings import McpSettings, mcp_contradictions
+from glyphoxa.config.observability_settings import ObservabilitySettings
 from glyphoxa.config.recall_settings import DeepRecallSettings, not_here, recall_contradictions
 from glyphoxa.config.sections import DsnText, NameOf, ProviderSettings, Section, empty_section
 from glyphoxa.context.budgets import BUDGETS, STANDING_TOKENS, Budgets
@@ -269,10 +270,12 @@ class LoggingSettings(Section):
     Attributes:
         level: What is less important is not logged.
         content: Whether logs may hold what people say. Off unless somebody at the table asks for it.
+        form: `text` for people; `json` for programs: one object a line.
     """
 
     level: LogLevel = "INFO"
     content: bool = False
+    form: Literal["text", "json"] = "text"
 
 
 class Settings(Section):
@@ -301,6 +304,7 @@ class Settings(Section):
     models: Annotated[ModelsSettings, BeforeValidator(empty_section)] = ModelsSettings()
     server: Annotated[ServerSettings, BeforeValidator(empty_section)] = ServerSettings()
     logging: Annotated[LoggingSettings, BeforeValidator(empty_section)] = LoggingSettings()
+    observability: Annotated[ObservabilitySettings, BeforeValidator(empty_section)] = ObservabilitySettings()
 
     def chosen(self, section: str) -> Choice:
         """The provider that a section names.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from loguru import logger
 
@@ -12,12 +13,16 @@ if TYPE_CHECKING:
     from loguru import Record
 
 
-def set_up(*, level: str = "INFO", with_content: bool = False) -> None:
+Form = Literal["text", "json"]
+
+
+def set_up(*, level: str = "INFO", with_content: bool = False, form: Form = "text") -> None:
     """Send logs to standard error.
 
     Args:
         level: Lowest level shown.
         with_content: Also show records bound with `content=` (transcripts, prompts, replies).
+        form: "text" for people, "json" for programs: one object a line.
     """
 
     def is_shown(record: Record) -> bool:
@@ -31,10 +36,35 @@ def set_up(*, level: str = "INFO", with_content: bool = False) -> None:
         content = " | {extra[content]}" if "content" in record["extra"] else ""
         return "{time:HH:mm:ss.SSS} {level: <7} {name}: {message}" + content + "\n{exception}"
 
+    def as_object(record: Record) -> str:
+        record["extra"]["line"] = _as_json(record)
+        return "{extra[line]}\n"
+
     # Warnings of libraries are for who develops this, not for who plays.
     warnings.showwarning = _to_log  # type: ignore[assignment]  # it takes and ignores where to write
     logger.remove()
-    logger.add(_to_stderr, level=level, format=layout, filter=is_shown, backtrace=False, diagnose=False)
+    logger.add(
+        _to_stderr,
+        level=level,
+        format=as_object if form == "json" else layout,
+        filter=is_shown,
+        backtrace=False,
+        diagnose=False,
+    )
+
+
+def _as_json(record: Record) -> str:
+    """`error` is a type and what it says of itself: where it was raised is for who develops this."""
+    line: dict[str, object] = {
+        "time": record["time"].isoformat(timespec="milliseconds"),
+        "level": record["level"].name,
+        "logger": record["name"],
+        "message": record["message"],
+        **{key: str(value) for key, value in record["extra"].items() if key != "line"},
+    }
+    if (raised := record["exception"]) is not None and raised.type is not None:
+        line["error"] = f"{raised.type.__name__}: {raised.value}"
+    return json.dumps(line, ensure_ascii=False)
 
 
 def _to_stderr(line: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvicorn
 from loguru import logger
@@ -27,7 +27,17 @@ BACKLOG = 64
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
-def bind(host: str, port: int) -> socket.socket:
+class AddressOptions(NamedTuple):
+    """What the user sets an address with."""
+
+    host: str = "--host"
+    port: str = "--port"
+
+
+OPTIONS = AddressOptions()
+
+
+def bind(host: str, port: int, *, named: AddressOptions = OPTIONS) -> socket.socket:
     """Take an address without listening on it yet, so that a taken port is found before models are loaded.
 
     Raises:
@@ -35,13 +45,13 @@ def bind(host: str, port: int) -> socket.socket:
         InvalidInput: The host is not an address of this machine.
     """
     if not 0 <= port <= 65_535:
-        raise InvalidInput(f"--port {port} is not a port; valid: 0 to 65535")
+        raise InvalidInput(f"{named.port} {port} is not a port; valid: 0 to 65535")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except (socket.gaierror, UnicodeError) as error:
-        raise InvalidInput(f"--host {host!r} is not an address or a name of this machine") from error
+        raise InvalidInput(f"{named.host} {host!r} is not an address or a name of this machine") from error
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -52,10 +62,10 @@ def bind(host: str, port: int) -> socket.socket:
         listener.close()
         if error.errno == errno.EADDRINUSE:
             raise Unavailable(
-                f"port {port} on {host} is in use; choose another with --port (0 takes any free one)"
+                f"port {port} on {host} is in use; choose another with {named.port} (0 takes any free one)"
             ) from error
         if error.errno == errno.EACCES:
-            raise Unavailable(f"port {port} is reserved for root; choose one above 1023 with --port") from error
+            raise Unavailable(f"port {port} is reserved for root; choose one above 1023 with {named.port}") from error
         raise InvalidInput(f"cannot serve on {host}:{port}: {error.strerror}") from error
     return listener
 

@@ -7,6 +7,7 @@ import of some takes half a second, which must not happen in the event loop of a
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, cast
 
@@ -18,7 +19,7 @@ import pipecat.services.openai.llm
 import pipecat.services.tts_service  # noqa: F401
 from openai import AsyncOpenAI
 from pipecat.audio.utils import create_stream_resampler
-from pipecat.frames.frames import ErrorFrame, Frame
+from pipecat.frames.frames import ErrorFrame, Frame, MetricsFrame
 from pipecat.pipeline.pipeline import Pipeline
 from pipecat.pipeline.worker import PipelineParams, PipelineWorker
 from pipecat.processors.frame_processor import FrameProcessor
@@ -27,8 +28,10 @@ from pipecat.workers.runner import WorkerRunner
 from glyphoxa.config.settings import TtsSettings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
+from glyphoxa.observability.service_time import ServiceTime
 from glyphoxa_processors.cloud_tts import make_tts
 from glyphoxa_processors.sample import Sample
+from glyphoxa_processors.service_times import service_times
 
 create_stream_resampler()  # imports its library at the first call
 AsyncOpenAI(api_key="none").chat.completions  # noqa: B018 - imports the rest of the SDK and its HTTP client
@@ -93,6 +96,11 @@ class PipelineHost:
         self._start_within_ms = start_within_ms
         self._lines: dict[str, RunningGraph] = {}
         self._shared: dict[type, _Closeable] = {}
+        self._measured: Callable[[ServiceTime], None] | None = None
+
+    def measure(self, tell: Callable[[ServiceTime], None]) -> None:
+        """See `glyphoxa.bootstrap.engines.Host`."""
+        self._measured = tell
 
     def shared(self, kind: type[T], make: Callable[[], T]) -> T:
         """The one object of its kind for all graphs: made for the first that asks, closed with the host."""
@@ -119,7 +127,11 @@ class PipelineHost:
         worker = PipelineWorker(
             Pipeline(list(processors)),
             name=name,
-            params=PipelineParams(audio_in_sample_rate=INPUT_RATE_HZ, audio_out_sample_rate=OUTPUT_RATE_HZ),
+            params=PipelineParams(
+                audio_in_sample_rate=INPUT_RATE_HZ,
+                audio_out_sample_rate=OUTPUT_RATE_HZ,
+                enable_metrics=self._measured is not None,
+            ),
             # The default ends a worker and its runner after five minutes in which nobody says anything.
             idle_timeout_secs=None,
             cancel_on_idle_timeout=False,
@@ -137,6 +149,15 @@ class PipelineHost:
 
         worker.add_event_handler("on_pipeline_started", started)
         worker.add_event_handler("on_pipeline_error", failed)
+        if (tell := self._measured) is not None:
+
+            async def measured(_: object, frame: MetricsFrame) -> None:
+                for each in service_times(frame, graph=name, at_ms=time.time_ns() // 1_000_000):
+                    tell(each)
+
+            # Not an observer: that would cost every frame a queue at every processor.
+            worker.add_event_handler("on_frame_reached_downstream", measured)
+            worker.set_reached_downstream_filter((MetricsFrame,))
         runner = WorkerRunner(name=f"runner-{name}", handle_sigint=False)
         await runner.add_workers(worker)
         line = self._lines[name] = RunningGraph(worker, runner, longest_queue=longest_queue)

@@ -32,6 +32,8 @@ async def never() -> None:
 
 
 class Host:
+    def measure(self, tell: object) -> None: ...
+
     async def close(self) -> None: ...
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -41,3 +42,18 @@ def test_below_the_level_nothing_is_shown(capsys: pytest.CaptureFixture[str]) ->
     log.set_up(level="WARNING")
     logger.info("chatter")
     assert capsys.readouterr().err == ""
+
+
+def test_a_log_for_programs_is_one_object_a_line_without_speech_or_traceback(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log.set_up(level="DEBUG", form="json")
+    logger.bind(content="my brother is lost").info("an utterance was kept")
+    logger.bind(npc="grimjaw").warning('a "quoted" line\nand {braces}')
+    try:
+        raise ValueError("too late")
+    except ValueError as error:
+        logger.opt(exception=error).error("a reply failed")
+    shown = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["message"] for line in shown] == ['a "quoted" line\nand {braces}', "a reply failed"]
+    assert (shown[0]["level"], shown[0]["npc"], shown[1]["error"]) == ("WARNING", "grimjaw", "ValueError: too late")

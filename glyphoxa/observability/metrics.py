@@ -1,0 +1,128 @@
+"""Figures of a table for Prometheus. Every label has a known, small set of values: no name, no id, no word."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from glyphoxa.domain.events import Degraded, MemoryChanged, TableEvent, Trouble, TurnFinished, UtteranceKept
+from glyphoxa.domain.turn import Fault, Outcome, Stage, TurnRecord, Unaddressed
+from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.observability.turn_spans import STEPS, steps_of
+
+_FIRST_AUDIO_S: Final = (0.2, 0.35, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0)
+_STEP_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.8, 1.2, 2.0, 3.0, 5.0, 10.0)
+_LAG_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+OTHER: Final = "other"
+MOST_SERVICES: Final = 32
+"""Classes of services are named by whoever writes them: from here on they are all `OTHER`."""
+
+
+class TableMetrics:
+    """Takes what happens at a table and counts it in `registry`."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.registry)
+        self._turns = self._counter("turns", "Turns by what came of them", "outcome", [o.value for o in Outcome])
+        self._unaddressed = self._counter(
+            "unaddressed", "Turns that were meant for no NPC, by the reason", "reason", [u.value for u in Unaddressed]
+        )
+        self._unsaid = self._counter(
+            "unsaid_sentences", "Sentences that were rejected before the voice", "fault", [f.value for f in Fault]
+        )
+        self._troubles = self._counter(
+            "troubles", "What did not work while the table played on", "trouble", [t.value for t in Trouble]
+        )
+        self._utterances = Counter("glyphoxa_utterances", "Utterances that are on disk", registry=self.registry)
+        self._fillers = Counter("glyphoxa_fillers", "Turns in which a filler was heard first", registry=self.registry)
+        self._omitted = Counter(
+            "glyphoxa_omitted_parts", "Parts of a hot context that were late or failed", registry=self.registry
+        )
+        self._first_audio = Histogram(
+            "glyphoxa_first_audio_seconds",
+            "End of speech to the first sound of the answer",
+            buckets=_FIRST_AUDIO_S,
+            registry=self.registry,
+        )
+        self._steps = Histogram(
+            "glyphoxa_turn_step_seconds",
+            "How long a step of a turn took",
+            ["step"],
+            buckets=_STEP_S,
+            registry=self.registry,
+        )
+        for name, _, _ in STEPS:
+            self._steps.labels(name)
+        self._services = Histogram(
+            "glyphoxa_service_seconds",
+            "How long a service took, as its framework measured it",
+            ["service", "measure"],
+            buckets=_STEP_S,
+            registry=self.registry,
+        )
+        self._known_services: set[str] = set()
+        self._lag = Histogram(
+            "glyphoxa_event_loop_lag_seconds",
+            "By how much a timer of the event loop was late",
+            buckets=_LAG_S,
+            registry=self.registry,
+        )
+        self._is_degraded = Gauge(
+            "glyphoxa_memory_degraded", "1 while long-term memory is out of reach", registry=self.registry
+        )
+        self._waiting = Gauge(
+            "glyphoxa_memory_waiting_utterances",
+            "Utterances that are on disk and not in the database yet",
+            registry=self.registry,
+        )
+
+    def on(self, event: TableEvent) -> None:
+        match event:
+            case TurnFinished(turn):
+                self._count(turn)
+            case UtteranceKept():
+                self._utterances.inc()
+            case MemoryChanged(health):
+                self._is_degraded.set(health.state == "degraded")
+                self._waiting.set(health.waiting)
+            case Degraded():
+                self._troubles.labels(event.trouble.value).inc()
+            case _:
+                pass
+
+    def measured(self, time: ServiceTime) -> None:
+        if len(self._known_services) < MOST_SERVICES:
+            self._known_services.add(time.service)
+        service = time.service if time.service in self._known_services else OTHER
+        self._services.labels(service, time.measure).observe(time.took_s)
+
+    def lagged(self, late_s: float) -> None:
+        """A timer of the event loop was that late."""
+        self._lag.observe(late_s)
+
+    def _count(self, turn: TurnRecord) -> None:
+        self._turns.labels(turn.outcome.value).inc()
+        if turn.unaddressed is not None:
+            self._unaddressed.labels(turn.unaddressed.value).inc()
+        for unsaid in turn.unsaid:
+            self._unsaid.labels(unsaid.fault.value).inc()
+        self._omitted.inc(len(turn.omitted))
+        if Stage.FILLER in turn.stages:
+            self._fillers.inc()
+        if turn.first_audio_ms is not None:
+            self._first_audio.observe(turn.first_audio_ms / 1_000)
+        for step in steps_of(turn):
+            self._steps.labels(step.name).observe((step.end_ms - step.start_ms) / 1_000)
+
+    def _counter(self, name: str, text: str, label: str, values: list[str]) -> Counter:
+        """One whose series all exist from the beginning, so that a rate of the first event can be seen."""
+        counter = Counter(f"glyphoxa_{name}", text, [label], registry=self.registry)
+        for value in values:
+            counter.labels(value)
+        return counter

@@ -1,0 +1,89 @@
+"""A turn becomes a trace without a word of what was said."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId
+from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Stage, TurnRecord, Unaddressed
+from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.observability.turn_spans import steps_of, trace_of
+
+ANSWERED = TurnRecord(
+    id=TurnId("t0001"),
+    session_id=SessionId("s1"),
+    speaker_id=SpeakerId("tamsin"),
+    speaker_name="Tamsin Speaks",
+    raw_text="grim jaw my secret",
+    text="Grimjaw, my secret?",
+    npc_id=NpcId("grimjaw"),
+    address_reason="Grimjaw was called",
+    outcome=Outcome.ANSWERED,
+    reply="Your secret is safe.",
+    reply_heard="Your secret is safe.",
+    stages={
+        Stage.SPEECH_END: 1_000,
+        Stage.TRANSCRIPT_FINAL: 1_200,
+        Stage.CORRECTED: 1_201,
+        Stage.ADDRESSED: 1_201,
+        Stage.CONTEXT_READY: 1_210,
+        Stage.FIRST_TOKEN: 1_400,
+        Stage.TURN_END: 1_480,
+        Stage.FIRST_SENTENCE: 1_470,
+        Stage.FIRST_AUDIO: 1_600,
+        Stage.AUDIO_END: 3_000,
+    },
+    looked_up=(LookUp("search_facts", {"query": "secret"}, {"found": "secret"}, 40),),
+    prompt_text="You are Grimjaw. secret",
+    parts=(PromptPart("persona", "campaign file", 120), PromptPart("talk", "the talk", 80)),
+)
+
+
+def test_each_step_lies_between_its_marks() -> None:
+    assert {step.name: (step.start_ms, step.end_ms) for step in steps_of(ANSWERED)} == {
+        "end of turn": (1_000, 1_480),
+        "transcription": (1_000, 1_200),
+        "name correction": (1_200, 1_201),
+        "hot context": (1_201, 1_210),
+        "first token": (1_210, 1_400),
+        "first sentence": (1_400, 1_470),
+        "voice": (1_470, 1_600),
+        "speaking": (1_600, 3_000),
+    }
+
+
+def test_a_step_that_was_over_before_it_began_is_left_out() -> None:
+    early = replace(ANSWERED, stages={Stage.SPEECH_END: 1_000, Stage.TRANSCRIPT_FINAL: 990, Stage.TURN_END: 1_480})
+    assert [step.name for step in steps_of(early)] == ["end of turn"]
+
+
+def test_the_turns_span_holds_all_of_it_and_says_what_came_of_it() -> None:
+    trace = trace_of(ANSWERED, [ServiceTime("mouth-grimjaw", "SpokenLLM", "ttfb", 0.19, 1_400)])
+    assert trace is not None
+    assert (trace.turn.start_ms, trace.turn.end_ms, trace.has_failed) == (1_000, 3_000, False)
+    assert trace.turn.attributes["glyphoxa.outcome"] == "answered"
+    assert trace.turn.attributes["glyphoxa.first_audio_ms"] == 600
+    assert trace.turn.attributes["glyphoxa.prompt_tokens"] == 200
+    assert [(event.name, event.at_ms) for event in trace.events] == [("SpokenLLM ttfb", 1_400), ("look-up", 3_000)]
+
+
+def test_no_word_that_was_said_or_thought_is_in_a_trace() -> None:
+    trace = trace_of(replace(ANSWERED, error="the provider said: secret", outcome=Outcome.FAILED))
+    assert trace is not None
+    assert trace.has_failed
+    assert "secret" not in repr(asdict(trace))
+    assert "Tamsin Speaks" not in repr(asdict(trace))
+
+
+def test_a_turn_for_nobody_says_why_and_has_not_failed() -> None:
+    record = replace(
+        ANSWERED, npc_id=None, outcome=Outcome.NOT_ADDRESSED, unaddressed=Unaddressed.PLAYER, parts=(), looked_up=()
+    )
+    trace = trace_of(record)
+    assert trace is not None
+    assert trace.turn.attributes["glyphoxa.unaddressed"] == "player"
+    assert "glyphoxa.npc" not in trace.turn.attributes
+
+
+def test_a_turn_without_times_leaves_no_trace() -> None:
+    assert trace_of(replace(ANSWERED, stages={})) is None
