@@ -10,7 +10,7 @@ Protocol of use, for one NPC:
    heard, held or neither.
 4. The mouth reports through the `listener` given to it when it was built: in order, `Marked`,
    `Injected`, `SentenceStarted` and `SentenceRejected` events, then exactly one `Finished` per begun turn, also after
-   `cancel`.
+   `cancel`. `FailedEarly` comes at most once, before the release.
 
 `begin` while a turn is running cancels that one first. Calls return at once; work happens in the mouth's own tasks.
 """
@@ -80,6 +80,15 @@ class ReplyKnown:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedEarly:
+    """There is no answer, and the turn was not released yet: what is heard at its release is an excuse."""
+
+    npc: NpcId
+    turn: TurnId
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The end of a begun turn.
 
@@ -104,7 +113,7 @@ class Finished:
     error: str = ""
 
 
-MouthEvent = Marked | Injected | SentenceStarted | SentenceRejected | ReplyKnown | Finished
+MouthEvent = Marked | Injected | SentenceStarted | SentenceRejected | ReplyKnown | FailedEarly | Finished
 Listener = Callable[[MouthEvent], None]
 """Called in the event loop; must return at once (put it into a mailbox)."""
 

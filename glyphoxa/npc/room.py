@@ -35,7 +35,16 @@ from glyphoxa.npc.actor import (
     Spoke,
 )
 from glyphoxa.npc.answers import Answers
-from glyphoxa.npc.mouth import Finished, Injected, Marked, MouthEvent, ReplyKnown, SentenceRejected, SentenceStarted
+from glyphoxa.npc.mouth import (
+    FailedEarly,
+    Finished,
+    Injected,
+    Marked,
+    MouthEvent,
+    ReplyKnown,
+    SentenceRejected,
+    SentenceStarted,
+)
 from glyphoxa.npc.player_talk import PlayerTalk
 from glyphoxa.npc.room_messages import End, Leave, LookedUp, LooksUpLong, Move, Obey, RoomMessage, RoomTick
 from glyphoxa.npc.session_ids import SessionIds
@@ -136,7 +145,15 @@ class Room:
                 self._perform(self._turn_taking.looks_up_long(npc, at_ms=now_ms))
             case SpeechPaused():
                 self._perform(self._turn_taking.on_ear(message, at_ms=now_ms))
-            case Marked() | Injected() | SentenceStarted() | SentenceRejected() | ReplyKnown() | Finished():
+            case (
+                Marked()
+                | Injected()
+                | SentenceStarted()
+                | SentenceRejected()
+                | ReplyKnown()
+                | FailedEarly()
+                | Finished()
+            ):
                 self._on_mouth(message)
             case _:
                 self._players.follow(message)
@@ -275,6 +292,8 @@ class Room:
                 self._replies[event.turn] = event
                 if self._book.is_committed(event.turn):
                     self._expect(event)
+            case FailedEarly():
+                self._turn_taking.on_failed_early(event.turn)
             case Finished():
                 self._replies.pop(event.turn, None)
                 self._on_finished(event)

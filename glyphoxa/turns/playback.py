@@ -202,6 +202,10 @@ class Playback:
         return not (self._is_over or self._has_ended)
 
     @property
+    def is_released(self) -> bool:
+        return self._is_released
+
+    @property
     def is_held(self) -> bool:
         return self._is_held
 

@@ -30,6 +30,8 @@ class Turn:
     filled: bool = False
     looks_up_long: bool = False
     first_word_ms: int | None = None
+    has_failed: bool = False
+    """Before it may be heard: nothing but an excuse would be."""
     committed_ms: int = 0
     released_ms: int = 0
     cancelled_as: Outcome | None = None

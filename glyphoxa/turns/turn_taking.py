@@ -4,8 +4,9 @@ The life of a turn:
 
     EagerTurn ──▶ PREPARING ──TurnEnded, same words──▶ COMMITTED ──floor──▶ RELEASED ──first audio──▶ HEARD ──▶ over
                      │                                     │                   │                       │
-                     └─ player goes on, or other words:    └── player goes on: MERGED ──┘              └─ INTERRUPTED
-                        dropped, as if it never was            the next turn answers both
+                     └─ player goes on, other words, or    └── player goes on: MERGED ──┘              └─ INTERRUPTED
+                        it failed: dropped, as if it never     the next turn answers both
+                        was
 
 A turn that is PREPARING is a speculation: it leaves no record. From COMMITTED on it ends in exactly one
 `Outcome`. What a player said is kept (`Keep`) before anything else happens with it, addressed or not.
@@ -129,6 +130,11 @@ class TurnTaking:
         if (turn := self.turns.get(turn_id)) is not None:
             turn.first_word_ms = at_ms
 
+    def on_failed_early(self, turn_id: TurnId) -> None:
+        """There is no answer. If its player has not finished, the NPC thinks again, once, when they have."""
+        if (turn := self.turns.get(turn_id)) is not None:
+            turn.has_failed = True
+
     def on_first_audio(self, turn_id: TurnId) -> None:
         turn = self.turns.get(turn_id)
         if turn is not None and turn.phase is Phase.RELEASED:
@@ -251,7 +257,9 @@ class TurnTaking:
             effects.append(NotAddressed(draft, addressed, is_between))
             return [*effects, *(self._ask_again(player, at_ms) if is_between else self._let_go(player, at_ms))]
         if prepared is not None and (
-            prepared.npc != addressed.npc or not same_words(prepared.question.text, question.text)
+            prepared.has_failed
+            or prepared.npc != addressed.npc
+            or not same_words(prepared.question.text, question.text)
         ):
             effects.append(self.turns.cancel(prepared, None))
             prepared = None

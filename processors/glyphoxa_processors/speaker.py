@@ -21,7 +21,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, F
 
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import Stage
-from glyphoxa.npc.mouth import Finished, Listener, Marked, SentenceStarted
+from glyphoxa.npc.mouth import FailedEarly, Finished, Listener, Marked, SentenceStarted
 from glyphoxa.npc.table import OUTPUT_RATE_HZ, AudioSink
 from glyphoxa.turns.filler import Filler, filler_of
 from glyphoxa.turns.playback import (
@@ -120,6 +120,8 @@ class Speaker(FrameProcessor):
         """
         if turn == self._turn and self._playback.is_silent and self._playback.accepts_excuse():
             self._excuse(turn)
+            if not self._playback.is_released:
+                self._listener(FailedEarly(self._npc, turn, self._clock()))
         self._on(turn, ReplyFailed(error))
 
     def worry(self, turn: TurnId, error: str) -> None:

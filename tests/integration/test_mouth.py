@@ -16,7 +16,7 @@ from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Fault, TierChoice
 from glyphoxa.judgement.reply import Asked, Verdict
-from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceRejected, SentenceStarted
+from glyphoxa.npc.mouth import FailedEarly, Finished, Injected, Marked, SentenceRejected, SentenceStarted
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.local_services import make_tts
 from tests.support.memory_twins import tools_of
@@ -485,6 +485,7 @@ async def test_an_answer_that_fails_is_a_line_in_character(server: ModelServer) 
         play.release()
         assert "out of order" in (await play.finished()).error
         assert len(play.sound) == len(EXCUSES[0]) * 10 * 48
+        assert not play.of(FailedEarly)
 
 
 async def test_an_answer_that_fails_before_it_may_be_heard_is_a_line_in_character_as_soon_as_it_may(
@@ -497,6 +498,7 @@ async def test_an_answer_that_fails_before_it_may_be_heard_is_a_line_in_characte
         await play.mouth.wait_until_drained()
         assert not play.sound
         assert not play.of(Finished)
+        assert len(play.of(FailedEarly)) == 1
         play.release()
         assert "out of order" in (await play.finished()).error
         assert len(play.sound) == len(EXCUSES[0]) * 10 * 48

@@ -8,7 +8,7 @@ from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Stage
-from glyphoxa.npc.mouth import Finished, Listener, Marked, SentenceStarted
+from glyphoxa.npc.mouth import FailedEarly, Finished, Listener, Marked, SentenceStarted
 
 
 class MouthTwin:
@@ -69,6 +69,11 @@ class MouthTwin:
     def cancel(self, turn: TurnId) -> None:
         if turn == self.turn:
             self.end(heard=self.words.split()[0] if self.is_heard else "", interrupted=self.is_heard)
+
+    def fail_early(self) -> None:
+        """There is no reply, and it may not be heard yet."""
+        assert self.turn is not None
+        self._listener(FailedEarly(self.npc.id, self.turn, self._now_ms()))
 
     def give_up(self, turn: TurnId) -> None:
         self.given_up.append(turn)

@@ -57,6 +57,24 @@ async def test_a_question_is_answered_and_both_are_kept(table: TableOfTwins) -> 
     assert all(u.witnesses == {SMITH, INNKEEPER} for u in table.spool.utterances.values())
 
 
+async def test_an_answer_that_failed_while_the_player_spoke_is_begun_again_when_they_have_finished(
+    table: TableOfTwins,
+) -> None:
+    draft = a_draft(TAMSIN, "Grimjaw, how is my blade?", end_ms=500)
+    table.room.mailbox.post(SpeechStarted(TAMSIN, 0))
+    table.room.mailbox.post(EagerTurn(draft))
+    await table.settle()
+    table.mouth(SMITH).fail_early()
+    await table.settle()
+    table.room.mailbox.post(TurnEnded(draft, 1_000))
+    await table.settle()
+    assert len(table.mouth(SMITH).asked) == 2
+    table.mouth(SMITH).end()
+    await table.settle()
+    (turn,) = table.turns()
+    assert (turn.outcome, turn.reply_heard) == (Outcome.ANSWERED, "Aye.")
+
+
 async def test_every_npc_present_overhears_and_one_answers(table: TableOfTwins) -> None:
     await table.says(TAMSIN, "Grimjaw, how is my blade?")
     table.mouth(SMITH).end()

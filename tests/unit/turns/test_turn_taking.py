@@ -85,6 +85,21 @@ def test_what_was_said_is_kept_before_anything_else_also_when_nobody_is_addresse
     assert [type(effect) for effect in effects] == [Keep, NotAddressed]
 
 
+def test_an_answer_that_failed_while_the_player_spoke_is_thought_of_again_once() -> None:
+    evening = Evening()
+    evening.hear(SpeechStarted(TAMSIN, 0))
+    evening.hear(EagerTurn(a_draft(TAMSIN, "Grimjaw, hello.")))
+    failed = evening.the_turn()
+    evening.talk.on_failed_early(failed)
+    effects = evening.hear(TurnEnded(a_draft(TAMSIN, "Grimjaw, hello."), 1_500), at_ms=1_500)
+    assert [type(effect) for effect in effects][:4] == [Keep, Cancel, Begin, Commit]
+    assert Cancel(failed, SMITH, None, True) in effects
+    again = evening.the_turn()
+    assert again != failed
+    evening.talk.on_failed_early(again)
+    assert evening.talk.tick(at_ms=1_600) == []  # its excuse is heard
+
+
 def test_the_words_at_the_end_differ_from_those_at_the_pause_so_the_answer_is_thought_of_again() -> None:
     evening = Evening()
     evening.hear(SpeechStarted(TAMSIN, 0))
