@@ -81,7 +81,7 @@ class Addresses:
 
 
 @asynccontextmanager
-async def providers(recordings: Sequence[Recorded], delays: Delays) -> AsyncIterator[Addresses]:
+async def providers(recordings: Sequence[Recorded], delays: Delays, *, reply: str = REPLY) -> AsyncIterator[Addresses]:
     """The providers' process, for the time of the block.
 
     Raises:
@@ -92,7 +92,7 @@ async def providers(recordings: Sequence[Recorded], delays: Delays) -> AsyncIter
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    plan = {"recordings": [[str(r.path), r.text] for r in recordings], "delays": asdict(delays)}
+    plan = {"recordings": [[str(r.path), r.text] for r in recordings], "delays": asdict(delays), "reply": reply}
     try:
         process.stdin.write(json.dumps(plan).encode() + b"\n")
         async with asyncio.timeout(STARTS_WITHIN_S):
@@ -220,9 +220,9 @@ def results(words: Sequence[str], *, is_final: bool, from_ms: int, to_ms: int, s
 class TalkingOpenAi(OpenAiServer):
     """The model and the voice. The voice's sound is made beforehand, so that its first byte comes when it is due."""
 
-    def __init__(self, delays: Delays) -> None:
+    def __init__(self, delays: Delays, reply: str) -> None:
         super().__init__(
-            lambda _body: Reply(REPLY),
+            lambda _body: Reply(reply),
             pace=Pace(
                 ttft_ms=delays.llm_ttft_ms,
                 tokens_per_s=delays.llm_tokens_per_s,
@@ -252,7 +252,10 @@ class TalkingOpenAi(OpenAiServer):
 async def serve(plan: dict[str, Any]) -> None:
     delays = Delays(**plan["delays"])
     recordings = [read_recorded(Path(path), text) for path, text in plan["recordings"]]
-    async with KnowingDeepgram(recordings, final_ms=delays.stt_final_ms) as deepgram, TalkingOpenAi(delays) as openai:
+    async with (
+        KnowingDeepgram(recordings, final_ms=delays.stt_final_ms) as deepgram,
+        TalkingOpenAi(delays, plan["reply"]) as openai,
+    ):
         print(json.dumps(asdict(Addresses(deepgram.ws_url, openai.base_url))), flush=True)
         await asyncio.to_thread(sys.stdin.read)
 

@@ -1,0 +1,189 @@
+"""How soon an NPC is silent when a player speaks over it.
+
+    python -m benchmarks.barge_in [--turns 20] [--stt-final-ms 20] [--words-only]
+
+Somebody asks, an NPC answers at length, and half a second into its answer somebody else speaks. Counted is from when
+their voice has lasted 250 ms to the end of the last sound of the NPC. The last line printed is a JSON object; what it
+holds stands in benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.turn import STOPPED, positive, stoppable
+from benchmarks.turn_figures import percentiles, rss_mb
+from benchmarks.turn_play import TURN_PATIENCE_S, Microphone, clock_ms
+from benchmarks.turn_providers import Delays, providers
+from benchmarks.turn_recordings import Recorded, demo_recordings, questions
+from benchmarks.turn_world import PAUSE_MS, Size, a_directory, cloud_settings, write_campaign
+from glyphoxa.adapters.local import native_env
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.domain.events import TableEvent, TurnFinished
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.npc.table import OUTPUT_RATE_HZ, Table
+from glyphoxa.observability import log
+from glyphoxa.turns.barge_in import AFTER_MS
+
+REPLY = " ".join(f"That is what I was told, and I keep it in mind for day number {n}." for n in range(1, 6))
+_INTO_ANSWER_S = 0.5
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _options().parse_args(argv)
+    native_env.prepare()
+    log.set_up(level="WARNING")
+    try:
+        with a_directory() as directory:
+            print(json.dumps(asyncio.run(stoppable(measure(options, directory)))))
+    except GlyphoxaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return STOPPED
+    return 0
+
+
+async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    campaign = write_campaign(directory, Size(npcs=2, speakers=2, history_entries=0))
+    recordings = questions(demo_recordings(), to=["Korvald", "Marigund"])
+    async with AsyncExitStack() as stack:
+        delays = Delays(stt_final_ms=options.stt_final_ms)
+        addresses = await stack.enter_async_context(providers(recordings, delays, reply=REPLY))
+        settings = cloud_settings(campaign, directory / "data", addresses, end_of_turn_ms=PAUSE_MS)
+        if options.words_only:
+            settings = settings.model_copy(update={"turns": settings.turns.model_copy(update={"barge_in_ms": 0})})
+        cuts = await play(settings, recordings, n_turns=options.turns)
+    return figures(cuts)
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """An answer over which somebody spoke.
+
+    Attributes:
+        voice_ms: When their voice had lasted 250 ms.
+        silent_ms: When the last sound of the NPC ended; None if it was not cut off.
+        record: The answer's; None when the table gave none in time.
+    """
+
+    voice_ms: float
+    silent_ms: float | None
+    record: TurnRecord | None
+
+    @property
+    def silenced_after_ms(self) -> float | None:
+        return None if self.silent_ms is None else self.silent_ms - self.voice_ms
+
+
+@dataclass(slots=True)
+class _Listener:
+    sounds_until_ms: float | None = None
+    record: TurnRecord | None = None
+    silent_ms: float | None = None
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def on_sound(self, _npc: NpcId, pcm: bytes) -> None:
+        self.sounds_until_ms = clock_ms() + len(pcm) / 2 * 1_000 / OUTPUT_RATE_HZ
+        self.begun.set()
+
+    def on_event(self, event: TableEvent) -> None:
+        if isinstance(event, TurnFinished) and self.begun.is_set() and self.record is None:
+            self.record, self.silent_ms = event.turn, self.sounds_until_ms
+            self.over.set()
+
+    def forget(self) -> None:
+        self.sounds_until_ms = self.silent_ms = self.record = None
+        self.begun.clear()
+        self.over.clear()
+
+
+async def play(settings: Settings, recordings: Sequence[Recorded], *, n_turns: int) -> list[CutOff]:
+    from glyphoxa.bootstrap.table import open_table
+
+    table = await open_table(settings, tell=_tell)
+    try:
+        await table.wait_until_ready()
+        microphones = [Microphone((await table.seat(player)).hear) for player in table.campaign.players]
+        listener = _Listener()
+        ends = [table.subscribe(listener.on_event), table.add_sink(listener.on_sound)]
+        streams = [asyncio.create_task(microphone.run()) for microphone in microphones]
+        try:
+            cuts = []
+            for n in range(n_turns):
+                asked, over = recordings[n % len(recordings)], recordings[(n + 1) % len(recordings)]
+                cuts.append(await _cut_off(table, microphones, listener, asked, over))
+                _tell(f"  answer {n:3d}  {cuts[-1].silenced_after_ms or float('nan'):6.0f} ms")
+            return cuts
+        finally:
+            for stream in streams:
+                stream.cancel()
+            await asyncio.gather(*streams, return_exceptions=True)
+            for end in ends:
+                end()
+    finally:
+        await table.close()
+
+
+async def _cut_off(
+    table: Table, microphones: Sequence[Microphone], listener: _Listener, asked: Recorded, over: Recorded
+) -> CutOff:
+    await table.wait_until_quiet()
+    listener.forget()
+    await microphones[0].speak(asked)
+    async with asyncio.timeout(TURN_PATIENCE_S):
+        await listener.begun.wait()
+    await asyncio.sleep(_INTO_ANSWER_S)
+    ended_ms = await microphones[1].speak(over)
+    voice_ms = ended_ms - over.voiced_until_ms + over.voiced_from_ms + AFTER_MS
+    try:
+        async with asyncio.timeout(TURN_PATIENCE_S):
+            await listener.over.wait()
+    except TimeoutError:
+        return CutOff(voice_ms, None, None)
+    return CutOff(voice_ms, listener.silent_ms, listener.record)
+
+
+def figures(cuts: Sequence[CutOff]) -> dict[str, Any]:
+    """The keys of the benchmark, in milliseconds."""
+    silenced = [cut.silenced_after_ms for cut in cuts if cut.silenced_after_ms is not None]
+    p50, p95 = percentiles(silenced)
+    told = [float(ms) for cut in cuts if cut.record is not None and (ms := cut.record.silenced_after_ms) is not None]
+    told_p50, told_p95 = percentiles(told)
+    return {
+        "silenced_p50_ms": p50,
+        "silenced_p95_ms": p95,
+        "recorded_p50_ms": told_p50,
+        "recorded_p95_ms": told_p95,
+        "outcomes": dict(Counter(cut.record.outcome.value if cut.record else "none" for cut in cuts)),
+        "turns": len(cuts),
+        "rss_mb": rss_mb(),
+    }
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.barge_in", description="Barge-in to silence.")
+    parser.add_argument("--turns", type=positive, default=20)
+    parser.add_argument("--stt-final-ms", type=float, default=20.0, help="pause to final transcript")
+    parser.add_argument("--words-only", action="store_true", help="as with turns.barge_in_ms: 0")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
