@@ -36,7 +36,7 @@ from glyphoxa.npc.table import OUTPUT_RATE_HZ, Table
 from glyphoxa.observability import log
 from glyphoxa.turns.barge_in import AFTER_MS
 
-REPLY = " ".join(f"That is what I was told, and I keep it in mind for day number {n}." for n in range(1, 6))
+REPLY = " ".join(f"That is what I was told, and I keep it in mind for day number {n}." for n in range(1, 4))
 _INTO_ANSWER_S = 0.5
 
 

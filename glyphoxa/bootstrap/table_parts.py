@@ -244,6 +244,7 @@ def _turn_taking(settings: Settings, campaign: Campaign, names: TableNames) -> T
             names.mentions, called, controls=DmControls(called, {each.id for each in campaign.players if each.dm})
         ),
         barge_in=BargeIn(after_ms=settings.turns.barge_in_ms),
+        npc_to_npc=settings.turns.npc_to_npc,
         turns=OpenTurns(floor, {npc.id: npc.priority for npc in campaign.npcs}),
         patience=Patience(reply_deadline_ms=settings.turns.reply_deadline_ms, filler_after_ms=settings.filler_after_ms),
     )

@@ -175,6 +175,8 @@ class TurnsSettings(Section):
             turn was waited for.
         barge_in_ms: A player's voice that goes on for so long silences an NPC until what it says is known; 0: words
             alone do, for a room in which microphones hear the NPCs.
+        npc_to_npc: So many answers in a row may NPCs give to each other, where one calls another by name; 0: they
+            answer players alone.
     """
 
     pause_ms: Annotated[int, Field(ge=50, le=2000)] = 200
@@ -184,6 +186,7 @@ class TurnsSettings(Section):
     filler_after_ms: Annotated[int, Field(ge=0, le=10_000)] | None = None
     gap_ms: Annotated[int, Field(ge=0, le=2000)] = GAP_MS
     barge_in_ms: Annotated[int, Field(ge=0, le=2000)] = AFTER_MS
+    npc_to_npc: Annotated[int, Field(ge=0, le=10)] = 0
 
 
 class ContextSettings(Section):

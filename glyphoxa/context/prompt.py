@@ -57,6 +57,7 @@ class Prompt:
         tier: How deep memory may be looked into for the answer; None while there is no question yet.
         direction: What the DM wants of this answer. It is the NPC's alone, and no part of the talk.
         words: What the DM gave it to say: then no model is asked.
+        is_brief: A sentence is enough for an answer.
     """
 
     npc: NpcId
@@ -68,6 +69,7 @@ class Prompt:
     tier: TierChoice | None = None
     direction: str = ""
     words: str = ""
+    is_brief: bool = False
 
     @property
     def is_bare(self) -> bool:

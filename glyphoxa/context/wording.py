@@ -25,6 +25,11 @@ SAYS: Final = re.compile(r"\s*[^\W_][\w'’. -]{0,40} says(?: to [^:\n]{1,40})?:
 
 LANGUAGE_CUES: Final[Mapping[str, str]] = {"en": "(Answer in English.)", "de": "(Antworte auf Deutsch.)"}
 """Behind a question that was answered in another language."""
+BRIEF_CUES: Final[Mapping[str, str]] = {
+    "en": "(React in one short sentence.)",
+    "de": "(Sag dazu nur einen kurzen Satz.)",
+}
+"""Behind what a sentence is enough for."""
 
 
 def said_line(speaker_name: str, text: str, *, to: str = "") -> str:

@@ -78,13 +78,16 @@ class Expect:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Think of an answer. `unless`: utterances that are part of the question; `queued`: turns that wait meanwhile."""
+    """Think of an answer. `unless`: utterances that are part of the question; `queued`: turns that wait meanwhile;
+    `is_brief`: a sentence is enough.
+    """
 
     turn: TurnId
     text: str
     speaker_name: str
     unless: tuple[UtteranceId, ...]
     queued: int = 0
+    is_brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +293,8 @@ class NpcActor:
         chosen = self._tiers.choose(message.text, at_ms=self._now_ms(), queued=message.queued)
         self._chosen[message.turn] = chosen
         prompt = self.conversation.prompt(message.text, message.speaker_name, unless=message.unless)
-        mouth.begin(message.turn, replace(prompt, tier=chosen, direction=self._direction))
+        prompt = replace(prompt, is_brief=message.is_brief, tier=chosen, direction=self._direction)
+        mouth.begin(message.turn, prompt)
 
     def _take_tier(self, turn: TurnId) -> None:
         """The turn is no speculation any more: the next one is not the first."""

@@ -65,6 +65,10 @@ class PlayerTalk:
             self._kept.setdefault(draft.player, deque(maxlen=_KEPT_IN_MIND)).append(utterance.id)
         return utterance
 
+    def npc_said(self, utterance: Utterance) -> None:
+        """An NPC stands where a player does if another one answers it."""
+        self._kept[PlayerId(utterance.speaker_id)] = deque([utterance.id], maxlen=1)
+
     def came_between(self, player: PlayerId) -> None:
         """What they said last is no part of their question."""
         self._kept[player].pop()

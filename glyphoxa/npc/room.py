@@ -183,12 +183,12 @@ class Room:
             case Prime(npc, player, text):
                 self._relax_all_but(npc)
                 self._npcs[npc].mailbox.post(GetReady(text, self._state.name_of(player)))
-            case Begin(turn, npc, player, text, n_kept):
+            case Begin(turn, npc, player, text, n_kept, is_brief):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
                 self._relax_all_but(npc)
                 unless = self._players.newest_kept(player, n_kept)
                 queued = self._turn_taking.n_waiting
-                self._npcs[npc].mailbox.post(Ask(turn, text, self._state.name_of(player), unless, queued))
+                self._npcs[npc].mailbox.post(Ask(turn, text, self._state.name_of(player), unless, queued, is_brief))
             case Say(turn, npc, text):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
                 self._npcs[npc].mailbox.post(GiveWords(turn, text))
@@ -302,8 +302,8 @@ class Room:
 
     def _on_finished(self, event: Finished) -> None:
         was_heard = self._book.at_first_audio(event.turn) is not None
-        cancelled_as, effects = self._turn_taking.on_finished(event.turn, at_ms=event.at_ms)
         event, said = self._answers.ends(event)
+        cancelled_as, effects = self._turn_taking.on_finished(event.turn, at_ms=event.at_ms, heard=event.heard)
         record = self._book.finished(event, cancelled_as, reply=said.id if said is not None else None)
         if was_heard:
             self._tell(NpcSilent(event.npc, event.turn, event.at_ms))
@@ -319,6 +319,7 @@ class Room:
 
     def _npc_spoke(self, npc: NpcId, utterance: Utterance) -> None:
         self._journal.post(utterance)
+        self._players.npc_said(utterance)
         self._npcs[npc].mailbox.post(Spoke(utterance))
         for other in utterance.witnesses:
             if other != npc:
@@ -336,6 +337,7 @@ class Room:
         speaker = self._npcs[reply.npc].npc
         for npc in (reply.npc, *(npc for npc in self._turn_taking.present if npc != reply.npc)):
             self._npcs[npc].mailbox.post(Expect(reply.npc, speaker.name, reply.text, self._state.somebody()))
+        self._perform(self._turn_taking.on_reply_known(reply.turn, reply.text, at_ms=self._now_ms()))
 
     def _relax_all_but(self, npc: NpcId) -> None:
         for other in self._turn_taking.present:

@@ -44,7 +44,10 @@ class TableState:
         return player in self._seated
 
     def name_of(self, player: PlayerId) -> str:
-        return self._names.get(player, str(player))
+        """Also of an NPC whose words another one answers."""
+        if player in self._names:
+            return self._names[player]
+        return next((npc.name for npc in self.campaign.npcs if str(npc.id) == player), str(player))
 
     def somebody(self) -> str:
         """Who will probably speak next; a guess only costs the cache a few words."""

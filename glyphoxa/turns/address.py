@@ -4,7 +4,7 @@ In this order:
 
 1. What is marked as out of character, or whispered to another player, is meant for no NPC.
 2. A name called (a vocative: first or last in the sentence, set off by a comma): the first one called of those who
-   are here. Calling another player means: no NPC.
+   are here, and a second one called reacts to the answer. Calling another player means: no NPC.
 3. Somebody called who is not here is answered by nobody: no other speaks in their place.
 4. What is plainly of the players' own world, or nothing but a filler, is meant for nobody (`glyphoxa.turns.aside`).
 5. The NPC this player was just talking to, also when another NPC is only talked about.
@@ -60,11 +60,13 @@ class Addressed:
     Attributes:
         reason: In words.
         unaddressed: The same in one word when `npc` is None.
+        second: Who reacts to the answer of `npc`.
     """
 
     npc: NpcId | None
     reason: str
     unaddressed: Unaddressed | None = None
+    second: NpcId | None = None
 
     @property
     def is_aside(self) -> bool:
@@ -119,9 +121,11 @@ def _called(mentions: Sequence[AddresseeMention], present: Sequence[NpcId]) -> A
     if whispered is not None and whispered.npc is None:
         return Addressed(None, f"whispered to {whispered.name}", Unaddressed.PLAYER)
     here = [m for m in mentions if m.npc in present or (m.npc is None and m.is_played)]
-    called = min((m for m in here if m.is_vocative), key=lambda m: m.position, default=None)
+    all_called = sorted((m for m in here if m.is_vocative), key=lambda m: m.position)
+    called = all_called[0] if all_called else None
     if called is not None and called.npc is not None:
-        return Addressed(called.npc, f"{called.name} was called")
+        second = next((m.npc for m in all_called if m.npc not in (None, called.npc)), None)
+        return Addressed(called.npc, f"{called.name} was called", second=second)
     if called is not None:
         return Addressed(None, f"{called.name} was called, a player", Unaddressed.PLAYER)
     elsewhere = [m for m in mentions if m.is_sure and m not in here]

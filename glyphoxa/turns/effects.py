@@ -24,7 +24,9 @@ class Begin:
     """Let the NPC think of an answer; nothing may be heard yet.
 
     Attributes:
+        player: Who asks; an NPC where one is answered by another.
         n_kept: So many of the last utterances that were kept of this player are in `text`.
+        is_brief: A sentence is enough.
     """
 
     turn: TurnId
@@ -32,6 +34,7 @@ class Begin:
     player: PlayerId
     text: str
     n_kept: int
+    is_brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,11 @@ class Floor:
         """Nobody speaks and nobody waits."""
         return not self._speaking_players and not self._waiting and self._holder is None
 
+    @property
+    def hears_players(self) -> bool:
+        """One of them speaks."""
+        return bool(self._speaking_players)
+
     def player_started(self, player: PlayerId) -> None:
         self._speaking_players.add(player)
 

@@ -17,8 +17,8 @@ from glyphoxa.turns.turn import Phase, Turn
 
 _HUSHED_AS = {Phase.PREPARING: None, Phase.HEARD: Outcome.INTERRUPTED}
 """Otherwise SUPERSEDED."""
-_OF_THE_DM = 1_000
-"""The priority of words that the DM gave: above every NPC's."""
+_OF_THE_DM, _NEXT, _LAST = 1_001, 1_000, -1
+"""Priorities beside those of NPCs: of words that the DM gave, of a reaction, of other talk among NPCs."""
 
 
 @dataclass(slots=True)
@@ -75,12 +75,18 @@ class OpenTurns:
             return Say(turn.id, turn.npc, turn.words)
         # What is only prepared for was not kept yet.
         n_kept = len(turn.question.parts) - (turn.phase is Phase.PREPARING)
-        return Begin(turn.id, turn.npc, turn.player, turn.question.text, n_kept)
+        return Begin(turn.id, turn.npc, turn.player, turn.question.text, n_kept, is_brief=turn.behind is not None)
 
     def queue_up(self, turn: Turn) -> None:
-        """For the floor."""
-        of_npc = self.priorities.get(turn.npc, DEFAULT_PRIORITY)
-        self.floor.request(turn.id, priority=_OF_THE_DM if turn.words else of_npc)
+        """For the floor. The DM's words come first, and a reaction right behind what it is a reaction to; other talk among
+        NPCs comes last.
+        """
+        priority = self.priorities.get(turn.npc, DEFAULT_PRIORITY)
+        if turn.words:
+            priority = _OF_THE_DM
+        elif turn.answers is not None:
+            priority = _NEXT if turn.behind is not None else _LAST
+        self.floor.request(turn.id, priority=priority)
 
     def cancel(self, turn: Turn, outcome: Outcome | None) -> Cancel:
         turn.cancelled_as = outcome

@@ -70,6 +70,11 @@ class Questions:
         """These words with who is named in them."""
         return Said(player, text, self.mentions(text))
 
+    def called_by(self, npc: NpcId, text: str) -> NpcId | None:
+        """Whom of those who are here an NPC calls with these words."""
+        called = [m for m in self.mentions(text) if m.is_vocative and m.npc in self.present and m.npc != npc]
+        return min(called, key=lambda m: m.position).npc if called else None
+
     def meant(self, player: PlayerId, text: str, *, at_ms: int) -> tuple[Addressed, SpokenQuestion]:
         """Whom these words are meant for, and what is asked with them."""
         carried = self._carried.get(player)

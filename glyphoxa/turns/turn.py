@@ -20,6 +20,15 @@ class Phase(Enum):
 
 @dataclass(slots=True)
 class Turn:
+    """
+    Attributes:
+        player: Who asks; of a turn that answers an NPC, that NPC.
+        second: The NPC that reacts to the answer.
+        answers: The NPC whose words it answers: no player waits for it.
+        behind: It is a reaction to this turn's answer.
+        n_in_a_row: Answers of NPCs to NPCs up to it, since a player spoke.
+    """
+
     id: TurnId
     npc: NpcId
     player: PlayerId
@@ -37,6 +46,10 @@ class Turn:
     cancelled_as: Outcome | None = None
     words: str = ""
     """What the DM gave it to say, instead of an answer."""
+    second: NpcId | None = None
+    answers: NpcId | None = None
+    behind: TurnId | None = None
+    n_in_a_row: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ Nobody takes another's turn away:
 - Questions to one NPC are answered in the order in which they were asked, and so is the floor given among NPCs of the
   same priority. Who goes on with theirs is last in line again; who has none under way waits for one answer to each of
   the others at most, and where priorities differ for a few more (`glyphoxa.turns.floor`).
+- What NPCs say to each other is in nobody's way (`glyphoxa.turns.following`).
 - Waiting for others to be answered makes no answer late: `hold_ms` and `reply_deadline_ms` count only while nobody is.
 """
 
@@ -40,8 +41,9 @@ from glyphoxa.domain.heard import (
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
 from glyphoxa.turns.address import Addressed
-from glyphoxa.turns.barge_in import BargeIn, OverVoice
+from glyphoxa.turns.barge_in import BargeIn, OverVoice, cuts_off
 from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, GoOn, Hold, Keep, NotAddressed, Prime, Release
+from glyphoxa.turns.following import FollowUps
 from glyphoxa.turns.open_turns import OpenTurns
 from glyphoxa.turns.patience import Overdue, Patience
 from glyphoxa.turns.question import SpokenQuestion, same_words
@@ -61,9 +63,14 @@ class TurnTaking:
     turns: OpenTurns = field(default_factory=OpenTurns)
     patience: Patience = field(default_factory=Patience)
     barge_in: BargeIn = field(default_factory=BargeIn)
+    npc_to_npc: int = 0
+    follow_ups: FollowUps = field(init=False)
     _moved_ms: int = 0
     """When the floor was last given or given back."""
     _asked_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        self.follow_ups = FollowUps(self.questions, self.turns, self.npc_to_npc)
 
     @property
     def present(self) -> tuple[NpcId, ...]:
@@ -81,7 +88,8 @@ class TurnTaking:
     def move(self, present: Sequence[NpcId]) -> list[Effect]:
         """The scene changed: only these NPCs are here now. Answers of the others are called off."""
         self.questions.move(present)
-        return [*self.turns.hush(turn for turn in self.turns if turn.npc not in self.present)]
+        called_off = self.follow_ups.call_off()
+        return [*called_off, *self.turns.hush(turn for turn in self.turns if turn.npc not in self.present)]
 
     def hush_all(self) -> list[Effect]:
         """The session ends, or the DM stops everybody: no answer goes on."""
@@ -140,8 +148,16 @@ class TurnTaking:
         if turn is not None and turn.phase is Phase.RELEASED:
             turn.phase = Phase.HEARD
 
-    def on_finished(self, turn_id: TurnId, *, at_ms: int) -> tuple[Outcome | None, list[Effect]]:
+    def on_reply_known(self, turn_id: TurnId, reply: str, *, at_ms: int) -> list[Effect]:
+        """All of a committed turn's answer is known; it will be heard for a while yet."""
+        turn = self.turns.get(turn_id)
+        return self.follow_ups.prepare(turn, reply, at_ms=at_ms) if turn is not None else []
+
+    def on_finished(self, turn_id: TurnId, *, at_ms: int, heard: str = "") -> tuple[Outcome | None, list[Effect]]:
         """The NPC's engine is done with a turn.
+
+        Args:
+            heard: What was heard of its answer.
 
         Returns:
             The outcome that was decided when it was cancelled, None if it was not; and what must now be done.
@@ -152,7 +168,7 @@ class TurnTaking:
         if self.turns.floor.holder == turn_id:
             self._moved_ms = at_ms
         self.turns.floor.give_up(turn_id, at_ms=at_ms, was_heard=turn.phase is Phase.HEARD)
-        if turn.phase is Phase.HEARD:
+        if turn.phase is Phase.HEARD and turn.answers is None:
             self.questions.remember(turn.player, turn.npc, at_ms=at_ms)
         waiting = (t for t in self.turns if t.npc == turn.npc and not t.begun)
         queued = min(waiting, key=lambda t: not t.words, default=None)
@@ -160,7 +176,15 @@ class TurnTaking:
         if queued is not None:
             begin.append(self.turns.begin(queued))
             self.turns.queue_up(queued)
-        return turn.cancelled_as, self._then([*begin, *self._release(at_ms)], at_ms)
+        effects = [*begin, *self._follow(turn, heard, at_ms), *self._release(at_ms)]
+        return turn.cancelled_as, self._then(effects, at_ms)
+
+    def _follow(self, turn: Turn, heard: str, at_ms: int) -> list[Effect]:
+        effects, following = self.follow_ups.after(turn, heard, at_ms=at_ms)
+        if following is None:
+            return effects
+        answer, addressed = following
+        return [*effects, *self._commit(answer, answer.draft, addressed, at_ms)]
 
     def looks_up_long(self, npc: NpcId, *, at_ms: int) -> list[Effect]:
         """Its answer waits for a tool: a filler is heard as soon as the NPC may be."""
@@ -249,6 +273,8 @@ class TurnTaking:
         effects += self._merge(player)  # of speech that no detector heard the beginning of
         addressed, question = self.questions.meant(player, draft.text, at_ms=at_ms)
         effects.append(Keep(draft, addressed))
+        if addressed.npc is not None or (cuts_off(draft.text) and not draft.typed):
+            effects += self.follow_ups.call_off()
         prepared = next((t for t in self.turns.of(player) if t.phase is Phase.PREPARING), None)
         if addressed.npc is None:
             if prepared is not None:
@@ -290,9 +316,11 @@ class TurnTaking:
         effects: list[Effect] = [self.turns.cancel(other, None) for other in speculations]
         self.questions.take_carried(turn.player)
         turn.phase, turn.draft, turn.committed_ms = Phase.COMMITTED, draft, at_ms
+        turn.second = addressed.second if addressed.second in self.present else None
         if not turn.begun and not any(other.begun for other in self.turns if other.npc == turn.npc):
             effects.append(self.turns.begin(turn))
-        self.questions.remember(turn.player, turn.npc, at_ms=at_ms)
+        if turn.answers is None:
+            self.questions.remember(turn.player, turn.npc, at_ms=at_ms)
         effects.append(Commit(turn.id, turn.npc, draft, addressed, at_ms))
         if turn.begun:  # what the NPC was not asked yet cannot be heard
             self.turns.queue_up(turn)
@@ -310,7 +338,7 @@ class TurnTaking:
     def _cut(self, heard: Turn, at_ms: int) -> list[Effect]:
         self._moved_ms = at_ms
         self.barge_in.npc_is_silent()
-        return [self.turns.cancel(heard, Outcome.INTERRUPTED)]
+        return [self.turns.cancel(heard, Outcome.INTERRUPTED), *self.follow_ups.call_off()]
 
     def _attend(self, at_ms: int) -> list[Effect]:
         """To voices over an NPC that is heard."""

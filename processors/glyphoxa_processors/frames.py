@@ -36,10 +36,11 @@ class FillerFrame(DataFrame):
 
 @dataclass
 class ReplyBeginsFrame(DataFrame):
-    """The model's tokens that follow belong to this turn, and answer `asked`."""
+    """The model's tokens that follow belong to this turn, and answer `asked`. `is_brief`: with one sentence."""
 
     turn: TurnId
     asked: Asked
+    is_brief: bool = False
 
 
 @dataclass

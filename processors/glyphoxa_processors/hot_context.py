@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from pipecat.services.llm_service import LLMService
 from glyphoxa.context.composition import compose
 from glyphoxa.context.ports import HotContext, HotContextSource
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION, Placement, Prompt, with_hot_context
-from glyphoxa.context.wording import LANGUAGE_CUES
+from glyphoxa.context.wording import BRIEF_CUES, LANGUAGE_CUES
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Fault, Stage, TierChoice
 from glyphoxa.judgement.languages import language_of
@@ -103,8 +103,8 @@ class HotContextInjector(FrameProcessor):
         self._reports.listener(
             Injected(prompt.npc, turn, hot.recalled, hot.omitted, asked.text, hot.rejected, asked.parts, prompt.tier)
         )
-        self._asked = asked.prompt
-        await self.push_frame(ReplyBeginsFrame(turn, as_asked(prompt, hot)))
+        self._asked = _with_cue(asked.prompt, BRIEF_CUES) if prompt.is_brief else asked.prompt
+        await self.push_frame(ReplyBeginsFrame(turn, as_asked(prompt, hot), prompt.is_brief))
         if (
             self._shrug is not None
             and hot.shrugs
@@ -114,7 +114,7 @@ class HotContextInjector(FrameProcessor):
             await self.push_frame(LLMTextFrame(line))
             await self.push_frame(LLMFullResponseEndFrame())
             return
-        await self.push_frame(LLMContextFrame(context=as_context(asked.prompt, tools=self._declared(prompt.tier))))
+        await self.push_frame(LLMContextFrame(context=as_context(self._asked, tools=self._declared(prompt.tier))))
 
     def _declared(self, chosen: TierChoice | None) -> ToolsSchema | None:
         if self._tools is None:
@@ -128,11 +128,18 @@ class HotContextInjector(FrameProcessor):
         if self._asked is None or again.turn != self._turn:
             return
         asked = self._asked
-        if again.rejected.fault is Fault.LANGUAGE and (cue := LANGUAGE_CUES.get(language_of(asked.question))):
-            *before, last = asked.messages
-            asked = replace(asked, messages=(*before, replace(last, content=f"{last.content}\n{cue}")))
+        if again.rejected.fault is Fault.LANGUAGE:
+            asked = _with_cue(asked, LANGUAGE_CUES)
         tools = self._declared(asked.tier) if again.rejected.fault is Fault.DICE else None
         await self.push_frame(LLMContextFrame(context=as_context(asked, tools=tools)))
+
+
+def _with_cue(prompt: Prompt, cues: Mapping[str, str]) -> Prompt:
+    """With the cue of the question's language behind it."""
+    if (cue := cues.get(language_of(prompt.question))) is None:
+        return prompt
+    *before, last = prompt.messages
+    return replace(prompt, messages=(*before, replace(last, content=f"{last.content}\n{cue}")))
 
 
 def as_context(prompt: Prompt, *, tools: Any = None) -> LLMContext:

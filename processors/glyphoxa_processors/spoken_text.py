@@ -30,6 +30,8 @@ from glyphoxa_processors.frames import (
 )
 from glyphoxa_processors.reports import MouthReports
 
+_ENDS = (".", "!", "?", "…")
+
 
 class Splitter(Protocol):
     """Cuts a stream of text where a voice may breathe."""
@@ -82,8 +84,9 @@ class SpokenText(FrameProcessor):
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         await super().process_frame(frame, direction)
         match frame:
-            case ReplyBeginsFrame(turn=turn, asked=asked):
+            case ReplyBeginsFrame(turn=turn, asked=asked, is_brief=is_brief):
                 self._begin_reply(turn, asked)
+                self._is_brief = is_brief
             case LLMTextFrame(text=text):
                 await self._take(text)
             case LLMFullResponseEndFrame():
@@ -103,6 +106,7 @@ class SpokenText(FrameProcessor):
     def _begin_reply(self, turn: TurnId | None, asked: Asked | None = None) -> None:
         self._turn = turn
         self._asked = asked or Asked()
+        self._is_brief = False
         self._has_words = False
         self._is_second_try = False
         self._said: list[str] = []
@@ -173,6 +177,7 @@ class SpokenText(FrameProcessor):
                 self._unsaid, self._is_cut = [unsaid], True
         elif text := verdict.text.strip():
             await self._say_allowed(self._turn, text)
+            self._is_cut = self._is_brief and text.rstrip("\"'”’»“").endswith(_ENDS)
 
     async def _say_allowed(self, turn: TurnId, text: str) -> None:
         if not self._said:

@@ -135,6 +135,18 @@ async def test_a_reply_can_be_cut_off_while_it_is_held(server: ModelServer) -> N
         assert len(play.sound) == n_held
 
 
+async def test_a_brief_answer_is_one_sentence_and_the_model_is_asked_for_one(server: ModelServer) -> None:
+    server.reply = ("Iron is dear. ", "It comes from far. ", "And so on.")
+    async with stage(server) as play:
+        play.mouth.begin(TurnId("t1"), replace(prompt("Iron is what the smith sells."), is_brief=True))
+        play.release()
+        finished = await play.finished()
+        assert finished.heard == finished.reply == "Iron is dear."
+        (injected,) = play.of(Injected)
+        assert server.requests[-1]["messages"][-1]["content"].endswith("(React in one short sentence.)")
+        assert injected.npc == GRIMJAW.id
+
+
 async def test_nothing_of_a_cancelled_turn_is_heard_in_the_next(server: ModelServer) -> None:
     async with stage(server) as play:
         for n in range(5):

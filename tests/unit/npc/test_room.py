@@ -13,7 +13,7 @@ from glyphoxa.domain.heard import EagerTurn, Heard, NothingSaid, PartialHeard, S
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, Unaddressed
 from glyphoxa.domain.utterance import Correction, HeardWord
-from glyphoxa.npc.mouth import Finished, Injected, SentenceStarted
+from glyphoxa.npc.mouth import Finished, Injected, ReplyKnown, SentenceStarted
 from glyphoxa.npc.room import Room
 from glyphoxa.npc.room_messages import Leave, LookedUp, room_mailbox
 from glyphoxa.speech.language.spans import leads_to
@@ -127,6 +127,47 @@ async def test_a_voice_silences_an_npc_which_goes_on_after_a_cough_and_is_cut_of
     assert record.outcome is Outcome.INTERRUPTED
     assert record.silenced_after_ms == 0
     assert record.stages[Stage.AUDIO_END] == record.stages[Stage.SILENCED] == record.stages[Stage.BARGE_IN]
+
+
+async def test_of_two_npcs_that_are_called_the_second_reacts_to_what_was_heard(
+    table: TableOfTwins,
+) -> None:
+    await table.says(TAMSIN, "Grimjaw, Mirelle, is iron dear?")
+    first, second = table.mouth(SMITH), table.mouth(INNKEEPER)
+    assert first.turn is not None
+    table.room.mailbox.post(ReplyKnown(SMITH, first.turn, first.reply))
+    await table.settle()
+    (asked,) = second.asked
+    assert asked.is_brief
+    assert asked.messages[-1].content == "Grimjaw says: Aye."
+    assert not second.is_heard
+    first.end()
+    await table.settle()
+    await table.pass_time(300)
+    assert second.is_heard
+    second.reply = "Dear enough."
+    second.end()
+    await table.settle()
+    lead, reaction = table.turns()
+    assert (lead.npc_id, lead.outcome) == (SMITH, Outcome.ANSWERED)
+    assert (reaction.npc_id, reaction.speaker_name, reaction.text) == (INNKEEPER, "Grimjaw", "Aye.")
+    assert (reaction.outcome, reaction.reply_heard) == (Outcome.ANSWERED, "Dear enough.")
+    assert reaction.utterance_id == lead.reply_id
+    heard = [m.content for m in table.npcs[INNKEEPER].conversation.prompt("", "Tamsin").messages]
+    assert heard.count("Grimjaw says: Aye.") == 1
+
+
+async def test_an_npc_that_is_called_by_another_hears_its_words_once_in_its_prompt(table: TableOfTwins) -> None:
+    table.room._turn_taking.follow_ups.most_in_a_row = 1
+    await table.says(TAMSIN, "Grimjaw, who has ale?")
+    table.mouth(SMITH).reply = "Mirelle, tell her."
+    table.mouth(SMITH).end()
+    await table.settle()
+    (asked,) = table.mouth(INNKEEPER).asked
+    contents = [message.content for message in asked.messages]
+    assert contents[-1] == "Grimjaw says: Mirelle, tell her."
+    assert contents.count(contents[-1]) == 1
+    assert not asked.is_brief
 
 
 async def test_a_question_in_two_parts_is_asked_once_with_both(table: TableOfTwins) -> None:

@@ -319,3 +319,17 @@ def test_of_two_captains_the_one_who_is_here_is_meant() -> None:
     for text in ("Captain, where do we go?", "Is the captain here?"):
         said = Said(JON, text, names.mentions(text))
         assert Addressing().decide(said, present=TWO, names={LIORA: "Liora", OSKAR: "Oskar"}, at_ms=0).npc == LIORA
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "both"),
+    [
+        ("en", "Liora, Oskar, what do you say?", (LIORA, OSKAR)),
+        ("de", "Liora, Oskar, was meint ihr?", (LIORA, OSKAR)),
+        ("en", "Liora, where is Oskar?", (LIORA, None)),
+        ("en", "Liora, Liora, listen!", (LIORA, None)),
+    ],
+)
+def test_of_two_that_are_called_the_second_reacts(language: str, text: str, both: tuple[NpcId, NpcId | None]) -> None:
+    addressed = decide(text, TWO, language=language)
+    assert (addressed.npc, addressed.second) == both

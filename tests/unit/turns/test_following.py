@@ -1,0 +1,296 @@
+"""What NPCs say to the words of other NPCs (rules of `glyphoxa.turns.following`)."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
+from glyphoxa.domain.turn import Outcome
+from glyphoxa.turns.address import AddresseeMention
+from glyphoxa.turns.effects import Begin, Cancel, Commit, Effect, Release
+from glyphoxa.turns.open_turns import OpenTurns
+from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.turn_taking import TurnTaking
+from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
+from tests.support.proof import n_examples
+
+NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
+BOTH = "Grimjaw, Mirelle, what do you say?"
+REPLY = "Iron is dear."
+
+
+def named(text: str) -> list[AddresseeMention]:
+    return [AddresseeMention(npc, name, text.find(name), True) for npc, name in NAMES.items() if name in text]
+
+
+class Evening:
+    """Two NPCs. Keeps what is to be done."""
+
+    def __init__(self, *, npc_to_npc: int = 0) -> None:
+        self.talk = TurnTaking(Questions(named, NAMES), turns=OpenTurns(), npc_to_npc=npc_to_npc)
+        self.talk.move((SMITH, INNKEEPER))
+        self.done: list[Effect] = []
+
+    def take(self, effects: list[Effect]) -> list[Effect]:
+        self.done += effects
+        return effects
+
+    def says(self, player: PlayerId, text: str, *, at_ms: int) -> list[Effect]:
+        self.take(self.talk.on_ear(SpeechStarted(player, at_ms), at_ms=at_ms))
+        ended = TurnEnded(a_draft(player, text, end_ms=at_ms + 500), at_ms + 1_000)
+        return self.take(self.talk.on_ear(ended, at_ms=at_ms + 1_000))
+
+    def is_heard(self, turn: TurnId, reply: str = REPLY, *, at_ms: int) -> list[Effect]:
+        """Its answer is known and its first sound is there."""
+        self.talk.on_first_audio(turn)
+        return self.take(self.talk.on_reply_known(turn, reply, at_ms=at_ms))
+
+    def over(self, turn: TurnId, *, at_ms: int, heard: str = REPLY) -> list[Effect]:
+        return self.take(self.talk.on_finished(turn, at_ms=at_ms, heard=heard)[1])
+
+    def last(self, kind: type[Effect]) -> Effect:
+        return [effect for effect in self.done if isinstance(effect, kind)][-1]
+
+    @property
+    def begun(self) -> Begin:
+        begun = self.last(Begin)
+        assert isinstance(begun, Begin)
+        return begun
+
+
+def led(**options: int) -> tuple[Evening, TurnId]:
+    """Grimjaw answers a question to both, and is heard."""
+    evening = Evening(**options)
+    evening.says(TAMSIN, BOTH, at_ms=0)
+    lead = evening.begun
+    assert lead.npc == SMITH
+    evening.is_heard(lead.turn, at_ms=1_500)
+    return evening, lead.turn
+
+
+def test_of_two_npcs_that_are_called_the_second_thinks_while_the_first_is_heard_and_reacts_behind_it() -> None:
+    evening, lead = led()
+    reaction = evening.begun
+    assert (reaction.npc, reaction.player, reaction.text) == (INNKEEPER, PlayerId(SMITH), REPLY)
+    assert reaction.is_brief
+    assert not any(isinstance(effect, Commit) and effect.npc == INNKEEPER for effect in evening.done)
+    evening.over(lead, at_ms=4_000)
+    commit = evening.last(Commit)
+    assert isinstance(commit, Commit)
+    assert (commit.turn, commit.draft.text, commit.addressed.reason) == (
+        reaction.turn,
+        REPLY,
+        "called together with Grimjaw",
+    )
+    assert evening.talk.tick(at_ms=4_299) == []
+    assert Release(reaction.turn, INNKEEPER) in evening.talk.tick(at_ms=4_300)
+
+
+def test_there_is_one_reaction_and_none_to_it() -> None:
+    evening, lead = led()
+    reaction = evening.begun.turn
+    evening.over(lead, at_ms=4_000)
+    evening.take(evening.talk.tick(at_ms=4_300))
+    n_done = len(evening.done)
+    evening.is_heard(reaction, "Grimjaw, you are right.", at_ms=4_400)
+    evening.over(reaction, at_ms=6_000, heard="Grimjaw, you are right.")
+    assert not any(isinstance(effect, Begin) for effect in evening.done[n_done:])
+    assert evening.talk.is_quiet
+
+
+def test_a_reaction_answers_what_was_heard_and_not_what_was_meant() -> None:
+    evening, lead = led()
+    meant = evening.begun.turn
+    evening.over(lead, at_ms=4_000, heard="Iron is")
+    assert Cancel(meant, INNKEEPER, None, True) in evening.done
+    assert (evening.begun.npc, evening.begun.text) == (INNKEEPER, "Iron is")
+
+
+def test_whoever_cuts_the_first_off_has_no_reaction_to_hear() -> None:
+    evening, lead = led()
+    reaction = evening.begun.turn
+    evening.take(evening.talk.on_ear(SpeechStarted(BRAN, 2_000), at_ms=2_200))
+    effects = evening.take(evening.talk.on_ear(a_partial(BRAN, "wait"), at_ms=2_500))
+    assert Cancel(lead, SMITH, Outcome.INTERRUPTED, True) in effects
+    assert Cancel(reaction, INNKEEPER, None, True) in effects
+
+
+def test_a_question_of_a_player_goes_before_a_reaction_that_was_not_heard() -> None:
+    evening, lead = led()
+    reaction = evening.begun.turn
+    evening.over(lead, at_ms=4_000)
+    effects = evening.says(BRAN, "Grimjaw, how is my blade?", at_ms=4_100)
+    assert Cancel(reaction, INNKEEPER, Outcome.SUPERSEDED, True) in effects
+    assert evening.begun.npc == SMITH
+
+
+def test_a_cough_takes_no_reaction_away() -> None:
+    evening, lead = led()
+    reaction = evening.begun.turn
+    evening.over(lead, at_ms=4_000)
+    evening.take(evening.talk.on_ear(SpeechStarted(BRAN, 4_100), at_ms=4_300))
+    assert evening.talk.tick(at_ms=4_350) == []
+    effects = evening.talk.on_ear(NothingSaid(BRAN, 4_900), at_ms=4_900)
+    assert Release(reaction, INNKEEPER) in effects
+
+
+def test_no_reaction_outlasts_its_scene() -> None:
+    evening, _ = led()
+    reaction = evening.begun.turn
+    assert Cancel(reaction, INNKEEPER, None, True) in evening.talk.move((SMITH, INNKEEPER))
+
+
+def test_who_asks_again_waits_for_no_reaction() -> None:
+    """The reaction belongs to the answer, not to the asker's question: it is not carried on."""
+    evening, lead = led()
+    reaction = evening.begun.turn
+    evening.over(lead, at_ms=4_000)
+    evening.says(TAMSIN, "Mirelle, an ale!", at_ms=4_100)
+    assert not any(isinstance(e, Cancel) and e.outcome is Outcome.MERGED for e in evening.done)
+    evening.over(reaction, at_ms=5_200, heard="")
+    assert (evening.begun.npc, evening.begun.text) == (INNKEEPER, "Mirelle, an ale!")
+
+
+def answered(evening: Evening, turn: TurnId, said: str, *, at_ms: int) -> list[Effect]:
+    """It is heard, to its end, and time passes until the next may be."""
+    evening.is_heard(turn, said, at_ms=at_ms)
+    effects = evening.over(turn, at_ms=at_ms + 2_000, heard=said)
+    return [*effects, *evening.take(evening.talk.tick(at_ms=at_ms + 2_300))]
+
+
+def test_npcs_talk_to_players_alone_unless_the_dm_lets_them() -> None:
+    evening = Evening()
+    evening.says(TAMSIN, "Grimjaw, who has ale?", at_ms=0)
+    assert not any(
+        isinstance(e, Begin) for e in answered(evening, evening.begun.turn, "Mirelle, tell her.", at_ms=1_500)
+    )
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_an_npc_that_another_one_calls_answers_it_so_often_and_no_more(most: int) -> None:
+    evening = Evening(npc_to_npc=most)
+    evening.says(TAMSIN, "Grimjaw, who has ale?", at_ms=0)
+    callers = itertools.cycle(["Mirelle, tell her.", "Grimjaw, tell her yourself."])
+    n_answers = 0
+    for said, at_ms in zip(callers, range(1_500, 60_000, 3_000), strict=False):
+        n_begun = sum(isinstance(e, Begin) for e in evening.done)
+        answered(evening, evening.begun.turn, said, at_ms=at_ms)
+        if sum(isinstance(e, Begin) for e in evening.done) == n_begun:
+            break
+        n_answers += 1
+    assert n_answers == most
+    assert evening.talk.is_quiet
+
+
+def test_the_dm_can_let_them_and_stop_them_while_the_table_plays() -> None:
+    evening = Evening()
+    evening.talk.follow_ups.most_in_a_row = 1
+    evening.says(TAMSIN, "Grimjaw, who has ale?", at_ms=0)
+    answered(evening, evening.begun.turn, "Mirelle, tell her.", at_ms=1_500)
+    assert evening.begun.npc == INNKEEPER
+    assert (evening.begun.player, evening.begun.n_kept) == (PlayerId(SMITH), 1)
+
+
+def test_npcs_do_not_talk_on_over_a_player() -> None:
+    evening = Evening(npc_to_npc=5)
+    evening.says(TAMSIN, "Grimjaw, who has ale?", at_ms=0)
+    lead = evening.begun.turn
+    evening.is_heard(lead, "Mirelle, tell her.", at_ms=1_500)
+    evening.take(evening.talk.on_ear(SpeechStarted(BRAN, 3_400), at_ms=3_450))
+    assert not any(isinstance(e, Begin) for e in evening.over(lead, at_ms=3_500, heard="Mirelle, tell her."))
+
+
+def test_a_player_s_question_is_answered_before_npcs_answer_each_other() -> None:
+    evening = Evening(npc_to_npc=5)
+    evening.says(TAMSIN, "Grimjaw, who has ale?", at_ms=0)
+    lead = evening.begun.turn
+    evening.is_heard(lead, "Mirelle, tell her.", at_ms=1_500)
+    evening.says(BRAN, "Mirelle, a bed for the night!", at_ms=2_000)
+    his = evening.begun.turn
+    effects = evening.over(lead, at_ms=4_000, heard="Mirelle, tell her.")
+    assert not any(isinstance(e, Begin) for e in effects)
+    assert Release(his, INNKEEPER) in evening.talk.tick(at_ms=4_300)
+
+
+ACTS = st.lists(
+    st.tuples(
+        st.integers(50, 4_000),
+        st.sampled_from([TAMSIN, BRAN]),
+        st.sampled_from([BOTH, "Grimjaw, hello.", "what a day it is", "mhm", "Mirelle, an ale!", ""]),
+    ),
+    max_size=12,
+)
+SAID = st.lists(st.sampled_from([REPLY, "Mirelle, tell her.", "Grimjaw, you do it.", ""]), min_size=1, max_size=4)
+
+
+@given(ACTS, SAID, st.integers(0, 4))
+@settings(max_examples=n_examples(300), deadline=None)
+def test_npcs_never_talk_to_each_other_for_ever_and_every_turn_ends(
+    acts: list[tuple[int, PlayerId, str]], said: list[str], most: int
+) -> None:
+    talk = TurnTaking(Questions(named, NAMES), turns=OpenTurns(), npc_to_npc=most)
+    talk.move((SMITH, INNKEEPER))
+    due: list[tuple[int, int, tuple[str, object, object]]] = []
+    numbers, replies = itertools.count(), itertools.cycle(said)
+    committed: dict[TurnId, PlayerId] = {}
+    ended: list[TurnId] = []
+    npcs: dict[TurnId, NpcId] = {}
+
+    def at(at_ms: int, *what: object) -> None:
+        heapq.heappush(due, (at_ms, next(numbers), (*what, None, None)[:3]))  # type: ignore[arg-type]
+
+    def perform(effects: list[Effect], now_ms: int) -> None:
+        for effect in effects:
+            match effect:
+                case Begin(turn, npc):
+                    busy = [npcs[other] for other in npcs if other not in ended and other != turn]
+                    assert npc not in busy, "an engine has one turn"
+                    npcs[turn] = npc
+                case Commit(turn, _, draft):
+                    committed[turn] = draft.player
+                case Release(turn):
+                    at(now_ms + 300, "audio", turn, next(replies))
+                case Cancel(turn, _, outcome, begun):
+                    # What was only prepared is cut short by whatever its engine is asked next.
+                    at(now_ms + 10, "over", turn, "") if begun and outcome is not None else ended.append(turn)
+                case _:
+                    if (again_ms := getattr(effect, "at_ms", None)) and type(effect).__name__ == "AskAgain":
+                        at(again_ms, "tick")
+
+    now_ms = 0
+    for wait_ms, player, text in acts:
+        now_ms += wait_ms
+        at(now_ms, "starts", player)
+        at(now_ms + 600, "ends", player, text)
+    for _ in range(3_000):
+        if not due:
+            break
+        now_ms, _, (what, who, words) = heapq.heappop(due)
+        match what:
+            case "starts":
+                perform(talk.on_ear(SpeechStarted(PlayerId(str(who)), now_ms), at_ms=now_ms), now_ms)
+            case "ends" if words:
+                draft = a_draft(PlayerId(str(who)), str(words), end_ms=now_ms)
+                perform(talk.on_ear(TurnEnded(draft, now_ms), at_ms=now_ms), now_ms)
+            case "ends":
+                perform(talk.on_ear(NothingSaid(PlayerId(str(who)), now_ms), at_ms=now_ms), now_ms)
+            case "audio" if who not in ended:
+                talk.on_first_audio(TurnId(str(who)))
+                perform(talk.on_reply_known(TurnId(str(who)), str(words), at_ms=now_ms), now_ms)
+                at(now_ms + 1_500, "over", who, words)
+            case "over" if who not in ended:
+                ended.append(TurnId(str(who)))
+                perform(talk.on_finished(TurnId(str(who)), at_ms=now_ms, heard=str(words))[1], now_ms)
+            case "tick":
+                perform(talk.tick(at_ms=now_ms), now_ms)
+    assert not due, "they talk for ever"
+    assert talk.is_quiet
+    assert set(committed) <= set(ended)
+    by_players = sum(player in (TAMSIN, BRAN) for player in committed.values())
+    assert len(committed) - by_players <= by_players * (most + 1)
