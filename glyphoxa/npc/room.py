@@ -21,15 +21,12 @@ from glyphoxa.domain.turn import Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.actor import (
     Ask,
-    Expect,
     FallSilent,
-    GetReady,
     GiveWords,
     Hear,
     Hush,
     MakeASound,
     NpcActor,
-    Relax,
     Speak,
     SpeakOn,
     Spoke,
@@ -46,6 +43,7 @@ from glyphoxa.npc.mouth import (
     SentenceStarted,
 )
 from glyphoxa.npc.player_talk import PlayerTalk
+from glyphoxa.npc.readiness import Readiness
 from glyphoxa.npc.room_messages import End, Leave, LookedUp, LooksUpLong, Move, Obey, RoomMessage, RoomTick
 from glyphoxa.npc.session_ids import SessionIds
 from glyphoxa.npc.table_control import TableControl
@@ -100,6 +98,7 @@ class Room:
         self._tell = tell
         self._now_ms = now_ms
         self._call_at = call_at
+        self._readiness = Readiness(state, npcs, lambda: turn_taking.present)
         self._ids = SessionIds(state.session, opened_ms=now_ms())
         self._book = TurnBook(state.session, state.name_of)
         self._players = PlayerTalk(state, present=lambda: turn_taking.present, new_id=self._ids.new_utterance)
@@ -181,11 +180,10 @@ class Room:
         now_ms = self._now_ms()
         match effect:
             case Prime(npc, player, text):
-                self._relax_all_but(npc)
-                self._npcs[npc].mailbox.post(GetReady(text, self._state.name_of(player)))
+                self._readiness.probably_asked(npc, text, self._state.name_of(player))
             case Begin(turn, npc, player, text, n_kept, is_brief):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
-                self._relax_all_but(npc)
+                self._readiness.relax_all_but(npc)
                 unless = self._players.newest_kept(player, n_kept)
                 queued = self._turn_taking.n_waiting
                 self._npcs[npc].mailbox.post(Ask(turn, text, self._state.name_of(player), unless, queued, is_brief))
@@ -315,7 +313,7 @@ class Room:
         self._perform(effects)
         if self._turn_taking.is_quiet:
             # Who spoke first: it is the one most likely to be spoken to again.
-            self._get_ready(event.npc, *(npc for npc in self._turn_taking.present if npc != event.npc))
+            self._readiness.everybody(first=event.npc)
 
     def _npc_spoke(self, npc: NpcId, utterance: Utterance) -> None:
         self._journal.post(utterance)
@@ -330,24 +328,11 @@ class Room:
     def _move(self, scene: Scene) -> None:
         self._perform(self._turn_taking.move(scene.npcs))
         self._tell(SceneChanged(scene, self._now_ms()))
-        self._get_ready(*self._turn_taking.present)
+        self._readiness.everybody()
 
     def _expect(self, reply: ReplyKnown) -> None:
-        """An answer is being heard: let the engines read it meanwhile, first the one that gives it."""
-        speaker = self._npcs[reply.npc].npc
-        for npc in (reply.npc, *(npc for npc in self._turn_taking.present if npc != reply.npc)):
-            self._npcs[npc].mailbox.post(Expect(reply.npc, speaker.name, reply.text, self._state.somebody()))
+        self._readiness.expect(reply)
         self._perform(self._turn_taking.on_reply_known(reply.turn, reply.text, at_ms=self._now_ms()))
-
-    def _relax_all_but(self, npc: NpcId) -> None:
-        for other in self._turn_taking.present:
-            if other != npc:
-                self._npcs[other].mailbox.post(Relax())
-
-    def _get_ready(self, *npcs: NpcId) -> None:
-        """Let engines that are not asked anything read what has been said: the next answer starts from there."""
-        for npc in npcs:
-            self._npcs[npc].mailbox.post(GetReady("", self._state.somebody()))
 
     def _finish(self, record: TurnRecord) -> None:
         logged = replace(record, id=self._ids.logged(record.id))

@@ -41,9 +41,10 @@ class FollowUps:
 
     def prepare(self, lead: Turn, reply: str, *, at_ms: int) -> list[Effect]:
         """All of an answer is known, and little of it was heard: whoever reacts to it may think."""
-        if lead.second is None or lead.cancelled_as is not None or self.turns.to(lead.second):
+        second = lead.second
+        if second is None or not self.questions.may_speak(second) or lead.cancelled_as or self.turns.to(second):
             return []
-        return [self.turns.begin(self._open(lead, lead.second, reply, at_ms))]
+        return [self.turns.begin(self._open(lead, second, reply, at_ms))]
 
     def after(self, turn: Turn, heard: str, *, at_ms: int) -> tuple[list[Effect], tuple[Turn, Addressed] | None]:
         """A turn is over. What must be done, and the turn that follows it, to be committed."""
@@ -74,7 +75,7 @@ class FollowUps:
     def _next(self, turn: Turn, heard: str) -> Addressed | None:
         """Who answers these words, and why."""
         name = self.questions.names[turn.npc]
-        if turn.second is not None:
+        if turn.second is not None and self.questions.may_speak(turn.second):
             return Addressed(turn.second, f"called together with {name}")
         if turn.n_in_a_row >= self.most_in_a_row or self.turns.floor.hears_players:
             return None

@@ -31,6 +31,8 @@ class OpenTurns:
 
     floor: Floor = field(default_factory=Floor)
     priorities: Mapping[NpcId, int] = field(default_factory=dict)
+    moved_ms: int = 0
+    """When the floor was last given or given back, or an NPC cut off."""
     _turns: dict[TurnId, Turn] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -78,8 +80,8 @@ class OpenTurns:
         return Begin(turn.id, turn.npc, turn.player, turn.question.text, n_kept, is_brief=turn.behind is not None)
 
     def queue_up(self, turn: Turn) -> None:
-        """For the floor. The DM's words come first, and a reaction right behind what it is a reaction to; other talk among
-        NPCs comes last.
+        """For the floor. The DM's words come first, a reaction right behind what it is a reaction to, and other talk
+        among NPCs last.
         """
         priority = self.priorities.get(turn.npc, DEFAULT_PRIORITY)
         if turn.words:

@@ -72,8 +72,13 @@ class Questions:
 
     def called_by(self, npc: NpcId, text: str) -> NpcId | None:
         """Whom of those who are here an NPC calls with these words."""
-        called = [m for m in self.mentions(text) if m.is_vocative and m.npc in self.present and m.npc != npc]
-        return min(called, key=lambda m: m.position).npc if called else None
+        called = (m for m in self.mentions(text) if m.is_vocative and m.npc != npc and self.may_speak(m.npc))
+        first = min(called, key=lambda m: m.position, default=None)
+        return first.npc if first is not None else None
+
+    def may_speak(self, npc: NpcId | None) -> bool:
+        """It is here and not muted."""
+        return npc in self.present and npc not in self.controls.muted
 
     def meant(self, player: PlayerId, text: str, *, at_ms: int) -> tuple[Addressed, SpokenQuestion]:
         """Whom these words are meant for, and what is asked with them."""

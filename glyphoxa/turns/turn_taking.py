@@ -41,9 +41,10 @@ from glyphoxa.domain.heard import (
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
 from glyphoxa.turns.address import Addressed
-from glyphoxa.turns.barge_in import BargeIn, OverVoice, cuts_off
-from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, GoOn, Hold, Keep, NotAddressed, Prime, Release
+from glyphoxa.turns.barge_in import BargeIn, cuts_off
+from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, Keep, NotAddressed, Prime, Release
 from glyphoxa.turns.following import FollowUps
+from glyphoxa.turns.interruptions import Interruptions
 from glyphoxa.turns.open_turns import OpenTurns
 from glyphoxa.turns.patience import Overdue, Patience
 from glyphoxa.turns.question import SpokenQuestion, same_words
@@ -65,12 +66,12 @@ class TurnTaking:
     barge_in: BargeIn = field(default_factory=BargeIn)
     npc_to_npc: int = 0
     follow_ups: FollowUps = field(init=False)
-    _moved_ms: int = 0
-    """When the floor was last given or given back."""
+    interruptions: Interruptions = field(init=False)
     _asked_ms: int | None = None
 
     def __post_init__(self) -> None:
         self.follow_ups = FollowUps(self.questions, self.turns, self.npc_to_npc)
+        self.interruptions = Interruptions(self.turns, self.follow_ups, self.barge_in)
 
     @property
     def present(self) -> tuple[NpcId, ...]:
@@ -166,7 +167,7 @@ class TurnTaking:
         if turn is None:
             return None, []
         if self.turns.floor.holder == turn_id:
-            self._moved_ms = at_ms
+            self.turns.moved_ms = at_ms
         self.turns.floor.give_up(turn_id, at_ms=at_ms, was_heard=turn.phase is Phase.HEARD)
         if turn.phase is Phase.HEARD and turn.answers is None:
             self.questions.remember(turn.player, turn.npc, at_ms=at_ms)
@@ -213,16 +214,15 @@ class TurnTaking:
         return self._then([*effects, *self._release(at_ms)], at_ms)
 
     def _due_ms(self, turn: Turn) -> int | None:
-        waits_since_ms = None if self.turns.heard is not None else self._moved_ms
+        waits_since_ms = None if self.turns.heard is not None else self.turns.moved_ms
         return self.patience.due_ms(turn, waits_since_ms=waits_since_ms)
 
     def _then(self, effects: list[Effect], at_ms: int) -> list[Effect]:
         """With what voices over an NPC ask for, and a wish to be asked again, unless one that was made before comes in
         time.
         """
-        effects = [*effects, *self._attend(at_ms)]
-        voice_ms = self.barge_in.due_ms if self.turns.heard is not None else None
-        dues = [voice_ms, self.turns.floor.ask_again_ms(at_ms=at_ms), *map(self._due_ms, self.turns)]
+        effects = [*effects, *self.interruptions.by_voice(at_ms=at_ms)]
+        dues = [self.interruptions.due_ms, self.turns.floor.ask_again_ms(at_ms=at_ms), *map(self._due_ms, self.turns)]
         due_ms = min((due for due in dues if due is not None), default=None)
         if due_ms is None or (self._asked_ms is not None and at_ms < self._asked_ms <= due_ms):
             return effects
@@ -250,7 +250,7 @@ class TurnTaking:
         return effects
 
     def _on_partial(self, player: PlayerId, text: str, at_ms: int) -> list[Effect]:
-        effects = self._cut_off(player, text, at_ms)
+        effects = self.interruptions.by_words(player, text, at_ms=at_ms)
         addressed, question = self.questions.meant(player, text, at_ms=at_ms)
         npc = addressed.npc
         if npc is not None and not any(turn.npc == npc for turn in self.turns):
@@ -258,7 +258,7 @@ class TurnTaking:
         return effects
 
     def _on_eager(self, draft: Draft, at_ms: int) -> list[Effect]:
-        effects = self._cut_off(draft.player, draft.text, at_ms)
+        effects = self.interruptions.by_words(draft.player, draft.text, at_ms=at_ms)
         addressed, question = self.questions.meant(draft.player, draft.text, at_ms=at_ms)
         if addressed.npc is None or self.turns.to(addressed.npc):
             return effects
@@ -268,7 +268,7 @@ class TurnTaking:
     def _on_ended(self, draft: Draft, at_ms: int) -> list[Effect]:
         player = draft.player
         self.turns.floor.player_stopped(player)
-        effects = self._cut_off(player, draft.text, at_ms, is_typed=draft.typed)
+        effects = self.interruptions.by_words(player, draft.text, at_ms=at_ms, is_typed=draft.typed)
         self.barge_in.over(player)
         effects += self._merge(player)  # of speech that no detector heard the beginning of
         addressed, question = self.questions.meant(player, draft.text, at_ms=at_ms)
@@ -328,34 +328,6 @@ class TurnTaking:
 
     # -- pieces
 
-    def _cut_off(self, player: PlayerId, text: str, at_ms: int, *, is_typed: bool = False) -> list[Effect]:
-        heard = self.turns.heard
-        cuts = self.barge_in.cuts_off(player, text)
-        if heard is None or not cuts or (is_typed and heard.player != player):
-            return []
-        return self._cut(heard, at_ms)
-
-    def _cut(self, heard: Turn, at_ms: int) -> list[Effect]:
-        self._moved_ms = at_ms
-        self.barge_in.npc_is_silent()
-        return [self.turns.cancel(heard, Outcome.INTERRUPTED), *self.follow_ups.call_off()]
-
-    def _attend(self, at_ms: int) -> list[Effect]:
-        """To voices over an NPC that is heard."""
-        heard = self.turns.heard
-        if heard is None:
-            self.barge_in.npc_is_silent()
-            return []
-        match self.barge_in.step(at_ms=at_ms):
-            case OverVoice.HOLD:
-                return [Hold(heard.id, heard.npc, self.barge_in.voice_ms)]
-            case OverVoice.GO_ON:
-                return [GoOn(heard.id, heard.npc)]
-            case OverVoice.CUT:
-                return self._cut(heard, at_ms)
-            case None:
-                return []
-
     def _release(self, at_ms: int) -> list[Effect]:
         granted = self.turns.floor.grant(at_ms=at_ms)
         if granted is None:
@@ -363,5 +335,5 @@ class TurnTaking:
         turn = self.turns.get(granted)
         assert turn is not None  # noqa: S101 - who leaves the turns leaves the queue
         turn.phase, turn.released_ms = Phase.RELEASED, at_ms
-        self._moved_ms = at_ms
+        self.turns.moved_ms = at_ms
         return [Release(turn.id, turn.npc)]

@@ -218,6 +218,16 @@ def test_a_player_s_question_is_answered_before_npcs_answer_each_other() -> None
     assert Release(his, INNKEEPER) in evening.talk.tick(at_ms=4_300)
 
 
+def test_a_muted_npc_neither_reacts_nor_answers_another() -> None:
+    evening = Evening(npc_to_npc=5)
+    evening.talk.questions.controls.muted.add(INNKEEPER)
+    evening.says(TAMSIN, BOTH, at_ms=0)
+    said = "Mirelle, tell her."
+    n_begun = sum(isinstance(effect, Begin) for effect in evening.done)
+    answered(evening, evening.begun.turn, said, at_ms=1_500)
+    assert sum(isinstance(effect, Begin) for effect in evening.done) == n_begun
+
+
 ACTS = st.lists(
     st.tuples(
         st.integers(50, 4_000),
