@@ -58,6 +58,8 @@ class Fault(StrEnum):
     NARRATED = "narrated"
     """It tells what the NPC does."""
     THIRD_PERSON = "third_person"
+    IDENTITY = "identity"
+    """It takes itself for somebody else, or greets itself."""
     ASSISTANT = "assistant"
     """A phrase of an assistant, or of a machine."""
     OF_THE_PROMPT = "of_the_prompt"

@@ -19,6 +19,7 @@ from glyphoxa.judgement.directed import recites_direction
 from glyphoxa.judgement.echo import repeats
 from glyphoxa.judgement.in_character import InCharacter
 from glyphoxa.judgement.languages import in_another_language
+from glyphoxa.judgement.mistaken_identity import takes_itself_for_another
 from glyphoxa.judgement.offers_help import offers_help
 from glyphoxa.judgement.reply import Asked, Character, Verdict
 from glyphoxa.judgement.secrets_told import tells_a_secret
@@ -33,6 +34,7 @@ RULES: Final[Sequence[Rule]] = (
     recites_direction,
     in_another_language,
     tells_of_itself,
+    takes_itself_for_another,
     offers_help,
     repeats,
     unfounded,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipecat.frames.frames import DataFrame, SystemFrame
+from pipecat.frames.frames import DataFrame, LLMContextFrame, SystemFrame
 
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import TurnId
@@ -61,6 +61,11 @@ class SecondTryFrame(DataFrame):
 
     turn: TurnId
     rejected: Unsaid
+
+
+@dataclass
+class AnotherTryFrame(LLMContextFrame):
+    """What was asked before, of whose answer nothing may be said."""
 
 
 @dataclass

@@ -29,7 +29,14 @@ from glyphoxa.judgement.languages import language_of
 from glyphoxa.judgement.reply import Asked
 from glyphoxa.npc.mouth import Injected
 from glyphoxa.npc.toolbox import CallableTools
-from glyphoxa_processors.frames import BeginFrame, GivenWordsFrame, PrimeFrame, ReplyBeginsFrame, SecondTryFrame
+from glyphoxa_processors.frames import (
+    AnotherTryFrame,
+    BeginFrame,
+    GivenWordsFrame,
+    PrimeFrame,
+    ReplyBeginsFrame,
+    SecondTryFrame,
+)
 from glyphoxa_processors.reports import MouthReports
 from glyphoxa_processors.tools import declare
 
@@ -131,7 +138,7 @@ class HotContextInjector(FrameProcessor):
         if again.rejected.fault is Fault.LANGUAGE:
             asked = _with_cue(asked, LANGUAGE_CUES)
         tools = self._declared(asked.tier) if again.rejected.fault is Fault.DICE else None
-        await self.push_frame(LLMContextFrame(context=as_context(asked, tools=tools)))
+        await self.push_frame(AnotherTryFrame(context=as_context(asked, tools=tools)))
 
 
 def _with_cue(prompt: Prompt, cues: Mapping[str, str]) -> Prompt:

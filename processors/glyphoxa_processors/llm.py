@@ -20,13 +20,19 @@ from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.openai.base_llm import OpenAILLMSettings
 from pipecat.services.openai.llm import OpenAILLMService
 
-from glyphoxa_processors.frames import PrimeFrame
+from glyphoxa_processors.frames import AnotherTryFrame, PrimeFrame
 from glyphoxa_processors.hot_context import as_context
 from glyphoxa_processors.openai_connections import OpenAhead, kept_open
 
 _CONNECT_WITHIN_S = 3.0
 _WORTH_KEEPING_TOKENS = 64
 """Read in seconds by a small machine."""
+
+_FREER, _FREEST = 0.3, 1.0
+"""Added to the temperature of a second try, up to so much. A model that is sure of what may not be said says it again,
+one at 0 to the letter; each request has a seed of its own, for none is given. Where the temperature is the provider's
+own it stays so.
+"""
 
 AsWords = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
 
@@ -93,6 +99,7 @@ class SpokenLLM(OpenAILLMService):
         self._cache = cache
         self.deadlines = deadlines
         self._priming: asyncio.Task[None] | None = None
+        self._is_another_try = False
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         if isinstance(frame, PrimeFrame):
@@ -101,6 +108,7 @@ class SpokenLLM(OpenAILLMService):
             return
         if isinstance(frame, LLMContextFrame):
             self.stop_priming()
+            self._is_another_try = isinstance(frame, AnotherTryFrame)
         await super().process_frame(frame, direction)
 
     async def wait_until_primed(self) -> None:
@@ -142,6 +150,8 @@ class SpokenLLM(OpenAILLMService):
         params: dict[str, Any] = super().build_chat_completion_params(params_from_context)
         if self._as_words is not None:
             params["messages"] = [*self._as_words(params["messages"])]
+        if self._is_another_try and isinstance(temperature := params.get("temperature"), int | float):
+            params["temperature"] = max(temperature, min(temperature + _FREER, _FREEST))
         params["extra_body"] = {
             **self._extra_body,
             **(params.get("extra_body") or {}),

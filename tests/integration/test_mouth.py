@@ -279,6 +279,20 @@ async def test_a_model_whose_words_may_not_be_said_is_asked_once_more(
     assert rejected == ["I am here."] * n_rejected
 
 
+async def test_a_second_try_is_freer_than_the_first_and_the_next_answer_is_not(server: ModelServer) -> None:
+    def new_check(asked: Asked) -> Callable[[str], Verdict]:
+        is_rejected = len(server.requests) < 1
+        return lambda piece: Verdict(fault=Fault.IDENTITY) if is_rejected else Verdict(piece)
+
+    async with stage(server, new_check=new_check) as play:
+        for turn in ("t1", "t2"):
+            play.begin(turn)
+            play.release(turn)
+            await play.finished(turn)
+    assert [asked["temperature"] for asked in server.requests] == pytest.approx([0.6, 0.9, 0.6])
+    assert all("seed" not in asked for asked in server.requests)
+
+
 async def test_what_it_knows_nothing_of_is_answered_without_asking_the_model(server: ModelServer) -> None:
     shrugs = ("Nobody told me of him.", "I do not know.")
     async with stage(server, context=Memory(shrugs=shrugs), shrug=lambda question, lines: lines[-1]) as play:
