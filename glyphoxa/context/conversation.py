@@ -6,6 +6,7 @@ cache keeps its worth. Otherwise changed only for better words, and for what the
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ from glyphoxa.context.wording import SAYS, said_line
 from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Utterance
+
+_SAID = re.compile(r": ")
+"""Behind one of these somebody's words begin."""
 
 
 def own_line(text: str) -> Message:
@@ -44,6 +48,8 @@ class Conversation:
     _lines: list[tuple[UtteranceId, Message]] = field(default_factory=list)
     _scenes: list[tuple[int, Scene]] = field(default_factory=list)
     """Each with the number of lines in front of it."""
+    _words: frozenset[str] | None = None
+    """What `holds` knows; None when a line has changed since."""
 
     def enter(self, scene: Scene) -> None:
         """What is said from now on is said there."""
@@ -67,6 +73,7 @@ class Conversation:
             if known == utterance_id and was and message.content.endswith(was):
                 content = message.content.removesuffix(was) + now
                 self._lines[at] = (known, Message(message.role, content))
+                self._words = None
                 return True
         return False
 
@@ -84,9 +91,10 @@ class Conversation:
 
     def holds(self, words: str) -> bool:
         """Whether somebody says just this in it."""
-        wanted = words.casefold()
-        lines = (message.content.casefold() for _, message in self._lines)
-        return any(line == wanted or line.endswith(f": {wanted}") for line in lines)
+        if self._words is None:
+            lines = [message.content.casefold() for _, message in self._lines]
+            self._words = frozenset(line[at:] for line in lines for at in (0, *(m.end() for m in _SAID.finditer(line))))
+        return words.casefold() in self._words
 
     def said_beside(self, question: str) -> list[str]:
         """Its lines, but for those that are the question."""
@@ -138,6 +146,7 @@ class Conversation:
 
     def _append(self, utterance_id: UtteranceId, message: Message) -> None:
         self._lines.append((utterance_id, message))
+        self._words = None
         if self._tokens() > self.history_tokens:
             # The newest stays, however long it is: somebody may be about to answer it.
             while len(self._lines) > 1 and self._tokens() > self.history_tokens // 2:
@@ -145,6 +154,7 @@ class Conversation:
 
     def _drop(self, line: int) -> None:
         del self._lines[line]
+        self._words = None
         # Where several scenes come to stand in front of the same line, it was said in the last of them.
         moved = {at - (at > line): scene for at, scene in self._scenes}
         self._scenes = list(moved.items())

@@ -7,7 +7,7 @@ the question, four fit in the same room. Measured in `docs/recall-measured.md`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Final
 
@@ -61,6 +61,6 @@ def _excerpt(text: str, question: str) -> str:
         first, last = min(first, best), max(last, best)
 
 
-def _worth(sentence: str, asked: set[str]) -> float:
+def _worth(sentence: str, asked: Set[str]) -> float:
     telling = telling_words(sentence)
     return _SHARED * len(telling & asked) + _TELLING * min(len(telling), _MOST_TELLING)

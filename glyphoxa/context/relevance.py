@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from glyphoxa.domain.ids import NpcId
@@ -74,7 +75,10 @@ def worth_telling(
     ]
     if not any(one.score >= least for one in near) or _is_small_talk(question):
         return near
-    return [one for one in said if one in near or (one.score >= least and (not is_tight or _stands_beside(one, npc)))]
+    is_near = {id(one) for one in near}
+    return [
+        one for one in said if id(one) in is_near or (one.score >= least and (not is_tight or _stands_beside(one, npc)))
+    ]
 
 
 def _is_small_talk(question: str) -> bool:
@@ -121,11 +125,12 @@ def bears_on(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_the_p
     return similarity >= NEAR or (similarity >= RELATED and n_shared >= 1)
 
 
-def telling_words(text: str) -> set[str]:
+@lru_cache(maxsize=1_024)  # of the same question and the same talk with each partial transcript
+def telling_words(text: str) -> frozenset[str]:
     """The words of a line that are about something: not `VAGUE`, and four letters or more, or three if they are not
     among the `_LITTLE`; by their beginnings, so that "smiths" is "smith".
     """
-    return {word[:5] for word in _WORD.findall(text.casefold()) if word not in VAGUE and word not in _LITTLE}
+    return frozenset(word[:5] for word in _WORD.findall(text.casefold()) if word not in VAGUE and word not in _LITTLE)
 
 
 _CALL: Final = "\0"

@@ -38,6 +38,7 @@ def make_nova(
         multichannel=False,
         sample_rate=sample_rate,
         mip_opt_out=True,
+        audio_passthrough=False,  # nothing behind it listens, and each piece would pass through all of it
         settings=DeepgramSTTService.Settings(
             model=connection.model,
             language=Language(language),
@@ -71,6 +72,7 @@ def make_flux(
         url=_flux_url(connection.base_url or "wss://api.deepgram.com"),
         sample_rate=sample_rate,
         mip_opt_out=True,
+        audio_passthrough=False,  # nothing behind it listens, and each piece would pass through all of it
         # Barge-in is the room's to decide.
         should_interrupt=False,
         enable_eager_end_of_turn=False,

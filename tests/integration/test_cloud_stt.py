@@ -63,6 +63,17 @@ async def test_nova_answers_a_pause_with_a_transcript_that_closes_it() -> None:
     assert (final.text, final.finalized) == ("Who is Grimjaw", True)
 
 
+@pytest.mark.parametrize("name", ["deepgram-nova", "deepgram-flux"])
+async def test_sound_goes_no_further_than_the_recogniser(name: str) -> None:
+    async with (
+        DeepgramServer() as server,
+        RunningGraph(make_stt(ProviderNamed(name, server.http_url), environ=KEYS)) as graph,
+    ):
+        await graph.send(*silence(100), VADUserStartedSpeakingFrame(start_secs=0.2))
+        await graph.wait_for(VADUserStartedSpeakingFrame)
+    assert not graph.of(InputAudioRawFrame)
+
+
 async def test_nova_closes_a_pause_even_when_every_word_was_already_confirmed() -> None:
     async with (
         DeepgramServer((Heard(60, "final", WHO),)) as server,

@@ -48,6 +48,7 @@ class NamedWorld:
         self._secrets_of: dict[NpcId, set[FactId]] = {}
         self._knowers_of: dict[FactId, tuple[NpcId, ...]] = {}
         self._kept: dict[tuple[Viewer, EntityId], Known] = {}
+        self._identities: dict[tuple[NpcId, EntityId], IdentitySnapshot] = {}
         for entity in state.entities.values():
             self._put_entity(entity)
         for fact in state.facts.values():
@@ -63,6 +64,7 @@ class NamedWorld:
         for event in events:
             apply(self._state, event)
         self._kept.clear()
+        self._identities.clear()
         self._follow(self._state.changes())
         self._state.begin()
 
@@ -108,10 +110,18 @@ class NamedWorld:
         known = self.known(npc, entity, at_ms=at_ms)
         if known is None:
             return None
+        kept = self._identities.get((npc, entity))
+        if kept is not None and kept.known is known:
+            return kept
         visibility_of = self._state.visibility_of
-        secrets = (self._state.facts[fact] for fact in self._secrets_of.get(npc, ()))
+        secrets = [self._state.facts[fact] for fact in self._secrets_of.get(npc, ())]
         mine = [fact for fact in secrets if may_know(npc, fact, visibility_of) and _holds_at(fact, at_ms)]
-        return IdentitySnapshot(known, tuple(sorted(mine, key=lambda fact: (fact.seq, fact.id))))
+        snapshot = IdentitySnapshot(known, tuple(sorted(mine, key=lambda fact: (fact.seq, fact.id))))
+        if all(fact.validity == ALWAYS for fact in secrets):
+            if len(self._identities) >= _MOST_KEPT:
+                self._identities.clear()
+            self._identities[npc, entity] = snapshot
+        return snapshot
 
     def _known(self, viewer: Viewer, node: WorldEntity, facts: Iterable[Fact]) -> Known:
         attributes: list[Fact] = []

@@ -200,6 +200,9 @@ class TalkIndex:
         with self._lock:
             return self._utterances.changed_between(after, until)
 
+    def text(self, row: int) -> str:
+        return self._utterances.text(row)
+
     def said(self, row: int) -> FeedUtterance:
         return self._utterances.said(row)
 

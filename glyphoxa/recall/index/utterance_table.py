@@ -88,6 +88,9 @@ class UtteranceTable:
     def size_bytes(self) -> int:
         return self._table.nbytes
 
+    def text(self, row: int) -> str:
+        return self._texts[row]
+
     def said(self, row: int) -> FeedUtterance:
         of = self._table[row]
         return FeedUtterance(

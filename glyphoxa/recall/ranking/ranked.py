@@ -68,7 +68,7 @@ class Ranked:
 
     def is_the_question(self, at: int) -> bool:
         """It may be in the log already, under an id that the caller does not know."""
-        return self._said(at).text.casefold() == self.question.text.casefold()
+        return self.index.text(self._row(at)).casefold() == self.question.text.casefold()
 
     def recalled(self, at: int, *, score: float = 1.0) -> RecalledUtterance:
         said = self._said(at)
@@ -94,7 +94,10 @@ class Ranked:
         )
 
     def _said(self, at: int) -> FeedUtterance:
-        return self.index.said(int(self.seen.columns.rows[at]))
+        return self.index.said(self._row(at))
+
+    def _row(self, at: int) -> int:
+        return int(self.seen.columns.rows[at])
 
 
 def rank_view(

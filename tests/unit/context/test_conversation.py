@@ -14,6 +14,7 @@ from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prompt import Message, Placement, with_hot_context
 from glyphoxa.context.wording import DIRECTION, wording
 from glyphoxa.domain.campaign import Exchange, Npc, Relationship
+from glyphoxa.domain.ids import UtteranceId
 from tests.support.builders import FORGE, INNKEEPER, MARKET, SMITH, a_campaign, an_utterance
 
 GRIMJAW = a_campaign().npc(SMITH)
@@ -50,6 +51,12 @@ def test_it_is_known_which_words_a_prompt_holds_already() -> None:
     assert conversation.holds("No sparks in here.")
     assert not conversation.holds("here.")
     assert not conversation.holds("Mind the sparks.")
+    conversation.revise(UtteranceId("u1"), was="An ale, please.", now="A pale, please.")
+    assert (conversation.holds("An ale, please."), conversation.holds("A pale, please.")) == (False, True)
+    conversation.hear(an_utterance("And bread: two loaves.", id="u3"))
+    assert conversation.holds("And bread: two loaves.")
+    conversation.retract(UtteranceId("u3"))
+    assert not conversation.holds("And bread: two loaves.")
 
 
 def test_what_it_heard_last_is_what_others_said() -> None:

@@ -114,6 +114,7 @@ def answers(world: NamedWorld, *, at_ms: int = NOW) -> list[object]:
     return [
         *(world.by_name(viewer, question, at_ms=at_ms) for viewer in viewers for question in (*questions, names)),
         *(world.known(viewer, entity, at_ms=at_ms) for viewer in viewers for entity in ENTITIES),
+        *(world.identity(npc, entity, at_ms=at_ms) for npc in NPCS for entity in ENTITIES),
     ]
 
 
