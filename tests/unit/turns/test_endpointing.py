@@ -395,6 +395,14 @@ def test_a_greeting_waits_for_what_it_is_about() -> None:
         ("Well,", True),
         ("So I said...", True),
         ("no stop here", True),
+        ("Um.", True),
+        ("His name is spelled K-O-R.", True),
+        ("It is written T, H, R", True),
+        ("That is plan B.", False),
+        ("If you help us.", True),
+        ("I know him. If we go there.", True),
+        ("If you help us, we will pay.", False),
+        ("After the bridge you turn left and then go on.", False),
     ],
 )
 def test_what_sounds_unfinished(text: str, unfinished: bool) -> None:
@@ -413,4 +421,6 @@ def test_of_a_language_without_such_words_only_the_marks_tell() -> None:
 
 def test_german_ends_in_german_words() -> None:
     assert sounds_unfinished("Ich möchte die.", language="de")
+    assert sounds_unfinished("Wenn ihr uns helft.", language="de")
+    assert sounds_unfinished("Ähm.", language="de")
     assert not sounds_unfinished("I would like to die.", language="en")
