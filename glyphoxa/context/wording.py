@@ -18,7 +18,7 @@ FACTS: Final = "Facts: "
 REMEMBERED: Final = "Remembered: "
 SCENE: Final = "Scene: "
 PAST: Final = "Earlier: "
-DIRECTION: Final = "Do this in your answer, and do not speak of it: "
+DIRECTION: Final = "For this answer: "
 SAYS: Final = re.compile(r"\s*[^\W_][\w'’. -]{0,40} says(?: to [^:\n]{1,40})?:\s*")
 """Who speaks, in front of a line of talk."""
 

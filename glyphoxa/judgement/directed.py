@@ -8,7 +8,7 @@ from typing import Final
 from glyphoxa.domain.turn import Fault
 from glyphoxa.judgement.reply import Asked, Character
 
-_LABEL: Final = re.compile(r"\bdo(?: not|n['’]t) speak of it\b|\bin (?:my|your) answer\b", re.IGNORECASE)
+_LABEL: Final = re.compile(r"\bfor this answer\b", re.IGNORECASE)
 _LEAST_RECITED: Final = 3
 """Words. What is shorter may well be a sentence of its own."""
 

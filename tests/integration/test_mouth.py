@@ -612,6 +612,6 @@ async def test_the_model_is_asked_with_the_direction_of_the_dm(server: ModelServ
         play.mouth.begin(TurnId("t1"), replace(prompt("How is my blade?"), direction="Be short."))
         await play.until(lambda: bool(play.of(Injected)))
         (injected,) = play.of(Injected)
-        assert injected.prompt_text.endswith("Do this in your answer, and do not speak of it: Be short.")
+        assert injected.prompt_text.endswith("For this answer: Be short.")
         assert [(part.source, part.name) for part in injected.parts][-1] == ("the DM", "direction")
         play.cancel()

@@ -231,8 +231,7 @@ DIRECTION = "Tell them that the mill has burned, and be afraid."
     [
         "Tell them that the mill has burned, and be afraid.",
         "I must tell them that the mill has burned and be afraid!",
-        "I do that in my answer.",
-        "I do not speak of it.",
+        "I am afraid, for this answer.",
     ],
 )
 def test_what_the_dm_directs_is_not_recited(sentence: str) -> None:
