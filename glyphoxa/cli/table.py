@@ -15,7 +15,7 @@ from glyphoxa.cli.lines import plain
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
-from glyphoxa.domain.commands import MOST_TURNS
+from glyphoxa.domain.commands import MOST_IN_A_ROW, MOST_TURNS
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.world.api import moment
@@ -121,6 +121,14 @@ async def _whisper(commands: PostgresTableCommands, campaign: CampaignId, option
     return await _obeyed(commands, campaign, options, do="whisper", player=options.player, text=" ".join(options.words))
 
 
+@VERB.action(
+    "an NPC that another one calls by name answers it, for so many answers in a row",
+    argument("turns", type=int, metavar="N", help=f"1 to {MOST_IN_A_ROW}; 0: NPCs answer players alone"),
+)
+async def _talk(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
+    return await _obeyed(commands, campaign, options, do="talk", turns=options.turns)
+
+
 @VERB.action("what was commanded at the tables of this campaign, the latest first", limit(_MOST_SHOWN))
 async def _log(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
     found = await commands.latest(campaign, session=options.session, limit=options.limit)
@@ -156,5 +164,5 @@ def _npc_or_all(options: argparse.Namespace) -> str | None:
 
 def _in_words(command: PastCommand) -> str:
     told = command.told
-    parts = [told.get("do"), told.get("player"), told.get("npc"), told.get("text")]
-    return " ".join(str(part) for part in parts if part)
+    parts = [told.get("do"), told.get("player"), told.get("npc"), told.get("turns"), told.get("text")]
+    return " ".join(str(part) for part in parts if part not in (None, ""))

@@ -9,6 +9,7 @@ from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import (
     Direct,
+    LetNpcsTalk,
     Mute,
     Puppet,
     SayAs,
@@ -25,7 +26,7 @@ from glyphoxa.speech.language.words import fold
 ToldCommand = Mapping[str, object]
 """`do`, and what it needs of `npc`, `player`, `text` and `turns`. Without `npc`: all of them, or none any more."""
 
-_KNOWN = ("mute", "unmute", "say", "direct", "puppet", "stop", "whisper", "show")
+_KNOWN = ("mute", "unmute", "say", "direct", "puppet", "stop", "whisper", "talk", "show")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,15 @@ class CommandReader:
             case "say":
                 return SayAs(self._npc(told), _text(told))
             case "direct":
-                turns = told.get("turns", 1)
-                return Direct(self._npc(told), _text(told), turns if isinstance(turns, int) else 0)
+                return Direct(self._npc(told), _text(told), _turns(told))
             case "puppet":
                 return Puppet(self._player(told), self._npc_or_all(told))
             case "stop":
                 return StopAll()
             case "whisper":
                 return WhisperTo(self._player(told), _text(told))
+            case "talk":
+                return LetNpcsTalk(_turns(told))
             case "show":
                 return ShowControls()
             case unknown:
@@ -76,6 +78,11 @@ class CommandReader:
             names = [player.name for player in players]
             raise NotFound(f"no player {wanted!r} in campaign {self.campaign.id!r}: {did_you_mean(wanted, names)}")
         return found.id
+
+
+def _turns(told: ToldCommand) -> int:
+    turns = told.get("turns")
+    return turns if isinstance(turns, int) else -1
 
 
 def _text(told: ToldCommand) -> str:

@@ -12,6 +12,8 @@ from glyphoxa.domain.ids import NpcId, PlayerId
 
 MOST_TURNS: Final = 25
 """How many turns of an NPC a direction may stand in its prompt."""
+MOST_IN_A_ROW: Final = 10
+"""Answers of NPCs to each other."""
 MOST_DIRECTED: Final = 400
 """Characters of a direction: the local model reads it anew in every turn."""
 MOST_SAID: Final = 600
@@ -71,8 +73,15 @@ class WhisperTo:
 
 
 @dataclass(frozen=True, slots=True)
+class LetNpcsTalk:
+    """An NPC that another one calls by name answers it, for so many answers in a row; 0: none does."""
+
+    most_in_a_row: int
+
+
+@dataclass(frozen=True, slots=True)
 class ShowControls:
     """Tell what is in force."""
 
 
-TableCommand = Mute | Unmute | SayAs | Direct | Puppet | StopAll | WhisperTo | ShowControls
+TableCommand = Mute | Unmute | SayAs | Direct | Puppet | StopAll | WhisperTo | LetNpcsTalk | ShowControls

@@ -65,6 +65,7 @@ def _as_json(controls: DmControls) -> dict[str, Any]:
         "muted": sorted(controls.muted),
         "directions": {npc: [each.text, each.turns_left] for npc, each in controls.directions.items()},
         "puppets": dict(controls.puppets),
+        "npc_to_npc": controls.npc_to_npc,
     }
 
 
@@ -77,4 +78,5 @@ def _of_json(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls:
         muted={NpcId(npc) for npc in kept.get("muted", ())} & npcs.keys(),
         directions={npc: each for npc, each in directions.items() if npc in npcs},
         puppets={player: npc for player, npc in puppets.items() if npc in npcs},
+        npc_to_npc=kept.get("npc_to_npc"),
     )

@@ -7,9 +7,11 @@ from typing import Final, assert_never
 
 from glyphoxa.domain.commands import (
     MOST_DIRECTED,
+    MOST_IN_A_ROW,
     MOST_SAID,
     MOST_TURNS,
     Direct,
+    LetNpcsTalk,
     Mute,
     Puppet,
     SayAs,
@@ -74,9 +76,11 @@ class TableControl:
                 self._npcs[npc].mailbox.post(Directed(self.controls.direction(npc)))
             case WhisperTo(player, text):
                 self._tell(Whispered(player, text, at_ms))
+            case LetNpcsTalk(most):
+                self._turn_taking.follow_ups.most_in_a_row = most
             case _:
                 pass
-        if isinstance(command, Mute | Unmute | Direct | Puppet):
+        if isinstance(command, Mute | Unmute | Direct | Puppet | LetNpcsTalk):
             self._changed(self.controls)
         return self._told(command), effects
 
@@ -100,6 +104,8 @@ class TableControl:
         """What was in force when this session was left. Before anybody speaks."""
         own = self.controls
         own.muted, own.directions, own.puppets = controls.muted, controls.directions, controls.puppets
+        if controls.npc_to_npc is not None:
+            own.npc_to_npc = self._turn_taking.follow_ups.most_in_a_row = controls.npc_to_npc
         for npc, direction in own.directions.items():
             self._npcs[npc].mailbox.post(Directed(direction.text))
 
@@ -130,6 +136,8 @@ class TableControl:
                 _must_fit(text, MOST_DIRECTED, "an NPC is directed with")
                 if not 1 <= turns <= MOST_TURNS:
                     raise InvalidInput(f"a direction stands for 1 to {MOST_TURNS} turns, not for {turns}")
+            case LetNpcsTalk(most) if not 0 <= most <= MOST_IN_A_ROW:
+                raise InvalidInput(f"NPCs give each other 0 to {MOST_IN_A_ROW} answers in a row, not {most}")
             case WhisperTo(player, text):
                 _must_fit(text, MOST_SAID, "a player is whispered")
                 if not self._state.is_seated(player):
@@ -165,6 +173,8 @@ class TableControl:
                 return "everybody was stopped"
             case WhisperTo(player):
                 return f"{self._state.name_of(player)} reads it"
+            case LetNpcsTalk(most):
+                return f"NPCs give each other {_n_answers(most)} in a row" if most else "NPCs answer players alone"
             case ShowControls():
                 return self._in_force()
             case _:
@@ -183,6 +193,8 @@ class TableControl:
             f"what {self._state.name_of(player)} says goes to {self._name(npc)}"
             for player, npc in controls.puppets.items()
         ]
+        if most := self._turn_taking.follow_ups.most_in_a_row:
+            lines.append(f"NPCs give each other {_n_answers(most)} in a row")
         return "\n".join(lines)
 
     def _name(self, npc: NpcId) -> str:
@@ -201,3 +213,7 @@ def _must_fit(text: str, most: int, what: str) -> None:
 
 def _answers(n: int) -> str:
     return "its next answer" if n == 1 else f"its next {n} answers"
+
+
+def _n_answers(n: int) -> str:
+    return "1 answer" if n == 1 else f"{n} answers"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from glyphoxa.domain.commands import Direct, Mute, Puppet, TableCommand, Unmute
+from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Puppet, TableCommand, Unmute
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.turns.address import Addressed, Said
@@ -43,6 +43,7 @@ class DmControls:
     Args:
         npcs: Everybody in the campaign, with what they are called.
         dms: The players who may command by voice.
+        npc_to_npc: So many answers in a row may NPCs give each other; None: as the settings have it.
     """
 
     npcs: Mapping[NpcId, str] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class DmControls:
     muted: set[NpcId] = field(default_factory=set)
     directions: dict[NpcId, Direction] = field(default_factory=dict)
     puppets: dict[PlayerId, NpcId] = field(default_factory=dict)
+    npc_to_npc: int | None = None
 
     def take(self, command: TableCommand) -> None:
         """Note what is in force from now on. What is to be done at once is not for here."""
@@ -66,6 +68,8 @@ class DmControls:
                 self.puppets[player] = npc
             case Puppet(player):
                 self.puppets.pop(player, None)
+            case LetNpcsTalk(most):
+                self.npc_to_npc = most
             case _:
                 pass
 

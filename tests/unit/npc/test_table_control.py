@@ -8,6 +8,7 @@ import pytest
 
 from glyphoxa.domain.commands import (
     Direct,
+    LetNpcsTalk,
     Mute,
     Puppet,
     SayAs,
@@ -216,6 +217,7 @@ async def test_a_player_commands_nothing(table: TableOfTwins) -> None:
         (SayAs(SMITH, "x" * 601), "an NPC is given to say 600 characters at most, not 601"),
         (Direct(SMITH, "Be short.", 26), "a direction stands for 1 to 25 turns, not for 26"),
         (Direct(SMITH, "Be short.", 0), "a direction stands for 1 to 25 turns, not for 0"),
+        (LetNpcsTalk(11), "NPCs give each other 0 to 10 answers in a row, not 11"),
         (WhisperTo(TAMSIN, "Hush."), "Tamsin does not sit at the table, and would not read it"),
     ],
 )
@@ -246,3 +248,15 @@ async def test_the_dm_is_shown_what_is_in_force(table: TableOfTwins) -> None:
         f"directed for its next answer: Grimjaw: {DIRECTION}",
         "what Tamsin says goes to Grimjaw",
     ]
+
+
+async def test_npcs_answer_each_other_while_the_dm_lets_them(table: TableOfTwins) -> None:
+    table.mouth(SMITH).reply = "Mirelle, tell them."
+    for most in (1, 0):
+        await obeyed(table, LetNpcsTalk(most))
+        await answered(table, "Grimjaw, who was it?")
+        assert bool(table.mouth(INNKEEPER).asked) is bool(most)
+        if most:
+            table.mouth(INNKEEPER).end()
+            await table.pass_time(400)
+            table.mouth(INNKEEPER).asked.clear()
