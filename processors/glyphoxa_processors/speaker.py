@@ -24,6 +24,7 @@ from glyphoxa.domain.turn import Stage
 from glyphoxa.npc.mouth import FailedEarly, Finished, Listener, Marked, SentenceStarted
 from glyphoxa.npc.table import OUTPUT_RATE_HZ, AudioSink
 from glyphoxa.turns.filler import Filler, filler_of
+from glyphoxa.turns.lead_in import LeadIn
 from glyphoxa.turns.playback import (
     Cancelled,
     ExcuseCame,
@@ -86,6 +87,7 @@ class Speaker(FrameProcessor):
         self._patience_ms = patience_ms
         self._turn: TurnId | None = None
         self._playback = Playback(OUTPUT_RATE_HZ)
+        self._lead_in = LeadIn(rate_hz=OUTPUT_RATE_HZ)
         self._sound = bytearray()
         self._filler = bytearray()
         self._fillers: dict[str, Filler] = {}
@@ -109,6 +111,7 @@ class Speaker(FrameProcessor):
             self.cancel(self._turn)
         self._turn = turn
         self._playback = Playback(OUTPUT_RATE_HZ)
+        self._lead_in = LeadIn(rate_hz=OUTPUT_RATE_HZ)
         self._expect_progress()
 
     def release(self, turn: TurnId) -> None:
@@ -225,7 +228,7 @@ class Speaker(FrameProcessor):
             audio = await self._resampler.resample(audio, frame.sample_rate, OUTPUT_RATE_HZ)
         if piece.turn is None:
             self._being_rendered += audio
-        elif piece.turn == self._turn and audio:
+        elif piece.turn == self._turn and (audio := self._lead_in.cut(audio)):
             self._sound += audio
             self._on(piece.turn, SoundCame(len(audio) // 2))
 
