@@ -22,12 +22,14 @@ class SpokenReply:
     Attributes:
         holds_after: Send so many words and their sound, then nothing more until the response is cancelled.
         dies_after: Send so many words, then drop the connection.
+        n_tokens: What the session holds after it.
     """
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     holds_after: int | None = None
     dies_after: int | None = None
+    n_tokens: int = 0
 
 
 @dataclass(slots=True)
@@ -175,7 +177,7 @@ class _Talk:
         finally:
             # The client may ask again as soon as it hears of the end.
             self._answering = None
-            await self.send("response.done", response=_response(response_id, status, output))
+            await self.send("response.done", response=_response(response_id, status, output, reply.n_tokens))
 
     async def _call(self, response_id: str, n: int, call: ToolCall, output: list[dict[str, Any]]) -> None:
         item = {
@@ -246,12 +248,12 @@ def _seen(item: dict[str, Any]) -> tuple[str, str]:
     return item["type"], item.get("output") or item.get("arguments") or ""
 
 
-def _response(response_id: str, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
+def _response(response_id: str, status: str, output: list[dict[str, Any]], n_tokens: int = 0) -> dict[str, Any]:
     return {
         "id": response_id,
         "object": "realtime.response",
         "status": status,
         "status_details": None,
         "output": output,
-        "usage": None,
+        "usage": {"total_tokens": n_tokens, "input_tokens": n_tokens, "output_tokens": 0},
     }

@@ -14,7 +14,7 @@ from glyphoxa.config.located_yaml import InvalidFile, Problem, YamlPath
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.providers.building import unknown_language
-from glyphoxa.providers.registry import NONE, STT
+from glyphoxa.providers.registry import NONE, STT, names
 
 
 def read_playable(path: Path, settings: Settings) -> CampaignFile:
@@ -49,7 +49,8 @@ def _not_playable(file: CampaignFile, settings: Settings) -> Iterator[Problem]:
             text = f"{npc.name!r}: no engine {npc.engine!r}, {did_you_mean(npc.engine, engines)}"
             yield file.source.problem((*at, "engine"), f"{text} (of your own: `engines:` in the settings)")
         elif npc.engine == "s2s" and settings.providers.s2s.name == NONE:
-            text = f"{npc.name!r} has engine s2s, but the settings name none: set providers.s2s.name to openai-realtime"
+            text = f"{npc.name!r} has engine s2s, but the settings name none: set providers.s2s.name to"
+            text = f"{text} {' or '.join(names('s2s'))}"
             yield file.source.problem((*at, "engine"), text)
         elif npc.engine in settings.engines:
             for missing in missing_files({npc.engine: settings.engines[npc.engine]}):

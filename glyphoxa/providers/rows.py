@@ -182,11 +182,20 @@ ROWS: Final = (
     Provider(
         "s2s",
         "openai-realtime",
-        "glyphoxa_pipelines.s2s:openai_session",
+        "glyphoxa_processors.openai_realtime:endpoint",
         "openai",
         ("pipecat", "openai"),
         "OPENAI_API_KEY",
         "gpt-realtime",
+    ),
+    Provider(
+        "s2s",
+        "gemini-live",
+        "glyphoxa_processors.gemini_live:endpoint",
+        "google",
+        ("pipecat", "google.genai"),
+        "GOOGLE_API_KEY",
+        "gemini-3.8-live",
     ),
     Provider(
         "embeddings",

@@ -23,6 +23,7 @@ from glyphoxa.judgement.sentence_check import RULES, SentenceCheck
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.providers.building import Connection
+from glyphoxa.providers.registry import names
 from glyphoxa.speech.language.sentences import SentenceSplitter
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
@@ -110,12 +111,11 @@ def s2s_parts(order: MouthSpec) -> S2sParts:
     """
     provider = order.settings.providers.s2s
     if provider.name == "none":
-        raise InvalidInput(
-            f"NPC {order.npc.id!r} has engine s2s, but providers.s2s.name is none; set it to openai-realtime"
-        )
+        valid = " or ".join(names("s2s"))
+        raise InvalidInput(f"NPC {order.npc.id!r} has engine s2s, but providers.s2s.name is none; set it to {valid}")
     return S2sParts(
         npc=order.npc,
-        session=s2s.make_session(provider, voice=order.npc.voice.provider_voice),
+        endpoint=s2s.make_endpoint(provider, voice=order.npc.voice.provider_voice),
         context=order.context,
         new_splitter=SentenceSplitter,
         new_check=partial(_check, order),

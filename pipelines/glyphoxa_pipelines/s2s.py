@@ -8,42 +8,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa.context.ports import HotContextSource
-from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.npc.mouth import Finished, Listener, Mouth
 from glyphoxa.npc.table import AudioSink
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa.providers import building
-from glyphoxa.providers.building import Connection
 from glyphoxa.providers.registry import S2S, Choice
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.mouth import GraphMouth
 from glyphoxa_pipelines.parts import now_ms
 from glyphoxa_processors.hot_context import HotContextInjector
-from glyphoxa_processors.realtime_voice import HeardFrame, RealtimeSession, RealtimeVoice
 from glyphoxa_processors.reports import MouthReports
+from glyphoxa_processors.s2s_voice import STALLED_AFTER_MS, HeardFrame, SpeechToSpeechVoice
 from glyphoxa_processors.speaker import Speaker
+from glyphoxa_processors.speech_session import Endpoint
 from glyphoxa_processors.spoken_text import NewCheck, Splitter
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 
 @dataclass(frozen=True, slots=True)
 class S2sParts:
     """Attributes:
-    session: See `make_session`.
+    endpoint: See `make_endpoint`.
     tools: What the session may look up, by the NPC's budget tier; the same handler as in a cascaded mouth.
     """
 
     npc: Npc
-    session: RealtimeSession
+    endpoint: Endpoint
     context: HotContextSource
     new_splitter: Callable[[], Splitter]
     new_check: NewCheck
@@ -51,37 +46,17 @@ class S2sParts:
     listener: Listener
     host: PipelineHost
     tools: CallableTools | None = None
+    stalled_after_ms: int = STALLED_AFTER_MS
     clock: Callable[[], int] = now_ms
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAiSession:
-    """An OpenAI Realtime endpoint."""
-
-    model: str
-    voice: str
-    base_url: str | None
-    key: str = field(repr=False)
-
-    def client(self) -> AsyncOpenAI:
-        from openai import AsyncOpenAI
-
-        return AsyncOpenAI(api_key=self.key, base_url=self.base_url)
-
-
-def make_session(
-    provider: Choice, *, voice: str | None = None, environ: Mapping[str, str] = os.environ
-) -> OpenAiSession:
+def make_endpoint(provider: Choice, *, voice: str | None = None, environ: Mapping[str, str] = os.environ) -> Endpoint:
     """
     Raises:
         InvalidInput: As `glyphoxa.providers.building.build`.
     """
-    made: OpenAiSession = building.build(provider, section=S2S, environ=environ, voice=voice)
+    made: Endpoint = building.build(provider, section=S2S, environ=environ, voice=voice)
     return made
-
-
-def openai_session(connection: Connection, *, voice: str | None) -> OpenAiSession:
-    return OpenAiSession(connection.model, voice or "cedar", connection.base_url, connection.key)
 
 
 async def build(parts: S2sParts) -> Mouth:
@@ -91,12 +66,13 @@ async def build(parts: S2sParts) -> Mouth:
 
 def graph(parts: S2sParts, speaker: Speaker) -> list[FrameProcessor]:
     reports = MouthReports(parts.npc.id, parts.listener, speaker.fail, on_trouble=speaker.fail, clock=parts.clock)
-    voice = RealtimeVoice(
-        parts.session,
+    voice = SpeechToSpeechVoice(
+        parts.endpoint,
         reports,
         tools=parts.tools,
         new_splitter=parts.new_splitter,
         new_check=parts.new_check,
+        stalled_after_ms=parts.stalled_after_ms,
     )
     return [HotContextInjector(parts.context, reports), voice, speaker]
 
@@ -109,9 +85,6 @@ class S2sMouth(GraphMouth[S2sParts]):
 
     renders_fillers = False
     says_given_words = False
-
-    def prime(self, prompt: Prompt) -> None:
-        """Nothing: the session keeps what it knows, and there is no speculative pre-fetch for it."""
 
     def _note_heard(self, event: Finished) -> None:
         if self._line is not None:

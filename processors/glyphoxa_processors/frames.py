@@ -8,7 +8,7 @@ from pipecat.frames.frames import DataFrame, LLMContextFrame, SystemFrame
 
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Unsaid
+from glyphoxa.domain.turn import TierChoice, Unsaid
 from glyphoxa.judgement.reply import Asked
 
 
@@ -36,11 +36,17 @@ class FillerFrame(DataFrame):
 
 @dataclass
 class ReplyBeginsFrame(DataFrame):
-    """The model's tokens that follow belong to this turn, and answer `asked`. `is_brief`: with one sentence."""
+    """The model's tokens that follow belong to this turn, and answer `asked`.
+
+    Attributes:
+        is_brief: With one sentence.
+        tier: How deep the turn may look; None where nobody chose.
+    """
 
     turn: TurnId
     asked: Asked
     is_brief: bool = False
+    tier: TierChoice | None = None
 
 
 @dataclass

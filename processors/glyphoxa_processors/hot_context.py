@@ -111,7 +111,7 @@ class HotContextInjector(FrameProcessor):
             Injected(prompt.npc, turn, hot.recalled, hot.omitted, asked.text, hot.rejected, asked.parts, prompt.tier)
         )
         self._asked = _with_cue(asked.prompt, BRIEF_CUES) if prompt.is_brief else asked.prompt
-        await self.push_frame(ReplyBeginsFrame(turn, as_asked(prompt, hot), prompt.is_brief))
+        await self.push_frame(ReplyBeginsFrame(turn, as_asked(prompt, hot), prompt.is_brief, prompt.tier))
         if (
             self._shrug is not None
             and hot.shrugs

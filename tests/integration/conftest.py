@@ -20,8 +20,9 @@ _DEADLINES_S = (
     "glyphoxa.adapters.postgres.server.listen._ANSWER_TIMEOUT_S",
     "glyphoxa_processors.deepgram_nova.NovaStt.acknowledged_within_s",
     "glyphoxa_processors.llm._CONNECT_WITHIN_S",
-    "glyphoxa_processors.realtime_voice._OPEN_WITHIN_S",
-    "glyphoxa_processors.realtime_voice._SETTLED_WITHIN_S",
+    "glyphoxa_processors.gemini_live.OPEN_WITHIN_S",
+    "glyphoxa_processors.openai_realtime.OPEN_WITHIN_S",
+    "glyphoxa_processors.openai_realtime._SETTLED_WITHIN_S",
 )
 
 

@@ -25,7 +25,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.providers.building import build, named
 from glyphoxa.providers.registry import KINDS, NONE, RERANK, find, names
 from glyphoxa.providers.rows import ROWS, Provider
-from glyphoxa_pipelines.s2s import make_session
+from glyphoxa_pipelines.s2s import make_endpoint
 from glyphoxa_processors.cloud_llm import make_llm
 from glyphoxa_processors.cloud_stt import make_stt
 from glyphoxa_processors.cloud_tts import make_tts
@@ -66,7 +66,7 @@ async def test_a_provider_that_can_be_chosen_is_built(section: str, name: str) -
             case "tts":
                 built = make_tts(choice, environ=KEYS)
             case "s2s":
-                built = make_session(choice, environ=KEYS)
+                built = make_endpoint(choice, environ=KEYS)
                 assert built.key == "a-key"
             case "embeddings":
                 built = await load_embedder(settings, environ=KEYS)
@@ -169,11 +169,11 @@ def test_a_name_that_cannot_be_built_is_refused_by_check_and_serve_with_the_same
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "s.yaml"
-    path.write_text("providers:\n  s2s: {name: gemini-live}\n")
+    path.write_text("providers:\n  s2s: {name: somebody-else}\n")
     with pytest.raises(InvalidInput) as refused:
         read_settings(path)
     for verb in (["config", "check", str(path)], ["serve", "--config", str(path)]):
         assert main(verb) == 1
         assert capsys.readouterr().err == f"glyphoxa: {refused.value}\n"
-    valid = "valid: none, openai-realtime"
-    assert str(refused.value) == f"{path}:2: providers.s2s.name: 'gemini-live' is not valid, {valid}"
+    valid = "valid: none, openai-realtime, gemini-live"
+    assert str(refused.value) == f"{path}:2: providers.s2s.name: 'somebody-else' is not valid, {valid}"

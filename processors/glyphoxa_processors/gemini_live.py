@@ -1,0 +1,265 @@
+"""A speech-to-speech session of Google's Gemini Live protocol.
+
+What such a session was told cannot be taken back: no item of it can be deleted or cut. So each connection answers one
+question. The next one is opened as soon as that answer is over, with the same instructions, and told the talk when
+somebody asks. A session thus never knows what the prompt does not say, whoever cut the NPC off and whatever the DM hid
+meanwhile; it never comes near its limits of context or time; and what a dropped connection knew is lost to nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from google import genai
+from google.genai import errors, types
+from websockets.exceptions import ConnectionClosed, WebSocketException
+
+from glyphoxa.context.prompt import Message
+from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.providers.building import Connection
+from glyphoxa_processors.speech_session import (
+    OPEN_WITHIN_S,
+    Call,
+    Given,
+    SessionFailed,
+    SessionLost,
+    SpokenSound,
+    SpokenWords,
+    instructions_of,
+    parameters_of,
+    reason,
+)
+
+if TYPE_CHECKING:
+    from google.genai.live import AsyncSession
+
+_LAST_WORDS_WITHIN_S = 0.5
+"""The server ends a turn when the sound has been played, and tells before that that all of it was made; its
+transcript may come a little later than that."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEndpoint:
+    """Google, or whoever speaks its protocol."""
+
+    model: str
+    voice: str
+    base_url: str | None
+    key: str = field(repr=False)
+
+    def session(self, tools: Sequence[ToolSpec], on_ending: Callable[[], None]) -> LiveSession:
+        return LiveSession(self, tools, on_ending)
+
+
+def endpoint(connection: Connection, *, voice: str | None) -> LiveEndpoint:
+    return LiveEndpoint(connection.model, voice or "Charon", connection.base_url, connection.key)
+
+
+class _Line:
+    """One connection, and what came of it."""
+
+    def __init__(self, on_ending: Callable[[], None]) -> None:
+        self._on_ending = on_ending
+        self.stack = AsyncExitStack()
+        self.came: asyncio.Queue[types.LiveServerMessage | SessionFailed] = asyncio.Queue()
+        self.is_asked = False
+        self.is_ending = False
+        self._reading: asyncio.Task[None] | None = None
+        self._live: AsyncSession | None = None
+
+    @property
+    def live(self) -> AsyncSession:
+        if self._live is None:
+            raise SessionLost("the session is not open")
+        return self._live
+
+    async def open(self, client: genai.client.AsyncClient, model: str, config: types.LiveConnectConfig) -> None:
+        self._live = await self.stack.enter_async_context(client.live.connect(model=model, config=config))
+        self._reading = asyncio.create_task(self._read(self._live), name="receive")
+
+    async def close(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        await self.stack.aclose()
+
+    async def _read(self, live: AsyncSession) -> None:
+        try:
+            while True:
+                async for message in live.receive():
+                    self.came.put_nowait(message)
+                    if message.go_away is not None:
+                        self._ends()
+        except (errors.APIError, WebSocketException, OSError, ValueError) as error:
+            self.came.put_nowait(SessionLost(reason(error)))
+            self._ends()
+
+    def _ends(self) -> None:
+        self.is_ending = True
+        self._on_ending()
+
+
+class LiveSession:
+    """A `SpeechSession`: as many connections as questions, each opened before it is needed."""
+
+    def __init__(self, endpoint: LiveEndpoint, tools: Sequence[ToolSpec], on_ending: Callable[[], None]) -> None:
+        self._endpoint = endpoint
+        self._tools = tools
+        self._on_ending = on_ending
+        self._client = _client(endpoint).aio
+        self._instructions = ""
+        self._line: _Line | None = None
+        # Models of the second generation begin to speak when the talk that they are told is whole; later ones wait
+        # for input behind it.
+        self._speaks_at_once = "gemini-2" in endpoint.model
+
+    async def open(self) -> None:
+        if self._line is None or self._line.is_asked or self._line.is_ending:
+            await self._connect()
+
+    async def expect(self, instructions: str) -> None:
+        if instructions != self._instructions:
+            self._instructions = instructions
+            await self._connect()
+
+    async def ask(self, messages: Sequence[Message]) -> None:
+        await self.expect(instructions_of(messages))
+        await self.open()
+        line = self._open_line()
+        line.is_asked = True
+        turns = [_content(message) for message in messages if message.role != "system"]
+        with _translated():
+            if self._speaks_at_once:
+                await line.live.send_client_content(turns=list(turns), turn_complete=True)
+            else:
+                await line.live.send_client_content(turns=list(turns[:-1]), turn_complete=True)
+                await line.live.send_realtime_input(text=messages[-1].content)
+
+    async def respond(self, tools: Sequence[ToolSpec]) -> AsyncIterator[Given]:
+        # What may be called is said once a connection; a call that this turn may not make is answered with that.
+        line = self._open_line()
+        is_made = False
+        while True:
+            try:
+                async with asyncio.timeout(_LAST_WORDS_WITHIN_S if is_made else None):
+                    came = await line.came.get()
+            except TimeoutError:
+                return
+            if isinstance(came, SessionFailed):
+                raise came
+            for given in _given(came):
+                yield given
+            if came.tool_call is not None:
+                return
+            content = came.server_content
+            if content is not None:
+                if content.turn_complete or content.interrupted:
+                    return
+                is_made = is_made or bool(content.generation_complete)
+
+    async def answer(self, answers: Sequence[tuple[Call, Any]]) -> None:
+        responses = [types.FunctionResponse(id=call.id, name=call.name, response=found) for call, found in answers]
+        with _translated():
+            await self._open_line().live.send_tool_response(function_responses=responses)
+
+    def replied(self, text: str) -> None:
+        """Nothing: the next question says what was heard."""
+
+    async def heard(self, text: str, *, audio_ms: int) -> None:
+        """Nothing: the next question says what was heard."""
+
+    async def stop(self) -> None:
+        """There is no message for that: a connection that is closed says no more."""
+        if self._line is not None and self._line.is_asked:
+            await self.close()
+
+    async def renew(self) -> None:
+        await self.open()
+
+    async def close(self) -> None:
+        line, self._line = self._line, None
+        if line is not None:
+            with _translated():
+                await line.close()
+
+    def _open_line(self) -> _Line:
+        if self._line is None:
+            raise SessionLost("the session is not open")
+        return self._line
+
+    async def _connect(self) -> None:
+        line = _Line(self._on_ending)
+        with _translated():
+            try:
+                async with asyncio.timeout(OPEN_WITHIN_S):
+                    await line.open(self._client, self._endpoint.model, self._configuration())
+            except BaseException:  # also of who is cancelled
+                await line.close()
+                raise
+        await self.close()
+        self._line = line
+
+    def _configuration(self) -> types.LiveConnectConfig:
+        declared = [
+            types.FunctionDeclaration(
+                name=spec.wire_name, description=spec.description, parameters_json_schema=parameters_of(spec)
+            )
+            for spec in self._tools
+        ]
+        voice = types.PrebuiltVoiceConfig(voice_name=self._endpoint.voice)
+        return types.LiveConnectConfig(
+            response_modalities=[types.Modality.AUDIO],
+            speech_config=types.SpeechConfig(voice_config=types.VoiceConfig(prebuilt_voice_config=voice)),
+            system_instruction=self._instructions or None,
+            tools=[types.Tool(function_declarations=declared)] if declared else None,
+            output_audio_transcription=types.AudioTranscriptionConfig(),
+            # Without it a session with sound ends after a quarter of an hour, also one that waits to be asked.
+            context_window_compression=types.ContextWindowCompressionConfig(sliding_window=types.SlidingWindow()),
+            history_config=None
+            if self._speaks_at_once
+            else types.HistoryConfig(initial_history_in_client_content=True),
+        )
+
+
+def _client(endpoint: LiveEndpoint) -> genai.Client:
+    url = endpoint.base_url
+    client = genai.Client(api_key=endpoint.key, http_options=types.HttpOptions(base_url=url) if url else None)
+    if url is not None and url.startswith("http://"):
+        # The SDK makes every address a wss:// one; a proxy on this machine has no certificate.
+        api: Any = client._api_client
+        api._websocket_base_url = lambda _options=None: "ws" + url.removeprefix("http").rstrip("/")
+        api._websocket_ssl_ctx = {}
+    return client
+
+
+def _content(message: Message) -> types.Content:
+    return types.Content(
+        role="model" if message.role == "assistant" else "user", parts=[types.Part(text=message.content)]
+    )
+
+
+def _given(message: types.LiveServerMessage) -> Iterator[Given]:
+    content = message.server_content
+    if content is not None:
+        # The words first: a sound is known by them.
+        if content.output_transcription is not None and content.output_transcription.text:
+            yield SpokenWords(content.output_transcription.text)
+        for part in (content.model_turn.parts or []) if content.model_turn is not None else []:
+            if part.inline_data is not None and part.inline_data.data:
+                yield SpokenSound(part.inline_data.data)
+    for call in (message.tool_call.function_calls or []) if message.tool_call is not None else []:
+        yield Call(call.id or "", call.name or "", call.args or {})
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except ConnectionClosed as error:
+        raise SessionLost(reason(error)) from error
+    except (errors.APIError, WebSocketException, OSError, TimeoutError, ValueError) as error:
+        raise SessionFailed(reason(error)) from error

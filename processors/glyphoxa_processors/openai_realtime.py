@@ -1,0 +1,279 @@
+"""A speech-to-speech session of OpenAI's Realtime protocol.
+
+One connection serves many turns: `glyphoxa.npc.realtime_talk` keeps what it knows equal to the prompt, item by item.
+Replies that were heard stay in it with their sound, which costs tokens; so a session that has grown, or that the server
+will soon close for its age, is replaced between turns by a new one, which is told the same as text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from openai import AsyncOpenAI, OpenAIError
+from websockets.exceptions import ConnectionClosed, WebSocketException
+
+from glyphoxa.context.prompt import Message
+from glyphoxa.npc.realtime_talk import ClientEvent, RealtimeTalk
+from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.providers.building import Connection
+from glyphoxa_processors.realtime_pieces import SESSION_RATE_HZ
+from glyphoxa_processors.speech_session import (
+    OPEN_WITHIN_S,
+    Call,
+    Given,
+    SessionFailed,
+    SessionLost,
+    SpokenSound,
+    SpokenWords,
+    parameters_of,
+    reason,
+)
+
+if TYPE_CHECKING:
+    from openai.resources.realtime.realtime import AsyncRealtimeConnection
+
+_SETTLED_WITHIN_S = 3.0
+
+_HARMLESS = frozenset({"response_cancel_not_active", "item_truncate_invalid_item_id", "item_delete_invalid_item_id"})
+"""Errors of a cancel that crossed the end of what it cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class RealtimeLimits:
+    """When a session is replaced between turns.
+
+    Attributes:
+        most_tokens: Well under the 32,000 that a session holds, as a turn with look-ups adds thousands.
+        most_age_ms: The server closes a session after an hour.
+    """
+
+    most_tokens: int = 24_000
+    most_age_ms: int = 50 * 60_000
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RealtimeEndpoint:
+    """OpenAI, or whoever speaks its protocol."""
+
+    model: str
+    voice: str
+    base_url: str | None
+    key: str = field(repr=False)
+    limits: RealtimeLimits = RealtimeLimits()
+    clock: Callable[[], int] = _now_ms
+
+    def session(self, tools: Sequence[ToolSpec], on_ending: Callable[[], None]) -> RealtimeSession:
+        return RealtimeSession(self, tools, on_ending)
+
+
+def endpoint(connection: Connection, *, voice: str | None) -> RealtimeEndpoint:
+    return RealtimeEndpoint(connection.model, voice or "cedar", connection.base_url, connection.key)
+
+
+class RealtimeSession:
+    """A `SpeechSession`.
+
+    pipecat's own service for this protocol is not used: it takes only its first context, does not reconnect, and
+    a reconnected session knows nothing.
+    """
+
+    def __init__(self, endpoint: RealtimeEndpoint, tools: Sequence[ToolSpec], on_ending: Callable[[], None]) -> None:
+        self._endpoint = endpoint
+        self._tools = tools
+        self._on_ending = on_ending
+        self._client = AsyncOpenAI(api_key=endpoint.key, base_url=endpoint.base_url)
+        self._connection: AsyncRealtimeConnection | None = None
+        self._receiving: asyncio.Task[None] | None = None
+        self._talk = RealtimeTalk(_new_id)
+        self._events: asyncio.Queue[Any] = asyncio.Queue()
+        self._idle = asyncio.Event()
+        self._item_id = ""
+        self._n_tokens = 0
+        self._opened_ms = 0
+
+    async def open(self) -> None:
+        if self._connection is None:
+            await self._connect()
+
+    async def expect(self, instructions: str) -> None:
+        """Nothing: instructions are sent with the question, and cost no connection."""
+
+    async def ask(self, messages: Sequence[Message]) -> None:
+        await self.open()
+        for event in self._talk.ask(messages):
+            await self._send(event)
+
+    async def respond(self, tools: Sequence[ToolSpec]) -> AsyncIterator[Given]:
+        with _translated():
+            async with asyncio.timeout(_SETTLED_WITHIN_S):
+                await self._idle.wait()
+        while not self._events.empty():
+            self._events.get_nowait()
+        if self._connection is None:
+            raise SessionLost("the session was closed by the server")
+        self._idle.clear()
+        offered: dict[str, Any] = {"tool_choice": "auto", "tools": _declared(tools)} if tools else {}
+        await self._send({"type": "response.create", "response": offered or {"tool_choice": "none"}})
+        while True:
+            event = await self._events.get()
+            if isinstance(event, Exception):
+                raise event
+            match event.type:
+                case "response.output_item.added":
+                    self._talk.noted(event.item.id)
+                    if event.item.type == "message":
+                        self._item_id = event.item.id
+                case "response.output_audio_transcript.delta":
+                    yield SpokenWords(event.delta)
+                case "response.output_audio.delta":
+                    yield SpokenSound(base64.b64decode(event.delta))
+                case "response.done":
+                    if event.response.usage is not None:
+                        self._n_tokens = event.response.usage.total_tokens or 0
+                    if event.response.status in ("failed", "incomplete"):
+                        raise SessionFailed(_why(event.response))
+                    for item in event.response.output or []:
+                        if item.type == "function_call":
+                            yield Call(item.call_id, item.name, _arguments(item.arguments))
+                    return
+                case _:
+                    pass
+
+    async def answer(self, answers: Sequence[tuple[Call, Any]]) -> None:
+        for call, found in answers:
+            item_id = _new_id()
+            self._talk.noted(item_id)
+            output = json.dumps(found, ensure_ascii=False)
+            item = {"id": item_id, "type": "function_call_output", "call_id": call.id, "output": output}
+            await self._send({"type": "conversation.item.create", "item": item})
+
+    def replied(self, text: str) -> None:
+        self._talk.replied(self._item_id, text)
+
+    async def heard(self, text: str, *, audio_ms: int) -> None:
+        for event in self._talk.heard(self._item_id, text, audio_ms=audio_ms):
+            await self._send(event)
+
+    async def stop(self) -> None:
+        if self._connection is not None and not self._idle.is_set():
+            await self._send({"type": "response.cancel"})
+
+    async def renew(self) -> None:
+        limits, age_ms = self._endpoint.limits, self._endpoint.clock() - self._opened_ms
+        if self._connection is None or self._n_tokens > limits.most_tokens or age_ms > limits.most_age_ms:
+            await self._connect()
+
+    async def close(self) -> None:
+        await self._end(self._connection, self._receiving)
+        self._connection = self._receiving = None
+
+    async def _connect(self) -> None:
+        """A new connection beside the one there is, which is closed when the new one is open."""
+        with _translated():
+            async with asyncio.timeout(OPEN_WITHIN_S):
+                connection = await self._client.realtime.connect(model=self._endpoint.model).enter()
+                await connection.send(cast("Any", {"type": "session.update", "session": self._configuration()}))
+        old, receiving = self._connection, self._receiving
+        self._connection = connection
+        # A new session knows nothing: the next question tells it everything.
+        self._talk = RealtimeTalk(_new_id)
+        self._events = asyncio.Queue()
+        self._idle.set()
+        self._n_tokens, self._opened_ms = 0, self._endpoint.clock()
+        self._receiving = asyncio.create_task(self._receive(connection, self._events), name="receive")
+        await self._end(old, receiving)
+
+    def _configuration(self) -> dict[str, Any]:
+        return {
+            "type": "realtime",
+            "model": self._endpoint.model,
+            "output_modalities": ["audio"],
+            # Players are heard by the ears, so nothing is streamed in and nothing is detected there.
+            "audio": {
+                "input": {"turn_detection": None},
+                "output": {"format": {"type": "audio/pcm", "rate": SESSION_RATE_HZ}, "voice": self._endpoint.voice},
+            },
+            "tools": _declared(self._tools),
+            "truncation": "auto",
+        }
+
+    async def _send(self, event: ClientEvent) -> None:
+        if self._connection is None:
+            raise SessionLost("the session was closed by the server")
+        with _translated():
+            # The SDK types every event of the protocol; ours are plain mappings.
+            await self._connection.send(cast("Any", event))
+
+    async def _receive(self, connection: AsyncRealtimeConnection, events: asyncio.Queue[Any]) -> None:
+        ended = SessionLost("the session was closed by the server")
+        try:
+            async for event in connection:
+                if event.type == "error":
+                    if event.error.code in _HARMLESS:
+                        continue
+                    events.put_nowait(SessionFailed(event.error.message))
+                else:
+                    events.put_nowait(event)
+                if event.type == "response.done" and self._connection is connection:
+                    self._idle.set()
+        except (OpenAIError, WebSocketException, OSError) as error:
+            ended = SessionLost(reason(error))
+        if self._connection is connection:
+            self._connection = None
+            self._idle.set()
+            self._on_ending()
+        events.put_nowait(ended)
+
+    async def _end(self, connection: AsyncRealtimeConnection | None, receiving: asyncio.Task[None] | None) -> None:
+        if receiving is not None:
+            receiving.cancel()
+            await asyncio.gather(receiving, return_exceptions=True)
+        if connection is not None:
+            await connection.close()
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except ConnectionClosed as error:
+        raise SessionLost(reason(error)) from error
+    except (OpenAIError, WebSocketException, OSError, TimeoutError) as error:
+        raise SessionFailed(reason(error)) from error
+
+
+def _declared(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+    return [
+        {"type": "function", "name": spec.wire_name, "description": spec.description, "parameters": parameters_of(spec)}
+        for spec in tools
+    ]
+
+
+def _arguments(text: str | None) -> dict[str, object] | None:
+    try:
+        arguments = json.loads(text or "{}")
+    except json.JSONDecodeError:
+        return None
+    return arguments if isinstance(arguments, dict) else None
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+def _why(response: Any) -> str:
+    details = response.status_details
+    error = getattr(details, "error", None)
+    return getattr(error, "message", None) or getattr(details, "reason", None) or f"response {response.status}"

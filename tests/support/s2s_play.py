@@ -1,0 +1,153 @@
+"""One speech-to-speech mouth on a real graph, with a server of either provider's protocol behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from benchmarks.servers.gemini_live import GeminiLiveServer
+from benchmarks.servers.realtime import RealtimeServer, SpokenReply
+from glyphoxa.context.prompt import Message, Prompt
+from glyphoxa.domain.ids import NpcId, TurnId
+from glyphoxa.domain.turn import TierChoice
+from glyphoxa.judgement.reply import Verdict
+from glyphoxa.npc.mouth import Finished, MouthEvent
+from glyphoxa.npc.tools import MemoryTools
+from glyphoxa_pipelines.host import PipelineHost
+from glyphoxa_pipelines.s2s import S2sParts, build, make_endpoint
+from tests.support.patience import DEADLINE_S
+from tests.support.pipecat_fakes import GRIMJAW, Memory, SentenceSplitter
+from tests.support.provider import KEYS, ProviderNamed
+
+PERSONA = Message("system", "You are Grimjaw.")
+ASKED = Message("user", "Alice: How is my blade?")
+
+Server = RealtimeServer | GeminiLiveServer
+
+
+class Heard:
+    """What a server was told, in words that both protocols share."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    @property
+    def asked(self) -> list[list[tuple[str, str]]]:
+        """At each question, over all connections: (role, text) of all that the model saw."""
+        return [
+            [("assistant" if role == "model" else role, text) for role, text in asked]
+            for conversation in self._server.conversations
+            for asked in conversation.asked
+        ]
+
+    @property
+    def instructions(self) -> list[str]:
+        """Of each connection on which something was asked."""
+        return [
+            conversation.instructions
+            if isinstance(self._server, GeminiLiveServer)
+            else conversation.session["instructions"]
+            for conversation in self._server.conversations
+            if conversation.asked
+        ]
+
+    @property
+    def tool_names(self) -> list[str]:
+        first = self._server.conversations[0]
+        if isinstance(self._server, GeminiLiveServer):
+            return first.tool_names
+        return [tool["name"] for tool in first.session["tools"]]
+
+
+class Play:
+    """One mouth, its sink and its reports."""
+
+    def __init__(self) -> None:
+        self.sound = bytearray()
+        self.events: list[MouthEvent] = []
+        self._news = asyncio.Event()
+        self.mouth: Any = None
+
+    def take_sound(self, _npc: NpcId, pcm: bytes) -> None:
+        self.sound += pcm
+        self._news.set()
+
+    def take_event(self, event: MouthEvent) -> None:
+        self.events.append(event)
+        self._news.set()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while not holds():
+                self._news.clear()
+                await self._news.wait()
+
+    def of(self, kind: type[MouthEvent], turn: str = "t1") -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind) and event.turn == turn]
+
+    async def finished(self, turn: str = "t1") -> Finished:
+        await self.until(lambda: bool(self.of(Finished, turn)))
+        [finished] = self.of(Finished, turn)
+        assert isinstance(finished, Finished)
+        return finished
+
+    def begin(
+        self, *talk: Message, turn: str = "t1", persona: Message = PERSONA, tier: TierChoice | None = None
+    ) -> None:
+        prompt = Prompt(GRIMJAW.id, (persona, *(talk or (ASKED,))), "How is my blade?", "Alice")
+        self.mouth.begin(TurnId(turn), replace(prompt, tier=tier))
+
+    def release(self, turn: str = "t1") -> None:
+        self.mouth.release(TurnId(turn))
+
+    async def answer(
+        self, *talk: Message, turn: str = "t1", persona: Message = PERSONA, tier: TierChoice | None = None
+    ) -> Finished:
+        self.begin(*talk, turn=turn, persona=persona, tier=tier)
+        self.release(turn)
+        return await self.finished(turn)
+
+
+def endpoint_of(server: Server) -> Any:
+    name = "gemini-live" if isinstance(server, GeminiLiveServer) else "openai-realtime"
+    return make_endpoint(ProviderNamed(name, server.base_url, "m"), environ=KEYS)
+
+
+@asynccontextmanager
+async def play_with(
+    server: Server,
+    *,
+    facts: Sequence[str] = (),
+    tools: MemoryTools | None = None,
+    check: Any = Verdict,
+    endpoint: Any = None,
+    stalled_after_ms: int = 60_000,
+) -> AsyncIterator[Play]:
+    play, host = Play(), PipelineHost()
+    parts = S2sParts(
+        npc=GRIMJAW,
+        endpoint=endpoint or endpoint_of(server),
+        context=Memory(facts),
+        new_splitter=SentenceSplitter,
+        new_check=lambda asked: check,
+        sink=play.take_sound,
+        listener=play.take_event,
+        host=host,
+        tools=tools,
+        stalled_after_ms=stalled_after_ms,
+    )
+    play.mouth = await build(parts)
+    await play.mouth.start()
+    try:
+        yield play
+    finally:
+        await play.mouth.close()
+        await host.close()
+
+
+def brisk(kind: type[Any], replies: Sequence[SpokenReply], **changes: Any) -> Any:
+    """A server whose speech is short: it is heard in real time."""
+    return kind(replies, ms_per_character=10, **changes)
