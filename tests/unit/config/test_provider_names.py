@@ -175,5 +175,5 @@ def test_a_name_that_cannot_be_built_is_refused_by_check_and_serve_with_the_same
     for verb in (["config", "check", str(path)], ["serve", "--config", str(path)]):
         assert main(verb) == 1
         assert capsys.readouterr().err == f"glyphoxa: {refused.value}\n"
-    valid = "valid: none, openai-realtime, gemini-live"
+    valid = "valid: gemini-live, none, openai-realtime"
     assert str(refused.value) == f"{path}:2: providers.s2s.name: 'somebody-else' is not valid, {valid}"
