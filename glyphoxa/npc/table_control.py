@@ -90,6 +90,8 @@ class TableControl:
 
     def spoken(self, draft: Draft) -> TableCommand | None:
         """What the DM commands with these words, if it is the DM who says them."""
+        if draft.player not in self.controls.dms:
+            return None
         return self.controls.commanded(self._turn_taking.questions.said(draft.player, draft.text))
 
     def finished(self, record: TurnRecord, *, was_heard: bool) -> None:

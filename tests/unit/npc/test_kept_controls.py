@@ -1,0 +1,77 @@
+"""What the DM has in force outlives its process, as far as the database and the campaign still have it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Puppet
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
+from glyphoxa.npc.kept_controls import KeptControls
+from glyphoxa.turns.dm_controls import Direction, DmControls
+from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, TAMSIN
+from tests.support.patience import DEADLINE_S
+
+NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
+
+
+class ControlsTwin:
+    """Keeps them in memory; a number of calls fail first."""
+
+    def __init__(self, *, n_failing: int = 0) -> None:
+        self.kept: Mapping[str, Any] = {}
+        self.n_failing = n_failing
+        self.written = asyncio.Event()
+
+    async def controls(self, campaign: CampaignId, session: SessionId) -> Mapping[str, Any]:
+        self._fail()
+        return self.kept
+
+    async def keep_controls(self, campaign: CampaignId, session: SessionId, controls: Mapping[str, Any]) -> None:
+        self._fail()
+        self.kept = controls
+        self.written.set()
+
+    def _fail(self) -> None:
+        if self.n_failing:
+            self.n_failing -= 1
+            raise Unavailable("the database is away")
+
+
+async def after_a_restart(store: ControlsTwin, controls: DmControls, npcs: Mapping[NpcId, str]) -> DmControls:
+    kept = KeptControls(CAMPAIGN, SESSION, store)
+    running = asyncio.create_task(kept.run())
+    kept.on_changed(DmControls(NAMES))
+    kept.on_changed(controls)
+    async with asyncio.timeout(DEADLINE_S):
+        await store.written.wait()
+    running.cancel()
+    return await KeptControls(CAMPAIGN, SESSION, store).before(npcs)
+
+
+def in_force() -> DmControls:
+    controls = DmControls(NAMES)
+    for command in (Mute(SMITH), Direct(INNKEEPER, "Be short.", 3), Puppet(TAMSIN, INNKEEPER), LetNpcsTalk(2)):
+        controls.take(command)
+    return controls
+
+
+async def test_a_session_that_is_opened_again_has_in_force_what_it_had() -> None:
+    before = await after_a_restart(ControlsTwin(), in_force(), NAMES)
+    assert before == in_force()
+    assert before.directions == {INNKEEPER: Direction("Be short.", 3)}
+
+
+async def test_an_npc_that_the_campaign_has_no_more_is_forgotten() -> None:
+    before = await after_a_restart(ControlsTwin(), in_force(), {SMITH: "Grimjaw"})
+    assert (before.muted, before.directions, before.puppets) == ({SMITH}, {}, {})
+
+
+async def test_what_the_database_does_not_take_at_once_is_written_later() -> None:
+    assert (await after_a_restart(ControlsTwin(n_failing=1), in_force(), NAMES)).muted == {SMITH}
+
+
+async def test_without_the_database_a_session_opens_with_nothing_in_force() -> None:
+    assert await KeptControls(CAMPAIGN, SESSION, ControlsTwin(n_failing=1)).before(NAMES) == DmControls(NAMES)
