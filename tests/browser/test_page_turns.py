@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import expect
 
-from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, TurnFinished, UtteranceKept
+from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, TurnFinished, UtteranceKept, Whispered
 from glyphoxa.domain.ids import NpcId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
 from tests.support.browser import Open, say, sit
@@ -75,6 +75,25 @@ async def test_talk_among_players_and_sounds_of_listening_are_not_commented(tabl
         await expect(page.locator(".note")).to_have_text(
             "Nobody was addressed: there is nobody in this scene who could answer."
         )
+
+
+async def test_what_the_dm_whispers_stands_on_the_page_of_one_player_also_when_it_is_loaded_again(
+    table: TwinTable, opened: Open
+) -> None:
+    async with served(table) as url, opened(url) as page, opened(url) as other:
+        await sit(page, "tamsin")
+        await sit(other, "bran")
+        table.tell(Whispered(TAMSIN.id, "The <b>cup</b> is poisoned.", 1))
+        table.tell(nobody(Unaddressed.MUTED))
+        whisper, muted = page.locator(".whisper"), page.locator(".note").last
+        await expect(whisper).to_have_text("The game master whispers to you: The <b>cup</b> is poisoned.")
+        await expect(muted).to_have_text("Whom you spoke to keeps silent: the game master wants it so.")
+        table.tell(UtteranceKept(an_utterance("Hello?", id="after-1", speaker="Tamsin")))
+        await expect(other.locator("#said > li")).to_have_count(1)
+        await page.reload()
+        await other.reload()
+        await expect(whisper).to_have_count(1)
+        await expect(other.locator("#said > li")).to_have_count(1)
 
 
 async def test_who_thinks_is_shown_until_the_first_sound_or_the_end_of_the_turn(table: TwinTable, opened: Open) -> None:
