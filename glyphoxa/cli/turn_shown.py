@@ -205,6 +205,8 @@ def _timeline(turn: TurnRecord) -> Iterator[IndentedLine]:
     reached = sorted(turn.stages.items(), key=lambda mark: (mark[1], usual.index(mark[0])))
     marks = (f"{stage.value.replace('_', ' ')} {at - zero}" for stage, at in reached if stage is not Stage.SPEECH_END)
     yield IndentedLine(f"ms after the end of speech: {', '.join(marks)}", 1)
+    if turn.waited_ms is not None:
+        yield IndentedLine(f"waited {turn.waited_ms} ms for others to finish", 1)
     if turn.silenced_after_ms is not None:
         yield IndentedLine(f"silenced by a voice within {turn.silenced_after_ms} ms", 1)
 

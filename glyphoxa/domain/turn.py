@@ -94,6 +94,8 @@ class Stage(StrEnum):
     FIRST_SENTENCE = "first_sentence"
     TURN_END = "turn_end"
     """The endpointing wait is over: the player is taken to have finished."""
+    FLOOR = "floor"
+    """It had to wait, and may be heard from now on."""
     FILLER = "filler"
     FIRST_AUDIO = "first_audio"
     BARGE_IN = "barge_in"
@@ -233,6 +235,13 @@ class TurnRecord:
     def _since_speech_end(self, stage: Stage) -> int | None:
         if stage in self.stages and Stage.SPEECH_END in self.stages:
             return self.stages[stage] - self.stages[Stage.SPEECH_END]
+        return None
+
+    @property
+    def waited_ms(self) -> int | None:
+        """How long the answer waited for the floor behind others; None if it did not have to."""
+        if Stage.FLOOR in self.stages and Stage.TURN_END in self.stages:
+            return self.stages[Stage.FLOOR] - self.stages[Stage.TURN_END]
         return None
 
     @property

@@ -198,6 +198,7 @@ class Room:
                     self._expect(self._replies[turn])
             case Release(turn, npc):
                 self._npcs[npc].mailbox.post(Speak(turn))
+                self._book.released(turn, at_ms=now_ms)
             case Fill(turn, npc):
                 self._npcs[npc].mailbox.post(MakeASound(turn))
             case Hold(turn, npc, voice_ms):

@@ -81,6 +81,12 @@ class TurnBook:
         if entry is not None and (event.stage is not Stage.SILENCED or Stage.BARGE_IN in entry.stages):
             entry.stages.setdefault(event.stage, event.at_ms)
 
+    def released(self, turn: TurnId, *, at_ms: int) -> None:
+        """Its answer may be heard."""
+        entry = self._open.get(turn)
+        if entry is not None and at_ms > entry.stages.get(Stage.TURN_END, at_ms):
+            entry.stages.setdefault(Stage.FLOOR, at_ms)
+
     def went_on(self, turn: TurnId) -> None:
         """What silenced the NPC did not cut it off."""
         if (entry := self._open.get(turn)) is not None:

@@ -107,10 +107,27 @@ async def test_who_thinks_is_shown_until_the_first_sound_or_the_end_of_the_turn(
         await page.reload()
         await expect(thinking).to_have_text("Grimjaw and Odwina Vell are thinking…")
         table.tell(NpcSpeaks(ODWINA.id, ODWINA.name, TurnId("t78"), "Yes.", 1))
+        await expect(page.locator("#thinking")).to_have_text("Grimjaw waits until Odwina Vell has finished…")
+        table.tell(NpcSilent(ODWINA.id, TurnId("t78"), 2))
         await expect(thinking).to_have_text("Grimjaw is thinking…")
         table.tell(over(Outcome.TIMED_OUT))
         await expect(thinking).to_have_count(0)
         await expect(page.locator(".note")).to_have_text("Grimjaw took too long to answer you. Ask again.")
+
+
+async def test_who_has_to_wait_for_another_npc_is_shown_to_wait(table: TwinTable, opened: Open) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        line = page.locator("#thinking")
+        table.tell(NpcSpeaks(GRIMJAW.id, GRIMJAW.name, TURN, "It is a long story.", 1))
+        table.tell(NpcThinks(ODWINA.id, ODWINA.name, TurnId("t78"), TAMSIN.id, 2))
+        await expect(line).to_have_text("Odwina Vell waits until Grimjaw has finished…")
+        await page.reload()
+        await expect(line).to_have_text("Odwina Vell waits until Grimjaw has finished…")
+        table.tell(NpcSilent(GRIMJAW.id, TURN, 3))
+        await expect(line).to_have_text("Odwina Vell is thinking…")
+        table.tell(NpcSpeaks(ODWINA.id, ODWINA.name, TurnId("t78"), "Yes.", 4))
+        await expect(line).to_have_text("")
 
 
 @pytest.mark.parametrize(

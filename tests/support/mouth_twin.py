@@ -26,6 +26,8 @@ class MouthTwin:
         self.turn: TurnId | None = None
         self.is_heard = False
         self.is_held = False
+        self.is_slow = False
+        """It is not heard when it is released, but when it `sounds`."""
         self.is_closed = False
         self.reply, self._given = "Aye.", ""
 
@@ -53,6 +55,13 @@ class MouthTwin:
 
     def release(self, turn: TurnId) -> None:
         assert turn == self.turn
+        if not self.is_slow:
+            self.sounds()
+
+    def sounds(self) -> None:
+        """The first sound of the reply is there."""
+        turn = self.turn
+        assert turn is not None
         self.is_heard = True
         self._listener(Marked(self.npc.id, turn, Stage.FIRST_AUDIO, self._now_ms()))
         self._listener(SentenceStarted(self.npc.id, turn, self.words, self._now_ms()))

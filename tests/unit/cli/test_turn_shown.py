@@ -146,6 +146,12 @@ async def test_of_a_turn_that_a_voice_cut_off_it_is_told_how_soon_the_npc_was_si
     assert "  silenced by a voice within 31 ms" in told
 
 
+async def test_of_a_turn_whose_answer_waited_for_another_it_is_told_how_long() -> None:
+    stages = {Stage.SPEECH_END: 1_000, Stage.TURN_END: 1_480, Stage.FLOOR: 10_480, Stage.FIRST_AUDIO: 10_500}
+    told = await Evening(replace(TURN, stages=stages)).told()
+    assert "  waited 9000 ms for others to finish" in told
+
+
 async def test_what_was_recalled_in_vain_and_what_was_late_is_told_with_the_reason() -> None:
     vain = replace(BROTHER, text="Good evening.")
     turn = replace(TURN, rejected=(Rejected(vain, "not near enough to the question"),), omitted=("scene: late",))

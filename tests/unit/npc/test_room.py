@@ -17,6 +17,7 @@ from glyphoxa.npc.mouth import Finished, Injected, ReplyKnown, SentenceStarted
 from glyphoxa.npc.room import Room
 from glyphoxa.npc.room_messages import Leave, LookedUp, room_mailbox
 from glyphoxa.speech.language.spans import leads_to
+from glyphoxa.turns.patience import Patience
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import (
@@ -155,6 +156,30 @@ async def test_of_two_npcs_that_are_called_the_second_reacts_to_what_was_heard(
     assert reaction.utterance_id == lead.reply_id
     heard = [m.content for m in table.npcs[INNKEEPER].conversation.prompt("", "Tamsin").messages]
     assert heard.count("Grimjaw says: Aye.") == 1
+
+
+async def test_a_turn_behind_a_long_answer_is_told_of_at_once_makes_its_sound_and_says_how_long_it_waited(
+    table: TableOfTwins,
+) -> None:
+    table.room._turn_taking.patience = Patience(filler_after_ms=700)
+    long, waiting = table.mouth(INNKEEPER), table.mouth(SMITH)
+    long.is_slow = waiting.is_slow = True
+    await table.says(BRAN, "Mirelle, tell me everything.")
+    await table.says(TAMSIN, "Grimjaw, hello.")
+    assert any(isinstance(event, NpcThinks) and event.npc == SMITH for event in table.events)
+    long.sounds()
+    await table.settle()
+    await table.pass_time(9_000)
+    assert not waiting.fillers
+    long.end()
+    await table.settle()
+    await table.pass_time(300)
+    await table.pass_time(1)
+    assert waiting.fillers == ["Hm."]
+    waiting.sounds()
+    waiting.end()
+    await table.settle()
+    assert table.turns()[-1].waited_ms == 9_300
 
 
 async def test_an_npc_that_is_called_by_another_hears_its_words_once_in_its_prompt(table: TableOfTwins) -> None:

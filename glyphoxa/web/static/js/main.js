@@ -157,15 +157,18 @@ const on = {
   },
   npc_speaks(event) {
     thinking.ends(event.turn);
+    thinking.heard(event);
     people.speaks(event.npc, true);
     captions.npcSpeaks(event);
   },
   npc_silent(event) {
+    thinking.silent(event);
     people.speaks(event.npc, false);
     captions.npcSilent(event);
   },
   turn(event) {
     thinking.ends(event.id);
+    thinking.silent({ turn: event.id });
     captions.over(event);
     turns.add(event);
     const note = noteOn(event, { me, here: people.here });

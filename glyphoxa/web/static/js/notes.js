@@ -1,4 +1,4 @@
-// What came of a turn that nobody heard an answer to, in words for the players. Who is thinking just now.
+// What came of a turn that nobody heard an answer to, in words for the players. Who is thinking just now, and who waits.
 
 const NOBODY = {
   no_name: ({ here }) => `Nobody was addressed: name someone, such as ${list(here.slice(0, 3), "or")}.`,
@@ -36,6 +36,7 @@ export function noteOn({ outcome, unaddressed, npc, player, speaker, broke_off }
 export class Thinking {
   #line;
   #names = new Map(); // turn -> who thinks about it
+  #heard = null; // the answer that is being heard: nobody else's can be
 
   constructor(line) {
     this.#line = line;
@@ -43,6 +44,7 @@ export class Thinking {
 
   clear() {
     this.#names.clear();
+    this.#heard = null;
     this.#show();
   }
 
@@ -55,9 +57,22 @@ export class Thinking {
     if (this.#names.delete(turn)) this.#show();
   }
 
+  heard({ turn, name }) {
+    this.#heard = { turn, name };
+    this.#show();
+  }
+
+  silent({ turn }) {
+    if (this.#heard?.turn !== turn) return;
+    this.#heard = null;
+    this.#show();
+  }
+
   #show() {
     const names = [...new Set(this.#names.values())];
-    this.#line.textContent = names.length ? `${list(names, "and")} ${names.length > 1 ? "are" : "is"} thinking…` : "";
+    const [one, many] = this.#heard ? ["waits", "wait"] : ["is", "are"];
+    const what = this.#heard ? `until ${this.#heard.name} has finished…` : "thinking…";
+    this.#line.textContent = names.length ? `${list(names, "and")} ${names.length > 1 ? many : one} ${what}` : "";
   }
 }
 

@@ -11,6 +11,7 @@ const STAGES = {
   first_token: ["first word", "mind"],
   first_sentence: ["first sentence", "mind"],
   turn_end: ["sure they finished", "wait"],
+  floor: ["others finish", "wait"],
   filler: ["filler", "voice"],
   first_audio: ["first sound", "voice"],
 };
