@@ -81,9 +81,15 @@ class Size:
     history_entries: int
 
 
-def write_campaign(directory: Path, size: Size) -> Path:
-    """The demo's campaign with as many NPCs, all in one scene, and players as are wanted."""
+def write_campaign(directory: Path, size: Size, *, name: str | None = None) -> Path:
+    """The demo's campaign with as many NPCs, all in one scene, and players as are wanted.
+
+    Args:
+        name: Another one than the demo's, for another campaign.
+    """
     document: dict[str, Any] = yaml.safe_load(CAMPAIGN.read_text("utf-8"))
+    if name is not None:
+        document["campaign"] |= {"name": name, "id": name.lower().replace(" ", "-")}
     own = document["npcs"]
     for n in range(max(0, size.npcs - len(own))):
         name = _MORE_NPCS[n] if n < len(_MORE_NPCS) else f"Garrow{n}"

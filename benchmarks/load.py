@@ -1,0 +1,226 @@
+"""How many tables one machine carries: concurrent live sessions in one process, and what they cost.
+
+    python -m benchmarks.load [--sessions 4] [--minutes 3] [--speakers 4] [--npcs 3] [--history-entries 1000]
+
+The last line printed is a JSON object; what it holds, and how it is measured, stands in benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.load_gaps import Dropouts
+from benchmarks.turn import positive, stoppable
+from benchmarks.turn_figures import rss_mb
+from benchmarks.turn_play import TurnHeard, players
+from benchmarks.turn_providers import Delays, providers
+from benchmarks.turn_recordings import Recorded, demo_recordings, questions
+from benchmarks.turn_world import PAUSE_MS, Size, a_directory, cloud_settings, load_history, write_campaign
+from glyphoxa.adapters.local import native_env
+from glyphoxa.bootstrap import engines, local_models
+from glyphoxa.bootstrap.closing import ClosingStack
+from glyphoxa.bootstrap.memory import open_store_for
+from glyphoxa.bootstrap.table import open_with
+from glyphoxa.bootstrap.table_parts import Opening
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.domain.events import NpcSilent, TableEvent
+from glyphoxa.domain.ids import SessionId
+from glyphoxa.npc.live_table import LiveTable
+from glyphoxa.observability import log
+from glyphoxa.observability.loop_lag import measure_lag
+
+REPLY = "That much I know, friend. Ask the others, they were there when the bridge fell. I only heard the noise of it."
+_SAMPLE_S = 1.0
+_SETTLED = 1 / 3
+"""Of the time: until then caches fill, and growth of memory is none."""
+
+
+@dataclass(slots=True)
+class Heard:
+    """What was heard at all tables."""
+
+    turns: list[TurnHeard] = field(default_factory=list)
+    dropouts_ms: list[float] = field(default_factory=list)
+    lags_s: list[float] = field(default_factory=list)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _options().parse_args(argv)
+    native_env.prepare()
+    log.set_up(level="WARNING")
+    try:
+        with a_directory() as directory:
+            print(json.dumps(asyncio.run(stoppable(measure(options, directory)))))
+    except GlyphoxaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    recordings = questions(demo_recordings(), to=["Korvald", "Marigund"])
+    size = Size(options.npcs, options.speakers, options.history_entries)
+    heard = Heard()
+    async with AsyncExitStack() as stack:
+        addresses = await stack.enter_async_context(providers(recordings, Delays(), reply=REPLY))
+        all_settings = []
+        for n in range(options.sessions):
+            own = directory / f"session-{n}"
+            own.mkdir()
+            campaign = write_campaign(own, size, name=f"Table {n}")
+            all_settings.append(cloud_settings(campaign, directory / "data", addresses, end_of_turn_ms=PAUSE_MS))
+        for settings in all_settings:
+            await load_history(settings, size.history_entries, tell=_tell)
+        closing = await stack.enter_async_context(ClosingStack())
+        tables = await _open(all_settings, closing)
+        _tell(f"{len(tables)} tables are open")
+        lag = asyncio.create_task(measure_lag(heard.lags_s.append, every_s=0.05))
+        until_s = time.monotonic() + options.minutes * 60
+        watch = asyncio.create_task(_watch(until_s))
+        await asyncio.gather(*(_play(table, n, recordings, heard, until_s) for n, table in enumerate(tables)))
+        samples = await watch
+        lag.cancel()
+    return figures(heard, samples, n_sessions=options.sessions, minutes=options.minutes)
+
+
+async def _open(all_settings: Sequence[Settings], stack: ClosingStack) -> list[LiveTable]:
+    """All in this process, with one set of models and one database, as a host of several tables has them."""
+    local = await local_models.load(all_settings[0], stack, slots=1, tell=_tell)
+    store = await open_store_for(all_settings[0], local, stack)
+    tables = []
+    for n, settings in enumerate(all_settings):
+        assert settings.campaign is not None
+        campaign = read_campaign(settings.campaign).campaign
+        opening = Opening(
+            settings=settings.model_copy(update={"data_dir": settings.campaign.parent}),
+            campaign=campaign,
+            session=SessionId(f"load-{n}"),
+            local=local,
+            store=store,
+            mouths={npc.engine: engines.find_mouth(npc.engine, files={}) for npc in campaign.npcs},
+            outside={},
+        )
+        tables.append(await open_with(opening, stack, tell=lambda _: None))
+    for table in tables:
+        await table.wait_until_ready()
+    return tables
+
+
+async def _play(table: LiveTable, n: int, recordings: Sequence[Recorded], heard: Heard, until_s: float) -> None:
+    """One question after the other, until the time is over. The first is not counted: it opens connections."""
+    dropouts = Dropouts()
+
+    def on_event(event: TableEvent) -> None:
+        if isinstance(event, NpcSilent):
+            dropouts.ends(event.npc)
+
+    ends = [
+        table.subscribe(on_event),
+        table.add_sink(lambda npc, pcm: dropouts.sound(npc, len(pcm), at_s=time.monotonic())),
+    ]
+    async with players(table, table.campaign.players) as people:
+        asked = n
+        while time.monotonic() < until_s:
+            turn = await people.ask(asked, recordings[asked % len(recordings)])
+            if asked > n:
+                heard.turns.append(turn)
+            asked += 1
+        await table.wait_until_quiet()
+    for end in ends:
+        end()
+    heard.dropouts_ms += dropouts.lasted_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Of this process.
+
+    Attributes:
+        cpu_s: Used so far, all threads.
+    """
+
+    at_s: float
+    rss_mb: float
+    cpu_s: float
+
+
+async def _watch(until_s: float) -> list[Sample]:
+    samples: list[Sample] = []
+    while True:
+        samples.append(Sample(time.monotonic(), rss_mb(), time.process_time()))
+        if samples[-1].at_s >= until_s:
+            return samples
+        await asyncio.sleep(_SAMPLE_S)
+
+
+def figures(heard: Heard, samples: Sequence[Sample], *, n_sessions: int, minutes: float) -> dict[str, Any]:
+    waited = [turn.waited_ms for turn in heard.turns if turn.waited_ms is not None]
+    took_s = samples[-1].at_s - samples[0].at_s
+    cpu_percent = 100 * (samples[-1].cpu_s - samples[0].cpu_s) / max(took_s, 1e-9)
+    return {
+        "sessions": n_sessions,
+        "minutes": minutes,
+        "first_audio_p50_ms": _percentile(waited, 50),
+        "first_audio_p95_ms": _percentile(waited, 95),
+        "cpu_percent": round(cpu_percent, 1),
+        "cpu_percent_per_session": round(cpu_percent / n_sessions, 1),
+        "rss_mb": round(samples[-1].rss_mb, 1),
+        "audio_gaps": len(heard.dropouts_ms),
+        "longest_gap_ms": round(max(heard.dropouts_ms, default=0.0), 1),
+        "rss_growth_mb_per_hour": growth_mb_per_hour(samples),
+        "turns": len(heard.turns),
+        "outcomes": dict(Counter(turn.record.outcome.value if turn.record else "none" for turn in heard.turns)),
+        "loop_lag_p99_ms": _percentile([lag * 1_000 for lag in heard.lags_s], 99),
+    }
+
+
+def growth_mb_per_hour(samples: Sequence[Sample]) -> float | None:
+    """The slope of a line through the samples, without those of the beginning; None for too few."""
+    settled = samples[int(len(samples) * _SETTLED) :]
+    if len(settled) < 3:
+        return None
+    slope, _ = np.polyfit([sample.at_s for sample in settled], [sample.rss_mb for sample in settled], 1)
+    return round(float(slope) * 3_600, 1)
+
+
+def _percentile(values: Sequence[float], percent: float) -> float | None:
+    return round(float(np.percentile(values, percent)), 1) if values else None
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _minutes(text: str) -> float:
+    number = float(text)
+    if number <= 0:
+        raise argparse.ArgumentTypeError(f"must be more than 0, not {number}")
+    return number
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description="Sessions on one machine.")
+    parser.add_argument("--sessions", type=positive, default=4)
+    parser.add_argument("--minutes", type=_minutes, default=3.0)
+    parser.add_argument("--speakers", type=positive, default=4, help="of each session")
+    parser.add_argument("--npcs", type=positive, default=3, help="of each session")
+    parser.add_argument("--history-entries", type=int, default=1_000, help="past utterances of each campaign")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
