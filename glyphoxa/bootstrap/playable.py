@@ -55,7 +55,7 @@ def _not_playable(file: CampaignFile, settings: Settings) -> Iterator[Problem]:
         elif npc.engine in settings.engines:
             for missing in missing_files({npc.engine: settings.engines[npc.engine]}):
                 yield file.source.problem((*at, "engine"), f"engines.{missing}")
-        if settings.providers.tts.name == "hibari" and npc.engine != "s2s":
+        if settings.providers.tts.name == "hibari" and (npc.engine != "s2s" or settings.providers.s2s.rescue):
             yield from _voice(file, n, npc.voice.preset)
 
 

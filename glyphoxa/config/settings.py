@@ -115,9 +115,15 @@ class EmbeddingsSettings(ProviderSettings):
 
 
 class S2sSettings(ProviderSettings):
-    """The engine of NPCs that have `engine: s2s` in the campaign file."""
+    """The engine of NPCs that have `engine: s2s` in the campaign file.
+
+    Attributes:
+        rescue: Where a session fails, the NPC answers by `providers.llm` and `providers.tts`: in that turn, and after
+            five failures in a row for the rest of the session.
+    """
 
     name: Annotated[str, NameOf("s2s", or_none=True)] = "none"
+    rescue: bool = True
 
 
 class ProvidersSettings(Section):

@@ -16,6 +16,6 @@ def graph(parts: MouthParts, speaker: Speaker) -> list[FrameProcessor]:
     return [memory(parts, speaker), parts.llm, ToolRounds(), clauses(parts, speaker), parts.tts, speaker]
 
 
-async def build(parts: MouthParts) -> Mouth:
+async def build(parts: MouthParts, *, line: str = "mouth") -> Mouth:
     """A mouth that is ready to `start`."""
-    return GraphMouth(parts, graph, excuses=parts.excuses)
+    return GraphMouth(parts, graph, excuses=parts.excuses, line=line)

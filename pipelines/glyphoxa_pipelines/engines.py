@@ -6,9 +6,11 @@ These are the entry points of the group `glyphoxa.pipelines`. A pipeline of one'
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from loguru import logger
 from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
@@ -21,6 +23,7 @@ from glyphoxa.judgement.dice_claimed import made_up_rolls
 from glyphoxa.judgement.reply import Asked, Character
 from glyphoxa.judgement.sentence_check import RULES, SentenceCheck
 from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.rescue import RescuedMouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.providers.building import Connection
 from glyphoxa.providers.registry import names
@@ -51,8 +54,20 @@ async def open_cascaded(order: MouthSpec) -> Mouth:
 
 
 async def open_s2s(order: MouthSpec) -> Mouth:
-    """The entry point `s2s`."""
-    return await s2s.build(s2s_parts(order))
+    """The entry point `s2s`: with a cascaded mouth behind it, unless the settings say otherwise."""
+    if not order.settings.providers.s2s.rescue:
+        return await s2s.build(s2s_parts(order))
+    mouth = RescuedMouth(order.npc.name, order.listener, order.now_ms)
+    first = await s2s.build(s2s_parts(replace(order, listener=mouth.from_first)))
+    # What the campaign calls the provider's voice is one of the speech-to-speech service.
+    npc = replace(order.npc, voice=replace(order.npc.voice, provider_voice=None))
+    try:
+        second = await cascaded.build(mouth_parts(replace(order, npc=npc, listener=mouth.from_second)), line="rescue")
+    except InvalidInput as error:
+        logger.warning("{} has no engine to fall back on: {}", order.npc.name, error)
+        return await s2s.build(s2s_parts(order))
+    mouth.join(first, second)
+    return mouth
 
 
 def ear_parts(order: EarSpec) -> EarParts:

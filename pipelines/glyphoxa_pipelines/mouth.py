@@ -30,13 +30,15 @@ class GraphMouth(Generic[P]):
     Args:
         graph: The processors in the order of the frames: from a `BeginFrame` (see `stages.memory`) to the speaker.
         excuses: Lines for an answer that fails or does not come; rendered ahead, like fillers.
+        line: What its graph is called, before the NPC's id: an NPC may have two.
     """
 
     renders_fillers = True
     says_given_words = True
 
-    def __init__(self, parts: P, graph: Graph[P], *, excuses: Sequence[str] = ()) -> None:
+    def __init__(self, parts: P, graph: Graph[P], *, excuses: Sequence[str] = (), line: str = "mouth") -> None:
         self._parts = parts
+        self._name = f"{line}-{parts.npc.id}"
         self._npc = parts.npc
         self._line: RunningGraph | None = None
         self._excuses = excuses
@@ -47,7 +49,7 @@ class GraphMouth(Generic[P]):
         def report(error: str) -> None:
             logger.warning("a mouth's service failed: npc={} error={}", self._npc.id, error)
 
-        self._line = await self._parts.host.add(f"mouth-{self._npc.id}", self.processors, on_error=report)
+        self._line = await self._parts.host.add(self._name, self.processors, on_error=report)
         for filler in (*self._npc.fillers, *self._excuses) if self.renders_fillers else ():
             self._line.send(FillerFrame(filler))
 
@@ -104,7 +106,7 @@ class GraphMouth(Generic[P]):
         if self._speaker.turn is not None:
             self._speaker.cancel(self._speaker.turn)
         self._line = None
-        await self._parts.host.remove(f"mouth-{self._npc.id}")
+        await self._parts.host.remove(self._name)
 
     def _report(self, event: MouthEvent) -> None:
         """Pass an event on, unless it belongs to a turn that is over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.campaign import Npc
@@ -97,6 +98,13 @@ class MouthTwin:
         turn, self.turn = self.turn, None
         said = self.words if heard is None else heard
         self._listener(Finished(self.npc.id, turn, self.words, said, 500, interrupted, self._now_ms()))
+
+    def fail(self, error: str, *, heard: str = "") -> None:
+        """The reply is over, and not whole."""
+        assert self.turn is not None
+        turn, self.turn = self.turn, None
+        ended = Finished(self.npc.id, turn, heard, heard, 300 if heard else 0, interrupted=False, at_ms=self._now_ms())
+        self._listener(replace(ended, error=error))
 
     async def close(self) -> None:
         self.is_closed = True
