@@ -50,6 +50,12 @@ class TableMetrics:
             buckets=_FIRST_AUDIO_S,
             registry=self.registry,
         )
+        self._silenced = Histogram(
+            "glyphoxa_silenced_seconds",
+            "From the voice of a player that cut off an NPC to its last sound",
+            buckets=_LAG_S,
+            registry=self.registry,
+        )
         self._steps = Histogram(
             "glyphoxa_turn_step_seconds",
             "How long a step of a turn took",
@@ -117,6 +123,8 @@ class TableMetrics:
             self._fillers.inc()
         if turn.first_audio_ms is not None:
             self._first_audio.observe(turn.first_audio_ms / 1_000)
+        if turn.silenced_after_ms is not None:
+            self._silenced.observe(turn.silenced_after_ms / 1_000)
         for step in steps_of(turn):
             self._steps.labels(step.name).observe((step.end_ms - step.start_ms) / 1_000)
 

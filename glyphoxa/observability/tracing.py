@@ -52,7 +52,7 @@ class TurnTracer:
         await asyncio.to_thread(self._provider.shutdown)
 
     def _times_of(self, turn: TurnRecord) -> list[ServiceTime]:
-        graphs = {f"ear-{turn.speaker_id}", f"mouth-{turn.npc_id}"}
+        graphs = {f"ear-{turn.speaker_id}", f"mouth-{turn.npc_id}", f"rescue-{turn.npc_id}"}
         begin_ms = min(turn.stages.values(), default=0)
         mine = [time for time in self._times if time.graph in graphs and time.at_ms >= begin_ms]
         self._times = deque((time for time in self._times if time not in mine), maxlen=MOST_TIMES)
