@@ -26,7 +26,7 @@ from benchmarks.names import percentile
 from benchmarks.turn import positive, stoppable
 from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
-from glyphoxa.config.settings import LlmSettings
+from glyphoxa.config.provider_settings import LlmSettings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.observability import log
 

@@ -25,7 +25,8 @@ from glyphoxa.bootstrap.memory import open_store_for
 from glyphoxa.bootstrap.structured_llm import local_slots
 from glyphoxa.bootstrap.table import open_with
 from glyphoxa.bootstrap.table_parts import Opening
-from glyphoxa.config.settings import ContextSettings, LlmSettings, ProvidersSettings, Settings, TurnsSettings
+from glyphoxa.config.provider_settings import LlmSettings, ProvidersSettings
+from glyphoxa.config.settings import ContextSettings, Settings, TurnsSettings
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, UtteranceId

@@ -16,7 +16,8 @@ from typing import Any, Protocol, cast
 
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.engine_files import NO_MOUTHS, file_and_function
-from glyphoxa.config.settings import Settings, TtsSettings
+from glyphoxa.config.provider_settings import TtsSettings
+from glyphoxa.config.settings import Settings
 from glyphoxa.context.ports import HotContextSource
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean

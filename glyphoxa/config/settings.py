@@ -18,6 +18,7 @@ from glyphoxa.config.engine_files import from_folder, wrong_engine
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
 from glyphoxa.config.mcp_settings import McpSettings, mcp_contradictions
 from glyphoxa.config.observability_settings import ObservabilitySettings
+from glyphoxa.config.provider_settings import ProvidersSettings, provider_contradictions, with_model_from
 from glyphoxa.config.recall_settings import DeepRecallSettings, not_here, recall_contradictions
 from glyphoxa.config.sections import DsnText, NameOf, ProviderSettings, Section, empty_section
 from glyphoxa.context.budgets import BUDGETS, STANDING_TOKENS, Budgets
@@ -25,7 +26,6 @@ from glyphoxa.context.composition import AT_MOST_LATER_MS
 from glyphoxa.context.prompt import Placement, Role
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.utterance import UNSURE
-from glyphoxa.providers.gguf_names import is_a_path, wrong_gguf_name
 from glyphoxa.providers.profiles import Profile
 from glyphoxa.providers.registry import (
     EMBEDDINGS,
@@ -62,76 +62,6 @@ class MemorySettings(Section):
     postgres_dsn: DsnText = None
     embedding_dimensions: Annotated[int, Field(ge=1, le=2000)] = 384
     auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
-
-
-class SttSettings(ProviderSettings):
-    """Speech to text. `whisper` runs here."""
-
-    name: Annotated[str, NameOf("stt")] = "whisper"
-
-
-class LlmSettings(ProviderSettings):
-    """What NPCs think with. `qwen-*` run here, and so does `local`: any chat model in a GGUF file, whose `model` is a
-    path (`./mine.gguf`, from this file) or a file of the hub (`OWNER/REPO/FILE.gguf`). `openai-compatible` needs a
-    `base_url`.
-
-    Attributes:
-        context_tokens: Of prompt and reply together. A model that runs here is loaded with so many for each NPC; left
-            out, as its profile has it.
-        temperature: 0 is the most predictable; left out, the model's own recipe.
-        max_tokens: Of one reply.
-    """
-
-    name: Annotated[str, NameOf("llm")] = "qwen-1.5b"
-    context_tokens: Annotated[int, Field(ge=1024, le=131_072)] | None = None
-    temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
-    max_tokens: Annotated[int, Field(ge=1, le=4096)] = 120
-
-
-class TtsSettings(ProviderSettings):
-    """Text to speech. `hibari` runs here, with a preset for each NPC.
-
-    Attributes:
-        voice: A provider's id of a voice, for NPCs without one of their own.
-    """
-
-    name: Annotated[str, NameOf("tts")] = "hibari"
-    voice: str | None = None
-
-
-class EmbeddingsSettings(ProviderSettings):
-    """How past talk is found by meaning. `minilm` runs here; with `none` words alone decide.
-
-    `openai-compatible` is any server that speaks OpenAI's protocol, such as Ollama. It needs a `base_url`, a `model`,
-    and memory.embedding_dimensions.
-    """
-
-    name: Annotated[str, NameOf("embeddings", or_none=True)] = "minilm"
-
-    @property
-    def model_name(self) -> str:
-        """The one that is meant; "" if none is named, and the provider has no usual one."""
-        return self.model or ("" if self.name == NONE else find(EMBEDDINGS, self.name).model)
-
-
-class S2sSettings(ProviderSettings):
-    """The engine of NPCs that have `engine: s2s` in the campaign file.
-
-    Attributes:
-        rescue: Where a session fails, the NPC answers by `providers.llm` and `providers.tts`: in that turn, and after
-            five failures in a row for the rest of the session.
-    """
-
-    name: Annotated[str, NameOf("s2s", or_none=True)] = "none"
-    rescue: bool = True
-
-
-class ProvidersSettings(Section):
-    stt: Annotated[SttSettings, BeforeValidator(empty_section)] = SttSettings()
-    llm: Annotated[LlmSettings, BeforeValidator(empty_section)] = LlmSettings()
-    tts: Annotated[TtsSettings, BeforeValidator(empty_section)] = TtsSettings()
-    embeddings: Annotated[EmbeddingsSettings, BeforeValidator(empty_section)] = EmbeddingsSettings()
-    s2s: Annotated[S2sSettings, BeforeValidator(empty_section)] = S2sSettings()
 
 
 class SecondLookSettings(ProviderSettings):
@@ -407,7 +337,7 @@ def read_settings(path: Path | None) -> Settings:
             "campaign": _from(base, settings.campaign),
             "data_dir": _from(base, settings.data_dir),
             "engines": from_folder(base, settings.engines),
-            "providers": _with_model_from(base, settings.providers),
+            "providers": with_model_from(base, settings.providers),
             "models": settings.models.model_copy(update={"dir": _from(base, settings.models.dir)}),
         }
     )
@@ -415,14 +345,6 @@ def read_settings(path: Path | None) -> Settings:
 
 def _from(base: Path, path: Path | None) -> Path | None:
     return None if path is None else base / path.expanduser()
-
-
-def _with_model_from(base: Path, providers: ProvidersSettings) -> ProvidersSettings:
-    """A model file's path counts from the settings file."""
-    llm = providers.llm
-    if llm.model is None or not runs_here(LLM, llm.name) or not is_a_path(llm.model):
-        return providers
-    return providers.model_copy(update={"llm": llm.model_copy(update={"model": str(_from(base, Path(llm.model)))})})
 
 
 def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
@@ -446,7 +368,7 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
     problems += [source.problem(place, text) for place, text in mcp_contradictions(settings.mcp)]
     problems += _placement_contradictions(source, settings.context)
     problems += _budget_contradictions(source, settings)
-    problems += _model_contradictions(source, settings.providers.llm)
+    problems += [source.problem(place, text) for place, text in provider_contradictions(settings.providers)]
     problems += recall_contradictions(source, settings.recall, thinks_with=settings.providers.llm.name)
     for section in KINDS:
         place = (*section.split("."), "name")
@@ -481,24 +403,6 @@ def _budget_contradictions(source: LocatedYaml, settings: Settings) -> list[Prob
     parts = ", ".join(f"{name} {tokens:,}" for name, tokens in told.items())
     text = f"{'.'.join(place)}: {parts} are {wanted:,} tokens together, and {llm} has room for {room:,}"
     return [source.problem(place, text)]
-
-
-def _model_contradictions(source: LocatedYaml, llm: LlmSettings) -> list[Problem]:
-    if not runs_here(LLM, llm.name):
-        if llm.context_tokens is None:
-            return []
-        text = f"providers.llm.context_tokens is of a model that runs here, which {llm.name} does not"
-        return [source.problem(("providers", "llm", "context_tokens"), text)]
-    if llm.model is None or not (wrong := _wrong_model(llm.name, llm.model)):
-        return []
-    return [source.problem(("providers", "llm", "model"), f"providers.llm.model {wrong}")]
-
-
-def _wrong_model(provider: str, model: str) -> str:
-    """Why that provider, which runs here, has no such model; "" if it does."""
-    if "model" in find(LLM, provider).needs:
-        return wrong_gguf_name(model)
-    return f"{model!r}: {provider} is one model; a GGUF file of your own is `name: local` with its `model`"
 
 
 def _placement_contradictions(source: LocatedYaml, context: ContextSettings) -> list[Problem]:

@@ -20,7 +20,8 @@ from glyphoxa.bootstrap.local_models import needed
 from glyphoxa.bootstrap.structured_llm import open_structured_llm
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
-from glyphoxa.config.settings import Settings, SttSettings, read_settings
+from glyphoxa.config.provider_settings import SttSettings
+from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.providers.building import build, named
 from glyphoxa.providers.registry import KINDS, NONE, RERANK, find, names
