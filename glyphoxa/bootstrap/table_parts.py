@@ -44,7 +44,9 @@ from glyphoxa.transcript.last_sessions import LastSessions
 from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.transcript.reviser import Reviser
 from glyphoxa.transcript.session_mark import SessionMark
+from glyphoxa.turns.address import Addressing
 from glyphoxa.turns.barge_in import BargeIn
+from glyphoxa.turns.cast import cast_of
 from glyphoxa.turns.dm_controls import DmControls
 from glyphoxa.turns.floor import Floor
 from glyphoxa.turns.open_turns import OpenTurns
@@ -241,7 +243,10 @@ def _turn_taking(settings: Settings, campaign: Campaign, names: TableNames) -> T
     floor = Floor(gap_ms=settings.turns.gap_ms, jitter=partial(Random().uniform, -1, 1))
     return TurnTaking(
         Questions(
-            names.mentions, called, controls=DmControls(called, {each.id for each in campaign.players if each.dm})
+            names.mentions,
+            called,
+            Addressing(cast_of(campaign)),
+            DmControls(called, {each.id for each in campaign.players if each.dm}),
         ),
         barge_in=BargeIn(after_ms=settings.turns.barge_in_ms),
         npc_to_npc=settings.turns.npc_to_npc,

@@ -124,6 +124,8 @@ class NpcBlock(_Block):
     standing: tuple[Text, ...] = ()
     speaks: tuple[Name, ...] = ()
     priority: Annotated[int, Field(strict=True, ge=0, le=10)] = DEFAULT_PRIORITY
+    role: Name | None = None
+    address_only: bool = False
 
 
 class PlayerBlock(_Block):

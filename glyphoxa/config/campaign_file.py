@@ -18,6 +18,7 @@ from glyphoxa.config.campaign_words import edge_name, hint_for, lost_text, wrong
 from glyphoxa.config.engine_files import not_a_name
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
 from glyphoxa.config.npc_form import remarks_on
+from glyphoxa.config.npc_role import role_in
 from glyphoxa.domain.campaign import (
     ENTITY_TYPES,
     Campaign,
@@ -299,6 +300,8 @@ class _Reading:
                     standing=block.standing,
                     speaks=block.speaks,
                     priority=block.priority,
+                    role=block.role or role_in(block.persona, name=entity.name),
+                    address_only=block.address_only,
                 )
             )
             for path, text in remarks_on(block, name=entity.name, language=self.document.campaign.language):

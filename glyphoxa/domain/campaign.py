@@ -112,6 +112,8 @@ class Npc:
         standing: What it always keeps to: promises, rules, a mood. In the second person.
         speaks: Its languages by name; empty for any.
         priority: Among NPCs that wait to be heard, a higher one goes first.
+        role: What it is at work ("blacksmith"): players call it by that, too. "" for none.
+        address_only: It answers only who calls it, by a name or by its role.
     """
 
     id: NpcId
@@ -127,6 +129,8 @@ class Npc:
     standing: tuple[str, ...] = ()
     speaks: tuple[str, ...] = ()
     priority: int = DEFAULT_PRIORITY
+    role: str = ""
+    address_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,9 @@ class Unaddressed(StrEnum):
     NO_NPC = "no_npc"
     """The scene has none."""
     NO_NAME = "no_name"
-    """Several are here, and none was named."""
+    """None was named, and nothing else shows that one is meant, or which."""
     PLAYER = "player"
-    """Another player was called, or whispered to."""
+    """Another player was called or whispered to, or the players are talking with each other."""
     ABSENT = "absent"
     """An NPC was called that is not in the scene."""
     OUT_OF_CHARACTER = "out_of_character"
@@ -50,6 +50,16 @@ class Unaddressed(StrEnum):
     """An NPC was meant that the DM has muted."""
     COMMAND = "command"
     """The DM commanded something aloud."""
+    PLANNING = "planning"
+    """The players make plans: "we should ask him"."""
+    ABOUT = "about"
+    """Talk about somebody who is here: "Oskar is a liar"."""
+    NARRATION = "narration"
+    """It tells what a character does: "I walk to the bar"."""
+    THINKING = "thinking"
+    """Somebody thinks aloud."""
+    NOT_MEANT = "not_meant"
+    """An NPC was told that it is not meant: "not you, Oskar"."""
 
 
 class Fault(StrEnum):

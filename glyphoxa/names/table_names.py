@@ -36,7 +36,7 @@ from glyphoxa.speech.names.campaign_entries import cast_of, entries_of
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 from glyphoxa.speech.names.observable import NamesListener, ObservableGazetteer
 from glyphoxa.speech.names.people import PersonMention, mentions_of_people
-from glyphoxa.turns.address import AddresseeMention
+from glyphoxa.turns.mention import AddresseeMention
 
 _PUT_RIGHT_S = 30
 """Between two looks whether somebody has put right what keeps changes of names away."""
@@ -132,6 +132,9 @@ class TableNames:
             call.is_sure,
             call.is_whispered,
             is_played=npc is not None or self._is_player(call),
+            player=PlayerId(call.entity_id) if call.entity_id is not None and self._is_player(call) else None,
+            start=call.start,
+            end=call.end,
         )
 
     def _is_player(self, call: PersonMention) -> bool:

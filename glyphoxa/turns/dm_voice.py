@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from glyphoxa.domain.commands import Mute, StopAll, TableCommand, Unmute
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.turns.address import AddresseeMention
+from glyphoxa.turns.mention import AddresseeMention
 
 _What = Literal["mute", "unmute", "stop"]
 

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.turns.address import Addressed, AddresseeMention, Addressing, Said
+from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.turns.address import Addressed, Addressing, Said
 from glyphoxa.turns.dm_controls import DmControls
+from glyphoxa.turns.mention import AddresseeMention
 from glyphoxa.turns.question import SpokenQuestion
 from glyphoxa.turns.turn import Carried, Turn
 
@@ -57,6 +59,12 @@ class Questions:
     def remember(self, player: PlayerId, npc: NpcId, *, at_ms: int) -> None:
         """An exchange between them took place."""
         self.addressing.remember(player, npc, at_ms=at_ms)
+
+    def passed(self, player: PlayerId, addressed: Addressed, *, at_ms: int) -> None:
+        """Their words went to another player."""
+        if addressed.unaddressed is Unaddressed.PLAYER:
+            others = (addressed.player,) if addressed.player is not None else ()
+            self.addressing.remember_players(player, *others, at_ms=at_ms)
 
     def decide(self, player: PlayerId, text: str, *, at_ms: int) -> Addressed:
         """Whom these words alone are meant for."""

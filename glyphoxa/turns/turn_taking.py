@@ -277,6 +277,7 @@ class TurnTaking:
             effects += self.follow_ups.call_off()
         prepared = next((t for t in self.turns.of(player) if t.phase is Phase.PREPARING), None)
         if addressed.npc is None:
+            self.questions.passed(player, addressed, at_ms=at_ms)
             if prepared is not None:
                 effects.append(self.turns.cancel(prepared, None))
             is_between = addressed.is_aside and self.questions.is_carried(player)

@@ -13,6 +13,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.turns.address import Addressed, Addressing, Said
+from glyphoxa.turns.cast import cast_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "playing.md").read_text("utf-8")
 ELOWEN, GRIMJAW, HANNA, TAMSIN = NpcId("elowen"), NpcId("grimjaw"), NpcId("hanna"), PlayerId("tamsin")
@@ -28,14 +29,23 @@ CAMPAIGN = Campaign(
         Entity(EntityId("anvil"), "location", "The Anvil"),
     ),
     relationships=(),
-    npcs=tuple(Npc(npc, EntityId(npc), name, "") for npc, name in NAMES.items()),
+    npcs=tuple(
+        Npc(npc, EntityId(npc), name, "", role="smith" if npc == GRIMJAW else "") for npc, name in NAMES.items()
+    ),
     players=(Player(PlayerId("mira"), "Mira"), Player(TAMSIN, "Tamsin")),
     scenes=(Scene(SceneId("smithy"), EntityId("anvil"), (GRIMJAW, HANNA)),),
 )
 CALLED: dict[str, tuple[NpcId | None, NpcId | Unaddressed]] = {
     "Grimjaw, is my blade done?": (None, GRIMJAW),
     "Is it sharp, too?": (GRIMJAW, GRIMJAW),
-    "What did the smith ask for it?": (None, GRIMJAW),
+    "Smith, what do you ask for it?": (None, GRIMJAW),
+    "Can anyone here mend a blade?": (None, GRIMJAW),
+    "Grimjaw, Hanna, what do you think?": (None, GRIMJAW),
+    "What did the smith ask for it?": (None, Unaddressed.ABOUT),
+    "I don't trust the smith.": (GRIMJAW, Unaddressed.ABOUT),
+    "We should ask him.": (GRIMJAW, Unaddressed.PLANNING),
+    "I walk over and look around.": (GRIMJAW, Unaddressed.NARRATION),
+    "Not you, Grimjaw.": (GRIMJAW, Unaddressed.NOT_MEANT),
     "Where does this road lead?": (None, Unaddressed.NO_NAME),
     "Mira, do you trust him?": (GRIMJAW, Unaddressed.PLAYER),
     "Elowen, are you there?": (GRIMJAW, Unaddressed.ABSENT),
@@ -55,7 +65,7 @@ def names_at_the_table() -> TableNames:
 
 
 def decide(text: str, *, last: NpcId | None = None, here: tuple[NpcId, ...] = (GRIMJAW, HANNA)) -> Addressed:
-    addressing = Addressing()
+    addressing = Addressing(cast_of(CAMPAIGN))
     if last is not None:
         addressing.remember(TAMSIN, last, at_ms=0)
     said = Said(TAMSIN, text, names_at_the_table().mentions(text))
@@ -75,6 +85,8 @@ def test_who_answers_is_as_the_page_says() -> None:
         decided = decide(text, last=last)
         assert (decided.npc or decided.unaddressed) == meant, text
     assert decide("Where does this road lead?", here=(HANNA,)).npc == HANNA
+    assert decide("What did the smith ask for it?", last=HANNA).npc == HANNA
+    assert decide("Grimjaw, Hanna, what do you think?").second == HANNA
 
 
 @pytest.mark.parametrize("form", PAST)

@@ -18,8 +18,8 @@ from glyphoxa.npc.room import Room
 from glyphoxa.npc.room_messages import Move, room_mailbox
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.transcript.journal import Journal
-from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.dm_controls import DmControls
+from glyphoxa.turns.mention import AddresseeMention
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import MARKET, SESSION, a_campaign, a_draft

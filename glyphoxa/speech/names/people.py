@@ -64,6 +64,7 @@ class PersonMention:
         is_vocative: It is called, not talked about.
         is_sure: It is called beyond doubt.
         is_whispered: It says to whom all that was said is directed.
+        start: Place of its first character; `end` is one past the last.
     """
 
     entity_id: EntityId | None
@@ -72,6 +73,8 @@ class PersonMention:
     is_vocative: bool
     is_sure: bool = False
     is_whispered: bool = False
+    start: int = 0
+    end: int = 0
 
 
 def is_person(name: Name) -> bool:
@@ -100,7 +103,9 @@ def mentions_of_people(
         is_vocative = calling.is_called(m.first, m.last, m.start, m.end)
         is_sure = is_vocative and calling.is_surely_called(m.first, m.last, followed_by_name=m.last + 1 in taken)
         for name in names.wanting(m.name):
-            call = PersonMention(name.entity_id, name.canonical, m.first, is_vocative, is_sure)
+            call = PersonMention(
+                name.entity_id, name.canonical, m.first, is_vocative, is_sure, start=m.start, end=m.end
+            )
             if can_be_called(name):
                 calls.append(call)
             elif is_sure and is_person(name):
@@ -136,7 +141,11 @@ def _roles(
         last, wanted = found
         is_sure = calling.is_surely_called(at, last, followed_by_name=last + 1 in taken)
         yield from (
-            PersonMention(name.entity_id, name.canonical, at, True, is_sure) for name in wanted if can_be_called(name)
+            PersonMention(
+                name.entity_id, name.canonical, at, True, is_sure, start=spoken[at].start, end=spoken[last].end
+            )
+            for name in wanted
+            if can_be_called(name)
         )
         beyond = last + 1
 
@@ -183,7 +192,7 @@ def _sound_alikes(
             continue
         name = _sounding_like(word.folded, names, can_be_called)
         if name is not None:
-            yield PersonMention(name.entity_id, name.canonical, at, True)
+            yield PersonMention(name.entity_id, name.canonical, at, True, start=word.start, end=word.end)
 
 
 def _sounding_like(folded: str, names: Gazetteer, can_be_called: Callable[[Name], bool]) -> Name | None:

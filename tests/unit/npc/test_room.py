@@ -88,7 +88,7 @@ async def test_every_npc_present_overhears_and_one_answers(table: TableOfTwins) 
 
 async def test_who_is_not_in_the_scene_hears_nothing(table: TableOfTwins) -> None:
     await table.move(FORGE)
-    await table.says(TAMSIN, "My brother is lost.")
+    await table.says(TAMSIN, "Grimjaw, my brother is lost.")
     table.mouth(SMITH).end()
     await table.settle()
     assert all(INNKEEPER not in u.witnesses for u in table.spool.utterances.values())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.turns.address import AddresseeMention, Addressing, Said
+from glyphoxa.turns.address import Addressing, Said
+from glyphoxa.turns.cast import Cast, Character
+from glyphoxa.turns.mention import AddresseeMention
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN
 
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
@@ -36,11 +39,41 @@ def test_calling_another_player_means_no_npc() -> None:
     assert addressing.decide(said([called(None)]), present=BOTH, names=NAMES, at_ms=1).npc is None
 
 
-def test_talking_about_another_npc_goes_on_with_the_one_talked_to() -> None:
+def test_talk_about_another_npc_goes_on_with_the_one_talked_to_if_it_is_asked() -> None:
     addressing = Addressing()
     addressing.remember(TAMSIN, INNKEEPER, at_ms=0)
-    decided = addressing.decide(said([named(SMITH)]), present=BOTH, names=NAMES, at_ms=5_000)
+    asked = Said(TAMSIN, "What do you think of Grimjaw?", [named(SMITH)])
+    decided = addressing.decide(asked, present=BOTH, names=NAMES, at_ms=5_000)
     assert (decided.npc, decided.reason) == (INNKEEPER, "going on with Mirelle")
+    told = replace(asked, text="I never liked Grimjaw.")
+    decided = addressing.decide(told, present=BOTH, names=NAMES, at_ms=5_000)
+    assert (decided.npc, decided.unaddressed) == (None, Unaddressed.ABOUT)
+
+
+def test_who_was_spoken_to_by_another_player_answers_no_npc() -> None:
+    addressing = Addressing()
+    addressing.remember(TAMSIN, SMITH, at_ms=0)
+    addressing.remember_players(BRAN, TAMSIN, at_ms=1_000)
+    decided = addressing.decide(Said(TAMSIN, "No, I don't think so."), present=BOTH, names=NAMES, at_ms=5_000)
+    assert (decided.npc, decided.unaddressed) == (None, Unaddressed.PLAYER)
+    addressing.remember(TAMSIN, SMITH, at_ms=6_000)
+    assert addressing.decide(Said(TAMSIN, "Ten crowns."), present=BOTH, names=NAMES, at_ms=7_000).npc == SMITH
+
+
+def test_of_two_that_are_called_one_leads() -> None:
+    decided = Addressing().decide(said([called(INNKEEPER, 5), called(SMITH, 1)]), present=BOTH, names=NAMES, at_ms=0)
+    assert (decided.npc, decided.second) == (SMITH, INNKEEPER)
+
+
+def test_an_address_only_npc_answers_nobody_who_does_not_call_it() -> None:
+    addressing = Addressing(Cast({SMITH: Character(SMITH, "Grimjaw", "smith", address_only=True)}))
+    asked = Said(TAMSIN, "What does it cost?")
+    assert addressing.decide(asked, present=(SMITH,), names=NAMES, at_ms=0).npc is None
+    addressing.remember(TAMSIN, SMITH, at_ms=0)
+    assert addressing.decide(asked, present=(SMITH,), names=NAMES, at_ms=1).npc is None
+    by_role = Said(TAMSIN, "Smith, what does it cost?")
+    assert addressing.decide(by_role, present=(SMITH,), names=NAMES, at_ms=1).npc == SMITH
+    assert addressing.decide(said([called(SMITH)]), present=(SMITH,), names=NAMES, at_ms=1).npc == SMITH
 
 
 def test_who_talked_to_whom_is_each_players_own() -> None:

@@ -25,6 +25,7 @@ PLAYER, ABSENT, OOC, FILLER, NO_NAME = (
     Unaddressed.FILLER,
     Unaddressed.NO_NAME,
 )
+ABOUT, PLANNING = Unaddressed.ABOUT, Unaddressed.PLANNING
 TWO, ONE = (LIORA, OSKAR), (LIORA,)
 
 
@@ -87,9 +88,9 @@ CASES = [
     ("Captains are seldom poor.", TWO, NO_NAME),
     ("My brother sailed under some captain from the south.", TWO, NO_NAME),
     ("Every ship has a captain.", TWO, NO_NAME),
-    # With the article, as ever.
-    ("The captain knows more.", TWO, LIORA),
-    ("I do not trust the miller.", TWO, OSKAR),
+    # With the article they are talked about.
+    ("The captain knows more.", TWO, ABOUT),
+    ("I do not trust the miller.", TWO, ABOUT),
     # Calling by name goes on as it was.
     ("Liora, how are you?", TWO, LIORA),
     ("Oskar Fenn, how are you?", TWO, OSKAR),
@@ -114,15 +115,15 @@ CASES = [
     ("Hope, are you there?", ONE, ABSENT),
     ("Tib, Oskar, come here!", ONE, ABSENT),
     # Who is talked about is not called.
-    ("Tib stole my purse.", ONE, LIORA),
-    ("Tib, my cousin, stole my purse.", ONE, LIORA),
-    ("Tib and Marek went to the mill.", ONE, LIORA),
-    ("I saw the boy from the stables, Tib.", ONE, LIORA),
-    ("It was Tib.", ONE, LIORA),
-    ("Tib.", ONE, LIORA),
+    ("Tib stole my purse.", ONE, NO_NAME),
+    ("Tib, my cousin, stole my purse.", ONE, NO_NAME),
+    ("Tib and Marek went to the mill.", ONE, NO_NAME),
+    ("I saw the boy from the stables, Tib.", ONE, NO_NAME),
+    ("It was Tib.", ONE, NO_NAME),
+    ("Tib.", ONE, NO_NAME),
     ("Have you seen Tib?", ONE, LIORA),
-    ("Oskar is a liar.", ONE, LIORA),
-    ("Hope this works.", ONE, LIORA),
+    ("Oskar is a liar.", ONE, NO_NAME),
+    ("Hope this works.", ONE, NO_NAME),
     ("Where does Zharothrix live?", ONE, LIORA),
     ("Have you seen my brother, Tib?", ONE, LIORA),
     ("Did you ever meet my old friend, Oskar?", ONE, LIORA),
@@ -145,7 +146,7 @@ CASES = [
     ("(to the group) let us go", ONE, PLAYER),
     ("(to Liora) he lies", TWO, LIORA),
     ("(to Tib) he lies", ONE, ABSENT),
-    ("(to the left) I see a door.", ONE, LIORA),
+    ("(to the left) I see a door.", ONE, NO_NAME),
     ("(to the North) What lies there?", ONE, LIORA),
     ("(quietly) What is behind that door?", ONE, LIORA),
     # Out of character.
@@ -175,18 +176,18 @@ CASES = [
     ("You're muted.", ONE, OOC),
     ("Did we do that last session?", ONE, OOC),
     # What sounds like it and is of the story.
-    ("Shall we play a game of dice?", ONE, LIORA),
+    ("Shall we play a game of dice?", ONE, PLANNING),
     ("Can you help me roll this barrel?", ONE, LIORA),
     ("We need a short rest before the climb.", ONE, LIORA),
-    ("The door is broken.", ONE, LIORA),
+    ("The door is broken.", ONE, NO_NAME),
     ("Who has the advantage in this war?", ONE, LIORA),
-    ("I hit the table with my fist.", ONE, LIORA),
+    ("I hit the table with my fist.", ONE, NO_NAME),
     ("What is the history of this place?", ONE, LIORA),
-    ("I will be back tomorrow.", ONE, LIORA),
-    ("We'll be back in ten days with the money.", ONE, LIORA),
+    ("I will be back tomorrow.", ONE, NO_NAME),
+    ("We'll be back in ten days with the money.", ONE, PLANNING),
     ("Back in five minutes.", ONE, OOC),
     ("When is the next session of the council?", ONE, LIORA),
-    ("The council is in discord.", ONE, LIORA),
+    ("The council is in discord.", ONE, NO_NAME),
     ("Are you on Discord?", ONE, OOC),
     # Fillers.
     ("hm", ONE, FILLER),
@@ -196,11 +197,11 @@ CASES = [
     ("Okay.", ONE, FILLER),
     ("...", ONE, FILLER),
     ("Hello!", ONE, LIORA),
-    ("No.", ONE, LIORA),
+    ("No.", ONE, NO_NAME),
     ("Yes?", ONE, LIORA),
     ("Well?", ONE, LIORA),
     ("Hm?", ONE, FILLER),
-    ("17", ONE, LIORA),
+    ("17", ONE, NO_NAME),
 ]
 
 CASES_DE = [
@@ -210,12 +211,12 @@ CASES_DE = [
     ("Was meint Ihr, Hauptmann?", TWO, LIORA),
     ("Ich habe einen Hauptmann getroffen.", TWO, NO_NAME),
     ("Jeder Müller weiß das.", TWO, NO_NAME),
-    ("Der Hauptmann weiß mehr.", TWO, LIORA),
+    ("Der Hauptmann weiß mehr.", TWO, ABOUT),
     ("Stallbursche, komm her!", ONE, ABSENT),
     ("Tib, hast du Hunger?", ONE, ABSENT),
     ("Was meinst du, Tib?", ONE, ABSENT),
-    ("Tib, mein Vetter, war hier.", ONE, LIORA),
-    ("Tib hat mich bestohlen.", ONE, LIORA),
+    ("Tib, mein Vetter, war hier.", ONE, NO_NAME),
+    ("Tib hat mich bestohlen.", ONE, NO_NAME),
     ("(zu Mira) Der lügt.", ONE, PLAYER),
     ("(flüstert zu Mira) Der lügt.", ONE, PLAYER),
     ("(flüstert zu Bob) Der lügt.", ONE, PLAYER),
@@ -244,7 +245,7 @@ CASES_DE = [
     ("Na?", ONE, LIORA),
     ("Kennst du meinen Bruder, Tib?", ONE, LIORA),
     ("Was sagst du dazu, Tib?", ONE, ABSENT),
-    ("Ich muss sofort weg von hier!", ONE, LIORA),
+    ("Ich muss sofort weg von hier!", ONE, NO_NAME),
     ("Muss kurz weg.", ONE, OOC),
     ("Wo geht es hier zum Bad?", ONE, LIORA),
     ("Was kostet ein Wurf auf die Scheibe?", ONE, LIORA),

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
-from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.effects import (
     AskAgain,
     Begin,
@@ -23,6 +22,7 @@ from glyphoxa.turns.effects import (
     Prime,
     Release,
 )
+from glyphoxa.turns.mention import AddresseeMention
 from glyphoxa.turns.patience import Patience
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking

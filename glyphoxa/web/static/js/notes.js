@@ -10,6 +10,11 @@ const NOBODY = {
   filler: () => "",
   muted: () => "Whom you spoke to keeps silent: the game master wants it so.",
   command: () => "The table follows your command.",
+  planning: () => "",
+  narration: () => "",
+  thinking: () => "",
+  not_meant: () => "",
+  about: () => "Nobody was addressed: to ask whom you talk about, call them by name.",
 };
 
 // "" for what the players have heard, or need not know. `here` are the names of the NPCs of the scene.

@@ -1,0 +1,179 @@
+"""Who of those that are named is called, and who is only talked about, by what stands around the name.
+
+`glyphoxa.speech.names` finds names and hears most calls. Here the whole sentence decides: a name that opens it and is
+followed by a verb of the third person calls nobody ("Oskar stole my purse"), nor does one that is told it is not meant
+("Not you, Oskar"), nor one that somebody else is quoted with ("he said, Oskar, run").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from glyphoxa.turns.mention import AddresseeMention
+from glyphoxa.turns.sentence_form import form_of
+from glyphoxa.turns.sentences import Sentence
+
+_LEAD_IN = (
+    r"(?:(?:oh|so|well|and|but|now|okay|ok|ah|right|no|yes|yeah|hey|hi|hello|hm|hmm|uh|um|er|please|thanks|thank you|sorry"
+    r"|good|morning|evening|day|night|afternoon|excuse me|listen|look|wait|stop|dear|my|friend|greetings|tell me|pardon|say"
+    r"|you there|you|there|old|master|mister|mr|mistress|madam|sir|fair|kind|mein|guter?|gute[nrs]?|lieber?|liebe|werter?|werte"
+    r"|herr|frau|meister|meisterin|alter?|alte|verehrte[rs]?|hallo|guten|abend|morgen|tag|danke|bitte|servus|moin|warte|halt"
+    r"|entschuldigung|entschuldigt|entschuldige|verzeihung|verzeiht|ja|nein|und|aber|also|ach|na|he|heda|sagt|sag|hör|hört|mal)"
+    r"(?: ?[,:;!-])? )*"
+)
+_TITLED = r"(?:(?:my|good|old|master|mister|mr|mistress|madam|dear|fair|kind|mein|meine|guter?|gute|lieber?|liebe|werter?|werte|herr|frau|meister|meisterin|alter?|alte|verehrte[rs]?|friend) )*"
+_FOLLOWS_A_CALL = re.compile(
+    r"(?:what|what's|where|where's|who|who's|why|how|how's|when|which|are you|aren't you|do you|don't|did you|can you|could you|would you"
+    r"|will you|won't you|have you|may i|might i|can i|can we|could i|could we|is (?:there|it|that|this|the|my|your|anyone)|are (?:there|these|the)|do (?:we|i|they)|i|i'm|i've|i'd|i'll|my|please|you|you're|you've|your|tell"
+    r"|give|come|show|help|listen|look|wait|stop|get|take|bring|let|hold|run|be|go|say|speak|open|make|mend|fix|pour|watch"
+    r"|was (?!here|there)|wo|wer|wie|wann|warum|wieso|wohin|woher|kannst|könnt|könnten|könntest|hast|habt|haben Sie|bist|seid|sind Sie|weißt|wisst|wissen"
+    r"|kennst|kennt ihr|willst|wollt|würdest|würdet|ich|mein|meine|bitte|du|dein|deine|gibt es|gib|gebt|komm|kommt (?:her|mit)|sag|sagt mir|zeig|hilf|helft|hör|warte|halt|nimm|bring|lass|mach|erzähl|gibst|glaubst|meinst|magst)\b"
+)
+_ABOUT_VERB = re.compile(
+    r"(?:is|was|has|had|isn't|wasn't|hasn't|says|said|told|knows|knew|owes|does|doesn't|did|didn't|went|would|wouldn't|will|won't|can|can't|could|seems|looks|lives|works|sells"
+    r"|ist|hat|hatte|sagt|sagte|weiß|weiss|wird|kann|lügt|wohnt|arbeitet|verkauft|scheint|will|soll|muss|hätte|wäre)\b"
+)
+_NOT_MEANT = re.compile(
+    r"\bnot you\b|\b(?:isn't|wasn't|not|n't) (?:talking|speaking|asking|addressing|meant) (?:to |for )?(?:you\b|@)|\bi (?:don't|didn't) mean (?:you\b|@)|\bnot (?:to )?@"
+    r"|\bnicht (?:du|dich|dir|Sie|Ihnen|ihr|euch|Ihr|Euch|mit dir|mit euch|mit Ihnen|zu dir)\b|\b(?:rede|spreche|sprach|redete) nicht mit\b|\bmein(?:e|te) nicht\b|\bnicht @|\b(?:stay|keep) out of (?:it|this)\b|\bdich (?:habe|hab|hatte) ich nicht\b|\bdich nicht\b|\bwas not for you\b|\bwasn't for you\b"
+)
+_MEANT = re.compile(
+    r"(?:\bi (?:mean|meant)|\bi'm (?:asking|talking to)|\bi (?:was|am) (?:asking|talking to)|\bich (?:mein|meine|meinte|frage|rede mit)|\bsondern|\bbut|\bonly|\bnur)(?: the| den| die| der| das| dem| mit)? @(\d+)(?! (?:is|was|has|ist|hat))"
+)
+_INDIRECTLY = re.compile(
+    r"^(?:so |then |okay |ok |and |und |dann |also )?(?:,? ?)?(?:i (?:(?:walk|go|step|head|come|stroll|move) (?:over |up )?(?:to [^,]*? )?and )?(?:turn to|ask|tell|greet|address|say to|speak to|talk to|call out to|call to|call over to|call|beckon|wave (?:at|over)|want to ask|want to talk to|would like to ask|would like to talk to|would like to speak (?:to|with)|'d like)|i'd like to (?:ask|speak (?:to|with)|talk (?:to|with))|i turn towards"
+    r"|ich (?:frage|frag|sage zu|sag zu|wende mich an|spreche|rufe|grüße|bitte|wende mich zu|möchte mit|will mit|möchte|würde gern(?:e)? mit))(?: the| den| die| der| dem| das| good| mit)* @(\d+)"
+    r"|\b(?:question|word|message|letter|delivery) (?:for|with) (?:the |you )?@(\d+)|\b(?:frage|bitte|nachricht) (?:an|für) (?:den |die |das )?@(\d+)|^(?:an|für|to|for) (?:den |die |das |the )?@(\d+) ?[:,]"
+    r"|^is (?:the )?@(\d+) (?:here|there|in|around|about|home)$|^ist (?:der |die |das )?@(\d+) (?:hier|da|zu hause)$"
+)
+_HEARSAY = r"(?:said|says|shouted|yelled|cried|screamed|whispered|called(?: out)?|goes|was like|wrote|meinte|sagte|sagt|rief|ruft|schrie|flüsterte|schrieb)"
+_ARTICLES = r"(?:the|a|an|this|that|some|any|every|no|our|his|her|their|your|my|der|die|das|den|dem|des|ein|eine|einen|einem|einer|jeder|jede|kein|keine|unser|unsere|unseren|sein|seinen|ihr|ihren|dieser|diesen|euer|euren|dein|deinen)"
+
+
+@dataclass(slots=True)
+class Calls:
+    """
+    Attributes:
+        called: By number of the mention, in order.
+        denied: Told that they are not meant.
+        meant: Named as those who are, without being called: "I turn to the smith and ask ...".
+        about: Only talked about.
+    """
+
+    called: list[int] = field(default_factory=list)
+    denied: list[int] = field(default_factory=list)
+    meant: list[int] = field(default_factory=list)
+    about: list[int] = field(default_factory=list)
+    is_denial: bool = False
+
+
+def calls_in(sentences: Sequence[Sentence], mentions: Sequence[AddresseeMention]) -> Calls:
+    found = Calls()
+    for sentence in sentences:
+        _of_sentence(sentence, mentions, found)
+    return found
+
+
+def _of_sentence(sentence: Sentence, mentions: Sequence[AddresseeMention], found: Calls) -> None:
+    named = sentence.mentions()
+    denies = _NOT_MEANT.search(sentence.text) is not None
+    found.is_denial = found.is_denial or denies
+    if not named:
+        return
+    meant = {
+        int(n)
+        for match in (*_MEANT.finditer(sentence.text), *_INDIRECTLY.finditer(sentence.text))
+        for n in match.groups()
+        if n
+    }
+    together = _together(sentence)
+    for number in named:
+        if number in meant:
+            found.meant.append(number)
+        elif denies:
+            found.denied.append(number)
+        elif number in together or _is_called(sentence, number, mentions[number]):
+            found.called.append(number)
+        else:
+            found.about.append(number)
+
+
+def _together(sentence: Sentence) -> set[int]:
+    """Two that are called in one breath: "Oskar and Mirelle, what do you think?"."""
+    pair = r"@(\d+) ?,? (?:and|und|or|oder|&) " + _TITLED + r"@(\d+)"
+    form = form_of(sentence)
+    for match in re.finditer(pair, sentence.text):
+        before, after = sentence.text[: match.start()], sentence.text[match.end() :].strip()
+        opens = re.fullmatch(_LEAD_IN, before) is not None
+        closes = not after and re.search(r", ?$", before.strip()) is not None
+        if closes or (opens and (after.startswith(",") or _FOLLOWS_A_CALL.match(after)) and form.asks_somebody):
+            return {int(match[1]), int(match[2])}
+        if opens and not after:
+            return {int(match[1]), int(match[2])}
+    return set()
+
+
+def _is_called(sentence: Sentence, number: int, mention: AddresseeMention) -> bool:
+    if mention.is_whispered:
+        return True
+    text = sentence.text
+    at = text.index(f"@{number}")
+    before, after = text[:at].rstrip(), text[at + len(f"@{number}") :].lstrip()
+    if re.search(rf"\b{_HEARSAY} ?[,:]?$", before) or re.search(r"\b(?:called|named|heißt|genannt|namens)$", before):
+        return False
+    is_role = not mention.is_vocative and not mention.is_played
+    if is_role:
+        return _is_role_called(sentence, before, after)
+    if not mention.is_vocative:
+        return _is_greeted(before, after)
+    if not after:
+        return True
+    if after[0] in ",:;-–—":
+        return not _is_told_of(sentence, after[1:].strip(), opens=not before)
+    return _FOLLOWS_A_CALL.match(after) is not None
+
+
+def _is_greeted(before: str, after: str) -> bool:
+    """Behind a greeting and a title: "Good evening, good Oskar"."""
+    is_led_in = re.fullmatch(_LEAD_IN, f"{before} ") is not None and before != ""
+    return is_led_in and (not after or after[0] in ",:;-–—")
+
+
+def _is_role_called(sentence: Sentence, before: str, after: str) -> bool:
+    if re.search(rf"\b{_ARTICLES}$", before) and not re.search(
+        r"(?:^|[,:] ?)(?:my|mein|meine)(?: good| dear| guter?| gute| lieber?| liebe)?$", before
+    ):
+        return False
+    is_closed = not after or after[0] in ",:;-–—"
+    is_led_in = re.fullmatch(_LEAD_IN, f"{before} " if before else "") is not None
+    if is_closed and (is_led_in or re.search(rf"[,:;] ?{_TITLED.rstrip()}$", f"{before} ")):
+        return bool(after) or bool(before) or sentence.end in ("!", "?")
+    if is_closed and re.search(rf", {_TITLED}$", f"{before} "):
+        return True
+    return is_led_in and _FOLLOWS_A_CALL.match(after) is not None and form_of(sentence).asks_somebody
+
+
+def _is_told_of(sentence: Sentence, after: str, *, opens: bool) -> bool:
+    """What follows a name and its comma tells of them: "Oskar, the miller, is a liar"; "Oskar, he knows"."""
+    form = form_of(sentence)
+    if form.second:
+        return False
+    if (
+        re.match(r"(?:he|she|him|her|er|sie|der|die|den)\b(?! (?:\w+ ){0,6}(?:you|du))", after)
+        and sentence.end != "?"
+        and not form.order
+    ):
+        return opens
+    if re.match(r"(?:who|where|what|why|wer|wo|was) (?:is|was|does|did|ist|hat) (?:he|she|him|er|sie)\b", after):
+        return True
+    apposition = re.match(
+        r"(?:(?:the|my|our|his|her|their|a|an|der|die|das|mein|meine|unser|unsere|ein|eine) )[^,]+, (.*)", after
+    )
+    if apposition is not None:
+        return _ABOUT_VERB.match(apposition[1]) is not None or re.match(r"\w+(?:ed|t)\b", apposition[1]) is not None
+    listed = re.match(
+        r"(?:[^,]+ , )*?[^,]*?\b(?:and|und) (?!i\b|we\b|ich\b|wir\b|my\b|mein)(?:@\d+|\w+) (?![,?!])(\w+)", after
+    )
+    return listed is not None and re.match(r"@\d+|\w+ (?:and|und) @", after) is not None and not form.question
