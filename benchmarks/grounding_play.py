@@ -28,12 +28,13 @@ from glyphoxa.bootstrap.table_parts import Opening
 from glyphoxa.config.provider_settings import LlmSettings, ProvidersSettings
 from glyphoxa.config.settings import ContextSettings, Settings, TurnsSettings
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
+from glyphoxa.domain.commands import Puppet
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.npc.live_table import LiveTable
 from glyphoxa.npc.mouth import Mouth
-from glyphoxa.npc.table import Table
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
 
@@ -106,7 +107,7 @@ class Tables:
     @asynccontextmanager
     async def sitting(
         self, scene: Scene, player: Player, number: str, *, mouth: OpenMouth = open_silent_mouth
-    ) -> AsyncIterator[Table]:
+    ) -> AsyncIterator[LiveTable]:
         """A table in that scene with the player at it, for a session of which nothing is kept."""
         async with ClosingStack() as stack:
             table = await open_with(self._opening(scene, number, mouth), stack, tell=lambda _: None)
@@ -214,12 +215,17 @@ def _utterance(asked: Asked, number: int, said: Said, at_ms: int) -> Utterance:
     )
 
 
-async def _answered(table: Table, question: Question) -> TurnRecord | None:
-    return await answered(table, question.speaker, _called(question))
+async def _answered(table: LiveTable, question: Question) -> TurnRecord | None:
+    return await answered(table, question.speaker, _called(question), npc=question.npc)
 
 
-async def answered(table: Table, player: Player, line: str) -> TurnRecord | None:
-    """What became of a typed line; None: nothing in all the time there is."""
+async def answered(table: LiveTable, player: Player, line: str, *, npc: Npc) -> TurnRecord | None:
+    """What became of a typed line; None: nothing in all the time there is.
+
+    Args:
+        npc: Who is to answer: what is measured here is the answer, not who is meant.
+    """
+    await table.obey(Puppet(player.id, npc.id))
     await table.wait_until_quiet()
     listener = Listener()
     forget = table.subscribe(listener.on_event)

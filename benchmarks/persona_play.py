@@ -98,5 +98,5 @@ async def _at_one_table(at: Tables, lines: Sequence[Line], *, number: str) -> As
     async with at.sitting(scene, player, number, mouth=open_mouth) as table:
         for line in lines:
             before = replace(counts)
-            record = await answered(table, player, line.text)
+            record = await answered(table, player, line.text, npc=npc)
             yield Answer(line, record, counts.tries - before.tries, counts.stand_ins > before.stand_ins)

@@ -4,8 +4,8 @@
     You are Sella, a calm, careful healer who listens.  careful healer
     Du bist Berta, die gute Wirtin im Goldenen Hirsch.  Wirtin
 
-It goes up to the next small word ("of", "in", "who") or the next article. Of several words that say what it is like, the
-last are kept; in German, where nouns have capitals, the first noun is the role.
+It goes up to the next small word ("of", "in", "who") or the next article. Of several words that say what it is like,
+the last are kept; in German, where nouns have capitals, the first noun is the role.
 """
 
 from __future__ import annotations

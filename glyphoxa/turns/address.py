@@ -4,8 +4,8 @@ In this order:
 
 1. What is marked as out of character, or whispered to another player, is meant for no NPC.
 2. Who is called, by name, alias or role ("Smith, ..."; `glyphoxa.turns.calls`): the first one of those who are here
-   leads, and a second one reacts. Calling another player means: no NPC. So does telling the only one named that they are
-   not meant.
+   leads, and a second one reacts. Calling another player means: no NPC. So does telling the only one named that
+   they are not meant.
 3. Somebody called who is not here is answered by nobody: no other speaks in their place.
 4. What is plainly of the players' own world, or nothing but a filler, is meant for nobody (`glyphoxa.turns.aside`).
 5. Plans, thoughts, narration and talk about those who are here are meant for nobody (`glyphoxa.turns.sentence_form`).
@@ -29,7 +29,7 @@ from glyphoxa.turns.aside import is_filler, marked_out_of_character, out_of_char
 from glyphoxa.turns.calls import Calls, calls_in
 from glyphoxa.turns.cast import Cast
 from glyphoxa.turns.mention import AddresseeMention
-from glyphoxa.turns.sentence_form import Form, form_of
+from glyphoxa.turns.sentence_form import Form, all_of, form_of
 from glyphoxa.turns.sentences import sentences_of
 
 _AMONG_PLAYERS_MS = 20_000
@@ -92,16 +92,13 @@ class _Heard:
     last: NpcId | None
     is_among_players: bool
 
-    def any(self, sign: str) -> bool:
-        return any(getattr(form, sign) for form in self.forms)
+    @property
+    def whole(self) -> Form:
+        return all_of(self.forms)
 
     def turns_to(self, mention: AddresseeMention, *, behind: AddresseeMention) -> bool:
         """A new sentence calls somebody else: "Kara, wait. Oskar, what does it cost?"."""
         return re.search(r"[.!?…]", self.said.text[behind.end : mention.start]) is not None
-
-    @property
-    def asks_somebody(self) -> bool:
-        return any(form.asks_somebody for form in self.forms)
 
 
 @dataclass(slots=True)
@@ -179,7 +176,7 @@ class Addressing:
         if not heard.present:
             return Addressed(None, "no NPC is here", Unaddressed.NO_NPC)
         if (
-            heard.any("to_all")
+            heard.whole.to_all
             and (to_all := self._expert(heard, "asked everybody, and it is the trade of")) is not None
         ):
             return to_all
@@ -187,7 +184,7 @@ class Addressing:
             return Addressed(heard.last, f"going on with {heard.names[heard.last]}")
         if heard.is_among_players:
             return Addressed(None, "the players are talking with each other", Unaddressed.PLAYER)
-        if not heard.asks_somebody:
+        if not heard.whole.asks_somebody:
             return Addressed(None, "no name, and nothing that asks for an answer", Unaddressed.NO_NAME)
         if (expert := self._expert(heard, "it is the trade of")) is not None:
             return expert
@@ -251,11 +248,11 @@ def _aside(text: str, *, is_going_on: bool) -> Addressed | None:
 
 def _among_themselves(heard: _Heard) -> Addressed | None:
     """Plans, talk about somebody who is here, narration, thoughts: nothing that an NPC is to answer."""
-    if heard.any("others") or (heard.any("greeted_all") and not heard.any("question") and len(heard.present) > 1):
+    if heard.whole.others or (heard.whole.greeted_all and not heard.whole.question and len(heard.present) > 1):
         return Addressed(None, "said to all the players", Unaddressed.PLAYER)
-    if heard.any("plan") and not any(f.asks_somebody and not (f.plan or f.aloud) for f in heard.forms):
+    if heard.whole.plan and not any(f.asks_somebody and not (f.plan or f.aloud) for f in heard.forms):
         return Addressed(None, "the players make plans", Unaddressed.PLANNING)
-    if heard.any("doubt") and not (heard.last is not None and heard.any("second")):
+    if heard.whole.doubt and not (heard.last is not None and heard.whole.second):
         return Addressed(None, "talk about somebody", Unaddressed.ABOUT)
     if (about := _about(heard)) is not None:
         return about
@@ -263,7 +260,7 @@ def _among_themselves(heard: _Heard) -> Addressed | None:
     narrated = [f for f in heard.forms if f.narration and not (f.weak_act and heard.last is not None)]
     if narrated and not directed:
         return Addressed(None, "tells what somebody does", Unaddressed.NARRATION)
-    if heard.any("aloud") and not heard.any("second"):
+    if heard.whole.aloud and not heard.whole.second:
         return Addressed(None, "thinks aloud", Unaddressed.THINKING)
     return None
 
@@ -274,6 +271,6 @@ def _about(heard: _Heard) -> Addressed | None:
     if not here:
         return None
     of_last = any(m.npc == heard.last for m in here)
-    if heard.last is not None and (heard.any("second") or (heard.any("question") and not of_last)):
+    if heard.last is not None and (heard.whole.second or (heard.whole.question and not of_last)):
         return None
     return Addressed(None, f"{here[0].name} is only talked about", Unaddressed.ABOUT)

@@ -85,7 +85,8 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "snacks on the players' own table",
-        "chips crisps snack soda coke cola pretzel popcorn cookie dorito fridge kühlschrank limo gummibär salzstang keks",
+        "chips crisps snack soda coke cola pretzel popcorn cookie dorito fridge kühlschrank limo gummibär salzstang"
+        " keks",
         r"\b(?:chips|crisps|snacks?|sodas?|coke|cola|pretzels|popcorn|doritos|gummibär\w*|salzstangen|limo|spezi)\b"
         r"|\b(?:the|in the|from the|am|im|in den|aus dem) (?:fridge|kühlschrank)\b"
         r"|\b(?:pass|want|have|another|more|wer|will|noch|gib|nimm) (?:me |you |mir |the |die |a |some |ein(?:en)? )*"
@@ -95,16 +96,20 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
         "the order of play",
         "turn dran runde round zug token figur figure mini map battle next",
         r"\b(?:whose|my|your|his|her) turn\b(?! to)|\bwho(?:'s|’s| is) (?:next|up)(?: (?:in|on|now)\b|\W*$)"
-        r"|\bwer (?:ist|war) (?:jetzt |als nächstes |gerade |nun )?(?:dran|am zug)\b|\b(?:du bist|ich bin|bin ich|bist du) "
-        r"(?:jetzt |als nächstes |schon |wieder )?(?:dran|am zug)\b|\b(?:this|next|last|diese|nächste|letzte) (?:round|runde)\b"
+        r"|\bwer (?:ist|war) (?:jetzt |als nächstes |gerade |nun )?(?:dran|am zug)\b|\b(?:du bist|ich bin|bin ich"
+        r"|bist du) "
+        r"(?:jetzt |als nächstes |schon |wieder )?(?:dran|am zug)\b|\b(?:this|next|last|diese|nächste"
+        r"|letzte) (?:round|runde)\b"
         r"(?! of| is on|,? wirt| bier)|\b(?:battle ?map|grid|initiative order|miniatures?|minis?)\b"
         r"|\b(?:my|your|the|mein|dein|der) token\b",
     ),
     (
         "the evening, not the story",
         "dm gm master spielleiter mute stumm mic mikro headset webcam internet wifi wlan session sitzung abend screen"
-        " discord zoom roll20 hear lag laggy campaign kampagne npc nsc player spieler character charakter hört lagg battery akku"
-        " charger ladekabel phone handy telefon dog cat hund katze homework tomorrow work arbeit bus kids kinder youtube tv"
+        " discord zoom roll20 hear lag laggy campaign kampagne npc nsc player spieler character charakter hört lagg"
+        " battery akku"
+        " charger ladekabel phone handy telefon dog cat hund katze homework tomorrow work arbeit bus kids kinder"
+        " youtube tv"
         " fernse netflix movie film dice würfel pen stift pencil bleistift notes notizen sheet",
         r"^\W*(?:hey |so |ok(?:ay)? )?(?:dm|gm|dungeon master|game master|spielleiter(?:in)?)\b\s*,"
         r"|,\s*(?:dm|gm|dungeon master|game master|spielleiter(?:in)?)\W*$"
@@ -114,7 +119,8 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
         r"|\b(?:share|sharing|see) (?:my|your) screen\b|\b(?:on|auf|im|via) (?:discord|zoom|roll20)\b"
         r"|\bcan (?:everyone|everybody|you guys) hear me\b|\bcan you (?:all )?hear me(?: now)?\W*$|\bhört ihr mich\b"
         r"|\b(?:i'm|i’m|you're|you’re|is|it's|i am) (?:lagging|laggy|breaking up|frozen)\b|\b(?:ich|du|das) laggt?\b"
-        r"|\b(?:this|the|our|your|die|diese|unsere) (?:campaign|kampagne)\b|\b(?:an?|the|this|that|every|der|die|das|ein) (?:npc|nsc)s?\b"
+        r"|\b(?:this|the|our|your|die|diese|unsere) (?:campaign|kampagne)\b|\b(?:an?|the|this|that|every|der|die|das"
+        r"|ein) (?:npc|nsc)s?\b"
         r"|\b(?:my|your|his|her) character(?:'s|’s)? (?:sheet|would|wouldn't|doesn't know|knows|has|level|class)\b"
         r"|\b(?:my|your|mein|dein)e?n? (?:phone|handy|battery|akku|charger|ladekabel|laptop)\b"
         r"|\b(?:my|your|meine|deine|the|die|someone's|whose) (?:dice|würfel)\b"

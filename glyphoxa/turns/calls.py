@@ -13,43 +13,75 @@ from dataclasses import dataclass, field
 
 from glyphoxa.turns.mention import AddresseeMention
 from glyphoxa.turns.sentence_form import form_of
-from glyphoxa.turns.sentences import Sentence
+from glyphoxa.turns.sentences import SaidSentence
 
 _LEAD_IN = (
-    r"(?:(?:oh|so|well|and|but|now|okay|ok|ah|right|no|yes|yeah|hey|hi|hello|hm|hmm|uh|um|er|please|thanks|thank you|sorry"
-    r"|good|morning|evening|day|night|afternoon|excuse me|listen|look|wait|stop|dear|my|friend|greetings|tell me|pardon|say"
-    r"|you there|you|there|old|master|mister|mr|mistress|madam|sir|fair|kind|mein|guter?|gute[nrs]?|lieber?|liebe|werter?|werte"
-    r"|herr|frau|meister|meisterin|alter?|alte|verehrte[rs]?|hallo|guten|abend|morgen|tag|danke|bitte|servus|moin|warte|halt"
-    r"|entschuldigung|entschuldigt|entschuldige|verzeihung|verzeiht|ja|nein|und|aber|also|ach|na|he|heda|sagt|sag|hör|hört|mal)"
+    r"(?:(?:oh|so|well|and|but|now|okay|ok|ah|right|no|yes|yeah|hey|hi|hello|hm|hmm|uh|um|er|please|thanks|thank you"
+    r"|sorry"
+    r"|good|morning|evening|day|night|afternoon|excuse me|listen|look|wait|stop|dear|my|friend|greetings|tell me"
+    r"|pardon|say"
+    r"|you there|you|there|old|master|mister|mr|mistress|madam|sir|fair|kind|mein|guter?|gute[nrs]?|lieber?|liebe"
+    r"|werter?|werte"
+    r"|herr|frau|meister|meisterin|alter?|alte|verehrte[rs]?|hallo|guten|abend|morgen|tag|danke|bitte|servus|moin"
+    r"|warte|halt"
+    r"|entschuldigung|entschuldigt|entschuldige|verzeihung|verzeiht|ja|nein|und|aber|also|ach|na|he|heda|sagt|sag"
+    r"|hör|hört|mal)"
     r"(?: ?[,:;!-])? )*"
 )
-_TITLED = r"(?:(?:my|good|old|master|mister|mr|mistress|madam|dear|fair|kind|mein|meine|guter?|gute|lieber?|liebe|werter?|werte|herr|frau|meister|meisterin|alter?|alte|verehrte[rs]?|friend) )*"
+_TITLED = (
+    r"(?:(?:my|good|old|master|mister|mr|mistress|madam|dear|fair|kind|mein|meine|guter?|gute|lieber?|liebe|werter?"
+    r"|werte|herr|frau|meister|meisterin|alter?|alte|verehrte[rs]?|friend) )*"
+)
 _FOLLOWS_A_CALL = re.compile(
-    r"(?:what|what's|where|where's|who|who's|why|how|how's|when|which|are you|aren't you|do you|don't|did you|can you|could you|would you"
-    r"|will you|won't you|have you|may i|might i|can i|can we|could i|could we|is (?:there|it|that|this|the|my|your|anyone)|are (?:there|these|the)|do (?:we|i|they)|i|i'm|i've|i'd|i'll|my|please|you|you're|you've|your|tell"
-    r"|give|come|show|help|listen|look|wait|stop|get|take|bring|let|hold|run|be|go|say|speak|open|make|mend|fix|pour|watch"
-    r"|was (?!here|there)|wo|wer|wie|wann|warum|wieso|wohin|woher|kannst|könnt|könnten|könntest|hast|habt|haben Sie|bist|seid|sind Sie|weißt|wisst|wissen"
-    r"|kennst|kennt ihr|willst|wollt|würdest|würdet|ich|mein|meine|bitte|du|dein|deine|gibt es|gib|gebt|komm|kommt (?:her|mit)|sag|sagt mir|zeig|hilf|helft|hör|warte|halt|nimm|bring|lass|mach|erzähl|gibst|glaubst|meinst|magst)\b"
+    r"(?:what|what's|where|where's|who|who's|why|how|how's|when|which|are you|aren't you|do you|don't|did you"
+    r"|can you|could you|would you"
+    r"|will you|won't you|have you|may i|might i|can i|can we|could i|could we|is (?:there|it|that|this|the|my|your"
+    r"|anyone)|are (?:there|these|the)|do (?:we|i|they)|i|i'm|i've|i'd|i'll|my|please|you|you're|you've|your|tell"
+    r"|give|come|show|help|listen|look|wait|stop|get|take|bring|let|hold|run|be|go|say|speak|open|make|mend|fix|pour"
+    r"|watch"
+    r"|was (?!here|there)|wo|wer|wie|wann|warum|wieso|wohin|woher|kannst|könnt|könnten|könntest|hast|habt|haben Sie"
+    r"|bist|seid|sind Sie|weißt|wisst|wissen"
+    r"|kennst|kennt ihr|willst|wollt|würdest|würdet|ich|mein|meine|bitte|du|dein|deine|gibt es|gib|gebt|komm"
+    r"|kommt (?:her|mit)|sag|sagt mir|zeig|hilf|helft|hör|warte|halt|nimm|bring|lass|mach|erzähl|gibst|glaubst"
+    r"|meinst|magst)\b"
 )
 _ABOUT_VERB = re.compile(
-    r"(?:is|was|has|had|isn't|wasn't|hasn't|says|said|told|knows|knew|owes|does|doesn't|did|didn't|went|would|wouldn't|will|won't|can|can't|could|seems|looks|lives|works|sells"
+    r"(?:is|was|has|had|isn't|wasn't|hasn't|says|said|told|knows|knew|owes|does|doesn't|did|didn't|went|would"
+    r"|wouldn't|will|won't|can|can't|could|seems|looks|lives|works|sells"
     r"|ist|hat|hatte|sagt|sagte|weiß|weiss|wird|kann|lügt|wohnt|arbeitet|verkauft|scheint|will|soll|muss|hätte|wäre)\b"
 )
 _NOT_MEANT = re.compile(
-    r"\bnot you\b|\b(?:isn't|wasn't|not|n't) (?:talking|speaking|asking|addressing|meant) (?:to |for )?(?:you\b|@)|\bi (?:don't|didn't) mean (?:you\b|@)|\bnot (?:to )?@"
-    r"|\bnicht (?:du|dich|dir|Sie|Ihnen|ihr|euch|Ihr|Euch|mit dir|mit euch|mit Ihnen|zu dir)\b|\b(?:rede|spreche|sprach|redete) nicht mit\b|\bmein(?:e|te) nicht\b|\bnicht @|\b(?:stay|keep) out of (?:it|this)\b|\bdich (?:habe|hab|hatte) ich nicht\b|\bdich nicht\b|\bwas not for you\b|\bwasn't for you\b"
+    r"\bnot you\b|\b(?:isn't|wasn't|not|n't) (?:talking|speaking|asking|addressing|meant) (?:to |for )?(?:you\b|@)"
+    r"|\bi (?:don't|didn't) mean (?:you\b|@)|\bnot (?:to )?@"
+    r"|\bnicht (?:du|dich|dir|Sie|Ihnen|ihr|euch|Ihr|Euch|mit dir|mit euch|mit Ihnen|zu dir)\b|\b(?:rede|spreche"
+    r"|sprach|redete) nicht mit\b|\bmein(?:e|te) nicht\b|\bnicht @|\b(?:stay|keep) out of (?:it|this)\b"
+    r"|\bdich (?:habe|hab|hatte) ich nicht\b|\bdich nicht\b|\bwas not for you\b|\bwasn't for you\b"
 )
 _MEANT = re.compile(
-    r"(?:\bi (?:mean|meant)|\bi'm (?:asking|talking to)|\bi (?:was|am) (?:asking|talking to)|\bich (?:mein|meine|meinte|frage|rede mit)|\bsondern|\bbut|\bonly|\bnur)(?: the| den| die| der| das| dem| mit)? @(\d+)(?! (?:is|was|has|ist|hat))"
+    r"(?:\bi (?:mean|meant)|\bi'm (?:asking|talking to)|\bi (?:was|am) (?:asking|talking to)|\bich (?:mein|meine"
+    r"|meinte|frage|rede mit)|\bsondern|\bbut|\bonly|\bnur)(?: the| den| die| der| das| dem| mit)? @(\d+)(?! (?:is"
+    r"|was|has|ist|hat))"
 )
 _INDIRECTLY = re.compile(
-    r"^(?:so |then |okay |ok |and |und |dann |also )?(?:,? ?)?(?:i (?:(?:walk|go|step|head|come|stroll|move) (?:over |up )?(?:to [^,]*? )?and )?(?:turn to|ask|tell|greet|address|say to|speak to|talk to|call out to|call to|call over to|call|beckon|wave (?:at|over)|want to ask|want to talk to|would like to ask|would like to talk to|would like to speak (?:to|with)|'d like)|i'd like to (?:ask|speak (?:to|with)|talk (?:to|with))|i turn towards"
-    r"|ich (?:frage|frag|sage zu|sag zu|wende mich an|spreche|rufe|grüße|bitte|wende mich zu|möchte mit|will mit|möchte|würde gern(?:e)? mit))(?: the| den| die| der| dem| das| good| mit)* @(\d+)"
-    r"|\b(?:question|word|message|letter|delivery) (?:for|with) (?:the |you )?@(\d+)|\b(?:frage|bitte|nachricht) (?:an|für) (?:den |die |das )?@(\d+)|^(?:an|für|to|for) (?:den |die |das |the )?@(\d+) ?[:,]"
+    r"^(?:so |then |okay |ok |and |und |dann |also )?(?:,? ?)?(?:i (?:(?:walk|go|step|head|come|stroll"
+    r"|move) (?:over |up )?(?:to [^,]*? )?and )?(?:turn to|ask|tell|greet|address|say to|speak to|talk to"
+    r"|call out to|call to|call over to|call|beckon|wave (?:at|over)|want to ask|want to talk to|would like to ask"
+    r"|would like to talk to|would like to speak (?:to|with)|'d like)|i'd like to (?:ask|speak (?:to|with)"
+    r"|talk (?:to|with))|i turn towards"
+    r"|ich (?:frage|frag|sage zu|sag zu|wende mich an|spreche|rufe|grüße|bitte|wende mich zu|möchte mit|will mit"
+    r"|möchte|würde gern(?:e)? mit))(?: the| den| die| der| dem| das| good| mit)* @(\d+)"
+    r"|\b(?:question|word|message|letter|delivery) (?:for|with) (?:the |you )?@(\d+)|\b(?:frage|bitte"
+    r"|nachricht) (?:an|für) (?:den |die |das )?@(\d+)|^(?:an|für|to|for) (?:den |die |das |the )?@(\d+) ?[:,]"
     r"|^is (?:the )?@(\d+) (?:here|there|in|around|about|home)$|^ist (?:der |die |das )?@(\d+) (?:hier|da|zu hause)$"
 )
-_HEARSAY = r"(?:said|says|shouted|yelled|cried|screamed|whispered|called(?: out)?|goes|was like|wrote|meinte|sagte|sagt|rief|ruft|schrie|flüsterte|schrieb)"
-_ARTICLES = r"(?:the|a|an|this|that|some|any|every|no|our|his|her|their|your|my|der|die|das|den|dem|des|ein|eine|einen|einem|einer|jeder|jede|kein|keine|unser|unsere|unseren|sein|seinen|ihr|ihren|dieser|diesen|euer|euren|dein|deinen)"
+_HEARSAY = (
+    r"(?:said|says|shouted|yelled|cried|screamed|whispered|called(?: out)?|goes|was like|wrote|meinte|sagte|sagt"
+    r"|rief|ruft|schrie|flüsterte|schrieb)"
+)
+_ARTICLES = (
+    r"(?:the|a|an|this|that|some|any|every|no|our|his|her|their|your|my|der|die|das|den|dem|des|ein|eine|einen|einem"
+    r"|einer|jeder|jede|kein|keine|unser|unsere|unseren|sein|seinen|ihr|ihren|dieser|diesen|euer|euren|dein|deinen)"
+)
 
 
 @dataclass(slots=True)
@@ -69,14 +101,14 @@ class Calls:
     is_denial: bool = False
 
 
-def calls_in(sentences: Sequence[Sentence], mentions: Sequence[AddresseeMention]) -> Calls:
+def calls_in(sentences: Sequence[SaidSentence], mentions: Sequence[AddresseeMention]) -> Calls:
     found = Calls()
     for sentence in sentences:
         _of_sentence(sentence, mentions, found)
     return found
 
 
-def _of_sentence(sentence: Sentence, mentions: Sequence[AddresseeMention], found: Calls) -> None:
+def _of_sentence(sentence: SaidSentence, mentions: Sequence[AddresseeMention], found: Calls) -> None:
     named = sentence.mentions()
     denies = _NOT_MEANT.search(sentence.text) is not None
     found.is_denial = found.is_denial or denies
@@ -100,7 +132,7 @@ def _of_sentence(sentence: Sentence, mentions: Sequence[AddresseeMention], found
             found.about.append(number)
 
 
-def _together(sentence: Sentence) -> set[int]:
+def _together(sentence: SaidSentence) -> set[int]:
     """Two that are called in one breath: "Oskar and Mirelle, what do you think?"."""
     pair = r"@(\d+) ?,? (?:and|und|or|oder|&) " + _TITLED + r"@(\d+)"
     form = form_of(sentence)
@@ -115,7 +147,7 @@ def _together(sentence: Sentence) -> set[int]:
     return set()
 
 
-def _is_called(sentence: Sentence, number: int, mention: AddresseeMention) -> bool:
+def _is_called(sentence: SaidSentence, number: int, mention: AddresseeMention) -> bool:
     if mention.is_whispered:
         return True
     text = sentence.text
@@ -141,7 +173,7 @@ def _is_greeted(before: str, after: str) -> bool:
     return is_led_in and (not after or after[0] in ",:;-–—")
 
 
-def _is_role_called(sentence: Sentence, before: str, after: str) -> bool:
+def _is_role_called(sentence: SaidSentence, before: str, after: str) -> bool:
     if re.search(rf"\b{_ARTICLES}$", before) and not re.search(
         r"(?:^|[,:] ?)(?:my|mein|meine)(?: good| dear| guter?| gute| lieber?| liebe)?$", before
     ):
@@ -155,7 +187,7 @@ def _is_role_called(sentence: Sentence, before: str, after: str) -> bool:
     return is_led_in and _FOLLOWS_A_CALL.match(after) is not None and form_of(sentence).asks_somebody
 
 
-def _is_told_of(sentence: Sentence, after: str, *, opens: bool) -> bool:
+def _is_told_of(sentence: SaidSentence, after: str, *, opens: bool) -> bool:
     """What follows a name and its comma tells of them: "Oskar, the miller, is a liar"; "Oskar, he knows"."""
     form = form_of(sentence)
     if form.second:

@@ -1,4 +1,4 @@
-"""The NPCs of a campaign as players may mean them: their roles, what they know about, and who answers only when called."""
+"""The NPCs of a campaign as players may mean them: their roles, their trades, and who answers only when called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Character:
+class CastMember:
     """
     Attributes:
         role: The last word of it, in lower case: "smith"; "" for none.
@@ -35,7 +35,7 @@ class Character:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    characters: Mapping[NpcId, Character] = field(default_factory=dict)
+    characters: Mapping[NpcId, CastMember] = field(default_factory=dict)
 
     def answers_uncalled(self, npc: NpcId) -> bool:
         character = self.characters.get(npc)
@@ -76,7 +76,7 @@ def cast_of(campaign: Campaign) -> Cast:
     return Cast({npc.id: _character(npc) for npc in campaign.npcs})
 
 
-def _character(npc: Npc) -> Character:
+def _character(npc: Npc) -> CastMember:
     role = npc.role.lower().split()[-1:]
     trades = trades_of(role[0]) if role else frozenset[int]()
-    return Character(npc.id, npc.name, "".join(role), trades, npc.address_only)
+    return CastMember(npc.id, npc.name, "".join(role), trades, npc.address_only)

@@ -18,14 +18,14 @@ _TOKEN = re.compile(r"@\d+|[^\W_]+(?:['’][^\W_]+)*|[^\w\s]")
 _ENDS = frozenset(".!?…")
 _QUOTED = re.compile(r"“[^”]*”|„[^“”\"]*[“”\"]|»[^«]*«|«[^»]*»|\"[^\"]*\"|(?<!\w)[‘'][^’']{2,}[’'](?!\w)")
 _SAYS_SELF = re.compile(
-    r"\b(?:i|ich|we|wir) (?:\w+ )?(?:say|ask|call|shout|whisper|tell|reply|answer|sag|sage|frag|frage|ruf|rufe|flüster|flüstere)\b"
+    r"\b(?:i|ich|we|wir) (?:\w+ )?(?:say|ask|call|shout|whisper|tell|reply|answer|sag|sage|frag|frage|ruf|rufe"
+    r"|flüster|flüstere)\b"
 )
 _SIE = re.compile(r"(?:Sie|Ihnen|Ihr|Ihre[mnrs]?|Euch|Euer|Eure[mnrs]?)")
-_NO_MENTION = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class SaidSentence:
     """
     Attributes:
         text: See the module.
@@ -40,20 +40,20 @@ class Sentence:
         return [int(number) for number in re.findall(r"@(\d+)", self.text)]
 
 
-def sentences_of(text: str, places: Sequence[tuple[int, int]]) -> list[Sentence]:
+def sentences_of(text: str, places: Sequence[tuple[int, int]]) -> list[SaidSentence]:
     """
     Args:
         places: Where somebody is named, in order and apart: first character and one past the last.
     """
     marked = _marked(text, places)
-    made: list[Sentence] = []
+    made: list[SaidSentence] = []
     tokens: list[str] = []
     for token in [*_TOKEN.findall(_unquoted(marked)), "."]:
         if token in _ENDS:
             if tokens:
-                made.append(Sentence(" ".join(tokens), token))
-            elif made and token == "?":
-                made[-1] = Sentence(made[-1].text, "?")
+                made.append(SaidSentence(" ".join(tokens), token))
+            elif made and "?" in token:
+                made[-1] = SaidSentence(made[-1].text, "?")
             tokens = []
         else:
             tokens.append(token if tokens and _SIE.fullmatch(token) else token.lower().replace("’", "'"))

@@ -12,14 +12,17 @@ from typing import Final
 _TRADES: Final = (
     (
         "smith blacksmith weaponsmith armourer armorer swordsmith farrier schmied",
-        "sword blade dagger knife axe iron steel forge anvil hammer nail horseshoe armour armor shield helmet sharpen mend"
+        "sword blade dagger knife axe iron steel forge anvil hammer nail horseshoe armour armor shield helmet"
+        " sharpen mend"
         " repair weld chain schwert klinge dolch messer axt eisen stahl amboss nagel nägel hufeisen rüstung schild helm"
         " schärf schleif reparier schmied kette",
     ),
     (
-        "innkeeper barkeep barkeeper bartender barmaid barman landlord landlady publican taverner wirt gastwirt schankwirt"
+        "innkeeper barkeep barkeeper bartender barmaid barman landlord landlady publican taverner wirt gastwirt"
+        " schankwirt"
         " barfrau barmann",
-        "room bed ale beer wine mead drink meal food soup stew supper breakfast lodging tavern inn stable zimmer bett bier"
+        "room bed ale beer wine mead drink meal food soup stew supper breakfast lodging tavern inn stable zimmer"
+        " bett bier"
         " wein met trinken essen suppe eintopf frühstück unterkunft übernacht schlafen schänke gasthaus",
     ),
     (
@@ -29,7 +32,8 @@ _TRADES: Final = (
     ),
     (
         "herbalist apothecary kräuterfrau apotheker kräuterkundige",
-        "herb root plant tea salve ointment poison antidote potion mushroom flower kraut kräuter wurzel pflanze tee salbe"
+        "herb root plant tea salve ointment poison antidote potion mushroom flower kraut kräuter wurzel pflanze tee"
+        " salbe"
         " gift gegengift trank pilz blume",
     ),
     (
@@ -37,14 +41,16 @@ _TRADES: Final = (
         "potion poison acid antidote flask powder brew elixir trank gift säure gegengift pulver gebräu elixier",
     ),
     (
-        "guard watchman gatekeeper gate-guard constable sheriff sergeant soldier wache wächter wachmann torwächter gardist"
+        "guard watchman gatekeeper gate-guard constable sheriff sergeant soldier wache wächter wachmann torwächter"
+        " gardist"
         " büttel hauptmann hauptfrau polizist kommissar soldat",
         "gate law crime thief thieves robber robbed stole stolen murder arrest patrol prison jail curfew tor gesetz"
         " verbrech dieb räuber geraubt gestohlen mord verhaft streife gefängnis kerker",
     ),
     (
         "priest priestess cleric monk nun friar vicar priester pfarrer pater mönch nonne",
-        "god pray bless temple church curse undead ghost funeral bury grave soul holy sin gott götter bet segn tempel kirche"
+        "god pray bless temple church curse undead ghost funeral bury grave soul holy sin gott götter bet segn"
+        " tempel kirche"
         " fluch untot geist begräbnis grab seele heilig sünde",
     ),
     (
@@ -53,8 +59,10 @@ _TRADES: Final = (
         " dämon portal",
     ),
     (
-        "scholar scribe librarian sage archivist bookseller gelehrter gelehrte schreiber bibliothekar archivar buchhändler",
-        "book read script history language translate letter write archive inscription ancient map buch bücher lesen lies"
+        "scholar scribe librarian sage archivist bookseller gelehrter gelehrte schreiber bibliothekar archivar"
+        " buchhändler",
+        "book read script history language translate letter write archive inscription ancient map buch bücher lesen"
+        " lies"
         " schrift geschichte sprache übersetz brief archiv inschrift karte",
     ),
     (
@@ -69,34 +77,41 @@ _TRADES: Final = (
     ("cook chef koch köchin", "cook meal dish kitchen soup koch gericht küche suppe"),
     (
         "hunter huntress ranger tracker forester jäger waldläufer förster",
-        "track trail game deer wolf wolves bear forest wood bow arrow trap fur hunt spur fährte wild hirsch wolf wölfe bär"
+        "track trail game deer wolf wolves bear forest wood bow arrow trap fur hunt spur fährte wild hirsch wolf"
+        " wölfe bär"
         " wald bogen pfeil falle fell jag",
     ),
     (
-        "ferryman boatman sailor captain helmsman boatwright fisherman fisher fährmann bootsmann seemann kapitän steuermann"
+        "ferryman boatman sailor captain helmsman boatwright fisherman fisher fährmann bootsmann seemann kapitän"
+        " steuermann"
         " bootsbauer fischer matrose",
-        "boat ship ferry river cross sea harbour harbor sail tide net fish storm anchor boot schiff fähre fluss überset meer"
+        "boat ship ferry river cross sea harbour harbor sail tide net fish storm anchor boot schiff fähre fluss"
+        " überset meer"
         " hafen segel flut netz fisch sturm anker",
     ),
     ("fishmonger fischhändler fischverkäufer", "fish herring eel crab fisch hering aal krabbe"),
     (
         "carpenter joiner wheelwright cartwright wainwright wagner stellmacher zimmermann tischler schreiner",
-        "wheel cart wagon axle wood plank table door roof mend repair rad räder wagen karren achse holz brett tisch tür dach"
+        "wheel cart wagon axle wood plank table door roof mend repair rad räder wagen karren achse holz brett tisch"
+        " tür dach"
         " reparier",
     ),
     (
         "tailor seamstress dressmaker weaver schneider näherin weber",
         "cloth dress cloak coat robe sew needle silk hem kleid mantel stoff umhang näh nadel seide saum",
     ),
-    ("tanner cobbler shoemaker saddler gerber schuster schuhmacher sattler", "leather boot shoe saddle belt leder stiefel"
+    ("tanner cobbler shoemaker saddler gerber schuster schuhmacher sattler", "leather boot shoe saddle belt"
+     " leder stiefel"
      " schuh sattel gürtel"),
     (
         "groom stablehand stableboy stablemaster ostler stallbursche stallknecht stallmeister",
         "horse pony mule saddle stable ride hay pferd pony maultier sattel stall reiten heu",
     ),
-    ("farmer shepherd bauer bäuerin hirte schäfer", "field crop harvest cow sheep goat farm feld ernte kuh kühe schaf ziege"
+    ("farmer shepherd bauer bäuerin hirte schäfer", "field crop harvest cow sheep goat farm feld ernte kuh"
+     " kühe schaf ziege"
      " hof"),
-    ("bard minstrel musician singer barde sänger spielmann", "song sing music lute tale ballad lied lieder sing musik laute"
+    ("bard minstrel musician singer barde sänger spielmann", "song sing music lute tale ballad lied lieder"
+     " sing musik laute"
      " ballade"),
     ("gravedigger undertaker totengräber", "grave bury coffin corpse graveyard dead grab begrab sarg leiche friedhof"),
     ("miner bergmann", "mine shaft ore tunnel dig mine schacht erz stollen grab"),
@@ -105,7 +120,8 @@ _TRADES: Final = (
      " reparier"),
     ("jeweller jeweler goldsmith juwelier goldschmied", "ring gem jewel necklace amulet ruby ring edelstein juwel kette"
      " amulett rubin"),
-    ("mayor burgomaster steward chancellor bürgermeister vogt verwalter kanzler", "tax council town law permit steuer rat"
+    ("mayor burgomaster steward chancellor bürgermeister vogt verwalter kanzler", "tax council town law"
+     " permit steuer rat"
      " stadt gesetz erlaubnis"),
     ("quartermaster quartiermeister zeugmeister", "supply supplies ration ammunition equipment vorrat vorräte ration"
      " munition ausrüstung"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.turns.address import Addressing, Said
-from glyphoxa.turns.cast import Cast, Character
+from glyphoxa.turns.cast import Cast, CastMember
 from glyphoxa.turns.mention import AddresseeMention
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN
 
@@ -66,7 +66,7 @@ def test_of_two_that_are_called_one_leads() -> None:
 
 
 def test_an_address_only_npc_answers_nobody_who_does_not_call_it() -> None:
-    addressing = Addressing(Cast({SMITH: Character(SMITH, "Grimjaw", "smith", address_only=True)}))
+    addressing = Addressing(Cast({SMITH: CastMember(SMITH, "Grimjaw", "smith", address_only=True)}))
     asked = Said(TAMSIN, "What does it cost?")
     assert addressing.decide(asked, present=(SMITH,), names=NAMES, at_ms=0).npc is None
     addressing.remember(TAMSIN, SMITH, at_ms=0)
