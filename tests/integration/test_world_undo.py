@@ -290,6 +290,7 @@ INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, 
     VALUES ('town', 'mirra', 'Mirra', 'mira', 'confirmed', 'dm', now());
 INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count, provenance)
     VALUES ('town', 'mirra', 'mira', 'Mirra', 'active', 1, '{"utterances": []}');
+INSERT INTO table_controls (campaign_id, session_id, controls) VALUES ('town', 'first', '{"muted": ["mira"]}');
 """
 
 
@@ -326,4 +327,4 @@ async def test_every_table_of_a_campaign_is_known_to_forks(town: Store) -> None:
             """SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'campaign_id'
                 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition"""
         )
-    assert sorted(row["relname"] for row in rows) == sorted({*COPIED, "world_snapshots"})
+    assert sorted(row["relname"] for row in rows) == sorted({*COPIED, "world_snapshots", "table_commands"})

@@ -30,8 +30,12 @@ COPIED: Final = (
     "fact_supports",
     "fact_history",
     "retracted_talk",
+    "table_controls",
 )
-"""Tables that belong to a campaign: what others refer to comes first. Snapshots are made again when they are needed."""
+"""Tables that belong to a campaign: what others refer to comes first. Snapshots are made again when they are needed.
+
+A command to an open table is not copied: a table of the fork must not obey what was said to another.
+"""
 
 
 async def fork_campaign(connection: Connection, campaign: CampaignId, into: CampaignId, *, name: str) -> None:
