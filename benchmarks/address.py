@@ -2,10 +2,10 @@
 
     python -m benchmarks.address FILE [--failures FILE] [--kind KIND ...]
 
-A case is a line of JSON: the NPCs and players of a table, what was said before, and what somebody says now. The names are
-found and the decision is made by the parts that a table is opened with. What went before is told to them as a table tells
-it: who had an answer from an NPC is in talk with it; whether words were meant for another player, the product finds out by
-itself.
+A case is a line of JSON: the NPCs and players of a table, what was said before, and what somebody says now. The names
+are found and the decision is made by the parts that a table is opened with. What went before is told to them as a
+table tells it: who had an answer from an NPC is in talk with it; whether words were meant for another player, the
+product finds out by itself.
 """
 
 from __future__ import annotations
