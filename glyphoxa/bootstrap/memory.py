@@ -14,6 +14,7 @@ from loguru import logger
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.bootstrap.chronicle import chronicle_worker
 from glyphoxa.bootstrap.embedder import LaterEmbedders, open_embedder
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import Settings
@@ -90,6 +91,7 @@ class TableMemory:
         store: None without long-term memory: what is said is then kept on disk only.
         spool: The directory in which what is said is kept first; of this table only.
         session: Whose day of the story is kept.
+        learns: What is said becomes knowledge while the table plays.
         tell: Takes events of the table.
         now_ms: Unix epoch.
 
@@ -105,12 +107,14 @@ class TableMemory:
         spool: Path,
         *,
         session: SessionId | None = None,
+        learns: bool = False,
         tell: Callable[[TableEvent], None],
         now_ms: Callable[[], int],
     ) -> None:
         self.store = store
         self._campaign = campaign
         self._session = session
+        self._learns = learns
         self._tell = tell
         self._now_ms = now_ms
         self._loop = asyncio.get_running_loop()
@@ -163,6 +167,8 @@ class TableMemory:
         supervisor.start("delivery", self.journal.deliver)
         if self.store is not None:
             supervisor.start("memory", self._watch.run)
+            if self._learns:
+                supervisor.start("chronicle", chronicle_worker(self.store, self._campaign.id).run)
 
     async def store_campaign(self) -> None:
         """Make the stored campaign that of the file, unless that was done since this table was opened.

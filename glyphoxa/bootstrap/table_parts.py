@@ -101,6 +101,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
         campaign,
         settings.data_directory / "spool",
         session=opening.session,
+        learns=settings.memory.chronicle == "rules",
         tell=events.tell,
         now_ms=now_ms,
     )

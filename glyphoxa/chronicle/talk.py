@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glyphoxa.domain.ids import CampaignId, EntityId, SceneId, SessionId
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.domain.knowledge import PUBLIC, Visibility
 from glyphoxa.domain.utterance import Utterance
 
 
@@ -26,7 +27,6 @@ class SceneTalk:
 
     Attributes:
         language: BCP 47 tag of the campaign.
-        scene: None: that is not known.
         said: In the order of their ordinals; never empty.
         before: What was said right before it, for reading only: nothing is learned from it again.
     """
@@ -35,15 +35,24 @@ class SceneTalk:
     session: SessionId
     language: str
     said: tuple[NumberedUtterance, ...]
-    scene: SceneId | None = None
     before: tuple[NumberedUtterance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class KnownEntity:
-    """Somebody or something the campaign knows already, by all its names."""
+    """Somebody or something the campaign knows already, by all its names.
+
+    Attributes:
+        is_of_talk: It was learned from talk; nobody wrote it down.
+    """
 
     id: EntityId
     type: str
     name: str
     aliases: tuple[str, ...] = ()
+    visibility: Visibility = PUBLIC
+    is_of_talk: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.aliases)

@@ -29,6 +29,8 @@ _VERBS = {
     "entity": ("entity", "the people, places and things of a campaign"),
     "said": ("said_changed", "what was said last; retract or correct one utterance"),
     "sessions": ("sessions", "the evenings of a campaign, and what happened in each"),
+    "chronicle": ("chronicle", "what became knowledge of what was said: see, go on, try again"),
+    "worker": ("worker", "turn what is said into knowledge in the background, in a process of its own"),
     "inspect": ("inspect", "look into memory: what was said, what is known, what is embedded"),
     "recall": ("recall", "what an NPC would recall for a question, and why"),
     "context": ("context", "the prompt that an NPC's model would be sent for a line, and what it is made of"),

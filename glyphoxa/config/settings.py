@@ -57,11 +57,14 @@ class MemorySettings(Section):
         embedding_dimensions: Of the embeddings model; left out, the usual ones of providers.embeddings. Once the
             database is made, only `glyphoxa reindex` brings it to others.
         auto_accept: A fact at least so certain is accepted without the DM's word; one below waits for it.
+        chronicle: What makes facts of what is said, while a table plays: `rules`, or `none`. `glyphoxa chronicle run`
+            and `glyphoxa worker` read it at any time.
     """
 
     postgres_dsn: DsnText = None
     embedding_dimensions: Annotated[int, Field(ge=1, le=2000)] = 384
     auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
+    chronicle: Literal["rules", "none"] = "rules"
 
 
 class SecondLookSettings(ProviderSettings):

@@ -27,6 +27,14 @@ DEFAULT_RULES: Final[Mapping[str, SlotRule]] = {
     "note": "many",
     "rumour": "many",
     "trait": "many",
+    "promise": "many",
+    "decision": "many",
+    "plan": "many",
+    "wish": "many",
+    "discovery": "many",
+    "gave": "many",
+    "lost": "many",
+    "past": "many",
 }
 
 OPPOSITES: Final[Mapping[str, str]] = {"ALLIED_WITH": "HOSTILE_TO", "HOSTILE_TO": "ALLIED_WITH"}

@@ -291,6 +291,8 @@ INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, 
 INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count, provenance)
     VALUES ('town', 'mirra', 'mira', 'Mirra', 'active', 1, '{"utterances": []}');
 INSERT INTO table_controls (campaign_id, session_id, controls) VALUES ('town', 'first', '{"muted": ["mira"]}');
+INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal) VALUES ('town', 'first', 2);
+INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq) VALUES ('town', 'first', 1, 7);
 """
 
 

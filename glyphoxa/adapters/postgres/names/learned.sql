@@ -63,7 +63,8 @@ SELECT l.heard, l.as_heard, l.entity_id, e.name, l.state, l.count, l.provenance
  ORDER BY l.count DESC, l.heard, l.entity_id;
 
 -- entries --
--- A campaign's names with the wrong forms that are active for them; people first. Those of $2 only, if not null.
+-- A campaign's names with the wrong forms that are active for them; people first. Those of $2 only, if not null. What was
+-- only heard is no name to hear others by: it may have been misheard.
 -- The forms are gathered once and joined: asking for them name by name takes seconds at 10,000 names.
 SELECT e.id, e.type, e.name, e.aliases, coalesce(l.learned, '{}') AS learned, e.scope = 'public' AS is_public
   FROM entities e
@@ -71,7 +72,7 @@ SELECT e.id, e.type, e.name, e.aliases, coalesce(l.learned, '{}') AS learned, e.
                FROM learned_names
               WHERE campaign_id = $1 AND state = 'active' AND ($2::text[] IS NULL OR entity_id = ANY ($2))
               GROUP BY entity_id) l ON l.entity_id = e.id
- WHERE e.campaign_id = $1 AND ($2::text[] IS NULL OR e.id = ANY ($2))
+ WHERE e.campaign_id = $1 AND e.origin <> 'talk' AND ($2::text[] IS NULL OR e.id = ANY ($2))
  ORDER BY CASE e.type WHEN 'npc' THEN 0 WHEN 'player' THEN 1 ELSE 2 END, e.name, e.id;
 
 -- latest_decision --

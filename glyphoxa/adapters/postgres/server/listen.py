@@ -24,7 +24,10 @@ TALK: Final = "glyphoxa_talk"
 TABLE: Final = "glyphoxa_table"
 """Commands of the DM for an open table, and its answers."""
 
-_CHANNELS: Final = (NAMES, TALK, TABLE)
+SAID: Final = "glyphoxa_said"
+"""Talk that is new, or has other words."""
+
+_CHANNELS: Final = (NAMES, TALK, TABLE, SAID)
 _ANSWER_TIMEOUT_S = 5.0
 _FIRST_RETRY_MS: Final = 200
 _LOST: Final = (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
@@ -38,7 +41,7 @@ class _Follower:
     """What came in for one who follows a channel since that one last took it."""
 
     channel: str
-    campaign: CampaignId
+    campaign: CampaignId | None
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     changed: set[str] = field(default_factory=set)
     is_anything: bool = False
@@ -47,7 +50,7 @@ class _Follower:
     def came(self, notification: object) -> None:
         told = notification if isinstance(notification, dict) else {}
         campaign, entity = told.get("campaign"), told.get("entity")
-        if isinstance(campaign, str) and campaign != self.campaign:
+        if isinstance(campaign, str) and self.campaign not in (None, campaign):
             return
         if isinstance(campaign, str) and isinstance(entity, str):
             self.changed.add(entity)
@@ -90,8 +93,8 @@ class Listener:
         self._listening: asyncio.Task[None] | None = None
         self._is_connected = False
 
-    async def follow(self, channel: str, campaign: CampaignId) -> AsyncGenerator[Notified, None]:
-        """The changes to a campaign from now on. Never ends: close it, or cancel who iterates.
+    async def follow(self, channel: str, campaign: CampaignId | None) -> AsyncGenerator[Notified, None]:
+        """The changes to a campaign, or to any (None), from now on. Never ends: close it, or cancel who iterates.
 
         Whenever the connection has begun to listen, at first and after each loss, anything may have changed. Changes
         that come while the last one is worked on are told together.

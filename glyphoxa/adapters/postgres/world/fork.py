@@ -31,6 +31,8 @@ COPIED: Final = (
     "fact_history",
     "retracted_talk",
     "table_controls",
+    "chronicle_progress",
+    "chronicle_rereads",
 )
 """Tables that belong to a campaign: what others refer to comes first. Snapshots are made again when they are needed.
 

@@ -94,6 +94,11 @@ class TalkRetraction:
         )
         return [row["seq"] for row in rows]
 
+    async def learned_from_any(self, utterances: Sequence[UtteranceId]) -> list[int]:
+        """Events that were learned from one of these, or from it and others."""
+        rows = await self._connection.fetch(self._sql["learned_from_any"], self._campaign, list(utterances))
+        return [row["seq"] for row in rows]
+
     async def retract(self, rollback: int, ranges: Sequence[TalkRange]) -> None:
         """Note what an event took: see `settle`."""
         await self._connection.execute(

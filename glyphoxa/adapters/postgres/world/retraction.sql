@@ -23,10 +23,21 @@ SELECT seq
  ORDER BY seq;
 
 -- learned_from --
--- What was learned from one utterance: the ordinal $4 of the session $3. Served by idx_world_events_ordinal.
+-- What was learned from one utterance, the ordinal $4 of the session $3, or from it and later ones of that session.
+-- Served by idx_world_events_ordinal.
 SELECT seq
   FROM world_events
- WHERE campaign_id = $1 AND by = 'talk' AND session_id = $3 AND (ordinal = $4 OR source_turn_id = $2)
+ WHERE campaign_id = $1 AND by = 'talk' AND session_id = $3
+   AND (ordinal = $4 OR source_turn_id = $2 OR payload #> '{attributes,evidence}' ? $2)
+ ORDER BY seq;
+
+-- learned_from_any --
+-- Likewise of the utterances $2.
+SELECT seq
+  FROM world_events w
+ WHERE campaign_id = $1 AND by = 'talk' AND event_type <> 'undone'
+   AND session_id IN (SELECT session_id FROM session_entries WHERE campaign_id = $1 AND utterance_id = ANY ($2))
+   AND (source_turn_id = ANY ($2) OR payload #> '{attributes,evidence}' ?| $2)
  ORDER BY seq;
 
 -- utterance --

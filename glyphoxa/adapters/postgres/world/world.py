@@ -55,11 +55,13 @@ class WorldWriting:
 
     Attributes:
         read: The world as it is, before what is committed here, without what ended.
+        unlearn: As if nothing had been learned from these utterances so far.
     """
 
     connection: Connection
     read: Callable[[], Awaitable[WorldState]]
     commit: CommitEvents
+    unlearn: Callable[[Sequence[UtteranceId], Cause], Awaitable[None]]
 
 
 class PostgresWorld:
@@ -108,7 +110,10 @@ class PostgresWorld:
                 recorded.extend(made)
                 return made
 
-            yield WorldWriting(world.connection, world.tables.read_current, commit_here)
+            async def unlearn_here(utterances: Sequence[UtteranceId], cause: Cause) -> None:
+                await _unlearn_all(world, utterances, cause)
+
+            yield WorldWriting(world.connection, world.tables.read_current, commit_here, unlearn_here)
         await analyze_if_grown(self._database, recorded)
 
     async def now(self, campaign: CampaignId) -> WorldState:
@@ -248,6 +253,14 @@ class PostgresWorld:
 
     def _transaction(self, campaign: CampaignId, *, deadline_ms: int) -> AbstractAsyncContextManager[WorldTransaction]:
         return world_transaction(self._database, campaign, deadline_ms=deadline_ms)
+
+
+async def _unlearn_all(world: WorldTransaction, utterances: Sequence[UtteranceId], cause: Cause) -> None:
+    head, gone = await world.log.head(), dropped(await world.log.undoing())
+    learned = await world.talk.learned_from_any(utterances)
+    events = [WorldEvent(head.seq + 1 + n, cause, Undone(seq)) for n, seq in enumerate(sorted(set(learned) - gone))]
+    if events:
+        await _append_undoing(world, events)
 
 
 async def _append_undoing(world: WorldTransaction, events: Sequence[WorldEvent]) -> None:

@@ -1,0 +1,185 @@
+"""How far talk has become knowledge, beside the knowledge: both are written in one transaction."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.values import at_ms, storable
+from glyphoxa.adapters.postgres.transcript.utterance_rows import utterance_of_row
+from glyphoxa.adapters.postgres.world.rows import visibility_of_row
+from glyphoxa.adapters.postgres.world.world import PostgresWorld
+from glyphoxa.chronicle.ports import LeaseLost, ReadingStep, Reread, SessionProgress, Unread
+from glyphoxa.chronicle.stretches import BEFORE
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.world.api import Cause
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.server.connection import Connection
+
+MOST_ATTEMPTS: Final = 8
+"""A stretch that fails so often in a row, over four minutes, does not get better by itself."""
+_DEADLINE_MS: Final = 5_000
+_LEASE_MS: Final = 180_000
+"""Longer than a model may take for one stretch: a worker that is silent for so long is dead."""
+
+
+class PostgresChronicleLog:
+    """A `ChronicleLog` for one worker. Reading has a deadline of 5 s, a step that of a commit.
+
+    Args:
+        worker: What it is called among all workers; None makes a name that no other has.
+        lease_ms: A session is another worker's to take when nothing was learned of it for so long.
+    """
+
+    def __init__(
+        self, database: Database, world: PostgresWorld, *, worker: str | None = None, lease_ms: int = _LEASE_MS
+    ) -> None:
+        self._database = database
+        self._world = world
+        self._worker = uuid.uuid4().hex if worker is None else worker
+        self._lease_ms = lease_ms
+        self._known: dict[CampaignId, tuple[int, Sequence[KnownEntity]]] = {}
+        self._sql = load_queries("chronicle/log")
+
+    async def progress(self, campaign: CampaignId) -> Sequence[SessionProgress]:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["progress"], campaign)
+        return [_progress_of_row(row) for row in rows]
+
+    async def take(self, campaign: CampaignId, session: SessionId) -> int | None:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            reached = await connection.fetchval(
+                self._sql["take"], campaign, storable(session), self._worker, self._lease_ms
+            )
+        return None if reached is None else int(reached)
+
+    async def release(self, campaign: CampaignId, session: SessionId) -> None:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            await connection.execute(self._sql["release"], campaign, session, self._worker)
+
+    async def unread(self, campaign: CampaignId, session: SessionId, *, after: int, limit: int) -> Unread | None:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+            # First what is to be read again: what changes behind it is seen in the words, or noted once more.
+            changed = await connection.fetch(self._sql["rereads"], campaign, session, after, after + limit)
+            rows = await connection.fetch(self._sql["said"], campaign, session, after, limit)
+            if not rows:
+                return None
+            before = await connection.fetch(self._sql["before"], campaign, session, after + 1, BEFORE)
+        up_to = int(rows[-1]["ordinal"])
+        return Unread(
+            tuple(_said_of_row(row) for row in rows if not row["retracted"]),
+            tuple(_said_of_row(row) for row in reversed(before)),
+            up_to,
+            tuple(each for each in map(_reread_of_row, changed) if each.ordinal <= up_to),
+        )
+
+    async def reread(self, campaign: CampaignId, session: SessionId, *, up_to: int) -> Unread | None:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+            row = await connection.fetchrow(self._sql["first_reread"], campaign, session, up_to)
+            if row is None:
+                return None
+            changed = _reread_of_row(row)
+            rows = await connection.fetch(self._sql["said"], campaign, session, changed.ordinal - 1, 1)
+            before = await connection.fetch(self._sql["before"], campaign, session, changed.ordinal, BEFORE)
+        return Unread(
+            tuple(_said_of_row(each) for each in rows if not each["retracted"]),
+            tuple(_said_of_row(each) for each in reversed(before)),
+            changed.ordinal,
+            (changed,),
+        )
+
+    async def known(self, campaign: CampaignId) -> Sequence[KnownEntity]:
+        before = self._known.get(campaign)
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+            head = int(await connection.fetchval(self._sql["head"], campaign))
+            if before is not None and before[0] == head:
+                return before[1]
+            rows = await connection.fetch(self._sql["known"], campaign)
+        known = [
+            KnownEntity(
+                EntityId(row["id"]),
+                row["type"],
+                row["name"],
+                tuple(row["aliases"]),
+                visibility_of_row(row),
+                row["origin"] == "talk",
+            )
+            for row in rows
+        ]
+        self._known[campaign] = head, known
+        return known
+
+    async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
+        advance = _Advance(campaign, step, self._worker, self._lease_ms)
+        if not step.effects and not step.unlearned:
+            async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+                await advance.on(connection)
+            return
+        amount = sum(len(effect.events) for effect in step.effects)
+        async with self._world.writing(campaign, amount=amount, first=advance.on) as world:
+            if step.unlearned:
+                await world.unlearn(step.unlearned, Cause("talk", step.at_ms))
+            for effect in step.effects:
+                await world.commit(effect.events, effect.cause)
+
+    async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            await connection.execute(self._sql["failed"], campaign, session, storable(error), MOST_ATTEMPTS)
+        return next(each for each in await self.progress(campaign) if each.session == session)
+
+    async def revive(self, campaign: CampaignId, session: SessionId | None = None) -> list[SessionId]:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["revive"], campaign, session)
+        return [SessionId(row["session_id"]) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class _Advance:
+    """The mark of how far a session was read, moved by a step."""
+
+    campaign: CampaignId
+    step: ReadingStep
+    worker: str
+    lease_ms: int
+
+    async def on(self, connection: Connection) -> None:
+        """
+        Raises:
+            LeaseLost: The mark is elsewhere, or another worker's.
+        """
+        sql, step = load_queries("chronicle/log"), self.step
+        on = (self.campaign, step.session)
+        if not await connection.fetchval(sql["advance"], *on, self.worker, step.read_from, step.read_to, self.lease_ms):
+            raise LeaseLost(f"session {step.session!r} of campaign {self.campaign!r} is read by another worker")
+        if step.rereads:
+            ordinals, changes = zip(*((each.ordinal, each.change_seq) for each in step.rereads), strict=True)
+            await connection.execute(sql["reread_done"], *on, list(ordinals), list(changes))
+
+
+def _progress_of_row(row: asyncpg.Record) -> SessionProgress:
+    return SessionProgress(
+        SessionId(row["id"]),
+        row["last_ordinal"],
+        row["read_ordinal"],
+        row["n_rereads"],
+        row["attempts"],
+        row["error"],
+        None if row["retry_at"] is None else at_ms(row["retry_at"]),
+        row["is_dead"],
+    )
+
+
+def _said_of_row(row: asyncpg.Record) -> NumberedUtterance:
+    return NumberedUtterance(utterance_of_row(row), row["ordinal"])
+
+
+def _reread_of_row(row: asyncpg.Record) -> Reread:
+    return Reread(row["ordinal"], row["change_seq"])

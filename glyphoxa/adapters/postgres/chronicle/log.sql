@@ -1,0 +1,84 @@
+-- progress --
+-- Of all sessions, in the order in which they began.
+SELECT s.id, s.last_ordinal, coalesce(p.read_ordinal, 0) AS read_ordinal, coalesce(p.attempts, 0) AS attempts, p.error,
+       p.retry_at, coalesce(p.is_dead, false) AS is_dead,
+       (SELECT count(*) FROM chronicle_rereads r
+         WHERE r.campaign_id = $1 AND r.session_id = s.id AND r.ordinal <= coalesce(p.read_ordinal, 0)) AS n_rereads
+  FROM sessions s
+  LEFT JOIN chronicle_progress p ON p.campaign_id = $1 AND p.session_id = s.id
+ WHERE s.campaign_id = $1
+ ORDER BY s.started_at, s.id;
+
+-- take --
+-- For the worker $3, for $4 milliseconds; nothing when another has it.
+INSERT INTO chronicle_progress AS p (campaign_id, session_id, taken_by, taken_until)
+    VALUES ($1, $2, $3, clock_timestamp() + $4 * interval '1 millisecond')
+    ON CONFLICT (campaign_id, session_id) DO UPDATE SET taken_by = excluded.taken_by, taken_until = excluded.taken_until
+    WHERE p.taken_by IS NULL OR p.taken_by = $3 OR p.taken_until < clock_timestamp()
+RETURNING read_ordinal;
+
+-- release --
+UPDATE chronicle_progress SET taken_by = NULL, taken_until = NULL
+ WHERE campaign_id = $1 AND session_id = $2 AND taken_by = $3;
+
+-- rereads --
+-- Of what lies behind the ordinal $3, up to $4.
+SELECT ordinal, change_seq FROM chronicle_rereads
+ WHERE campaign_id = $1 AND session_id = $2 AND ordinal > $3 AND ordinal <= $4
+ ORDER BY ordinal;
+
+-- first_reread --
+SELECT ordinal, change_seq FROM chronicle_rereads
+ WHERE campaign_id = $1 AND session_id = $2 AND ordinal <= $3
+ ORDER BY ordinal LIMIT 1;
+
+-- said --
+-- Up to $4 utterances behind the ordinal $3, in order, the retracted ones included. Served by
+-- idx_session_entries_session_id.
+SELECT u.*
+  FROM session_entries e
+  JOIN utterances u ON u.campaign_id = $1 AND u.id = e.id
+ WHERE e.campaign_id = $1 AND e.session_id = $2 AND e.ordinal > $3
+ ORDER BY e.ordinal
+ LIMIT $4;
+
+-- before --
+-- The last $4 utterances before the ordinal $3, the latest first; not what was retracted.
+SELECT u.*
+  FROM session_entries e
+  JOIN utterances u ON u.campaign_id = $1 AND u.id = e.id
+ WHERE e.campaign_id = $1 AND e.session_id = $2 AND e.ordinal < $3 AND NOT e.retracted
+ ORDER BY e.ordinal DESC
+ LIMIT $4;
+
+-- head --
+-- The last event of the world; 0: there is none. Served by its primary key.
+SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1;
+
+-- known --
+SELECT id, type, name, aliases, scope, known_how, origin FROM entities WHERE campaign_id = $1 ORDER BY id;
+
+-- advance --
+-- From the ordinal $4 to $5, if the worker $3 still has the session and nobody else has gone on. $6 as in `take`.
+UPDATE chronicle_progress
+   SET read_ordinal = $5, attempts = 0, error = NULL, retry_at = NULL, is_dead = false,
+       taken_until = clock_timestamp() + $6 * interval '1 millisecond'
+ WHERE campaign_id = $1 AND session_id = $2 AND taken_by = $3 AND read_ordinal = $4
+RETURNING true;
+
+-- reread_done --
+DELETE FROM chronicle_rereads r
+ USING unnest($3::bigint[], $4::bigint[]) AS d (ordinal, change_seq)
+ WHERE r.campaign_id = $1 AND r.session_id = $2 AND r.ordinal = d.ordinal AND r.change_seq = d.change_seq;
+
+-- failed --
+-- One failure more: with the attempt $4 it is tried no more; until then after 1 s, doubled each time, an hour at most.
+UPDATE chronicle_progress
+   SET attempts = attempts + 1, error = left($3, 2000), is_dead = attempts + 1 >= $4,
+       retry_at = clock_timestamp() + least(2 ^ attempts, 3600) * interval '1 second', taken_by = NULL, taken_until = NULL
+ WHERE campaign_id = $1 AND session_id = $2;
+
+-- revive --
+UPDATE chronicle_progress SET attempts = 0, error = NULL, retry_at = NULL, is_dead = false
+ WHERE campaign_id = $1 AND ($2::text IS NULL OR session_id = $2) AND attempts > 0
+RETURNING session_id;

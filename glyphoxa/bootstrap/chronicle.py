@@ -1,0 +1,51 @@
+"""Who reads talk in the background: beside an open table, or in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.server.listen import SAID
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.bootstrap.clock import now_ms
+from glyphoxa.chronicle.chronicler import Chronicler
+from glyphoxa.chronicle.rules.extractor import RulesExtractor
+from glyphoxa.chronicle.worker import ChronicleWorker
+from glyphoxa.domain.ids import CampaignId
+
+
+async def chronicler_of(store: Store, campaign: CampaignId, log: PostgresChronicleLog) -> Chronicler:
+    """
+    Raises:
+        NotFound: There is no such campaign.
+        Unavailable: The database is away.
+    """
+    stored = await store.campaigns.get(campaign)
+    narrators = [player.name for player in stored.players if player.dm]
+    return Chronicler(campaign, stored.language, log, RulesExtractor(stored.language, narrators=narrators))
+
+
+def chronicle_worker(store: Store, campaign: CampaignId | None = None) -> ChronicleWorker:
+    """
+    Args:
+        campaign: Only this one is read; None: all of the database.
+    """
+    log = PostgresChronicleLog(store.database, store.world)
+    kept: dict[CampaignId, Chronicler] = {}
+
+    async def campaigns() -> Sequence[CampaignId]:
+        return await store.campaigns.ids() if campaign is None else [campaign]
+
+    async def chronicler(of: CampaignId) -> Chronicler:
+        # It holds the names of its campaign in memory.
+        if of not in kept:
+            kept[of] = await chronicler_of(store, of, log)
+        return kept[of]
+
+    return ChronicleWorker(
+        log,
+        campaigns=campaigns,
+        chronicler=chronicler,
+        said=lambda: store.listener.follow(SAID, campaign),
+        now_ms=now_ms,
+    )

@@ -1,0 +1,139 @@
+"""Reads what was said, in order, and writes what it tells."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from loguru import logger
+
+from glyphoxa.chronicle.effects import Effect, effects_of
+from glyphoxa.chronicle.ports import ChronicleLog, Extractor, LeaseLost, ReadingStep, Unread
+from glyphoxa.chronicle.stretches import stretches
+from glyphoxa.chronicle.talk import SceneTalk
+from glyphoxa.domain.errors import GlyphoxaError, Unavailable
+from glyphoxa.domain.ids import CampaignId, SessionId
+
+PAGE: Final = 200
+"""Utterances that are fetched at once."""
+EXTRACT_MS: Final = 120_000
+"""A model that takes longer for one stretch has failed."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of reading. `n_refused`: what an extractor found and nobody believed."""
+
+    n_read: int = 0
+    n_events: int = 0
+    n_refused: int = 0
+
+
+class Chronicler:
+    """Turns the talk of one campaign into knowledge, with the extractor that it is given.
+
+    It may be stopped at any place, and any number may run: each stretch of talk is written once, in order.
+
+    Args:
+        language: BCP 47 tag of the campaign.
+        extract_ms: A model may take so long for one stretch.
+    """
+
+    def __init__(
+        self,
+        campaign: CampaignId,
+        language: str,
+        log: ChronicleLog,
+        extractor: Extractor,
+        *,
+        extract_ms: int = EXTRACT_MS,
+    ) -> None:
+        self._campaign = campaign
+        self._language = language
+        self._log = log
+        self._extractor = extractor
+        self._extract_ms = extract_ms
+
+    async def run(self, session: SessionId, *, told: Callable[[int], None] | None = None) -> Tally | None:
+        """Read all of a session that was not read yet.
+
+        Args:
+            told: Is called with the ordinal that was reached.
+
+        Returns:
+            None: another worker reads it.
+
+        Raises:
+            Unavailable: The database, or the extractor's model, is away. What was read so far is kept.
+            GlyphoxaError: A stretch cannot be read, or not be written. The failure is noted.
+        """
+        tally = Tally()
+        reached = await self._log.take(self._campaign, session)
+        if reached is None:
+            return None
+        try:
+            while (changed := await self._log.reread(self._campaign, session, up_to=reached)) is not None:
+                await self._again(session, changed, tally, reached)
+            while (unread := await self._log.unread(self._campaign, session, after=reached, limit=PAGE)) is not None:
+                reached = await self._page(session, unread, tally, reached, told)
+        except LeaseLost:
+            logger.info("session {} of campaign {} is read by another worker now", session, self._campaign)
+            return None
+        except GlyphoxaError as error:
+            await self._note(session, error)
+            raise
+        await self._log.release(self._campaign, session)
+        return tally
+
+    async def _page(
+        self, session: SessionId, unread: Unread, tally: Tally, reached: int, told: Callable[[int], None] | None
+    ) -> int:
+        parts: list[SceneTalk | None] = list(
+            stretches(self._campaign, session, self._language, unread.said, unread.before)
+        )
+        for n, part in enumerate(parts or [None], start=1):
+            # What was retracted behind the last of them was looked at, too.
+            end = unread.up_to if part is None or n == len(parts) else part.said[-1].ordinal
+            effects = await self._effects(part, tally)
+            done = tuple(each for each in unread.rereads if reached < each.ordinal <= end)
+            await self._log.learn(self._campaign, ReadingStep(session, reached, end, effects, rereads=done))
+            reached = end
+            if told is not None:
+                told(reached)
+        return reached
+
+    async def _again(self, session: SessionId, changed: Unread, tally: Tally, reached: int) -> None:
+        """What says something else now: what it told before goes."""
+        part = next(stretches(self._campaign, session, self._language, changed.said, changed.before), None)
+        effects = await self._effects(part, tally)
+        gone = tuple(each.utterance.id for each in changed.said)
+        at_ms = max((each.utterance.at_ms for each in changed.said), default=0)
+        step = ReadingStep(session, reached, reached, effects, gone, changed.rereads, at_ms)
+        await self._log.learn(self._campaign, step)
+
+    async def _effects(self, part: SceneTalk | None, tally: Tally) -> tuple[Effect, ...]:
+        if part is None:
+            return ()
+        known = await self._log.known(self._campaign)
+        try:
+            async with asyncio.timeout(self._extract_ms / 1000):
+                extraction = await self._extractor.extract(part, known)
+        except TimeoutError:
+            raise Unavailable(
+                f"{len(part.said)} utterances could not be read within {self._extract_ms / 1000:g} s"
+            ) from None
+        effects = effects_of(extraction, part, known)
+        for why in effects.refused:
+            logger.debug("session {} of campaign {}: not believed: {}", part.session, part.campaign, why)
+        tally.n_read += len(part.said)
+        tally.n_events += sum(len(effect.events) for effect in effects.of)
+        tally.n_refused += len(effects.refused)
+        return effects.of
+
+    async def _note(self, session: SessionId, error: GlyphoxaError) -> None:
+        try:
+            await self._log.failed(self._campaign, session, str(error))
+        except Unavailable as away:
+            logger.debug("the failure of session {} could not be noted: {}", session, away)

@@ -1,0 +1,219 @@
+"""What becomes of an extraction: who is meant, what is written, and who may know it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rapidfuzz import fuzz, process
+
+from glyphoxa.chronicle.extraction import ExtractedEntity, ExtractedFact, ExtractedRelation, Extraction
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.domain.campaign import ENTITY_TYPES
+from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
+from glyphoxa.domain.knowledge import Claim, Provenance, Visibility, witnessed_by
+from glyphoxa.world.api import Cause, EntityAdded, EntityScoped, Event, FactStated
+
+MOST_ENTITIES: Final = 60
+MOST_CLAIMS: Final = 120
+"""Of one stretch: who finds more in forty utterances repeats or invents."""
+LONGEST_NAME: Final = 80
+LONGEST_VALUE: Final = 300
+OF_AN_NPC: Final = 0.5
+"""What only an NPC said is no surer: its words are a model's, and the DM looks at them first."""
+_SAME_NAME: Final = 92.0
+"""Similarity, of 100, from which two spellings of six letters or more are one name."""
+_SHORTEST_MISSPELT: Final = 6
+_PREDICATE = re.compile(r"[^\W\d_]\w{0,39}")
+_ARTICLES = re.compile(r"^(?:the|a|an|der|die|das|den|dem|des|ein|eine|einen|einem|einer)\s+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one utterance tells."""
+
+    cause: Cause
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """
+    Attributes:
+        of: In the order in which it was said.
+        refused: What of an extraction was not believed, each with the reason.
+    """
+
+    of: tuple[Effect, ...]
+    refused: tuple[str, ...] = ()
+
+
+def effects_of(extraction: Extraction, talk: SceneTalk, known: Sequence[KnownEntity]) -> Effects:
+    """Events for what was found, by the utterance that tells it: the last of those it rests on.
+
+    An NPC may know a claim if it heard all of them, and that there is such a thing if it heard one. Names are looked up
+    among those that are known before one is added. What rests on no utterance of the stretch, or has no valid form, is
+    left out.
+    """
+    return _Writing(talk, known).write(extraction)
+
+
+class _Writing:
+    def __init__(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> None:
+        self._talk = talk
+        self._said = {each.utterance.id: each for each in (*talk.before, *talk.said)}
+        self._new = {each.utterance.id for each in talk.said}
+        self._known = {entity.id: entity for entity in known}
+        self._by_name: dict[str, EntityId] = {}
+        for entity in known:
+            for name in entity.names:
+                self._by_name.setdefault(folded(name), entity.id)
+        self._of_key: dict[str, EntityId] = {}
+        self._events: dict[UtteranceId, list[Event]] = {}
+        self._refused: list[str] = []
+
+    def write(self, extraction: Extraction) -> Effects:
+        for entity in extraction.entities[:MOST_ENTITIES]:
+            self._entity(entity)
+        for relation in extraction.relations[:MOST_CLAIMS]:
+            self._claim(relation)
+        for fact in extraction.facts[:MOST_CLAIMS]:
+            self._claim(fact)
+        left = len(extraction.entities[MOST_ENTITIES:]) + sum(
+            len(claims[MOST_CLAIMS:]) for claims in (extraction.relations, extraction.facts)
+        )
+        if left:
+            self._refuse(f"{left} more than a stretch of talk can tell")
+        told = sorted(self._events, key=lambda each: self._said[each].ordinal)
+        return Effects(
+            tuple(Effect(self._cause(self._said[each]), tuple(self._events[each])) for each in told),
+            tuple(self._refused),
+        )
+
+    def _entity(self, entity: ExtractedEntity) -> None:
+        name = " ".join(entity.name.split())
+        rests_on = self._evidence(entity.evidence)
+        if not rests_on or not folded(name) or len(name) > LONGEST_NAME or not name.isprintable():
+            self._refuse(f"no name, or rests on nothing that was said: {name[:LONGEST_NAME]!r}")
+            return
+        visibility = self._heard_by_any(rests_on)
+        met = self._met(entity, name)
+        if met is None:
+            type_ = entity.type if entity.type in ENTITY_TYPES or _PREDICATE.fullmatch(entity.type) else "concept"
+            aliases = tuple(dict.fromkeys(each for each in entity.aliases if 0 < len(each) <= LONGEST_NAME))
+            met = KnownEntity(self._free_id(name), type_, name, aliases, visibility, is_of_talk=True)
+            self._remember(met)
+            self._add_entity(met, rests_on[0])
+        elif met.is_of_talk and not visibility.is_within(met.visibility):
+            wider = met.visibility.known_to(*visibility.knowers)
+            self._add(rests_on[0], EntityScoped(met.id, wider))
+            self._remember(KnownEntity(met.id, met.type, met.name, met.aliases, wider, is_of_talk=True))
+        self._of_key[entity.key] = met.id
+
+    def _met(self, entity: ExtractedEntity, name: str) -> KnownEntity | None:
+        if entity.known is not None and entity.known in self._known:
+            return self._known[entity.known]
+        for each in (name, *entity.aliases):
+            if (found := self._by_name.get(folded(each))) is not None:
+                return self._known[found]
+        same = folded(name)
+        if len(same) < _SHORTEST_MISSPELT:
+            return None
+        nearest = process.extractOne(same, self._by_name.keys(), scorer=fuzz.ratio, score_cutoff=_SAME_NAME)
+        if nearest is None:
+            return None
+        found_entity = self._known[self._by_name[nearest[0]]]
+        return found_entity if found_entity.type == entity.type else None
+
+    def _remember(self, entity: KnownEntity) -> None:
+        self._known[entity.id] = entity
+        for name in entity.names:
+            self._by_name.setdefault(folded(name), entity.id)
+
+    def _free_id(self, name: str) -> EntityId:
+        slug = re.sub(r"[\W_]+", "-", folded(name)).strip("-")[:60].strip("-") or "somebody"
+        free, n = slug, 1
+        while EntityId(free) in self._known:
+            n += 1
+            free = f"{slug}-{n}"
+        return EntityId(free)
+
+    def _claim(self, found: ExtractedRelation | ExtractedFact) -> None:
+        claim, rests_on = self._claim_of(found), self._evidence(found.evidence)
+        if claim is None or not rests_on:
+            return
+        last = rests_on[-1]
+        sure = min(max(found.confidence, 0.0), 1.0)
+        if all(each.utterance.npc_id is not None for each in rests_on):
+            sure = min(sure, OF_AN_NPC)
+        cause = self._cause(last)
+        provenance = Provenance(
+            sure,
+            origin="talk",
+            session_id=cause.session_id,
+            utterance_id=cause.utterance_id,
+            ordinal=cause.ordinal,
+            at_ms=cause.at_ms,
+            reason=f"{last.utterance.speaker_name} said so",
+        )
+        # What is heard in a scene where somebody guarded is spoken of is heard by those who were there, no more.
+        also = {"evidence": [each.utterance.id for each in rests_on]} if len(rests_on) > 1 else {}
+        for end in (claim.subject, claim.object):
+            # Who was first named in another utterance is there without that one, too.
+            if end is not None and self._known[end].is_of_talk:
+                self._add_entity(self._known[end], last)
+        self._add(last, FactStated(claim, provenance, self._heard_by_all(rests_on), attributes=also))
+
+    def _claim_of(self, found: ExtractedRelation | ExtractedFact) -> Claim | None:
+        if isinstance(found, ExtractedRelation):
+            source, target = self._of_key.get(found.source), self._of_key.get(found.target)
+            if source is None or target is None or source == target or not _PREDICATE.fullmatch(found.type):
+                self._refuse(f"no relation: {found.source!r} {found.type!r} {found.target!r}")
+                return None
+            return Claim.relation(source, found.type, target)
+        subject, value = self._of_key.get(found.subject), " ".join(found.value.split())
+        if subject is None or not _PREDICATE.fullmatch(found.about) or not 0 < len(value) <= LONGEST_VALUE:
+            self._refuse(f"no fact: {found.subject!r} {found.about!r}")
+            return None
+        return Claim.attribute(subject, found.about, value)
+
+    def _evidence(self, ids: Iterable[UtteranceId]) -> list[NumberedUtterance]:
+        """In order; empty when none of it is of the stretch itself, or one was never said."""
+        unique = dict.fromkeys(ids)
+        if not unique or any(each not in self._said for each in unique) or self._new.isdisjoint(unique):
+            return []
+        return sorted((self._said[each] for each in unique), key=lambda each: each.ordinal)
+
+    def _heard_by_all(self, rests_on: Sequence[NumberedUtterance]) -> Visibility:
+        last = rests_on[-1].utterance
+        heard = frozenset.intersection(*(each.utterance.witnesses for each in rests_on))
+        return witnessed_by(sorted(heard), at_ms=last.at_ms, utterance=last.id)
+
+    def _heard_by_any(self, rests_on: Sequence[NumberedUtterance]) -> Visibility:
+        first = rests_on[0].utterance
+        heard = frozenset[NpcId]().union(*(each.utterance.witnesses for each in rests_on))
+        return witnessed_by(sorted(heard), at_ms=first.at_ms, utterance=first.id)
+
+    def _cause(self, said: NumberedUtterance) -> Cause:
+        return Cause("talk", said.utterance.at_ms, self._talk.session, said.ordinal, said.utterance.id)
+
+    def _add_entity(self, entity: KnownEntity, by: NumberedUtterance) -> None:
+        added = EntityAdded(entity.id, entity.type, entity.name, entity.aliases, entity.visibility, "talk")
+        told = self._events.setdefault(by.utterance.id, [])
+        if not any(isinstance(event, EntityAdded) and event.entity == entity.id for event in told):
+            told.append(added)
+
+    def _add(self, by: NumberedUtterance, event: Event) -> None:
+        self._events.setdefault(by.utterance.id, []).append(event)
+
+    def _refuse(self, why: str) -> None:
+        self._refused.append(why)
+
+
+def folded(name: str) -> str:
+    """A name as it is compared: without an article, accents, case."""
+    plain = unicodedata.normalize("NFKD", _ARTICLES.sub("", " ".join(name.split())).casefold())
+    return "".join(letter for letter in plain if not unicodedata.combining(letter))

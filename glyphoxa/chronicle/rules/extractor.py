@@ -1,0 +1,189 @@
+"""Extraction without a model: names that are known or introduced, and sentences of known forms."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from glyphoxa.chronicle.extraction import ExtractedEntity, ExtractedFact, ExtractedRelation, Extraction
+from glyphoxa.chronicle.rules.new_names import NameFinder
+from glyphoxa.chronicle.rules.patterns import SPEAKER
+from glyphoxa.chronicle.rules.relations import relations_in
+from glyphoxa.chronicle.rules.sentences import NameSpan, sentences_of
+from glyphoxa.chronicle.rules.statements import facts_in
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.domain.ids import EntityId, UtteranceId
+from glyphoxa.speech.language.words import fold
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.turns.aside import marked_out_of_character, out_of_character
+
+_OF_MENTION: Final = 0.9
+_OF_SPEAKER: Final = 0.9
+_MOST_CHANGED: Final = 64
+"""More changed names than these are indexed anew with all others."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """Somebody or something of the stretch, as it is found."""
+
+    key: str
+    name: str
+    type: str
+    confidence: float
+    known: KnownEntity | None = None
+    evidence: dict[UtteranceId, None] = field(default_factory=dict)
+
+    def extracted(self) -> ExtractedEntity:
+        return ExtractedEntity(
+            self.key,
+            self.name,
+            self.type,
+            tuple(self.evidence),
+            self.confidence,
+            known=None if self.known is None else self.known.id,
+        )
+
+
+class RulesExtractor:
+    """An `Extractor` that needs no model.
+
+    Args:
+        language: BCP 47 tag of the campaign.
+        narrators: Names of speakers who tell the story and are nobody in it.
+    """
+
+    def __init__(self, language: str, *, narrators: Iterable[str] = ()) -> None:
+        self._language = language
+        self._finder = NameFinder(language)
+        self._narrators = frozenset(fold(name) for name in narrators)
+        self._gazetteer: Gazetteer | None = None
+        self._entries: dict[EntityId, Entry] = {}
+
+    async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
+        # Some milliseconds a stretch, and a table may be playing on the same loop.
+        return await asyncio.to_thread(self.find, talk, known)
+
+    def find(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
+        """See `Extractor.extract`."""
+        names = self._names_of(known)
+        return _Reading(talk, known, names, self._finder, self._narrators).read()
+
+    def _names_of(self, known: Sequence[KnownEntity]) -> Gazetteer:
+        """What changed since the last stretch is changed in the gazetteer of that: all anew takes seconds for a large
+        world.
+        """
+        now = {each.id: Entry(each.name, each.id, each.type, each.aliases) for each in known}
+        gone = self._entries.keys() - now.keys()
+        changed = [entry for id_, entry in now.items() if self._entries.get(id_) != entry]
+        if self._gazetteer is None or len(gone) + len(changed) > _MOST_CHANGED:
+            self._gazetteer = Gazetteer.build(now.values(), language=self._language)
+        else:
+            for id_ in gone:
+                self._gazetteer = self._gazetteer.without(id_)
+            for entry in changed:
+                self._gazetteer = self._gazetteer.with_entry(entry)
+        self._entries = now
+        return self._gazetteer
+
+
+class _Reading:
+    """One stretch on its way through the rules."""
+
+    def __init__(
+        self,
+        talk: SceneTalk,
+        known: Sequence[KnownEntity],
+        names: Gazetteer,
+        finder: NameFinder,
+        narrators: Collection[str],
+    ) -> None:
+        self._talk = talk
+        self._known = {entity.id: entity for entity in known}
+        self._by_name = {fold(name): entity for entity in reversed(known) for name in entity.names}
+        self._names = names
+        self._finder = finder
+        self._narrators = narrators
+        speakers = {fold(each.utterance.speaker_name) for each in (*talk.before, *talk.said)}
+        self._nobody = {name for name in speakers if name not in self._by_name} | set(narrators)
+        self._found: dict[str, _Found] = {}
+        self._relations: dict[tuple[str, str, str], ExtractedRelation] = {}
+        self._facts: dict[tuple[str, str, str], ExtractedFact] = {}
+
+    def read(self) -> Extraction:
+        for said in self._talk.said:
+            self._utterance(said)
+        return Extraction(
+            tuple(each.extracted() for each in self._found.values()),
+            tuple(self._relations.values()),
+            tuple(self._facts.values()),
+        )
+
+    def _utterance(self, said: NumberedUtterance) -> None:
+        text = said.utterance.text
+        if marked_out_of_character(text):
+            return
+        named = self._named(said)
+        for sentence in sentences_of(text, named):
+            if out_of_character(sentence.text) is not None:
+                continue
+            for relation in relations_in(sentence):
+                ends = (self._key(relation.source, said), self._key(relation.target, said))
+                if None not in ends:
+                    self._relate(str(ends[0]), relation.type, str(ends[1]), said, relation.confidence)
+            for fact in facts_in(sentence):
+                subject = self._key(fact.subject, said)
+                if subject is not None:
+                    self._state(subject, fact.about, fact.value, said, fact.confidence)
+
+    def _named(self, said: NumberedUtterance) -> list[NameSpan]:
+        text, by = said.utterance.text, said.utterance.id
+        named = [
+            NameSpan(self._meet(self._known[mention.name.entity_id], by), mention.start, mention.end)
+            for mention in self._names.mentions(text)
+            if not mention.name.is_shared and not (mention.name.is_faint and not text[mention.start].isupper())
+        ]
+        taken = [(each.start, each.end) for each in named]
+        named += [
+            NameSpan(self._introduce(new.text, new.type, new.confidence, by), new.start, new.end)
+            for new in self._finder.names_in(text, taken=taken, nobody=self._nobody)
+        ]
+        return sorted(named, key=lambda each: each.start)
+
+    def _meet(self, entity: KnownEntity, by: UtteranceId) -> str:
+        found = self._found.setdefault(
+            entity.id, _Found(entity.id, entity.name, entity.type, _OF_MENTION, known=entity)
+        )
+        found.evidence[by] = None
+        return found.key
+
+    def _introduce(self, name: str, type_: str, confidence: float, by: UtteranceId) -> str:
+        key = f"new:{fold(name)}"
+        found = self._found.setdefault(key, _Found(key, name, type_, confidence))
+        found.confidence = max(found.confidence, confidence)
+        found.evidence[by] = None
+        return key
+
+    def _key(self, key: str, said: NumberedUtterance) -> str | None:
+        """Of who is named, or of the speaker; None for one who is nobody in the story."""
+        if key != SPEAKER:
+            return key
+        name = said.utterance.speaker_name
+        if fold(name) in self._narrators or not name.strip():
+            return None
+        if (entity := self._by_name.get(fold(name))) is not None:
+            return self._meet(entity, said.utterance.id)
+        return self._introduce(name, "npc" if said.utterance.npc_id else "player", _OF_SPEAKER, said.utterance.id)
+
+    def _relate(self, source: str, type_: str, target: str, said: NumberedUtterance, confidence: float) -> None:
+        if source != target:
+            self._relations.setdefault(
+                (source, type_, target), ExtractedRelation(source, type_, target, (said.utterance.id,), confidence)
+            )
+
+    def _state(self, subject: str, about: str, value: str, said: NumberedUtterance, confidence: float) -> None:
+        self._facts.setdefault(
+            (subject, about, value), ExtractedFact(subject, about, value, (said.utterance.id,), confidence)
+        )

@@ -1,0 +1,187 @@
+"""Names that the campaign does not know yet, by how they are written and introduced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from glyphoxa.speech.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
+from glyphoxa.speech.language.words import Word, fold, words
+
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+_JOINED_BY: Final = frozenset(("of", "von", "vom", "zu", "de", "la", "du"))
+_TITLES: Final = _words(
+    "lord lady king queen prince princess duke duchess baron baroness count countess captain sir dame master"
+    " mistress father mother brother sister elder sovereign emperor empress general commander mayor professor"
+    " arcanist saint herr frau könig königin fürst fürstin graf gräfin herzog herzogin hauptmann meister"
+    " meisterin bruder schwester vater mutter ritter bürgermeister bürgermeisterin"
+)
+_PLACES: Final = _words(
+    "city town village keep castle tower inn tavern forest wood woods mountain mountains river lake sea road"
+    " street hill hills valley temple bridge gate island isle isles desert swamp marsh district quarter kingdom"
+    " empire realm peak peaks cliff cliffs cave caves mine mines bay harbor harbour port coast stadt dorf burg"
+    " schloss turm wald berg fluss see straße gasse tal tempel brücke tor insel sumpf reich hafen höhle mine"
+)
+_FACTIONS: Final = _words(
+    "guild order brotherhood sisterhood clan company council cult house family syndicate society army legion"
+    " circle gilde orden bruderschaft clan bund rat kult haus familie heer legion zirkel"
+)
+_ITEMS: Final = _words(
+    "sword blade axe hammer bow dagger amulet ring staff crown shield armor armour cloak book tome orb stone"
+    " gem horn schwert klinge axt hammer bogen dolch amulett ring stab krone schild rüstung mantel buch stein"
+    " horn"
+)
+_INTO: Final = _words("in at to from near into toward towards reach leave nach aus bei")
+_NOT_OF_THE_STORY: Final = _words(
+    "january february march april may june july august september october november december monday tuesday"
+    " wednesday thursday friday saturday sunday christmas halloween easter internet twitch youtube twitter"
+    " facebook google geek sundry dungeons dragons dungeon dragon master dm gm npc pc ac hp xp jesus christ god"
+    " lord american english french german british european america europe germany england london paris star"
+    " wars disney batman superman common elvish dwarvish orcish infernal celestial draconic undercommon"
+    " perception stealth insight persuasion investigation arcana history athletics acrobatics intimidation"
+    " deception strength dexterity constitution wisdom intelligence charisma initiative inspiration januar"
+    " februar märz mai juni juli oktober dezember montag dienstag mittwoch donnerstag freitag samstag sonntag"
+    " weihnachten ostern gott deutschland spielleiter"
+)
+_CALLED: Final = re.compile(
+    r"\b(?:called|named|name is|name's|names? was|known as|heißt|heiße|heißen|namens|name ist|genannt|nennt sich)"
+    r"\s+(?:the |der |die |das )?$",
+    re.IGNORECASE,
+)
+_SHORTEST: Final = 3
+_LONGEST: Final = 6
+"""Words of a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewName:
+    """
+    Attributes:
+        start: Its first character; `end` is one past its last, a possessive ending included.
+        confidence: How sure it is that it is a name at all.
+    """
+
+    text: str
+    type: str
+    start: int
+    end: int
+    confidence: float
+
+
+class NameFinder:
+    """Finds new names in utterances of one language (BCP 47 tag)."""
+
+    def __init__(self, language: str) -> None:
+        self._vocabulary: Vocabulary = vocabulary_of(language)
+        self._has_capital_nouns = language.lower().startswith("de")
+        self._rarity = lru_cache(8192)(self._vocabulary.rarity)
+
+    def names_in(self, text: str, *, taken: Collection[tuple[int, int]], nobody: Collection[str]) -> Iterator[NewName]:
+        """
+        Args:
+            taken: Places of names that are known.
+            nobody: Folded names that are no part of the story: the players' own.
+        """
+        spoken = words(text)
+        if not _is_mixed_case(spoken):
+            return
+        at = 0
+        while at < len(spoken):
+            run = self._run(text, spoken, at, taken)
+            if run:
+                found = self._judged(text, spoken, at, run, nobody)
+                if found is not None:
+                    yield found
+            at += max(len(run), 1)
+
+    def _run(
+        self, text: str, spoken: tuple[Word, ...], at: int, taken: Collection[tuple[int, int]]
+    ) -> tuple[Word, ...]:
+        """The words with capitals from there on that stand together."""
+        if not _may_be_of_a_name(spoken[at], taken):
+            return ()
+        end = at + 1
+        while end < len(spoken) and end - at < _LONGEST and spoken[end].joins and not spoken[end - 1].tail:
+            if _may_be_of_a_name(spoken[end], taken):
+                end += 1
+            elif (
+                spoken[end].folded in _JOINED_BY
+                and end + 1 < len(spoken)
+                and _may_be_of_a_name(spoken[end + 1], taken)
+                and not self._has_capital_nouns
+            ):
+                end += 2
+            else:
+                break
+        return spoken[at:end]
+
+    def _judged(
+        self, text: str, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...], nobody: Collection[str]
+    ) -> NewName | None:
+        # The first word of a sentence has its capital anyway: it counts only if it is no word of the language.
+        while run and (run[0].opens or run[0].folded in _NOT_OF_THE_STORY) and not self._is_unheard(run[0]):
+            if run[0].folded in _TITLES and len(run) > 1:
+                break
+            run, at = run[1:], at + 1
+        while run and run[-1].folded in _NOT_OF_THE_STORY:
+            run = run[:-1]
+        if not run:
+            return None
+        name = text[run[0].start : run[-1].end - len(run[-1].tail)]
+        if len(fold(name)) < _SHORTEST or fold(name) in nobody or any(each.folded in nobody for each in run):
+            return None
+        before = text[: run[0].start]
+        is_called = _CALLED.search(before[-40:]) is not None
+        unheard = sum(self._is_unheard(each) for each in run)
+        titled = run[0].folded in _TITLES and len(run) > 1
+        kind = self._kind(spoken, at, run)
+        if self._has_capital_nouns:
+            sure = 0.85 if is_called else 0.75 if unheard and titled else 0.6 if unheard == len(run) else 0.0
+        elif is_called or titled:
+            sure = 0.85
+        elif unheard:
+            sure = 0.75 if not run[0].opens or len(run) > 1 else 0.6
+        elif len(run) > 1 and not run[0].opens:
+            sure = 0.65
+        else:
+            sure = 0.0
+        if not sure:
+            return None
+        return NewName(name, kind, run[0].start, run[-1].end, sure)
+
+    def _is_unheard(self, word: Word) -> bool:
+        return self._rarity(word.folded) >= UNLISTED and word.folded not in _NOT_OF_THE_STORY
+
+    def _kind(self, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...]) -> str:
+        inside = {each.folded for each in run}
+        around = inside | {each.folded for each in spoken[max(at - 3, 0) : at]}
+        if run[0].folded in _TITLES:
+            return "npc"
+        for kind, signs in (("location", _PLACES), ("faction", _FACTIONS), ("item", _ITEMS)):
+            if inside & signs or (around & signs and "of" in around):
+                return kind
+        if at and spoken[at - 1].folded in _INTO:
+            return "location"
+        return "npc"
+
+
+def _may_be_of_a_name(word: Word, taken: Collection[tuple[int, int]]) -> bool:
+    return (
+        word.is_capital
+        and not word.text.isupper()
+        and word.text.lower() not in ("i", "i'm", "i'll", "i've", "i'd")
+        and "'" not in word.text[:-2]
+        and not any(start < word.end and word.start < end for start, end in taken)
+    )
+
+
+def _is_mixed_case(spoken: tuple[Word, ...]) -> bool:
+    """A transcript in capitals, or in none, says nothing of names."""
+    return any(word.is_capital for word in spoken) and any(not word.is_capital for word in spoken)

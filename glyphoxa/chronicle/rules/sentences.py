@@ -1,0 +1,94 @@
+"""The sentences of an utterance, with who is named in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+_SENTENCE: Final = re.compile(r"[^.!?;…\n]+(?:\.(?=\S)[^.!?;…\n]*)*[.!?;…]*[\"”'’)]*")
+_FIRST_SIGN: Final = 0xE100
+NAMED: Final = "[\ue100-\uf8ff]"
+"""A pattern of one name in `MarkedSentence.marked`."""
+_SPOKEN_ASIDE: Final = re.compile(r"\([^)]*\)|\[[^\]]*\]")
+_OPEN: Final = re.compile(
+    r"\b(?:if|unless|whether|maybe|perhaps|might|could|would|should|may|wonder|suppose|imagine|what if|pretend"
+    r"|hopefully|probably|wish|as if|like a|not sure|don't think|doubt"
+    r"|wenn|falls|ob|vielleicht|könnte\w*|würde\w*|sollte\w*|möglicherweise|angenommen|wäre\w*|hätte\w*"
+    r"|glaube nicht)\b",
+    re.IGNORECASE,
+)
+_DENIED: Final = re.compile(
+    r"\b(?:not|never|no|nobody|no one|nothing|isn't|wasn't|aren't|weren't|don't|doesn't|didn't|won't|can't|cannot"
+    r"|haven't|hasn't|ain't|nicht|nie|niemals|kein\w*|niemand|nichts)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NameSpan:
+    """A name in an utterance: who is meant, and from which character to which."""
+
+    key: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedSentence:
+    """
+    Attributes:
+        text: As it was said.
+        marked: The same with one sign for each name; `key_of` says whose.
+        is_question: It asks. `is_open`: it says what may be. `is_denied`: it says what is not.
+    """
+
+    text: str
+    marked: str
+    keys: tuple[str, ...]
+    is_question: bool
+    is_open: bool
+    is_denied: bool
+
+    def key_of(self, sign: str) -> str:
+        return self.keys[ord(sign) - _FIRST_SIGN]
+
+    @property
+    def is_told(self) -> bool:
+        """It says that something is so."""
+        return not (self.is_question or self.is_open or self.is_denied)
+
+
+def sentences_of(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentence]:
+    """
+    Args:
+        names: In the order in which they stand there, apart from each other.
+    """
+    # What a writer puts into brackets is a sound, or an aside.
+    text = _SPOKEN_ASIDE.sub(lambda match: " " * len(match.group()), text)
+    for match in _SENTENCE.finditer(text):
+        said = match.group().strip()
+        if not said:
+            continue
+        start, end = match.span()
+        here = [name for name in names if start <= name.start and name.end <= end]
+        marked = _marked(text, start, end, here)
+        yield MarkedSentence(
+            said,
+            marked,
+            tuple(name.key for name in here),
+            is_question="?" in said[-3:],
+            is_open=_OPEN.search(marked) is not None,
+            is_denied=_DENIED.search(marked) is not None,
+        )
+
+
+def _marked(text: str, start: int, end: int, names: Sequence[NameSpan]) -> str:
+    pieces: list[str] = []
+    at = start
+    for n, name in enumerate(names):
+        owned = "'s" if text[name.start : name.end].endswith(("'s", "’s")) else ""
+        pieces += [text[at : name.start], chr(_FIRST_SIGN + n), owned]
+        at = name.end
+    return " ".join("".join((*pieces, text[at:end])).replace("’", "'").split())

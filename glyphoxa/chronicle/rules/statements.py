@@ -1,0 +1,175 @@
+"""Sentences that tell something of one person or thing, in English and German."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from glyphoxa.chronicle.rules.patterns import IS, SPEAKER, SUBJECT, A, either, key_of, pattern
+from glyphoxa.chronicle.rules.sentences import NAMED, MarkedSentence
+from glyphoxa.turns.trades import trades_of
+
+
+@dataclass(frozen=True, slots=True)
+class FactClaim:
+    """`subject` is the key of a name, or `SPEAKER`; `value` is in the words that were said."""
+
+    subject: str
+    about: str
+    value: str
+    confidence: float
+
+
+_SHORTEST: Final = 4
+"""Words of a sentence that says enough to be kept."""
+_TRADE: Final = r"(?P<trade>[\w'-]+)\b"
+_OCCUPATIONS: Final = (
+    pattern(rf"{SUBJECT}(?:{IS}|,) {A}(?P<v>(?:[\w'-]+ ){{0,2}}?{_TRADE})"),  # Odo is the old miller
+    pattern(rf"{either('the der die our unser')},? (?P<v>{_TRADE}),? (?P<s>{NAMED})"),  # the miller, Odo
+)
+_STATE: Final = either(
+    "dead missing wounded injured hurt sick ill cursed possessed imprisoned captured kidnapped pregnant poisoned blind"
+    " unconscious alive gone asleep exiled banished trapped insane undead petrified killed murdered married engaged"
+    " tot verschwunden verwundet verletzt krank verflucht besessen gefangen entführt schwanger vergiftet bewusstlos"
+    " verheiratet verbannt wahnsinnig"
+)
+_HOW: Final = either("now still already really badly very jetzt schon noch")
+_STATES: Final = (
+    pattern(rf"{SUBJECT}(?:{IS}| has been| wurde)(?: {_HOW})* (?P<v>{_STATE})\b"),
+    pattern(rf"{SUBJECT} (?P<v>{either('died vanished disappeared escaped passed_away starb verschwand entkam')})\b"),
+)
+
+_WE: Final = r"\b(?P<s>I|we|ich|wir)\b"
+_HAVE: Final = r"(?:'ve| have| haben| habe)?"
+_DO: Final = either(
+    "pay bring give help return come_back go_back meet find take deliver protect keep save free rescue tell send wait"
+    " look_after get_you repay avenge kill stop destroy build fix repair forge make_you guard escort join speak_to"
+    " talk_to visit search investigate head travel leave stay rest camp buy sell steal"
+)
+_DO_DE: Final = either(
+    "zahle* bringe* gebe* helfe* treffe* finde* liefer* beschütz* rette* befreie* sage* schicke* warte* räche* töte*"
+    " repariere* schmiede* begleite* komme* besuche* suche* verlasse* reise*"
+)
+_WILL_DE: Final = either(
+    "zahlen bezahlen bringen geben helfen treffen finden liefern beschützen retten befreien kommen zurückkommen holen"
+)
+_TO_YOU_DE: Final = either("dir euch ihnen ihm ihr sie es den die das bis morgen dich")
+_GOING: Final = either("going_to gonna planning_to about_to heading headed leaving on_our_way off_to")
+
+
+@dataclass(frozen=True, slots=True)
+class _Saying:
+    """A form of sentence that is kept as it was said. `is_of_denial`: also where it holds a "not" or "never"."""
+
+    about: str
+    pattern: re.Pattern[str]
+    confidence: float = 0.75
+    is_of_denial: bool = False
+
+
+_SAYINGS: Final = (
+    _Saying(
+        "promise",
+        pattern(rf"{_WE} {either('promise swear vow give_you_my_word verspreche* schwöre* gelobe*')}\b"),
+        0.85,
+        is_of_denial=True,
+    ),
+    _Saying("promise", pattern(rf"{_WE}(?:'ll| will| shall) (?:\w+ )?{_DO}\b"), 0.7),
+    _Saying("promise", pattern(rf"{_WE} {_DO_DE} {_TO_YOU_DE}\b"), 0.7),
+    _Saying("promise", pattern(rf"{_WE} (?:werden?)\b.*\b{_WILL_DE}\b")),
+    _Saying(
+        "decision",
+        pattern(rf"{_WE}{_HAVE} {either('decided agreed beschlossen entschieden uns_entschieden')}\b"),
+        0.85,
+        is_of_denial=True,
+    ),
+    _Saying(
+        "decision",
+        pattern(either("it's_settled it_is_settled that's_settled we_have_a_deal it's_a_deal abgemacht")),
+        0.8,
+    ),
+    _Saying("plan", pattern(rf"{_WE}(?:'re| are|'m| am) {_GOING}\b(?:.*\b{_DO}\b|.*{NAMED})"), 0.72),
+    _Saying("plan", pattern(rf"\b{either('let_us lasst_uns lass_uns')}|\blet's (?:\w+ )*?(?:{_DO}|go)\b"), 0.7),
+    _Saying(
+        "plan",
+        pattern(rf"{_WE} {either('gehen gehe reisen reise ziehen brechen wollen will')} .*\b(?:morgen|nach|zum|zur)\b"),
+        0.7,
+    ),
+    _Saying("discovery", pattern(rf"{_WE}{_HAVE} {either('found_out discovered learned entdeckt erfahren')}\b"), 0.8),
+    _Saying("discovery", pattern(rf"{_WE} (?:habe|haben) .*\b(?:herausgefunden|entdeckt|erfahren)\b"), 0.8),
+    _Saying(
+        "gave",
+        pattern(rf"{_WE} {either('give gave hand handed gebe gab geben gaben überreiche')}\b(?! (?:up|in|auf)\b)"),
+    ),
+    _Saying(
+        "gave",
+        pattern(
+            rf"{SUBJECT} {either('gives gave hands handed gibt gab')}"
+            rf" (?:{either('you him her them us me it the dir ihm ihr ihnen uns mir')}|{NAMED})"
+        ),
+    ),
+    _Saying("bought", pattern(rf"{_WE} {either('buy bought purchase purchased kaufe kaufte kaufen kauften')}\b")),
+    _Saying("sold", pattern(rf"{_WE} {either('sell sold verkaufe verkaufte verkaufen')}\b")),
+    _Saying(
+        "took",
+        pattern(
+            rf"{_WE} {either('take took pick_up picked_up grab grabbed steal stole looted nehme nahm stehle stahl')}"
+            rf" {either('the his her its their all one_of a an two three den die das ein eine einen')}\b"
+        ),
+        0.7,
+    ),
+    _Saying("lost", pattern(rf"{_WE}{_HAVE} (?:.*\b)?{either('lost verloren verlor')}\b")),
+    _Saying(
+        "wish",
+        pattern(
+            rf"{_WE}{_HAVE} {either('hate fear always_wanted am_afraid_of love hasse fürchte liebe wollte_immer')}\b"
+        ),
+        0.7,
+    ),
+    _Saying("past", pattern(rf"{_WE} {either('used_to once grew_up was_born were_born wuchs wurde_geboren')}\b"), 0.72),
+    _Saying("past", pattern(r"\bwhen (?P<s>I|we) (?:was|were)\b|\bals (?P<s2>ich) .*\bwar\b"), 0.72),
+)
+"""The more telling first: a sentence is kept once."""
+_COINS: Final = either("gold silver copper platinum crowns crown coins coin goldstücke silberlinge kronen münzen taler")
+_AMOUNT: Final = pattern(rf"\b(?:\d[\d,.]*|\w+) {_COINS}\b")
+_COSTS: Final = pattern(rf"\b{either('costs cost price for asks owe owes pay paid kostet preis für schuldet zahle')}\b")
+_LONGEST_VALUE: Final = 300
+
+
+def facts_in(sentence: MarkedSentence) -> list[FactClaim]:
+    """What is said of somebody who is named, or of the speaker; nothing of a question, or of what may be."""
+    if sentence.is_question or sentence.is_open:
+        return []
+    found: dict[tuple[str, str], FactClaim] = {}
+    for claim in (*_described(sentence), *_said(sentence)):
+        found.setdefault((claim.subject, claim.about), claim)
+    return list(found.values())
+
+
+def _described(sentence: MarkedSentence) -> Iterator[FactClaim]:
+    if sentence.is_denied:
+        return
+    for each in _OCCUPATIONS:
+        for match in each.finditer(sentence.marked):
+            if trades_of(match["trade"].lower()):
+                yield FactClaim(key_of(sentence, match["s"]), "occupation", match["v"], 0.8)
+    for each in _STATES:
+        for match in each.finditer(sentence.marked):
+            yield FactClaim(key_of(sentence, match["s"]), "status", match["v"].lower(), 0.8)
+
+
+def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:
+    if len(sentence.text.split()) < _SHORTEST:
+        return
+    value = sentence.text.strip().rstrip(".;,!… ")[:_LONGEST_VALUE]
+    for saying in _SAYINGS:
+        match = None if sentence.is_denied and not saying.is_of_denial else saying.pattern.search(sentence.marked)
+        if match is not None:
+            groups = match.groupdict()
+            subject = groups.get("s") or groups.get("s2") or SPEAKER
+            yield FactClaim(key_of(sentence, subject), saying.about, value, saying.confidence)
+            return
+    if not sentence.is_denied and _AMOUNT.search(sentence.marked) and _COSTS.search(sentence.marked):
+        yield FactClaim(sentence.keys[0] if sentence.keys else SPEAKER, "price", value, 0.7)

@@ -1,0 +1,123 @@
+"""`glyphoxa chronicle`: how far talk has become knowledge, and making it so now."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.bootstrap.chronicle import chronicler_of
+from glyphoxa.chronicle.ports import SessionProgress
+from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.verb import Verb, argument
+from glyphoxa.domain.errors import NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.world.api import moment
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    store: Store
+    campaign: CampaignId
+    log: PostgresChronicleLog
+
+
+Act = Callable[[_Opened, argparse.Namespace], Awaitable[int]]
+
+
+def _with_memory(options: argparse.Namespace, act: Act) -> int:
+    return asyncio.run(_opened(options, act))
+
+
+async def _opened(options: argparse.Namespace, act: Act) -> int:
+    settings = settings_with_memory(options.config, to_hold="talk")
+    async with opened_store(settings) as store:
+        campaign = await stored_campaign(store, options.campaign, settings)
+        return await act(_Opened(store, campaign, PostgresChronicleLog(store.database, store.world)), options)
+
+
+VERB = Verb(_with_memory, common=CAMPAIGN)
+
+
+@VERB.itself(session=None)
+@VERB.action("how far each session was read, and what stands in the way; so without an action")
+async def _status(opened: _Opened, options: argparse.Namespace) -> int:
+    sessions = await opened.log.progress(opened.campaign)
+    if not sessions:
+        print("nothing was said yet")
+        return 0
+    table = a_table("session", "said", "read", "changed since", "state")
+    for each in sessions:
+        table.add_row(
+            Text(each.session), str(each.last_ordinal), str(each.read_ordinal), str(each.n_rereads), Text(_state(each))
+        )
+    show(table)
+    return 0
+
+
+def _state(session: SessionProgress) -> str:
+    if session.error is None:
+        return "unread talk" if session.has_news else "up to date"
+    if session.is_dead:
+        return f"given up after {session.attempts} tries: {session.error}"
+    again = "" if session.retry_at_ms is None else f", again at {moment(session.retry_at_ms)}"
+    return f"failed{again}: {session.error}"
+
+
+@VERB.action(
+    "read now what was said and not read yet: of a session, or of all of them",
+    argument("session", nargs="?", type=SessionId, metavar="SESSION"),
+)
+async def _run(opened: _Opened, options: argparse.Namespace) -> int:
+    chronicler = await chronicler_of(opened.store, opened.campaign, opened.log)
+    sessions = await _chosen(opened, options.session)
+    console = Console(stderr=True, highlight=False)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    n_read = n_events = 0
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        for each in sessions:
+            if not each.has_news:
+                continue
+            task = bar.add_task(each.session, total=each.last_ordinal, completed=each.read_ordinal)
+            done = await chronicler.run(
+                each.session,
+                told=lambda reached, task=task: bar.update(task, completed=reached),  # type: ignore[misc]
+            )
+            if done is None:
+                print(f"session {each.session} is being read by another worker")
+                continue
+            n_read, n_events = n_read + done.n_read, n_events + done.n_events
+    print(f"{n_read} utterances were read, {n_events} things were learned" if n_read else "nothing was left to read")
+    return 0
+
+
+@VERB.action(
+    "try again what failed: a session, or all of them",
+    argument("session", nargs="?", type=SessionId, metavar="SESSION"),
+)
+async def _retry(opened: _Opened, options: argparse.Namespace) -> int:
+    await _chosen(opened, options.session)
+    revived = await opened.log.revive(opened.campaign, options.session)
+    if not revived:
+        print("nothing has failed")
+        return 0
+    print(f"to be read again: {', '.join(revived)}")
+    return await _run(opened, options)
+
+
+async def _chosen(opened: _Opened, wanted: SessionId | None) -> Sequence[SessionProgress]:
+    sessions = await opened.log.progress(opened.campaign)
+    if wanted is None:
+        return sessions
+    known = [each.session for each in sessions]
+    if wanted not in known:
+        raise NotFound(f"no session {wanted!r} in campaign {opened.campaign!r}: {did_you_mean(wanted, known)}")
+    return [each for each in sessions if each.session == wanted]

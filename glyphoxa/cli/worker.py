@@ -1,0 +1,27 @@
+"""`glyphoxa worker`: reads talk in the background, in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+
+from glyphoxa.bootstrap.chronicle import chronicle_worker
+from glyphoxa.cli.opened import CONFIG, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.verb import Verb, argument, in_a_loop
+from glyphoxa.domain.ids import CampaignId
+
+VERB = Verb(in_a_loop)
+
+
+@VERB.itself(
+    argument("--campaign", type=CampaignId, metavar="ID", help="only the talk of this one"),
+    CONFIG,
+    text="Turns what is said into knowledge as soon as it is kept, until it is stopped. Any number may run, on any "
+    "machine that reaches the database: each session is read by one of them at a time, each utterance is read once.",
+)
+async def _run(options: argparse.Namespace) -> int:
+    settings = settings_with_memory(options.config, to_hold="talk")
+    async with opened_store(settings) as store:
+        campaign = None if options.campaign is None else await stored_campaign(store, options.campaign)
+        print("reading what is said; Ctrl-C ends it")
+        await chronicle_worker(store, campaign).run()
+    return 0
