@@ -85,20 +85,29 @@ class RecallData:
         return sum(map(len, self.turns.values()))
 
 
-def read_data(directory: Path) -> RecallData:
+def read_turns(path: Path) -> dict[CampaignId, list[Turn]]:
     """
     Raises:
-        InvalidInput: A file is missing or a line is not what it must be; the message says which.
+        InvalidInput: The file is missing or a line is not what it must be; the message says which.
     """
     turns: dict[CampaignId, list[Turn]] = {}
     clock = _Clock()
-    for where, line in _lines(directory / "turns.jsonl"):
+    for where, line in _lines(path):
         campaign = CampaignId(_text(line, "campaign", where))
         session, id_ = _text(line, "session", where), _text(line, "id", where)
         at_ms = clock.at_ms(campaign, session, line.get("at"), where)
         speaker = _text(line, "speaker", where)
         said = Turn(campaign, session, id_, speaker, _text(line, "text", where, may_be_empty=True), at_ms)
         turns.setdefault(campaign, []).append(said)
+    return turns
+
+
+def read_data(directory: Path) -> RecallData:
+    """
+    Raises:
+        InvalidInput: A file is missing or a line is not what it must be; the message says which.
+    """
+    turns = read_turns(directory / "turns.jsonl")
     by_campaign = {campaign: TurnIds(turn.id for turn in said) for campaign, said in turns.items()}
     for campaign, ids in by_campaign.items():
         if len(ids) != len(turns[campaign]):

@@ -14,7 +14,10 @@ from rich.text import Text
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap.chronicle import chronicler_of
+from glyphoxa.chronicle.chronicler import PAGE
 from glyphoxa.chronicle.ports import SessionProgress
+from glyphoxa.chronicle.rules.extractor import names_of
+from glyphoxa.chronicle.rules.salience import SalienceJudge
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
@@ -111,6 +114,30 @@ async def _retry(opened: _Opened, options: argparse.Namespace) -> int:
         return 0
     print(f"to be read again: {', '.join(revived)}")
     return await _run(opened, options)
+
+
+@VERB.action(
+    "which lines of a session are worth keeping for a later one, and why; a line is shown with what speaks for it",
+    argument("session", type=SessionId, metavar="SESSION"),
+    argument("--all", help="also the lines that are not, with what speaks against them"),
+)
+async def _worth(opened: _Opened, options: argparse.Namespace) -> int:
+    await _chosen(opened, options.session)
+    known = await opened.log.known(opened.campaign)
+    language = (await opened.store.campaigns.get(opened.campaign)).language
+    judge = SalienceJudge(language, names_of(known, language))
+    table = a_table("line", "who", "said", "score", "why")
+    after = 0
+    while (page := await opened.log.unread(opened.campaign, options.session, after=after, limit=PAGE)) is not None:
+        after = page.up_to
+        for each in page.said:
+            judged = judge.judge(each.utterance.text)
+            if judged.is_kept or options.all:
+                why = "asked to be forgotten" if judged.asks_to_forget else ", ".join(judged.why)
+                said = (Text(each.utterance.speaker_name), Text(each.utterance.text))
+                table.add_row(str(each.ordinal), *said, f"{judged.score:.2f}", why)
+    show(table)
+    return 0
 
 
 async def _chosen(opened: _Opened, wanted: SessionId | None) -> Sequence[SessionProgress]:

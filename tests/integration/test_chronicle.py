@@ -246,3 +246,5 @@ async def test_the_dm_sees_how_far_it_is_and_has_it_go_on(
     assert "nothing has failed" in capsys.readouterr().out
     assert await run("chronicle", "status", "--config", settings) == 0
     assert "up to date" in capsys.readouterr().out
+    assert await run("chronicle", "worth", EVENING, "--all", "--config", settings) == 0
+    assert "I promise to bring you six" in capsys.readouterr().out

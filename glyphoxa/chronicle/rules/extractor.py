@@ -11,6 +11,7 @@ from glyphoxa.chronicle.extraction import ExtractedEntity, ExtractedFact, Extrac
 from glyphoxa.chronicle.rules.new_names import NameFinder
 from glyphoxa.chronicle.rules.patterns import SPEAKER
 from glyphoxa.chronicle.rules.relations import relations_in
+from glyphoxa.chronicle.rules.salience import asks_to_forget
 from glyphoxa.chronicle.rules.sentences import NameSpan, sentences_of
 from glyphoxa.chronicle.rules.statements import facts_in
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
@@ -47,6 +48,14 @@ class _Found:
         )
 
 
+def names_of(known: Iterable[KnownEntity], language: str) -> Gazetteer:
+    return Gazetteer.build(map(_entry_of, known), language=language)
+
+
+def _entry_of(entity: KnownEntity) -> Entry:
+    return Entry(entity.name, entity.id, entity.type, entity.aliases)
+
+
 class RulesExtractor:
     """An `Extractor` that needs no model.
 
@@ -75,11 +84,11 @@ class RulesExtractor:
         """What changed since the last stretch is changed in the gazetteer of that: all anew takes seconds for a large
         world.
         """
-        now = {each.id: Entry(each.name, each.id, each.type, each.aliases) for each in known}
+        now = {each.id: _entry_of(each) for each in known}
         gone = self._entries.keys() - now.keys()
         changed = [entry for id_, entry in now.items() if self._entries.get(id_) != entry]
         if self._gazetteer is None or len(gone) + len(changed) > _MOST_CHANGED:
-            self._gazetteer = Gazetteer.build(now.values(), language=self._language)
+            self._gazetteer = names_of(known, self._language)
         else:
             for id_ in gone:
                 self._gazetteer = self._gazetteer.without(id_)
@@ -123,7 +132,7 @@ class _Reading:
 
     def _utterance(self, said: NumberedUtterance) -> None:
         text = said.utterance.text
-        if marked_out_of_character(text):
+        if marked_out_of_character(text) or asks_to_forget(text):
             return
         named = self._named(said)
         for sentence in sentences_of(text, named):

@@ -8,38 +8,35 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from glyphoxa.chronicle.rules.occupations import is_occupation
+from glyphoxa.chronicle.rules.patterns import word_set
 from glyphoxa.speech.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.speech.language.words import Word, fold, words
 
-
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
 _JOINED_BY: Final = frozenset(("of", "von", "vom", "zu", "de", "la", "du"))
-_TITLES: Final = _words(
+_TITLES: Final = word_set(
     "lord lady king queen prince princess duke duchess baron baroness count countess captain sir dame master"
     " mistress father mother brother sister elder sovereign emperor empress general commander mayor professor"
     " arcanist saint herr frau könig königin fürst fürstin graf gräfin herzog herzogin hauptmann meister"
     " meisterin bruder schwester vater mutter ritter bürgermeister bürgermeisterin"
 )
-_PLACES: Final = _words(
+_PLACES: Final = word_set(
     "city town village keep castle tower inn tavern forest wood woods mountain mountains river lake sea road"
     " street hill hills valley temple bridge gate island isle isles desert swamp marsh district quarter kingdom"
     " empire realm peak peaks cliff cliffs cave caves mine mines bay harbor harbour port coast stadt dorf burg"
     " schloss turm wald berg fluss see straße gasse tal tempel brücke tor insel sumpf reich hafen höhle mine"
 )
-_FACTIONS: Final = _words(
+_FACTIONS: Final = word_set(
     "guild order brotherhood sisterhood clan company council cult house family syndicate society army legion"
     " circle gilde orden bruderschaft clan bund rat kult haus familie heer legion zirkel"
 )
-_ITEMS: Final = _words(
+_ITEMS: Final = word_set(
     "sword blade axe hammer bow dagger amulet ring staff crown shield armor armour cloak book tome orb stone"
     " gem horn schwert klinge axt hammer bogen dolch amulett ring stab krone schild rüstung mantel buch stein"
     " horn"
 )
-_INTO: Final = _words("in at to from near into toward towards reach leave nach aus bei")
-_NOT_OF_THE_STORY: Final = _words(
+_INTO: Final = word_set("in at to from near into toward towards reach leave nach aus bei")
+_NOT_OF_THE_STORY: Final = word_set(
     "january february march april may june july august september october november december monday tuesday"
     " wednesday thursday friday saturday sunday christmas halloween easter internet twitch youtube twitter"
     " facebook google geek sundry dungeons dragons dungeon dragon master dm gm npc pc ac hp xp jesus christ god"
@@ -111,16 +108,18 @@ class NameFinder:
         while end < len(spoken) and end - at < _LONGEST and spoken[end].joins and not spoken[end - 1].tail:
             if _may_be_of_a_name(spoken[end], taken):
                 end += 1
-            elif (
-                spoken[end].folded in _JOINED_BY
-                and end + 1 < len(spoken)
-                and _may_be_of_a_name(spoken[end + 1], taken)
-                and not self._has_capital_nouns
-            ):
-                end += 2
+            elif (n := self._joining(spoken, end, taken)) > 0:
+                end += n + 1
             else:
                 break
         return spoken[at:end]
+
+    def _joining(self, spoken: tuple[Word, ...], at: int, taken: Collection[tuple[int, int]]) -> int:
+        """How many small words stand there between two parts of a name: "of", "of the"."""
+        if self._has_capital_nouns or spoken[at].folded not in _JOINED_BY:
+            return 0
+        n = 2 if at + 1 < len(spoken) and spoken[at + 1].folded == "the" else 1
+        return n if at + n < len(spoken) and _may_be_of_a_name(spoken[at + n], taken) else 0
 
     def _judged(
         self, text: str, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...], nobody: Collection[str]
@@ -157,7 +156,11 @@ class NameFinder:
         return NewName(name, kind, run[0].start, run[-1].end, sure)
 
     def _is_unheard(self, word: Word) -> bool:
-        return self._rarity(word.folded) >= UNLISTED and word.folded not in _NOT_OF_THE_STORY
+        return (
+            self._rarity(word.folded) >= UNLISTED
+            and word.folded not in _NOT_OF_THE_STORY
+            and not (self._has_capital_nouns and is_occupation(word.text.lower()))
+        )
 
     def _kind(self, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...]) -> str:
         inside = {each.folded for each in run}

@@ -17,6 +17,10 @@ def either(*lists: str) -> str:
     return "(?:" + "|".join(each.replace("_", " ").replace("*", r"\w*") for each in alternatives) + ")"
 
 
+def word_set(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
 def pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
 

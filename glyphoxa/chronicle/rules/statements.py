@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from glyphoxa.chronicle.rules.occupations import occupation_in
 from glyphoxa.chronicle.rules.patterns import IS, SPEAKER, SUBJECT, A, either, key_of, pattern
 from glyphoxa.chronicle.rules.sentences import NAMED, MarkedSentence
-from glyphoxa.turns.trades import trades_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class FactClaim:
 
 _SHORTEST: Final = 4
 """Words of a sentence that says enough to be kept."""
-_TRADE: Final = r"(?P<trade>[\w'-]+)\b"
+_WORD: Final = r"[\w'-]+"
 _OCCUPATIONS: Final = (
-    pattern(rf"{SUBJECT}(?:{IS}|,) {A}(?P<v>(?:[\w'-]+ ){{0,2}}?{_TRADE})"),  # Odo is the old miller
-    pattern(rf"{either('the der die our unser')},? (?P<v>{_TRADE}),? (?P<s>{NAMED})"),  # the miller, Odo
+    pattern(rf"{SUBJECT}(?:{IS}|,) {A}(?P<v>{_WORD}(?: {_WORD}){{0,2}})"),  # Odo is the old miller
+    pattern(rf"{either('the der die our unser')},? (?P<v>{_WORD}),? (?P<s>{NAMED})"),  # the miller, Odo
 )
 _STATE: Final = either(
     "dead missing wounded injured hurt sick ill cursed possessed imprisoned captured kidnapped pregnant poisoned blind"
@@ -153,8 +153,8 @@ def _described(sentence: MarkedSentence) -> Iterator[FactClaim]:
         return
     for each in _OCCUPATIONS:
         for match in each.finditer(sentence.marked):
-            if trades_of(match["trade"].lower()):
-                yield FactClaim(key_of(sentence, match["s"]), "occupation", match["v"], 0.8)
+            if (occupation := occupation_in(match["v"])) is not None:
+                yield FactClaim(key_of(sentence, match["s"]), "occupation", occupation, 0.8)
     for each in _STATES:
         for match in each.finditer(sentence.marked):
             yield FactClaim(key_of(sentence, match["s"]), "status", match["v"].lower(), 0.8)
