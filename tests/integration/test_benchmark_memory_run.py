@@ -8,6 +8,7 @@ from benchmarks.memory_operations import REQUIRED
 from benchmarks.memory_table import table_of_loading, table_of_times
 from tests.support.benchmark_runs import figures_of
 
+TINY = ("--turns", "60", "--campaigns", "1", "--entities", "20", "--relationships", "30", "--samples", "3")
 SMALL = ("--turns", "900", "--campaigns", "2", "--entities", "80", "--relationships", "200", "--samples", "24")
 
 
@@ -27,7 +28,7 @@ def test_the_last_line_tells_every_operation_with_what_it_found(reachable_dir: P
 
 def test_a_directory_that_is_kept_is_filled_once(reachable_dir: Path) -> None:
     kept = reachable_dir / "kept"
-    first = figures_of("memory", *SMALL, "--only", "neighbours_1", "--data-dir", kept, temporary=reachable_dir)
-    again = figures_of("memory", *SMALL, "--only", "recent", "--data-dir", kept, temporary=reachable_dir)
+    first = figures_of("memory", *TINY, "--only", "neighbours_1", "--data-dir", kept, temporary=reachable_dir)
+    again = figures_of("memory", *TINY, "--only", "recent", "--data-dir", kept, temporary=reachable_dir)
     assert again["load_s"] == first["load_s"]
     assert "neighbours_1" not in again and again["recent"]["empty_percent"] == 0

@@ -23,6 +23,7 @@ from glyphoxa.adapters.local.llama import (
 from glyphoxa.adapters.local.minilm import MiniLm
 from glyphoxa.adapters.local.whisper import Transcription, Whisper, first_round
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
+from tests.support.patience import DEADLINE_S
 from tests.support.weights import weights
 
 pytestmark = pytest.mark.models
@@ -425,8 +426,17 @@ async def test_closing_ends_a_running_reply_and_the_port() -> None:
     server = LlamaServer(model_path=weights(LITTLE), slots=2)
     await server.start()
     smiths = Smiths(server, house="A house that is closed")
-    talking = asyncio.create_task(smiths.ask("Grimjaw", 0, "Tell me a story.", tokens=1500, grammar=False))
-    await smiths.ask("Mirelle", 1, "Hello.", tokens=1)
+    begun = asyncio.Event()
+
+    async def talk() -> None:
+        async for chunk in smiths.chunks("Grimjaw", 0, "Tell me a story.", tokens=1500, grammar=False):
+            if chunk.choices and chunk.choices[0].delta.content:
+                begun.set()
+
+    talking = asyncio.create_task(talk())
+    async with asyncio.timeout(DEADLINE_S):
+        await begun.wait()
+    assert not talking.done()
     await server.close()
     await server.close()
     talking.cancel()

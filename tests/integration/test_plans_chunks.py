@@ -1,4 +1,7 @@
-"""How the server answers what is asked of chunks, at 100,000 of them and under the rules that keep campaigns apart."""
+"""How the server answers what is asked of chunks, under the rules that keep campaigns apart.
+
+At 20,000 of them in `make test`, at 100,000 in `make proof`.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from tests.support.embedders import an_embedder
 from tests.support.many_chunks import BIG, MODEL, ManyChunks
 from tests.support.plans import nodes_of
 from tests.support.postgres import TestServer
+from tests.support.proof import n_examples
 
 SMALL = ("campaigns_pkey", "schema_settings_pkey", "campaign_times_pkey", "story_days_pkey")
 FEED, QUEUE = load_queries("transcript/feed"), load_queries("chunks/embedding_queue")
@@ -31,7 +35,7 @@ async def not_needed(texts: list[str]) -> NDArray[float32] | None:
 def filled(postgres: TestServer) -> Iterator[str]:
     name = asyncio.run(postgres.create())
     # Nothing here looks for what is near: neither the vectors nor an index of them change a plan.
-    asyncio.run(ManyChunks(100_000, n_distinct=10_000).fill(postgres.server.dsn(name), is_searched=False))
+    asyncio.run(ManyChunks(n_examples(100_000), n_distinct=10_000).fill(postgres.server.dsn(name), is_searched=False))
     yield postgres.server.dsn(name)
     asyncio.run(postgres.drop(name))
 

@@ -1,4 +1,6 @@
-"""How the server answers what is asked of talk, at 100,000 utterances and under the rules that keep campaigns apart."""
+"""How the server answers what is asked of talk, under the rules that keep campaigns apart: at 20,000 utterances, or
+100,000 in `make proof`.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +13,17 @@ import pytest
 
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.ids import SessionId
 from glyphoxa.transcript.ports import TalkFilter
-from tests.support.much_talk import (
-    A_SESSION,
-    A_SPEAKER,
-    A_TIME_MS,
-    A_WITNESS,
-    BIG,
-    N_UTTERANCES,
-    RARE_NAME,
-    RARE_WORD,
-    fill_with_talk,
-)
+from tests.support.much_talk import A_SPEAKER, A_WITNESS, BIG, RARE_NAME, RARE_WORD, fill_with_talk
 from tests.support.plans import answered_by
 from tests.support.postgres import TestServer
+from tests.support.proof import n_examples
 
 LOG, SEARCH = load_queries("transcript/log"), load_queries("transcript/search")
-A_TIME = datetime.fromtimestamp(A_TIME_MS / 1000, UTC)
+N_UTTERANCES = n_examples(100_000)
+A_SESSION = SessionId(f"s{N_UTTERANCES // 1_000}")
+A_TIME = datetime.fromtimestamp(1_700_000_000 + N_UTTERANCES // 2 * 60, UTC)
 EVER = (None, None)
 ANYWHERE = (None, None, None, None)
 AN_UTTERANCE = {
@@ -48,7 +44,7 @@ AN_UTTERANCE = {
 @pytest.fixture(scope="module")
 def much_talk(postgres: TestServer) -> Iterator[str]:
     name = asyncio.run(postgres.create())
-    asyncio.run(fill_with_talk(postgres.server.dsn(name)))
+    asyncio.run(fill_with_talk(postgres.server.dsn(name), N_UTTERANCES))
     yield postgres.server.dsn(name)
     asyncio.run(postgres.drop(name))
 

@@ -1,19 +1,17 @@
-"""A hundred thousand utterances of one campaign among ten, made by the server itself in a few seconds."""
+"""Many utterances of one campaign among ten, made by the server itself: a hundred thousand in some ten seconds."""
 
 from __future__ import annotations
 
 import asyncpg
 
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
+from glyphoxa.domain.ids import CampaignId, NpcId, SpeakerId
 from tests.support.postgres import vacuum
 
 BIG = CampaignId("big")
-N_UTTERANCES = 100_000
-A_SESSION, A_SPEAKER, A_WITNESS = SessionId("s100"), SpeakerId("player-3"), NpcId("npc-1")
+A_SPEAKER, A_WITNESS = SpeakerId("player-3"), NpcId("npc-1")
 RARE_WORD, RARE_NAME = "drachenzahn", "Will"
-A_TIME_MS = 1_700_000_000_000 + 50_000 * 60_000
 
-# Word n is said about 1/n as often as the first, as in a language. 200 sessions of 500 utterances, one a minute.
+# Word n is said about 1/n as often as the first, as in a language. Sessions of 500 utterances, one a minute.
 _TALK = """
 INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, speaker_id, speaker_name, text, raw_text,
                              timestamp, duration_ns, witnesses, retracted)
@@ -31,12 +29,12 @@ INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_cha
 """
 
 
-async def fill_with_talk(dsn: str) -> None:
+async def fill_with_talk(dsn: str, n_utterances: int) -> None:
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute("SET session_replication_role = replica")  # no triggers: this is about plans
         await connection.execute("SELECT setseed(0.5)")
-        for campaign, n in [(BIG, N_UTTERANCES), *((f"small-{i}", 500) for i in range(9))]:
+        for campaign, n in [(BIG, n_utterances), *((f"small-{i}", 500) for i in range(9))]:
             await connection.execute(
                 "INSERT INTO sessions (campaign_id, id, started_at, last_ordinal) "
                 "SELECT $1, 's' || s, to_timestamp(1700000000 + s * 30000), 500 FROM generate_series(0, $2::int) AS s",
@@ -44,7 +42,7 @@ async def fill_with_talk(dsn: str) -> None:
                 (n - 1) // 500,
             )
             await connection.execute(_TALK, campaign, n)
-        await connection.execute(_CORRECTIONS, BIG, N_UTTERANCES // 10)
+        await connection.execute(_CORRECTIONS, BIG, n_utterances // 10)
         await vacuum(connection, "sessions", "session_entries", "corrections", "chunks")
     finally:
         await connection.close()

@@ -15,8 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from scipy.io import wavfile
-from scipy.signal import resample_poly
 
 from glyphoxa.domain.errors import InvalidInput, NotFound
 
@@ -60,6 +58,8 @@ def resample(samples: Samples, *, from_hz: int, to_hz: int) -> Samples:
     """The same sound at another rate, with a polyphase filter; shape (n,)."""
     if from_hz == to_hz or not len(samples):
         return samples
+    from scipy.signal import resample_poly  # it takes a second to import, and most recordings have the rate
+
     common = gcd(from_hz, to_hz)
     return np.asarray(resample_poly(samples, to_hz // common, from_hz // common), np.float32)
 
@@ -96,6 +96,8 @@ def _read(path: Path) -> tuple[int, Samples]:
         raise InvalidInput(f"recording {path} is empty (0 bytes); {VALID}")
     if size > MAX_BYTES:
         raise InvalidInput(f"recording {path} is too large ({size // 2**20} MiB); {VALID}")
+    from scipy.io import wavfile
+
     try:
         with warnings.catch_warnings():
             # Odd chunks (an editor's metadata) and headers that promise too much: scipy warns and reads on.
