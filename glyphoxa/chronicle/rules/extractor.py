@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from glyphoxa.chronicle.extraction import ExtractedEntity, ExtractedFact, ExtractedRelation, Extraction
-from glyphoxa.chronicle.rules.new_names import NameFinder
+from glyphoxa.chronicle.rules.new_names import NameFinder, NewName
 from glyphoxa.chronicle.rules.patterns import SPEAKER
 from glyphoxa.chronicle.rules.relations import relations_in
 from glyphoxa.chronicle.rules.salience import asks_to_forget
-from glyphoxa.chronicle.rules.sentences import NameSpan, sentences_of
+from glyphoxa.chronicle.rules.sentences import MarkedSentence, NameSpan, sentences_of
 from glyphoxa.chronicle.rules.statements import facts_in
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import EntityId, UtteranceId
@@ -20,6 +20,7 @@ from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.turns.aside import marked_out_of_character, out_of_character
 
+_PEOPLE: Final = ("npc", "player")
 _OF_MENTION: Final = 0.9
 _OF_SPEAKER: Final = 0.9
 _MOST_CHANGED: Final = 64
@@ -49,11 +50,30 @@ class _Found:
 
 
 def names_of(known: Iterable[KnownEntity], language: str) -> Gazetteer:
-    return Gazetteer.build(map(_entry_of, known), language=language)
+    return Gazetteer.build((_entry_of(each, language) for each in known), language=language)
 
 
-def _entry_of(entity: KnownEntity) -> Entry:
-    return Entry(entity.name, entity.id, entity.type, entity.aliases)
+def _entry_of(entity: KnownEntity, language: str) -> Entry:
+    aliases = entity.aliases
+    if language.lower().startswith("de"):
+        aliases = (*aliases, *(form for name in entity.names for form in _inflected(name)))
+    return Entry(entity.name, entity.id, entity.type, aliases)
+
+
+def _inflected(name: str) -> Iterator[str]:
+    """German: "der Eiserne Bund" is also "des Eisernen Bundes" and "dem Eisernen Bund"."""
+    words = name.split()
+    if words and words[0] in ("Der", "Die", "Das", "der", "die", "das"):
+        words = words[1:]
+    if len(words) > 1 and words[0].endswith("e"):
+        yield from (" ".join((words[0] + ending, *words[1:])) for ending in ("n", "m", "r", "s"))
+        yield " ".join((words[0] + "n", *words[1:-1], words[-1] + "es"))
+
+
+def _is_part(words: Sequence[str], of: Sequence[str]) -> bool:
+    """Whether words stand next to each other in a longer name."""
+    n = len(words)
+    return n < len(of) and any(list(of[at : at + n]) == list(words) for at in range(len(of) - n + 1))
 
 
 class RulesExtractor:
@@ -84,7 +104,7 @@ class RulesExtractor:
         """What changed since the last stretch is changed in the gazetteer of that: all anew takes seconds for a large
         world.
         """
-        now = {each.id: _entry_of(each) for each in known}
+        now = {each.id: _entry_of(each, self._language) for each in known}
         gone = self._entries.keys() - now.keys()
         changed = [entry for id_, entry in now.items() if self._entries.get(id_) != entry]
         if self._gazetteer is None or len(gone) + len(changed) > _MOST_CHANGED:
@@ -117,12 +137,19 @@ class _Reading:
         self._narrators = narrators
         speakers = {fold(each.utterance.speaker_name) for each in (*talk.before, *talk.said)}
         self._nobody = {name for name in speakers if name not in self._by_name} | set(narrators)
+        self._new: dict[str, NewName] = {}
         self._found: dict[str, _Found] = {}
         self._relations: dict[tuple[str, str, str], ExtractedRelation] = {}
         self._facts: dict[tuple[str, str, str], ExtractedFact] = {}
 
     def read(self) -> Extraction:
-        for said in self._talk.said:
+        told = [
+            said
+            for said in self._talk.said
+            if not marked_out_of_character(said.utterance.text) and not asks_to_forget(said.utterance.text)
+        ]
+        self._introduce_all(told)
+        for said in told:
             self._utterance(said)
         return Extraction(
             tuple(each.extracted() for each in self._found.values()),
@@ -130,36 +157,60 @@ class _Reading:
             tuple(self._facts.values()),
         )
 
+    def _introduce_all(self, told: Sequence[NumberedUtterance]) -> None:
+        """Who is introduced in one line is known in all others, also where they are called by a part of their name."""
+        for said in told:
+            text = said.utterance.text
+            taken = [(each.start, each.end) for each in self._names.mentions(text)]
+            for new in self._finder.names_in(text, taken=taken, nobody=self._nobody):
+                known = self._new.get(fold(new.text))
+                if known is None or known.confidence < new.confidence:
+                    self._new[fold(new.text)] = new
+        whole = [new.text.split() for new in self._new.values()]
+        for name, new in list(self._new.items()):
+            if any(_is_part(new.text.split(), other) for other in whole):
+                del self._new[name]
+            else:
+                self._names = self._names.with_entry(Entry(new.text, EntityId(f"new:{name}"), new.type))
+
     def _utterance(self, said: NumberedUtterance) -> None:
-        text = said.utterance.text
-        if marked_out_of_character(text) or asks_to_forget(text):
-            return
-        named = self._named(said)
-        for sentence in sentences_of(text, named):
+        person: str | None = None
+        for sentence in sentences_of(said.utterance.text, self._named(said)):
             if out_of_character(sentence.text) is not None:
                 continue
-            for relation in relations_in(sentence):
-                ends = (self._key(relation.source, said), self._key(relation.target, said))
-                if None not in ends:
-                    self._relate(str(ends[0]), relation.type, str(ends[1]), said, relation.confidence)
-            for fact in facts_in(sentence):
-                subject = self._key(fact.subject, said)
-                if subject is not None:
-                    self._state(subject, fact.about, fact.value, said, fact.confidence)
+            if person is not None:
+                sentence = sentence.after(person)  # noqa: PLW2901 - the same one, read on
+            self._sentence(sentence, said)
+            person = self._person_of(sentence) or person
+
+    def _sentence(self, sentence: MarkedSentence, said: NumberedUtterance) -> None:
+        for relation in relations_in(sentence):
+            ends = (self._key(relation.source, said), self._key(relation.target, said))
+            if None not in ends:
+                self._relate(str(ends[0]), relation.type, str(ends[1]), said, relation.confidence)
+        for fact in facts_in(sentence):
+            subject = self._key(fact.subject, said)
+            if subject is not None:
+                self._state(subject, fact.about, fact.value, said, fact.confidence)
+
+    def _person_of(self, sentence: MarkedSentence) -> str | None:
+        """Whom "he" or "she" means in the next sentence: the only person who is named in this one."""
+        people = {key for key in sentence.keys if self._found[key].type in _PEOPLE}
+        return people.pop() if len(people) == 1 else None
 
     def _named(self, said: NumberedUtterance) -> list[NameSpan]:
         text, by = said.utterance.text, said.utterance.id
-        named = [
-            NameSpan(self._meet(self._known[mention.name.entity_id], by), mention.start, mention.end)
-            for mention in self._names.mentions(text)
-            if not mention.name.is_shared and not (mention.name.is_faint and not text[mention.start].isupper())
-        ]
-        taken = [(each.start, each.end) for each in named]
-        named += [
-            NameSpan(self._introduce(new.text, new.type, new.confidence, by), new.start, new.end)
-            for new in self._finder.names_in(text, taken=taken, nobody=self._nobody)
-        ]
-        return sorted(named, key=lambda each: each.start)
+        named: list[NameSpan] = []
+        for mention in self._names.mentions(text):
+            if mention.name.is_shared or (mention.name.is_faint and not text[mention.start].isupper()):
+                continue
+            if (known := self._known.get(mention.name.entity_id)) is not None:
+                key = self._meet(known, by)
+            else:
+                new = self._new[mention.name.entity_id.removeprefix("new:")]
+                key = self._introduce(new.text, new.type, new.confidence, by)
+            named.append(NameSpan(key, mention.start, mention.end))
+        return named
 
     def _meet(self, entity: KnownEntity, by: UtteranceId) -> str:
         found = self._found.setdefault(

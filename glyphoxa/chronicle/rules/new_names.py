@@ -36,6 +36,13 @@ _ITEMS: Final = word_set(
     " horn"
 )
 _INTO: Final = word_set("in at to from near into toward towards reach leave nach aus bei")
+_KIN: Final = word_set("father mother brother sister vater mutter bruder schwester")
+_MY: Final = word_set("my our your his her their mein meine dein deine sein seine ihr ihre unser unsere")
+_BEFORE_NOUNS: Final = word_set(
+    "der die das den dem des ein eine einen einem einer zum zur im am ins vom beim kein keine jeder jede diese dieser"
+    " mein meine dein deine sein seine ihr ihre unser unsere euer eure viel viele"
+)
+"""German: a name stands without them, any other noun with one."""
 _NOT_OF_THE_STORY: Final = word_set(
     "january february march april may june july august september october november december monday tuesday"
     " wednesday thursday friday saturday sunday christmas halloween easter internet twitch youtube twitter"
@@ -52,6 +59,8 @@ _CALLED: Final = re.compile(
     r"\s+(?:the |der |die |das )?$",
     re.IGNORECASE,
 )
+_CASTS: Final = re.compile(r"\b(?:cast|casts|casting|use|using|have|wirke|zaubere)\W+(?:\w+\W+)?$", re.IGNORECASE)
+"""What stands behind it is a spell, or a feat."""
 _SHORTEST: Final = 3
 _LONGEST: Final = 6
 """Words of a name."""
@@ -129,6 +138,8 @@ class NameFinder:
             if run[0].folded in _TITLES and len(run) > 1:
                 break
             run, at = run[1:], at + 1
+        if len(run) > 1 and run[0].folded in _KIN and at and spoken[at - 1].folded in _MY:
+            run, at = run[1:], at + 1  # "my brother Odo" is called Odo
         while run and run[-1].folded in _NOT_OF_THE_STORY:
             run = run[:-1]
         if not run:
@@ -143,11 +154,16 @@ class NameFinder:
         kind = self._kind(spoken, at, run)
         if self._has_capital_nouns:
             sure = 0.85 if is_called else 0.75 if unheard and titled else 0.6 if unheard == len(run) else 0.0
+            if sure < 0.7 and len(run) == 1 and (run[0].opens or (at and spoken[at - 1].folded in _BEFORE_NOUNS)):
+                sure = 0.0
         elif is_called or titled:
             sure = 0.85
+        elif unheard and (len(run) > 1 or not run[0].opens):
+            sure = 0.75
         elif unheard:
-            sure = 0.75 if not run[0].opens or len(run) > 1 else 0.6
-        elif len(run) > 1 and not run[0].opens:
+            # "Balgus said" may be a name, "Urgh!" is none.
+            sure = 0.6 if at + 1 < len(spoken) and spoken[at + 1].joins else 0.0
+        elif len(run) > 1 and not run[0].opens and not _CASTS.search(before[-20:]):
             sure = 0.65
         else:
             sure = 0.0

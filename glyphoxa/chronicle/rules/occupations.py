@@ -16,6 +16,7 @@ _RANKS: Final = word_set(
     " ritter knappe einsiedler hirte bergmann pirat schmuggler"
 )
 """Beside the trades that are known by their business."""
+_ENDINGS: Final = ("keeper", "maker", "monger", "wright", "smith", "seller", "wärter", "macher", "hüter", "müllerin")
 
 
 def is_occupation(word: str) -> bool:
@@ -23,7 +24,7 @@ def is_occupation(word: str) -> bool:
     Args:
         word: In lower case.
     """
-    return word in _RANKS or bool(trades_of(word))
+    return word in _RANKS or word.endswith(_ENDINGS) or bool(trades_of(word))
 
 
 def occupation_in(noun: str) -> str | None:

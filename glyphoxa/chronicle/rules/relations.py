@@ -123,7 +123,7 @@ _FORMS: Final = (
 
 def relations_in(sentence: MarkedSentence) -> list[RelationClaim]:
     """How those who are named, or the speaker, are related; nothing of a question, of what may be or is not."""
-    if not sentence.is_told:
+    if not sentence.may_tell:
         return []
     seen: dict[frozenset[str], RelationClaim] = {}
     for claim in (*_kin_in(sentence), *_formed_in(sentence)):
@@ -135,7 +135,8 @@ def relations_in(sentence: MarkedSentence) -> list[RelationClaim]:
 def _kin_in(sentence: MarkedSentence) -> Iterator[RelationClaim]:
     for each in _KIN_PATTERNS:
         for match in each.finditer(sentence.marked):
-            yield _claim(sentence, match, _KIN[match["kin"].lower()], 0.85)
+            if not sentence.denies(*match.span()):
+                yield _claim(sentence, match, _KIN[match["kin"].lower()], 0.85)
 
 
 def _formed_in(sentence: MarkedSentence) -> Iterator[RelationClaim]:
@@ -143,7 +144,8 @@ def _formed_in(sentence: MarkedSentence) -> Iterator[RelationClaim]:
         return
     for form in _FORMS:
         for match in form.pattern.finditer(sentence.marked):
-            yield _claim(sentence, match, form.type, form.confidence)
+            if not sentence.denies(*match.span()):
+                yield _claim(sentence, match, form.type, form.confidence)
 
 
 def _claim(sentence: MarkedSentence, match: re.Match[str], type_: str, confidence: float) -> RelationClaim:

@@ -185,7 +185,7 @@ class SalienceJudge:
         spans = [NameSpan(each.name.entity_id, each.start, each.end) for each in mentions]
         spans += [NameSpan(each.text, each.start, each.end) for each in new]
         sentences = list(sentences_of(text, sorted(spans, key=lambda span: span.start)))
-        told = [sentence for sentence in sentences if sentence.is_told]
+        told = [sentence for sentence in sentences if sentence.may_tell and not sentence.is_denied]
         facts = {fact.about for sentence in sentences for fact in facts_in(sentence)}
         related = any(relations_in(sentence) for sentence in sentences)
         is_aside = marked_out_of_character(text) or out_of_character(text) is not None

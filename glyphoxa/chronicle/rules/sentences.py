@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 _SENTENCE: Final = re.compile(r"[^.!?;…\n]+(?:\.(?=\S)[^.!?;…\n]*)*[.!?;…]*[\"”'’)]*")
@@ -23,6 +23,11 @@ _DENIED: Final = re.compile(
     r"\b(?:not|never|no|nobody|no one|nothing|isn't|wasn't|aren't|weren't|don't|doesn't|didn't|won't|can't|cannot"
     r"|haven't|hasn't|ain't|nicht|nie|niemals|kein\w*|niemand|nichts)\b",
     re.IGNORECASE,
+)
+
+_CLAUSE_END: Final = re.compile(r"[,;:—–]| (?:but|aber|sondern|though) ")
+_PRONOUN: Final = re.compile(
+    r"(?:He|She|Er|Sie(?= (?:ist|war|hat|wohnt|arbeitet|lebt|kommt|stammt|kennt|hasst|besitzt)\b))(?=[ '])"
 )
 
 
@@ -55,9 +60,23 @@ class MarkedSentence:
         return self.keys[ord(sign) - _FIRST_SIGN]
 
     @property
-    def is_told(self) -> bool:
-        """It says that something is so."""
-        return not (self.is_question or self.is_open or self.is_denied)
+    def may_tell(self) -> bool:
+        """It says how something is, or is not."""
+        return not (self.is_question or self.is_open)
+
+    def denies(self, start: int, end: int) -> bool:
+        """Whether the clause around a part of `marked` says what is not."""
+        begins = max((match.end() for match in _CLAUSE_END.finditer(self.marked, 0, start)), default=0)
+        ends = _CLAUSE_END.search(self.marked, end)
+        return _DENIED.search(self.marked, begins, len(self.marked) if ends is None else ends.start()) is not None
+
+    def after(self, person: str) -> MarkedSentence:
+        """The same with its first pronoun put for who was just spoken of."""
+        pronoun = _PRONOUN.match(self.marked)
+        if pronoun is None:
+            return self
+        sign = chr(_FIRST_SIGN + len(self.keys))
+        return replace(self, marked=sign + self.marked[pronoun.end() :], keys=(*self.keys, person))
 
 
 def sentences_of(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentence]:

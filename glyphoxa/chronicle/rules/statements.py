@@ -140,7 +140,7 @@ _LONGEST_VALUE: Final = 300
 
 def facts_in(sentence: MarkedSentence) -> list[FactClaim]:
     """What is said of somebody who is named, or of the speaker; nothing of a question, or of what may be."""
-    if sentence.is_question or sentence.is_open:
+    if not sentence.may_tell:
         return []
     found: dict[tuple[str, str], FactClaim] = {}
     for claim in (*_described(sentence), *_said(sentence)):
@@ -149,15 +149,15 @@ def facts_in(sentence: MarkedSentence) -> list[FactClaim]:
 
 
 def _described(sentence: MarkedSentence) -> Iterator[FactClaim]:
-    if sentence.is_denied:
-        return
     for each in _OCCUPATIONS:
         for match in each.finditer(sentence.marked):
-            if (occupation := occupation_in(match["v"])) is not None:
+            occupation = occupation_in(match["v"])
+            if occupation is not None and not sentence.denies(*match.span()):
                 yield FactClaim(key_of(sentence, match["s"]), "occupation", occupation, 0.8)
     for each in _STATES:
         for match in each.finditer(sentence.marked):
-            yield FactClaim(key_of(sentence, match["s"]), "status", match["v"].lower(), 0.8)
+            if not sentence.denies(*match.span()):
+                yield FactClaim(key_of(sentence, match["s"]), "status", match["v"].lower(), 0.8)
 
 
 def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:

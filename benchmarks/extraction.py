@@ -1,0 +1,281 @@
+"""What talk tells of the world: the product's extraction against labelled scenes.
+
+    python -m benchmarks.extraction DIR [--extractor rules] [--failures FILE]
+
+`DIR/NAME.yaml` is a campaign file for each campaign NAME, with what is known before; `DIR/turns.jsonl` is talk as of
+`benchmarks.recall`; a line of `DIR/gold.jsonl` is a scene, from one turn to another, with what it tells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.recall_data import Turn, read_turns, utterances_of
+from glyphoxa.chronicle.effects import folded
+from glyphoxa.chronicle.extraction import Extraction
+from glyphoxa.chronicle.rules.extractor import RulesExtractor
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.speech.language.vocabulary import vocabulary_of
+from glyphoxa.speech.language.words import words
+
+Gold = Mapping[str, Any]
+_BEFORE: Final = 8
+
+
+@dataclass(slots=True)
+class Count:
+    """Of one kind of finding."""
+
+    right: int = 0
+    found: int = 0
+    wanted: int = 0
+    met: int = 0
+    """How many of those that are wanted were found."""
+
+    @property
+    def precision(self) -> float:
+        return 100 * self.right / self.found if self.found else 100.0
+
+    @property
+    def recall(self) -> float:
+        return 100 * self.met / self.wanted if self.wanted else 100.0
+
+    @property
+    def f1(self) -> float:
+        both = self.precision + self.recall
+        return 2 * self.precision * self.recall / both if both else 0.0
+
+
+@dataclass(slots=True)
+class Figures:
+    known: Count = field(default_factory=Count)
+    new: Count = field(default_factory=Count)
+    relations: Count = field(default_factory=Count)
+    facts: Count = field(default_factory=Count)
+    without_evidence: int = 0
+    failures: list[dict[str, object]] = field(default_factory=list)
+
+    def count(self, scene: Gold, found: Extraction, language: str) -> None:
+        """Compare what was found in a scene with what it tells."""
+        names = {each.key: {folded(name) for name in (each.name, *each.aliases)} for each in found.entities}
+        gold = [_names(each) for each in scene["entities"]]
+        for is_known, count in ((True, self.known), (False, self.new)):
+            wanted = [_names(each) for each in scene["entities"] if bool(each.get("known")) == is_known]
+            mine = [each for each in found.entities if (each.known is not None) == is_known]
+            count.found += len(mine)
+            count.wanted += len(wanted)
+            count.right += sum(any(names[each.key] & other for other in gold) for each in mine)
+            count.met += sum(any(each & other for other in names.values()) for each in wanted)
+            self._fails(scene, "false entity", [e.name for e in mine if not any(names[e.key] & g for g in gold)])
+            self._fails(scene, "missed entity", [sorted(w) for w in wanted if not any(w & n for n in names.values())])
+        self._relations(scene, found, names, gold)
+        self._facts(scene, found, names, gold, language)
+        for findings in (found.entities, found.relations, found.facts):
+            self.without_evidence += sum(not each.evidence for each in findings)
+
+    def _relations(
+        self, scene: Gold, found: Extraction, names: Mapping[str, set[str]], gold: Sequence[set[str]]
+    ) -> None:
+        wanted = [
+            (_all_names(each["source"], gold), _all_names(each["target"], gold), set(each["evidence"]))
+            for each in scene.get("relationships", ())
+        ]
+
+        def is_right(one: Any, other: tuple[set[str], set[str], set[str]]) -> bool:
+            source, target, evidence = other
+            ends = names[one.source], names[one.target]
+            same = bool(ends[0] & source and ends[1] & target) or bool(ends[0] & target and ends[1] & source)
+            return same and bool(set(_turns(one.evidence)) & evidence)
+
+        self.relations.found += len(found.relations)
+        self.relations.wanted += len(wanted)
+        self.relations.right += sum(any(is_right(one, other) for other in wanted) for one in found.relations)
+        self.relations.met += sum(any(is_right(one, other) for one in found.relations) for other in wanted)
+        wrong = [one for one in found.relations if not any(is_right(one, other) for other in wanted)]
+        self._fails(scene, "false relation", [f"{one.source} {one.type} {one.target}" for one in wrong])
+        missed = [not any(is_right(one, other) for one in found.relations) for other in wanted]
+        self._fails(scene, "missed relation", _which(scene.get("relationships", ()), missed))
+
+    def _facts(
+        self,
+        scene: Gold,
+        found: Extraction,
+        names: Mapping[str, set[str]],
+        gold: Sequence[set[str]],
+        language: str,
+    ) -> None:
+        wanted = [
+            (_all_names(each["subject"], gold), _telling(str(each["value"]), language), set(each["evidence"]))
+            for each in scene.get("facts", ())
+        ]
+
+        def is_right(one: Any, other: tuple[set[str], frozenset[str], set[str]]) -> bool:
+            subject, telling, evidence = other
+            return bool(
+                names[one.subject] & subject
+                and set(_turns(one.evidence)) & evidence
+                and _telling(one.value, language) & telling
+            )
+
+        self.facts.found += len(found.facts)
+        self.facts.wanted += len(wanted)
+        self.facts.right += sum(any(is_right(one, other) for other in wanted) for one in found.facts)
+        self.facts.met += sum(any(is_right(one, other) for one in found.facts) for other in wanted)
+        wrong = [one for one in found.facts if not any(is_right(one, other) for other in wanted)]
+        self._fails(scene, "false fact", [f"{one.subject} {one.about}: {one.value}" for one in wrong])
+        missed = [not any(is_right(one, other) for one in found.facts) for other in wanted]
+        self._fails(scene, "missed fact", _which(scene.get("facts", ()), missed))
+
+    def _fails(self, scene: Gold, what: str, which: Iterable[object]) -> None:
+        self.failures += [{"scene": scene["from"], "what": what, "which": each} for each in which]
+
+    def report(self, n_scenes: int, took_ms: Sequence[float]) -> dict[str, object]:
+        found = self.known.found + self.new.found
+        right = self.known.right + self.new.right
+        return {
+            "scenes": n_scenes,
+            "entity_f1_known": round(self.known.f1, 1),
+            "entity_f1_new": round(self.new.f1, 1),
+            "entity_precision": round(100 * right / found if found else 100.0, 1),
+            "relationship_precision": round(self.relations.precision, 1),
+            "relationship_recall": round(self.relations.recall, 1),
+            "fact_precision": round(self.facts.precision, 1),
+            "fact_recall": round(self.facts.recall, 1),
+            "without_evidence": self.without_evidence,
+            "p50_ms": round(float(np.percentile(took_ms, 50)), 2) if took_ms else None,
+        }
+
+
+def _which(gold: Sequence[Gold], missed: Sequence[bool]) -> list[Gold]:
+    return [each for each, is_missed in zip(gold, missed, strict=True) if is_missed]
+
+
+def _names(entity: Gold) -> set[str]:
+    return {folded(name) for name in (entity["name"], *entity.get("aliases", ()))}
+
+
+def _all_names(name: str, gold: Sequence[set[str]]) -> set[str]:
+    """Of the entity that the scene's labels call so."""
+    return {folded(name)}.union(*(each for each in gold if folded(name) in each))
+
+
+def _telling(text: str, language: str) -> frozenset[str]:
+    """Its words, without those that stand in any sentence."""
+    return frozenset(each.folded for each in words(text)) - vocabulary_of(language).stop
+
+
+def _turns(evidence: Iterable[str]) -> list[str]:
+    """Utterances are called by their campaign and turn."""
+    return [each.split("/", 1)[-1] for each in evidence]
+
+
+def known_of(campaign: Campaign) -> list[KnownEntity]:
+    """What a campaign's file knows, the players' characters included."""
+    known = [KnownEntity(each.id, each.type, each.name, each.aliases) for each in campaign.entities]
+    there = {folded(name) for each in known for name in each.names}
+    known += [
+        KnownEntity(EntityId(f"player-{player.id}"), "player", player.name)
+        for player in campaign.players
+        if not player.dm and folded(player.name) not in there
+    ]
+    return known
+
+
+def read_gold(path: Path) -> list[Gold]:
+    """
+    Raises:
+        InvalidInput: A line is no scene.
+    """
+    scenes: list[Gold] = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            scene = json.loads(line)
+            for key in ("campaign", "from", "to", "entities"):
+                scene[key]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidInput(
+                f"{path}, line {number}: a scene has campaign, from, to and entities: {error!r}"
+            ) from None
+        scenes.append(scene)
+    return scenes
+
+
+def scene_of(scene: Gold, turns: Sequence[Turn], language: str) -> SceneTalk:
+    """
+    Raises:
+        InvalidInput: There are no such turns.
+    """
+    places = {turn.id: place for place, turn in enumerate(turns)}
+    try:
+        first, last = places[scene["from"]], places[scene["to"]]
+    except KeyError as missing:
+        raise InvalidInput(f"gold.jsonl: there is no turn {missing} in campaign {scene['campaign']!r}") from None
+    said = [NumberedUtterance(each, number) for number, each in enumerate(utterances_of(turns[: last + 1]), start=1)]
+    session = SessionId(str(scene.get("session", "")))
+    return SceneTalk(
+        CampaignId(scene["campaign"]),
+        session,
+        language,
+        tuple(said[first:]),
+        tuple(said[max(first - _BEFORE, 0) : first]),
+    )
+
+
+def measured(directory: Path) -> tuple[Figures, dict[str, object]]:
+    """
+    Raises:
+        GlyphoxaError: The data cannot be read.
+    """
+    turns, scenes = read_turns(directory / "turns.jsonl"), read_gold(directory / "gold.jsonl")
+    figures, took_ms = Figures(), list[float]()
+    campaigns: dict[str, tuple[Campaign, list[KnownEntity], RulesExtractor]] = {}
+    for scene in scenes:
+        name = str(scene["campaign"])
+        if name not in campaigns:
+            campaign = read_campaign(directory / f"{name}.yaml").campaign
+            narrators = [player.name for player in campaign.players if player.dm]
+            campaigns[name] = campaign, known_of(campaign), RulesExtractor(campaign.language, narrators=narrators)
+        campaign, known, extractor = campaigns[name]
+        talk = scene_of(scene, turns.get(CampaignId(name), []), campaign.language)
+        began = perf_counter_ns()
+        found = extractor.find(talk, known)
+        took_ms.append((perf_counter_ns() - began) / 1e6)
+        figures.count(scene, found, campaign.language)
+    return figures, figures.report(len(scenes), took_ms)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path, metavar="DIR")
+    parser.add_argument("--extractor", choices=("rules",), default="rules")
+    parser.add_argument("--failures", type=Path, metavar="FILE", help="JSON lines: what was found wrongly, or missed")
+    options = parser.parse_args()
+    try:
+        figures, report = measured(options.directory)
+        if options.failures is not None:
+            lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in figures.failures)
+            options.failures.write_text("".join(lines), "utf-8")
+        print(json.dumps(report))
+    except (GlyphoxaError, OSError) as error:
+        print(f"benchmarks.extraction: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

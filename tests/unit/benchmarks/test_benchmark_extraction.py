@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import extraction
+from benchmarks.extraction import measured, read_gold
+from glyphoxa.domain.errors import InvalidInput
+
+DATA = Path(extraction.__file__).parent / "data" / "extraction"
+
+
+@pytest.mark.parametrize("half", ["tune", "test"])
+def test_the_rules_keep_what_they_reach_on_our_own_scenes(half: str) -> None:
+    _, report = measured(DATA / half)
+    assert report["scenes"] == 6
+    assert report["without_evidence"] == 0
+    for key, least in {
+        "entity_f1_known": 95,
+        "entity_f1_new": 75,
+        "relationship_precision": 85,
+        "fact_precision": 90,
+    }.items():
+        assert float(str(report[key])) >= least, key
+
+
+def test_what_is_found_is_compared_with_what_a_scene_tells(tmp_path: Path) -> None:
+    (tmp_path / "mill.yaml").write_text((DATA / "tune" / "mill.yaml").read_text("utf-8"), "utf-8")
+    lines = ["Odo Thistlewick lives in Harrowford.", "Grimjaw is dead."]
+    turns = [
+        {"campaign": "mill", "session": "s", "turn": n, "id": f"T{n}", "speaker": "Bran", "text": text, "at": None}
+        for n, text in enumerate(lines)
+    ]
+    scene = {
+        "campaign": "mill",
+        "session": "s",
+        "from": "T0",
+        "to": "T1",
+        "entities": [
+            {"name": "Odo Thistlewick", "known": False},
+            {"name": "Harrowford", "known": True},
+            {"name": "Elowen Marsh", "aliases": ["Elowen"], "known": True},
+        ],
+        "relationships": [
+            {"source": "Harrowford", "type": "HOME_OF", "target": "Odo Thistlewick", "evidence": ["T0"]},
+            {"source": "Elowen", "type": "KNOWS", "target": "Harrowford", "evidence": ["T1"]},
+        ],
+        "facts": [{"subject": "Grimjaw", "about": "state", "value": "he is dead", "evidence": ["T0"]}],
+    }
+    for name, rows in (("turns", turns), ("gold", [scene])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    figures, report = measured(tmp_path)
+    assert report["relationship_precision"] == 100.0
+    assert report["relationship_recall"] == 50.0
+    assert report["fact_recall"] == 0.0, "another line is its evidence"
+    assert report["entity_f1_new"] == 100.0
+    assert report["entity_precision"] == round(200 / 3, 1), "Grimjaw is none of the scene's"
+    assert {each["what"] for each in figures.failures} == {
+        "false entity",
+        "missed entity",
+        "missed relation",
+        "false fact",
+        "missed fact",
+    }
+
+
+def test_it_says_which_line_is_no_scene(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "gold.jsonl").write_text('{"campaign": "mill"}\n', "utf-8")
+    with pytest.raises(InvalidInput, match="line 1"):
+        read_gold(tmp_path / "gold.jsonl")
