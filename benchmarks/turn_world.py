@@ -28,7 +28,8 @@ from glyphoxa.config.provider_settings import (
     SttSettings,
     TtsSettings,
 )
-from glyphoxa.config.settings import Settings, TurnsSettings
+from glyphoxa.config.settings import Settings
+from glyphoxa.config.turns_settings import TurnsSettings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId

@@ -14,6 +14,7 @@ from glyphoxa.config.campaign_blocks import CampaignDocument
 from glyphoxa.config.campaign_calendar import check_zone, read_calendar
 from glyphoxa.config.campaign_ids import wrong_ids
 from glyphoxa.config.campaign_reach import Reach
+from glyphoxa.config.campaign_slots import filled_twice
 from glyphoxa.config.campaign_words import edge_name, hint_for, lost_text, wrong_attribute
 from glyphoxa.config.engine_files import not_a_name
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
@@ -33,7 +34,6 @@ from glyphoxa.domain.campaign import (
 )
 from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
-from glyphoxa.world.api import DEFAULT_RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,24 +253,9 @@ class _Reading:
             for i, b in enumerate(self.document.relationships)
         ]
         self._unique("relationship", edges)
-        self._one_at_a_time()
+        for path, problem in filled_twice(self.source, self.document):
+            self._wrong(path, problem)
         return tuple(made)
-
-    def _one_at_a_time(self) -> None:
-        """Of a functional relationship only the last would hold, and nobody would know why."""
-        first: dict[tuple[str, str], int] = {}
-        for i, block in enumerate(self.document.relationships):
-            rule = self.document.slots.get(block.type) or DEFAULT_RULES.get(block.type)
-            if rule not in ("functional", "functional_object"):
-                continue
-            end, many = (block.source, "target") if rule == "functional" else (block.target, "source")
-            line = self.source.line(("relationships", first.setdefault((block.type, end.casefold()), i)))
-            if first[block.type, end.casefold()] != i:
-                self._wrong(
-                    ("relationships", i),
-                    f"only one {many} of {block.type} can hold for {end!r}, and line {line} has one already "
-                    f"(if several can, write `slots: {{{block.type}: many}}`)",
-                )
 
     def _npcs(self, by_name: Mapping[str, Entity]) -> tuple[Npc, ...]:
         made: list[Npc] = []

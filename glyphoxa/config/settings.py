@@ -14,18 +14,18 @@ from typing import Annotated, Any, Literal
 import platformdirs
 from pydantic import BeforeValidator, Field, PrivateAttr
 
+from glyphoxa.config.context_settings import ContextSettings, placement_contradictions
+from glyphoxa.config.correction_settings import CorrectionSettings
 from glyphoxa.config.engine_files import from_folder, wrong_engine
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
 from glyphoxa.config.mcp_settings import McpSettings, mcp_contradictions
 from glyphoxa.config.observability_settings import ObservabilitySettings
 from glyphoxa.config.provider_settings import ProvidersSettings, provider_contradictions, with_model_from
 from glyphoxa.config.recall_settings import DeepRecallSettings, not_here, recall_contradictions
-from glyphoxa.config.sections import DsnText, NameOf, ProviderSettings, Section, empty_section
+from glyphoxa.config.sections import DsnText, Section, empty_section
+from glyphoxa.config.turns_settings import TurnsSettings, turns_contradictions
 from glyphoxa.context.budgets import BUDGETS, STANDING_TOKENS, Budgets
-from glyphoxa.context.composition import AT_MOST_LATER_MS
-from glyphoxa.context.prompt import Placement, Role
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.domain.utterance import UNSURE
 from glyphoxa.providers.profiles import Profile
 from glyphoxa.providers.registry import (
     EMBEDDINGS,
@@ -39,8 +39,6 @@ from glyphoxa.providers.registry import (
     profile_of,
     runs_here,
 )
-from glyphoxa.turns.barge_in import AFTER_MS
-from glyphoxa.turns.floor import GAP_MS
 
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -65,112 +63,6 @@ class MemorySettings(Section):
     embedding_dimensions: Annotated[int, Field(ge=1, le=2000)] = 384
     auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
     chronicle: Literal["rules", "none"] = "rules"
-
-
-class SecondLookSettings(ProviderSettings):
-    """A language model that looks again at words the recogniser was unsure of, behind the talk. Off by default.
-
-    `local` is the NPCs' own model: it is asked while the table is quiet. `openai-compatible` needs a `base_url`.
-    """
-
-    name: Annotated[str, NameOf("structured", or_none=True)] = "none"
-
-
-class CorrectionSettings(Section):
-    """How misheard names are put right. Each stage can be left out.
-
-    Attributes:
-        phonetic: The stage by sound and spelling, on every transcript.
-        algorithm: `documents` is the rule as it was first written down; it rewrites ordinary speech, and is there to
-            be compared with.
-        caution: Evidence, in log-odds, asked for beyond an even chance before words are replaced: 1 for a table that
-            would rather see a garble than a wrong name, -1 for one that would not.
-        phonetic_threshold: Of `documents`: least similarity of spellings that sound alike.
-        fuzzy_threshold: Of `documents`: the same where nothing sounds alike.
-        low_confidence: Words of which the recogniser is less sure are looked at again.
-        llm: Who looks again.
-    """
-
-    phonetic: bool = True
-    algorithm: Literal["shipped", "documents"] = "shipped"
-    caution: Annotated[float, Field(ge=-5.0, le=5.0)] = 0.0
-    phonetic_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.70
-    fuzzy_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.85
-    low_confidence: Annotated[float, Field(ge=0.0, le=1.0)] = UNSURE
-    llm: Annotated[SecondLookSettings, BeforeValidator(empty_section)] = SecondLookSettings()
-
-
-class TurnsSettings(Section):
-    """When somebody has finished, and how long an answer may take. Milliseconds.
-
-    Attributes:
-        pause_ms: Silence after which an answer is prepared.
-        end_of_turn_ms: Silence after which the speaker is taken to have finished.
-        unfinished_ms: The same, when the words so far sound unfinished ("and then ...").
-        reply_deadline_ms: From when a reply may be heard to its first sound; later is `timed_out`.
-        filler_after_ms: A short sound in character when nothing is heard after that; 0 is never. Left out, 1500 with a
-            language model on this machine, which may be slow, else never.
-        gap_ms: Silence between two NPCs, a sixth more or less. Behind a player an NPC leaves none: the end of their
-            turn was waited for.
-        barge_in_ms: A player's voice that goes on for so long silences an NPC until what it says is known; 0: words
-            alone do, for a room in which microphones hear the NPCs.
-        npc_to_npc: So many answers in a row may NPCs give to each other, where one calls another by name; 0: they
-            answer players alone.
-    """
-
-    pause_ms: Annotated[int, Field(ge=50, le=2000)] = 200
-    end_of_turn_ms: Annotated[int, Field(ge=50, le=5000)] = 480
-    unfinished_ms: Annotated[int, Field(ge=50, le=10_000)] = 900
-    reply_deadline_ms: Annotated[int, Field(ge=500, le=120_000)] = 15_000
-    filler_after_ms: Annotated[int, Field(ge=0, le=10_000)] | None = None
-    gap_ms: Annotated[int, Field(ge=0, le=2000)] = GAP_MS
-    barge_in_ms: Annotated[int, Field(ge=0, le=2000)] = AFTER_MS
-    npc_to_npc: Annotated[int, Field(ge=0, le=10)] = 0
-
-
-class ContextSettings(Section):
-    """What an NPC has in mind for one turn.
-
-    Attributes:
-        part_deadline_ms: For identity and facts each; a late part is left out.
-        recall_deadline_ms: For recall of past talk.
-        identity_tokens: Of what an NPC knows of itself, tokens of 4 characters each. Left out, this and the other
-            budgets are those of the model's profile.
-        scene_tokens: Of where it is, and with whom.
-        bible_tokens: Of the campaign's bible and coined words.
-        past_tokens: Of the summaries of earlier sessions.
-        facts_tokens: Of what an NPC recalls.
-        max_facts: Sentences of it; left out, one for each 22 tokens.
-        facts_depth: It stands in a message of its own, with so many messages of talk behind it. Left out: in the
-            message of the question, behind it. An NPC with engine s2s has it there always.
-        facts_role: Of that message.
-        history_tokens: Of recent talk; the oldest half is cut when there is more.
-        guard_secrets: No sentence that tells one of the NPC's own secrets is said. false: the prompt still marks them
-            to be kept, and the model decides.
-    """
-
-    part_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
-    recall_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
-    identity_tokens: Annotated[int, Field(ge=20, le=4_000)] | None = None
-    scene_tokens: Annotated[int, Field(ge=0, le=4_000)] | None = None
-    bible_tokens: Annotated[int, Field(ge=0, le=4_000)] | None = None
-    past_tokens: Annotated[int, Field(ge=0, le=4_000)] | None = None
-    facts_tokens: Annotated[int, Field(ge=0, le=20_000)] | None = None
-    max_facts: Annotated[int, Field(ge=0, le=500)] | None = None
-    facts_depth: Annotated[int, Field(ge=0, le=9999)] | None = None
-    facts_role: Role = "system"
-    history_tokens: Annotated[int, Field(ge=0, le=100_000)] | None = None
-    guard_secrets: bool = True
-
-    @property
-    def facts_at(self) -> Placement:
-        """Where what an NPC recalls stands."""
-        return Placement(self.facts_depth, self.facts_role)
-
-    @property
-    def deadline_ms(self) -> int:
-        """Of a hot context whose parts do not keep their deadlines."""
-        return max(self.part_deadline_ms, self.recall_deadline_ms) + AT_MOST_LATER_MS
 
 
 class TiersSettings(Section):
@@ -353,23 +245,14 @@ def _from(base: Path, path: Path | None) -> Path | None:
 def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
     """Values that are fine alone and wrong together."""
     problems: list[Problem] = []
-    turns = settings.turns
-    if turns.end_of_turn_ms < turns.pause_ms:
-        text = f"turns.end_of_turn_ms ({turns.end_of_turn_ms}) must not be less than turns.pause_ms ({turns.pause_ms})"
-        problems.append(source.problem(("turns", "end_of_turn_ms"), text))
-    if turns.unfinished_ms < turns.end_of_turn_ms:
-        text = (
-            f"turns.unfinished_ms ({turns.unfinished_ms}) must not be less than "
-            f"turns.end_of_turn_ms ({turns.end_of_turn_ms})"
-        )
-        problems.append(source.problem(("turns", "unfinished_ms"), text))
+    problems += [source.problem(place, text) for place, text in turns_contradictions(settings.turns)]
     problems += [
         source.problem(("engines", name), wrong)
         for name, value in settings.engines.items()
         if (wrong := wrong_engine(name, value))
     ]
     problems += [source.problem(place, text) for place, text in mcp_contradictions(settings.mcp)]
-    problems += _placement_contradictions(source, settings.context)
+    problems += [source.problem(place, text) for place, text in placement_contradictions(settings.context)]
     problems += _budget_contradictions(source, settings)
     problems += [source.problem(place, text) for place, text in provider_contradictions(settings.providers)]
     problems += recall_contradictions(source, settings.recall, thinks_with=settings.providers.llm.name)
@@ -406,17 +289,3 @@ def _budget_contradictions(source: LocatedYaml, settings: Settings) -> list[Prob
     parts = ", ".join(f"{name} {tokens:,}" for name, tokens in told.items())
     text = f"{'.'.join(place)}: {parts} are {wanted:,} tokens together, and {llm} has room for {room:,}"
     return [source.problem(place, text)]
-
-
-def _placement_contradictions(source: LocatedYaml, context: ContextSettings) -> list[Problem]:
-    role = context.facts_role
-    if context.facts_depth is None and role != "system":
-        text = f"context.facts_role {role} is of a message of its own: set context.facts_depth, 0 to 9999, as well"
-    elif context.facts_depth == 0 and role == "assistant":
-        text = (
-            "context.facts_role assistant at context.facts_depth 0 would be what the NPC has answered already; "
-            "valid: system, user"
-        )
-    else:
-        return []
-    return [source.problem(("context", "facts_role"), text)]

@@ -12,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.cli.recall_asked import AskedAbout, ExplainedQuestion
-from glyphoxa.config.settings import ContextSettings, Settings
+from glyphoxa.config.context_settings import ContextSettings
+from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.by_name import ByName

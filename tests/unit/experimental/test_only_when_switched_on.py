@@ -22,7 +22,7 @@ for package in ("cli", "bootstrap", "web"):
             importlib.import_module(name)
 
 from glyphoxa.bootstrap.correction import corrector_of
-from glyphoxa.config.settings import CorrectionSettings
+from glyphoxa.config.correction_settings import CorrectionSettings
 from glyphoxa.speech.names.gazetteer import Gazetteer
 
 def loaded():
