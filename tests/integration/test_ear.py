@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.signal import resample_poly
 
-from glyphoxa.adapters.audio.wav import read_recording
+from glyphoxa.adapters.audio.wav import read_recording, resample
 from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import WeightStore
@@ -267,7 +266,7 @@ async def test_speech_behind_what_was_transcribed_early_is_transcribed_too() -> 
 def spoken(text: str) -> bytes:
     """The local voice as a microphone hears it: 16 kHz, a little noise, a second of quiet around the words."""
     pcm = np.concatenate(list(HibariVoice(load_engine(), "heart").synthesise(text))).astype(np.float32)
-    voice = resample_poly(pcm, 2, 3)
+    voice = resample(pcm, from_hz=24_000, to_hz=16_000)
     quiet = np.zeros(16_000, dtype=np.float32)
     noise = np.random.default_rng(0).normal(0, 8, len(voice) + 2 * len(quiet))
     return (np.concatenate([quiet, voice, quiet]) + noise).clip(-32_768, 32_767).astype(np.int16).tobytes()

@@ -20,7 +20,7 @@ from glyphoxa.turns.question import MOST_PARTS
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
-from tests.support.proof import n_examples
+from tests.support.proof import IS_PROOF, n_examples
 
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
 QUIET, LOUD = TAMSIN, BRAN
@@ -294,8 +294,9 @@ def test_the_work_for_a_line_grows_with_the_line_alone() -> None:
     talk = TurnTaking(Questions(counting, NAMES))
     talk.move((SMITH, INNKEEPER))
     costs: list[int] = []
+    seconds = 30 if IS_PROOF else 6
     for per_second in (20, 200):
-        for number in range(per_second * 30):
+        for number in range(per_second * seconds):
             at_ms = number * 1_000 // per_second
             before = searched
             talk.on_ear(SpeechStarted(LOUD, at_ms), at_ms=at_ms)
