@@ -12,6 +12,7 @@ import re
 from functools import lru_cache
 
 from glyphoxa.turns.barge_in import BACKCHANNEL
+from glyphoxa.turns.patterns import words
 
 _MARKED_WHOLE = re.compile(
     r"\W*(?:ooc|offplay|outtime|out[ -]of[ -](?:character|game))\b|\W*(?:ot|off[ -]?topic)\s*[:)\]]|\s*//",
@@ -22,14 +23,16 @@ _MARKED_BRACKET = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-_SKILLS = (
-    r"initiative|perception|stealth|insight|investigation|persuasion|deception|intimidation|arcana|athletics|acrobatics"
-    r"|sleight of hand|survival|nature|religion|performance|animal handling|medicine|history"
+_SKILLS = words(
+    "initiative, perception, stealth, insight, investigation, persuasion, deception, intimidation, arcana, athletics",
+    "acrobatics, sleight of hand, survival, nature, religion, performance, animal handling, medicine, history",
 )
-_ABILITIES = r"str|dex|con|int|wis|cha|strength|dexterity|constitution|intelligence|wisdom|charisma"
-_CHECKS_DE = (
-    r"wahrnehmungs?|initiative|schleichen|heimlichkeits?|geschicklichkeits?|stärke|charisma|weisheits?|athletik"
-    r"|überzeugungs?|rettungs|angriffs|schadens|fertigkeits?"
+_ABILITIES = words(
+    "str, dex, con, int, wis, cha, strength, dexterity, constitution, intelligence, wisdom, charisma",
+)
+_CHECKS_DE = words(
+    "wahrnehmungs?, initiative, schleichen, heimlichkeits?, geschicklichkeits?, stärke, charisma, weisheits?, athletik",
+    "überzeugungs?, rettungs, angriffs, schadens, fertigkeits?",
 )
 
 _PATTERNS: tuple[tuple[str, str, str], ...] = (

@@ -12,67 +12,99 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from glyphoxa.turns.mention import AddresseeMention
+from glyphoxa.turns.patterns import any_of, one_of
 from glyphoxa.turns.sentence_form import form_of
 from glyphoxa.turns.sentences import SaidSentence
 
 _LEAD_IN = (
-    r"(?:(?:oh|so|well|and|but|now|okay|ok|ah|right|no|yes|yeah|hey|hi|hello|hm|hmm|uh|um|er|please|thanks|thank you"
-    r"|sorry"
-    r"|good|morning|evening|day|night|afternoon|excuse me|listen|look|wait|stop|dear|my|friend|greetings|tell me"
-    r"|pardon|say"
-    r"|you there|you|there|old|master|mister|mr|mistress|madam|sir|fair|kind|mein|guter?|gute[nrs]?|lieber?|liebe"
-    r"|werter?|werte"
-    r"|herr|frau|meister|meisterin|alter?|alte|verehrte[rs]?|hallo|guten|abend|morgen|tag|danke|bitte|servus|moin"
-    r"|warte|halt"
-    r"|entschuldigung|entschuldigt|entschuldige|verzeihung|verzeiht|ja|nein|und|aber|also|ach|na|he|heda|sagt|sag"
-    r"|hör|hört|mal)"
-    r"(?: ?[,:;!-])? )*"
+    "(?:"
+    + one_of(
+        "oh, so, well, and, but, now, okay, ok, ah, right, no, yes, yeah, hey, hi, hello, hm, hmm, uh, um, er",
+        "please, thanks, thank you, sorry, good, morning, evening, day, night, afternoon, excuse me, listen",
+        "look, wait, stop, dear, my, friend, greetings, tell me, pardon, say, you there, you, there, old",
+        "master, mister, mr, mistress, madam, sir, fair, kind",
+        "mein, guter?, gute[nrs]?, lieber?, liebe, werter?, werte, herr, frau, meister, meisterin, alter?",
+        "alte, verehrte[rs]?, hallo, guten, abend, morgen, tag, danke, bitte, servus, moin, warte, halt",
+        "entschuldigung, entschuldigt, entschuldige, verzeihung, verzeiht, ja, nein, und, aber, also, ach, na",
+        "he, heda, sagt, sag, hör, hört, mal",
+    )
+    + "(?: ?[,:;!-])? )*"
 )
 _TITLED = (
-    r"(?:(?:my|good|old|master|mister|mr|mistress|madam|dear|fair|kind|mein|meine|guter?|gute|lieber?|liebe|werter?"
-    r"|werte|herr|frau|meister|meisterin|alter?|alte|verehrte[rs]?|friend) )*"
+    "(?:"
+    + one_of(
+        "my, good, old, master, mister, mr, mistress, madam, dear, fair, kind",
+        "mein, meine, guter?, gute, lieber?, liebe, werter?, werte, herr, frau, meister, meisterin, alter?",
+        "alte, verehrte[rs]?, friend",
+    )
+    + " )*"
 )
 _FOLLOWS_A_CALL = re.compile(
-    r"(?:what|what's|where|where's|who|who's|why|how|how's|when|which|are you|aren't you|do you|don't|did you"
-    r"|can you|could you|would you"
-    r"|will you|won't you|have you|may i|might i|can i|can we|could i|could we|is (?:there|it|that|this|the|my|your"
-    r"|anyone)|are (?:there|these|the)|do (?:we|i|they)|i|i'm|i've|i'd|i'll|my|please|you|you're|you've|your|tell"
-    r"|give|come|show|help|listen|look|wait|stop|get|take|bring|let|hold|run|be|go|say|speak|open|make|mend|fix|pour"
-    r"|watch"
-    r"|was (?!here|there)|wo|wer|wie|wann|warum|wieso|wohin|woher|kannst|könnt|könnten|könntest|hast|habt|haben Sie"
-    r"|bist|seid|sind Sie|weißt|wisst|wissen"
-    r"|kennst|kennt ihr|willst|wollt|würdest|würdet|ich|mein|meine|bitte|du|dein|deine|gibt es|gib|gebt|komm"
-    r"|kommt (?:her|mit)|sag|sagt mir|zeig|hilf|helft|hör|warte|halt|nimm|bring|lass|mach|erzähl|gibst|glaubst"
-    r"|meinst|magst)\b"
+    one_of(
+        "what, what's, where, where's, who, who's, why, how, how's, when, which, are you, aren't you, do you",
+        "don't, did you, can you, could you, would you, will you, won't you, have you, may i, might i, can i",
+        "can we, could i, could we, is (?:there|it|that|this|the|my|your|anyone), are (?:there|these|the)",
+        "do (?:we|i|they), i, i'm, i've, i'd, i'll, my, please, you, you're, you've, your, tell, give, come",
+        "show, help, listen, look, wait, stop, get, take, bring, let, hold, run, be, go, say, speak, open",
+        "make, mend, fix, pour, watch",
+        "was (?!here|there), wo, wer, wie, wann, warum, wieso, wohin, woher, kannst, könnt, könnten, könntest",
+        "hast, habt, haben Sie, bist, seid, sind Sie, weißt, wisst, wissen, kennst, kennt ihr, willst, wollt",
+        "würdest, würdet, ich, mein, meine, bitte, du, dein, deine, gibt es, gib, gebt, komm",
+        "kommt (?:her|mit), sag, sagt mir, zeig, hilf, helft, hör, warte, halt, nimm, bring, lass, mach",
+        "erzähl, gibst, glaubst, meinst, magst",
+    )
+    + r"\b"
 )
 _ABOUT_VERB = re.compile(
-    r"(?:is|was|has|had|isn't|wasn't|hasn't|says|said|told|knows|knew|owes|does|doesn't|did|didn't|went|would"
-    r"|wouldn't|will|won't|can|can't|could|seems|looks|lives|works|sells"
-    r"|ist|hat|hatte|sagt|sagte|weiß|weiss|wird|kann|lügt|wohnt|arbeitet|verkauft|scheint|will|soll|muss|hätte|wäre)\b"
+    one_of(
+        "is, was, has, had, isn't, wasn't, hasn't, says, said, told, knows, knew, owes, does, doesn't, did",
+        "didn't, went, would, wouldn't, will, won't, can, can't, could, seems, looks, lives, works, sells",
+        "ist, hat, hatte, sagt, sagte, weiß, weiss, wird, kann, lügt, wohnt, arbeitet, verkauft, scheint",
+        "will, soll, muss, hätte, wäre",
+    )
+    + r"\b"
 )
-_NOT_MEANT = re.compile(
-    r"\bnot you\b|\b(?:isn't|wasn't|not|n't) (?:talking|speaking|asking|addressing|meant) (?:to |for )?(?:you\b|@)"
-    r"|\bi (?:don't|didn't) mean (?:you\b|@)|\bnot (?:to )?@"
-    r"|\bnicht (?:du|dich|dir|Sie|Ihnen|ihr|euch|Ihr|Euch|mit dir|mit euch|mit Ihnen|zu dir)\b|\b(?:rede|spreche"
-    r"|sprach|redete) nicht mit\b|\bmein(?:e|te) nicht\b|\bnicht @|\b(?:stay|keep) out of (?:it|this)\b"
-    r"|\bdich (?:habe|hab|hatte) ich nicht\b|\bdich nicht\b|\bwas not for you\b|\bwasn't for you\b"
+_NOT_MEANT = any_of(
+    r"\bnot you\b",
+    r"\b(?:isn't|wasn't|not|n't) (?:talking|speaking|asking|addressing|meant) (?:to |for )?(?:you\b|@)",
+    r"\bi (?:don't|didn't) mean (?:you\b|@)",
+    r"\bnot (?:to )?@",
+    r"\bnicht "
+    + one_of("du, dich, dir, Sie, Ihnen, ihr, euch, Ihr, Euch, mit dir, mit euch, mit Ihnen, zu dir")
+    + r"\b",
+    r"\b(?:rede|spreche|sprach|redete) nicht mit\b",
+    r"\bmein(?:e|te) nicht\b",
+    r"\bnicht @",
+    r"\b(?:stay|keep) out of (?:it|this)\b",
+    r"\bdich (?:habe|hab|hatte) ich nicht\b",
+    r"\bdich nicht\b",
+    r"\bwas not for you\b",
+    r"\bwasn't for you\b",
 )
 _MEANT = re.compile(
     r"(?:\bi (?:mean|meant)|\bi'm (?:asking|talking to)|\bi (?:was|am) (?:asking|talking to)|\bich (?:mein|meine"
     r"|meinte|frage|rede mit)|\bsondern|\bbut|\bonly|\bnur)(?: the| den| die| der| das| dem| mit)? @(\d+)(?! (?:is"
     r"|was|has|ist|hat))"
 )
-_INDIRECTLY = re.compile(
-    r"^(?:so |then |okay |ok |and |und |dann |also )?(?:,? ?)?(?:i (?:(?:walk|go|step|head|come|stroll"
-    r"|move) (?:over |up )?(?:to [^,]*? )?and )?(?:turn to|ask|tell|greet|address|say to|speak to|talk to"
-    r"|call out to|call to|call over to|call|beckon|wave (?:at|over)|want to ask|want to talk to|would like to ask"
-    r"|would like to talk to|would like to speak (?:to|with)|'d like)|i'd like to (?:ask|speak (?:to|with)"
-    r"|talk (?:to|with))|i turn towards"
-    r"|ich (?:frage|frag|sage zu|sag zu|wende mich an|spreche|rufe|grüße|bitte|wende mich zu|möchte mit|will mit"
-    r"|möchte|würde gern(?:e)? mit))(?: the| den| die| der| dem| das| good| mit)* @(\d+)"
-    r"|\b(?:question|word|message|letter|delivery) (?:for|with) (?:the |you )?@(\d+)|\b(?:frage|bitte"
-    r"|nachricht) (?:an|für) (?:den |die |das )?@(\d+)|^(?:an|für|to|for) (?:den |die |das |the )?@(\d+) ?[:,]"
-    r"|^is (?:the )?@(\d+) (?:here|there|in|around|about|home)$|^ist (?:der |die |das )?@(\d+) (?:hier|da|zu hause)$"
+_INDIRECTLY = any_of(
+    "^(?:so |then |okay |ok |and |und |dann |also )?(?:,? ?)?"
+    + "(?:i (?:(?:walk|go|step|head|come|stroll|move) (?:over |up )?(?:to [^,]*? )?and )?"
+    + one_of(
+        "turn to, ask, tell, greet, address, say to, speak to, talk to, call out to, call to, call over to",
+        "call, beckon, wave (?:at|over), want to ask, want to talk to, would like to ask",
+        "would like to talk to, would like to speak (?:to|with), 'd like",
+    )
+    + "|i'd like to (?:ask|speak (?:to|with)|talk (?:to|with))|i turn towards|ich "
+    + one_of(
+        "frage, frag, sage zu, sag zu, wende mich an, spreche, rufe, grüße, bitte, wende mich zu, möchte mit",
+        "will mit, möchte, würde gern(?:e)? mit",
+    )
+    + r")(?: the| den| die| der| dem| das| good| mit)* @(\d+)",
+    r"\b(?:question|word|message|letter|delivery) (?:for|with) (?:the |you )?@(\d+)",
+    r"\b(?:frage|bitte|nachricht) (?:an|für) (?:den |die |das )?@(\d+)",
+    r"^(?:an|für|to|for) (?:den |die |das |the )?@(\d+) ?[:,]",
+    r"^is (?:the )?@(\d+) (?:here|there|in|around|about|home)$",
+    r"^ist (?:der |die |das )?@(\d+) (?:hier|da|zu hause)$",
 )
 _HEARSAY = (
     r"(?:said|says|shouted|yelled|cried|screamed|whispered|called(?: out)?|goes|was like|wrote|meinte|sagte|sagt"
