@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from glyphoxa.adapters.postgres.chronicle.episodes import PostgresEpisodes
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.chronicle.chronicler import Chronicler
+from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.rules.extractor import RulesExtractor
 from glyphoxa.chronicle.worker import ChronicleWorker
 from glyphoxa.domain.ids import CampaignId
@@ -23,6 +25,22 @@ async def chronicler_of(store: Store, campaign: CampaignId, log: PostgresChronic
     stored = await store.campaigns.get(campaign)
     narrators = [player.name for player in stored.players if player.dm]
     return Chronicler(campaign, stored.language, log, RulesExtractor(stored.language, narrators=narrators))
+
+
+async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:
+    """
+    Raises:
+        NotFound: There is no such campaign.
+        Unavailable: The database is away.
+    """
+    stored = await store.campaigns.get(campaign)
+    return EpisodeWriter(
+        campaign,
+        stored.language,
+        {npc.id: npc.entity_id for npc in stored.npcs},
+        PostgresChronicleLog(store.database, store.world),
+        PostgresEpisodes(store.database, store.world),
+    )
 
 
 def chronicle_worker(store: Store, campaign: CampaignId | None = None) -> ChronicleWorker:

@@ -14,7 +14,7 @@ from loguru import logger
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.bootstrap.chronicle import chronicle_worker
+from glyphoxa.bootstrap.chronicle import chronicle_worker, episode_writer
 from glyphoxa.bootstrap.embedder import LaterEmbedders, open_embedder
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import Settings
@@ -63,6 +63,8 @@ async def open_store_for(settings: Settings, local: LocalModels, stack: AsyncExi
     )
 
 
+SUMMARISE_MS = 5_000
+"""At the end of a session. What takes longer is left to `glyphoxa chronicle summarise`."""
 SAID_BEFORE = 80
 """Of a session that goes on: as much as a page shows to who comes late."""
 
@@ -257,6 +259,17 @@ class TableMemory:
     async def flush(self) -> bool:
         """Send what waits. False when the database has not taken everything in time."""
         return await self.journal.flush(FLUSH_MS)
+
+    async def finish(self) -> bool:
+        """At the end of a session: send what waits, then write what each NPC recalls of it. False as of `flush`."""
+        is_all_sent = await self.flush()
+        if self.store is not None and self._learns and self._session is not None and is_all_sent:
+            try:
+                async with asyncio.timeout(SUMMARISE_MS / 1000):
+                    await (await episode_writer(self.store, self._campaign.id)).write(self._session)
+            except (GlyphoxaError, TimeoutError) as error:
+                logger.warning("the session is not summed up: {}; glyphoxa chronicle summarise does it", error)
+        return is_all_sent
 
     async def close(self) -> None:
         await self.journal.close()

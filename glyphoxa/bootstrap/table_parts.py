@@ -186,7 +186,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
         reviser=reviser,
         names=names,
         mark=mark,
-        flush=memory.flush,
+        flush=memory.finish,
     )
     parts = TableParts(
         state=state,

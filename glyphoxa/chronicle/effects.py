@@ -15,7 +15,7 @@ from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, Visibility, witnessed_by
-from glyphoxa.world.api import Cause, EntityAdded, EntityScoped, Event, FactStated
+from glyphoxa.world.api import Cause, EntityAdded, EntityScoped, Event, FactStated, rule_of
 
 MOST_ENTITIES: Final = 60
 MOST_CLAIMS: Final = 120
@@ -24,6 +24,8 @@ LONGEST_NAME: Final = 80
 LONGEST_VALUE: Final = 300
 OF_AN_NPC: Final = 0.5
 """What only an NPC said is no surer: its words are a model's, and the DM looks at them first."""
+OVERRULES: Final = 0.6
+"""What would end something that was written down, such as where somebody is, is left to the DM."""
 _SAME_NAME: Final = 92.0
 """Similarity, of 100, from which two spellings of six letters or more are one name."""
 _SHORTEST_MISSPELT: Final = 6
@@ -149,6 +151,8 @@ class _Writing:
         sure = min(max(found.confidence, 0.0), 1.0)
         if all(each.utterance.npc_id is not None for each in rests_on):
             sure = min(sure, OF_AN_NPC)
+        if self._would_overrule(claim):
+            sure = min(sure, OVERRULES)
         cause = self._cause(last)
         provenance = Provenance(
             sure,
@@ -166,6 +170,11 @@ class _Writing:
             if end is not None and self._known[end].is_of_talk:
                 self._add_entity(self._known[end], last)
         self._add(last, FactStated(claim, provenance, self._heard_by_all(rests_on), attributes=also))
+
+    def _would_overrule(self, claim: Claim) -> bool:
+        rule = rule_of(claim, {})
+        one = claim.object if rule == "functional_object" else claim.subject
+        return rule in ("functional", "functional_object") and one is not None and not self._known[one].is_of_talk
 
     def _claim_of(self, found: ExtractedRelation | ExtractedFact) -> Claim | None:
         if isinstance(found, ExtractedRelation):

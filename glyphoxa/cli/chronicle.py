@@ -13,16 +13,20 @@ from rich.text import Text
 
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.bootstrap.chronicle import chronicler_of
+from glyphoxa.bootstrap.chronicle import chronicler_of, episode_writer
 from glyphoxa.chronicle.chronicler import PAGE
+from glyphoxa.chronicle.episodes import said_in
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules.extractor import names_of
 from glyphoxa.chronicle.rules.salience import SalienceJudge
+from glyphoxa.chronicle.rules.summaries import TOKENS, for_players, heard_by, summary_of
+from glyphoxa.cli.lines import plain
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.tables import a_table, show
-from glyphoxa.cli.verb import Verb, argument
+from glyphoxa.cli.verb import Verb, argument, one_of
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.world.api import moment
 
 
@@ -50,7 +54,7 @@ async def _opened(options: argparse.Namespace, act: Act) -> int:
 VERB = Verb(_with_memory, common=CAMPAIGN)
 
 
-@VERB.itself(session=None)
+@VERB.itself(session=None, dm=False, viewer=None, all=False)
 @VERB.action("how far each session was read, and what stands in the way; so without an action")
 async def _status(opened: _Opened, options: argparse.Namespace) -> int:
     sessions = await opened.log.progress(opened.campaign)
@@ -114,6 +118,58 @@ async def _retry(opened: _Opened, options: argparse.Namespace) -> int:
         return 0
     print(f"to be read again: {', '.join(revived)}")
     return await _run(opened, options)
+
+
+@VERB.action(
+    "what each NPC recalls of a session in later ones: its most salient lines; a summary of yours stands",
+    argument("session", nargs="?", type=SessionId, metavar="SESSION"),
+)
+async def _summarise(opened: _Opened, options: argparse.Namespace) -> int:
+    writer = await episode_writer(opened.store, opened.campaign)
+    names = {npc.id: npc.name for npc in (await opened.store.campaigns.get(opened.campaign)).npcs}
+    for each in await _chosen(opened, options.session):
+        told = await writer.write(each.session)
+        if told is None:
+            print(f"{each.session}: you have said what happened (glyphoxa sessions summary {each.session})")
+            continue
+        print(f"{each.session}:" if told else f"{each.session}: nothing of it is worth recalling")
+        for npc, text in told.items():
+            print(plain(f"  {names.get(npc, npc)}: {text}"))
+    return 0
+
+
+@VERB.action(
+    "what happened in a session: lines that players may be read aloud; or all that you, or an NPC, may know",
+    argument("session", type=SessionId, metavar="SESSION"),
+    one_of(
+        argument("--dm", help="of all that was said, with the names as they are"),
+        argument("--as", dest="viewer", metavar="NPC", help="only what this NPC heard"),
+    ),
+    argument("--tokens", type=int, default=TOKENS, metavar="N", help="how much there is room for; about 3 words are 4"),
+)
+async def _recap(opened: _Opened, options: argparse.Namespace) -> int:
+    await _chosen(opened, options.session)
+    campaign = await opened.store.campaigns.get(opened.campaign)
+    known = await opened.log.known(opened.campaign)
+    said = await said_in(opened.log, opened.campaign, options.session)
+    if options.viewer is not None:
+        said = heard_by(_npc_of(campaign, options.viewer), said)
+    elif not options.dm:
+        said = for_players(said, known, campaign.language)
+    names = names_of(known, campaign.language)
+    lines = summary_of(said, language=campaign.language, names=names, tokens=options.tokens)
+    for line in lines:
+        print(plain(line.in_words(campaign.language)))
+    if not lines:
+        print("nothing of it is worth recalling")
+    return 0
+
+
+def _npc_of(campaign: Campaign, wanted: str) -> NpcId:
+    by_name = {name.casefold(): npc.id for npc in campaign.npcs for name in (npc.id, npc.name, *npc.aliases)}
+    if wanted.casefold() not in by_name:
+        raise NotFound(f"no NPC {wanted!r}: {did_you_mean(wanted, (npc.name for npc in campaign.npcs))}")
+    return by_name[wanted.casefold()]
 
 
 @VERB.action(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glyphoxa.context.knowledge import fact_sentence, fitting, names_of, recalled, sentences_of
 from glyphoxa.context.of_file import ScopedKnowledge
@@ -39,18 +39,32 @@ NOTHING_KNOWN = Identity()
 
 
 def identity_of(known: Known, *, tokens: int, secrets: Sequence[OwnSecret] = ()) -> Identity:
-    """What is known of an NPC, as far as it fits.
+    """What is known of an NPC, as far as it fits. What was only heard in talk is recalled where a question asks for it:
+    here, in front of all talk, it would have the whole prompt read anew in the middle of a scene.
 
     Args:
         tokens: Secrets not counted.
     """
-    sentences = fitting(sentences_of(known), tokens=tokens)
+    sentences = fitting(sentences_of(_settled(known)), tokens=tokens)
     return Identity(
         tuple(dict.fromkeys(sentence.text for sentence in sentences)),
         frozenset(sentence.fact.id for sentence in sentences if sentence.is_whole),
         tuple(secrets),
         known,
     )
+
+
+def _settled(known: Known) -> Known:
+    return replace(
+        known,
+        attributes=tuple(fact for fact in known.attributes if not _is_hearsay(fact)),
+        relations=tuple((fact, entity) for fact, entity in known.relations if not _is_hearsay(fact)),
+    )
+
+
+def _is_hearsay(fact: Fact) -> bool:
+    of = fact.provenance
+    return of.origin == "talk" and of.session_id is not None and not of.dm_confirmed
 
 
 class Identities:

@@ -35,6 +35,7 @@ DEFAULT_RULES: Final[Mapping[str, SlotRule]] = {
     "gave": "many",
     "lost": "many",
     "past": "many",
+    "summary": "many",
 }
 
 OPPOSITES: Final[Mapping[str, str]] = {"ALLIED_WITH": "HOSTILE_TO", "HOSTILE_TO": "ALLIED_WITH"}

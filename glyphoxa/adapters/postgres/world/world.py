@@ -55,12 +55,14 @@ class WorldWriting:
 
     Attributes:
         read: The world as it is, before what is committed here, without what ended.
+        undo: As if these events had not been, as far as that is not so already.
         unlearn: As if nothing had been learned from these utterances so far.
     """
 
     connection: Connection
     read: Callable[[], Awaitable[WorldState]]
     commit: CommitEvents
+    undo: Callable[[Sequence[int], Cause], Awaitable[None]]
     unlearn: Callable[[Sequence[UtteranceId], Cause], Awaitable[None]]
 
 
@@ -110,10 +112,13 @@ class PostgresWorld:
                 recorded.extend(made)
                 return made
 
-            async def unlearn_here(utterances: Sequence[UtteranceId], cause: Cause) -> None:
-                await _unlearn_all(world, utterances, cause)
+            async def undo_here(seqs: Sequence[int], cause: Cause) -> None:
+                await _undo_those_left(world, seqs, cause)
 
-            yield WorldWriting(world.connection, world.tables.read_current, commit_here, unlearn_here)
+            async def unlearn_here(utterances: Sequence[UtteranceId], cause: Cause) -> None:
+                await undo_here(await world.talk.learned_from_any(utterances), cause)
+
+            yield WorldWriting(world.connection, world.tables.read_current, commit_here, undo_here, unlearn_here)
         await analyze_if_grown(self._database, recorded)
 
     async def now(self, campaign: CampaignId) -> WorldState:
@@ -255,11 +260,11 @@ class PostgresWorld:
         return world_transaction(self._database, campaign, deadline_ms=deadline_ms)
 
 
-async def _unlearn_all(world: WorldTransaction, utterances: Sequence[UtteranceId], cause: Cause) -> None:
+async def _undo_those_left(world: WorldTransaction, seqs: Sequence[int], cause: Cause) -> None:
     head, gone = await world.log.head(), dropped(await world.log.undoing())
-    learned = await world.talk.learned_from_any(utterances)
-    events = [WorldEvent(head.seq + 1 + n, cause, Undone(seq)) for n, seq in enumerate(sorted(set(learned) - gone))]
-    if events:
+    left = sorted(set(seqs) - gone)
+    if left:
+        events = [WorldEvent(head.seq + n, cause, Undone(seq)) for n, seq in enumerate(left, start=1)]
         await _append_undoing(world, events)
 
 

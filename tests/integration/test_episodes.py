@@ -1,0 +1,115 @@
+"""What NPCs recall of a session: lines they heard, kept when it ends, and as long as nobody takes them back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.bootstrap.chronicle import episode_writer
+from glyphoxa.dm.sessions import SessionDesk
+from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import HIDDEN
+from glyphoxa.world.api import Cause, EntityAdded
+from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
+from tests.support.command_line import a_settings_file, run
+
+CAMPAIGN = a_campaign().id
+EVENING = SessionId("evening")
+PROMISE = "I promise to bring you the six crowns and the silver ring before the feast."
+SECRET = "We found the letter of the king in the chest under the tower."
+
+
+@pytest.fixture
+async def table(store: Store) -> Store:
+    await store.campaigns.load(a_campaign())
+    lines = [
+        (PROMISE, {SMITH}),
+        ("Hm.", {SMITH, INNKEEPER}),
+        (SECRET, {INNKEEPER}),
+        ("17.", {SMITH, INNKEEPER}),
+    ]
+    await store.log.append(
+        [
+            replace(
+                an_utterance(text, id=f"u{n}"), session_id=EVENING, at_ms=1_000_000 + n, witnesses=frozenset(heard_by)
+            )
+            for n, (text, heard_by) in enumerate(lines, start=1)
+        ]
+    )
+    return store
+
+
+async def recalled(store: Store, npc: NpcId) -> str | None:
+    return await store.summaries.summary(CAMPAIGN, npc, EVENING)
+
+
+async def test_each_npc_recalls_what_it_heard_itself(table: Store) -> None:
+    told = await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    assert told == {SMITH: f"Tamsin said: “{PROMISE}”", INNKEEPER: f"Tamsin said: “{SECRET}”"}
+    assert await recalled(table, SMITH) == told[SMITH]
+    assert await recalled(table, INNKEEPER) == told[INNKEEPER]
+    assert await table.summaries.latest(CAMPAIGN, SMITH, but=SessionId("next"), limit=5) == [told[SMITH]]
+
+
+async def test_it_is_written_once_and_anew_when_the_talk_is_another(table: Store) -> None:
+    writer = await episode_writer(table, CAMPAIGN)
+    await writer.write(EVENING)
+    events = await table.world.events(CAMPAIGN)
+    await writer.write(EVENING)
+    assert await table.world.events(CAMPAIGN) == events
+    await table.world.retract(CAMPAIGN, UtteranceId("u3"), Cause("dm", 2_000_000))
+    await writer.write(EVENING)
+    assert await recalled(table, INNKEEPER) is None
+    assert await recalled(table, SMITH) == f"Tamsin said: “{PROMISE}”"
+    await table.world.rollback(CAMPAIGN, EVENING, 0, Cause("dm", 2_000_001))
+    assert await recalled(table, SMITH) is None
+
+
+async def test_what_the_dm_says_of_a_session_stands(table: Store) -> None:
+    desk = SessionDesk(CAMPAIGN, table.world, PostgresInspection(table.database), lambda: 3_000_000)
+    await desk.summarise(EVENING, "They met the smith.", [SMITH])
+    assert await (await episode_writer(table, CAMPAIGN)).write(EVENING) is None
+    assert await recalled(table, SMITH) == "They met the smith."
+    assert await recalled(table, INNKEEPER) is None
+
+
+async def test_the_dm_may_say_otherwise_afterwards(table: Store) -> None:
+    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    desk = SessionDesk(CAMPAIGN, table.world, PostgresInspection(table.database), lambda: 3_000_000)
+    await desk.summarise(EVENING, "They met the smith.", [SMITH])
+    assert await recalled(table, SMITH) == "They met the smith."
+    assert await recalled(table, INNKEEPER) is None
+
+
+async def test_a_recap_for_the_players_names_nobody_they_may_not_know(
+    table: Store, dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = a_settings_file(tmp_path, dsn)
+    vorlath = EntityAdded(EntityId("vorlath"), "npc", "Vorlath", visibility=HIDDEN)
+    await table.world.commit(CAMPAIGN, [vorlath], Cause("dm", 1))
+    heard = replace(
+        an_utterance("We found out that Vorlath stole the crown and the map."),
+        id=UtteranceId("u9"),
+        session_id=EVENING,
+        at_ms=1_000_009,
+        raw_text="We found out that four laths stole the crown and the map.",
+    )
+    await table.log.append([heard])
+    assert await run("chronicle", "recap", EVENING, "--config", settings) == 0
+    players = capsys.readouterr().out
+    assert "four laths stole the crown" in players
+    assert "Vorlath" not in players
+    assert await run("chronicle", "recap", EVENING, "--dm", "--config", settings) == 0
+    assert "Vorlath stole the crown" in capsys.readouterr().out
+    assert await run("chronicle", "recap", EVENING, "--as", "Mirelle", "--config", settings) == 0
+    of_mirelle = capsys.readouterr().out
+    assert "letter of the king" in of_mirelle
+    assert "six crowns" not in of_mirelle
+    assert await run("chronicle", "recap", EVENING, "--as", "Mirele", "--config", settings) == 1
+    assert "did you mean 'Mirelle'?" in capsys.readouterr().err
+    assert await run("chronicle", "summarise", EVENING, "--config", settings) == 0
+    assert "Grimjaw: Tamsin said" in " ".join(capsys.readouterr().out.split())

@@ -1,0 +1,154 @@
+"""What becomes of an extraction: who is meant, who may know it, and what is not believed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from glyphoxa.chronicle.effects import MOST_CLAIMS, MOST_ENTITIES, Effects, effects_of
+from glyphoxa.chronicle.extraction import ExtractedEntity, ExtractedFact, ExtractedRelation, Extraction
+from glyphoxa.chronicle.stretches import LONGEST, stretches
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import HIDDEN, witnessed_by
+from glyphoxa.world.api import EntityAdded, EntityScoped, Event, FactStated
+from tests.support.builders import INNKEEPER, SMITH, an_utterance
+
+U1, U2 = UtteranceId("u1"), UtteranceId("u2")
+ODO = KnownEntity(EntityId("odo"), "npc", "Odo Fennimore", ("Odo",))
+WENNA = ExtractedEntity("w", "Wenna", "npc", (U1,), 0.9)
+
+
+def a_talk(*heard: set[NpcId], npc: NpcId | None = None) -> SceneTalk:
+    said = tuple(
+        NumberedUtterance(replace(an_utterance("...", id=f"u{n}", npc=npc), witnesses=frozenset(by)), n)
+        for n, by in enumerate(heard or ({SMITH}, {SMITH}), start=1)
+    )
+    return SceneTalk(CampaignId("town"), SessionId("s"), "en", said)
+
+
+def events(effects: Effects) -> list[Event]:
+    return [event for effect in effects.of for event in effect.events]
+
+
+def stated(effects: Effects) -> list[FactStated]:
+    return [event for event in events(effects) if isinstance(event, FactStated)]
+
+
+def fact(*evidence: UtteranceId, about: str = "occupation", value: str = "miller", sure: float = 0.9) -> ExtractedFact:
+    return ExtractedFact("w", about, value, evidence or (U1,), sure)
+
+
+@pytest.mark.parametrize("name", ["Odo", "odo fennimore", "Odo Fenimore"])
+def test_a_known_name_is_looked_up_before_one_is_added(name: str) -> None:
+    odo = ExtractedEntity("w", name, "npc", (U1,), 0.9)
+    effects = effects_of(Extraction((odo,), (), (fact(),)), a_talk(), [ODO])
+    assert [one.claim.subject for one in stated(effects)] == [ODO.id]
+    assert not [event for event in events(effects) if isinstance(event, EntityAdded)]
+
+
+def test_a_new_name_gets_an_id_that_is_free() -> None:
+    taken = KnownEntity(EntityId("wenna"), "location", "Somewhere else")
+    effects = effects_of(Extraction((WENNA,)), a_talk(), [taken])
+    assert [event.entity for event in events(effects) if isinstance(event, EntityAdded)] == ["wenna-2"]
+
+
+def test_a_claim_is_known_to_who_heard_all_of_it_and_a_name_to_who_heard_any() -> None:
+    effects = effects_of(
+        Extraction((replace_evidence(WENNA, U1, U2),), (), (fact(U1, U2),)), a_talk({SMITH}, {SMITH, INNKEEPER}), []
+    )
+    [claim] = stated(effects)
+    assert [knower.npc for knower in claim.visibility.knowers] == [SMITH]
+    assert claim.attributes == {"evidence": ["u1", "u2"]}
+    added = [event for event in events(effects) if isinstance(event, EntityAdded)]
+    assert {knower.npc for knower in added[0].visibility.knowers} == {SMITH, INNKEEPER}
+    assert [effect.cause.ordinal for effect in effects.of] == [1, 2]
+
+
+def test_who_hears_of_somebody_later_knows_of_them_from_then_on_and_a_guarded_one_stays_guarded() -> None:
+    of_talk = KnownEntity(EntityId("w"), "npc", "Wenna", (), witnessed_by([SMITH]), is_of_talk=True)
+    effects = effects_of(Extraction((WENNA,)), a_talk({INNKEEPER}), [of_talk])
+    [scoped] = [event for event in events(effects) if isinstance(event, EntityScoped)]
+    assert {knower.npc for knower in scoped.visibility.knowers} == {SMITH, INNKEEPER}
+    guarded = KnownEntity(EntityId("w"), "npc", "Wenna", (), HIDDEN)
+    assert events(effects_of(Extraction((WENNA,)), a_talk({INNKEEPER}), [guarded])) == []
+
+
+def test_what_only_an_npc_said_and_what_would_overrule_a_file_wait_for_the_dm() -> None:
+    [claim] = stated(effects_of(Extraction((WENNA,), (), (fact(),)), a_talk({SMITH}, npc=SMITH), []))
+    assert claim.provenance.confidence == 0.5
+    odo = ExtractedEntity("w", "Odo", "npc", (U1,), 0.9)
+    dead = fact(about="status", value="dead")
+    [claim] = stated(effects_of(Extraction((odo,), (), (dead,)), a_talk(), [ODO]))
+    assert not claim.provenance.is_enough
+    [claim] = stated(effects_of(Extraction((WENNA,), (), (dead,)), a_talk(), [ODO]))
+    assert claim.provenance.is_enough
+
+
+@pytest.mark.parametrize(
+    "extraction",
+    [
+        Extraction((ExtractedEntity("w", "", "npc", (U1,), 0.9),)),
+        Extraction((ExtractedEntity("w", "x" * 200, "npc", (U1,), 0.9),)),
+        Extraction((ExtractedEntity("w", "Wen\nna\x00", "npc", (U1,), 0.9),)),
+        Extraction((ExtractedEntity("w", "Wenna", "npc", (UtteranceId("never-said"),), 0.9),)),
+        Extraction((ExtractedEntity("w", "Wenna", "npc", (), 0.9),)),
+        Extraction((), (ExtractedRelation("w", "KNOWS", "nobody", (U1,), 0.9),)),
+        Extraction((), (), (fact(),)),
+    ],
+)
+def test_what_a_model_makes_up_is_left_out_with_the_reason(extraction: Extraction) -> None:
+    effects = effects_of(extraction, a_talk(), [])
+    assert effects.of == ()
+    assert effects.refused
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        fact(about="no snake case!"),
+        fact(about=""),
+        fact(value=""),
+        fact(value="x" * 1_000_000),
+        fact(UtteranceId("other-campaign/u1")),
+    ],
+)
+def test_a_bad_fact_is_left_out_and_the_good_one_beside_it_stays(bad: ExtractedFact) -> None:
+    effects = effects_of(Extraction((WENNA,), (), (bad, fact(value="baker"))), a_talk(), [])
+    assert [one.claim.content for one in stated(effects)] == ["baker"]
+
+
+def test_a_model_that_repeats_itself_is_cut_off_and_its_confidence_kept_in_bounds() -> None:
+    names = tuple(replace(WENNA, key=f"k{n}", name=f"Name{n}") for n in range(MOST_ENTITIES + 5))
+    many = tuple(replace(fact(value=f"value {n}", sure=7.5), subject="k1") for n in range(MOST_CLAIMS + 5))
+    effects = effects_of(Extraction(names, (), many), a_talk(), [])
+    assert len(stated(effects)) == MOST_CLAIMS
+    assert {one.provenance.confidence for one in stated(effects)} == {1.0}
+    assert effects.refused == ("10 more than a stretch of talk can tell",)
+
+
+def replace_evidence(entity: ExtractedEntity, *evidence: UtteranceId) -> ExtractedEntity:
+    return replace(entity, evidence=evidence)
+
+
+def line(n: int, *, at_ms: int | None = None, heard: frozenset[NpcId] = frozenset({SMITH})) -> NumberedUtterance:
+    return NumberedUtterance(
+        replace(an_utterance("...", id=f"u{n}"), at_ms=n * 1_000 if at_ms is None else at_ms, witnesses=heard), n
+    )
+
+
+def cut(*said: NumberedUtterance, before: tuple[NumberedUtterance, ...] = ()) -> list[tuple[list[int], list[int]]]:
+    parts = stretches(CampaignId("town"), SessionId("s"), "en", said, before)
+    return [([one.ordinal for one in part.before], [one.ordinal for one in part.said]) for part in parts]
+
+
+def test_talk_is_cut_where_others_listen_where_all_were_silent_and_where_it_is_long() -> None:
+    other = frozenset({INNKEEPER})
+    assert cut() == []
+    assert cut(line(1), line(2), line(3, heard=other)) == [([], [1, 2]), ([], [3])]
+    assert cut(line(1), line(2, heard=frozenset({SMITH, INNKEEPER})), line(3, heard=other)) == [([], [1, 2, 3])]
+    assert cut(line(1), line(2, at_ms=3_600_000)) == [([], [1]), ([], [2])]
+    assert cut(line(2), before=(line(1),)) == [([1], [2])]
+    long = [line(n) for n in range(1, LONGEST + 2)]
+    assert cut(*long) == [([], list(range(1, LONGEST + 1))), (list(range(LONGEST - 7, LONGEST + 1)), [LONGEST + 1])]

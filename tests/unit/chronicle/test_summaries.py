@@ -1,0 +1,75 @@
+"""Summaries select what was said; they make nothing up, and hold nothing that their reader did not hear."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glyphoxa.chronicle.rules.summaries import for_players, heard_by, in_words, summary_of
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.knowledge import HIDDEN
+from tests.support.builders import INNKEEPER, SMITH, an_utterance
+
+NPCS = (SMITH, INNKEEPER)
+WORDS = (
+    *("I", "promise", "take", "found", "gave", "map", "crown", "letter", "king", "tomorrow", "tower", "ring"),
+    *("because", "we", "hm", "okay", "the", "a", "roll", "12"),
+)
+LINES = st.lists(
+    st.tuples(st.lists(st.sampled_from(WORDS), min_size=1, max_size=14), st.sets(st.sampled_from(NPCS))), max_size=30
+)
+
+
+def talk(lines: list[tuple[list[str], set[NpcId]]]) -> list[NumberedUtterance]:
+    return [
+        NumberedUtterance(
+            replace(an_utterance(f"{' '.join(words)} mark{n}.", id=f"u{n}"), witnesses=frozenset(heard)), n
+        )
+        for n, (words, heard) in enumerate(lines, start=1)
+    ]
+
+
+@given(LINES, st.integers(1, 120))
+def test_a_summary_holds_what_its_reader_heard_in_order_and_no_more_than_there_is_room_for(
+    lines: list[tuple[list[str], set[NpcId]]], tokens: int
+) -> None:
+    said = talk(lines)
+    for npc in NPCS:
+        chosen = summary_of(heard_by(npc, said), language="en", tokens=tokens)
+        ordinals = [line.said.ordinal for line in chosen]
+        assert ordinals == sorted(set(ordinals))
+        for line in chosen:
+            assert npc in line.said.utterance.witnesses
+            assert line.text in line.said.utterance.text
+        assert len(in_words(chosen, "en")) <= 4 * tokens
+        for unheard in (each for each in said if npc not in each.utterance.witnesses):
+            assert f"mark{unheard.ordinal}." not in in_words(chosen, "en").split()
+
+
+def test_what_was_said_twice_is_told_once() -> None:
+    line = "I promise to bring you the silver ring and the map before the feast."
+    said = [NumberedUtterance(an_utterance(line, id=f"u{n}"), n) for n in (1, 2)]
+    assert [each.said.ordinal for each in summary_of(said, language="en")] == [1]
+
+
+def test_a_long_line_is_cut_at_the_end_of_a_sentence() -> None:
+    text = "I take the map and the crown out of the chest. " + "And then we found the king and the letter. " * 8
+    [line] = summary_of([NumberedUtterance(an_utterance(text), 1)], language="en")
+    assert len(line.text) <= 240
+    assert line.text.endswith(".")
+
+
+def test_german_lines_are_quoted_as_german_ones() -> None:
+    said = [NumberedUtterance(an_utterance("Ich verspreche dir die Karte, die Krone und den Ring bis morgen."), 1)]
+    assert in_words(summary_of(said, language="de"), "de").startswith("Tamsin sagte: „Ich verspreche")
+
+
+def test_players_are_told_no_name_that_they_may_not_know() -> None:
+    known = [KnownEntity(EntityId("v"), "npc", "Vorlath", visibility=HIDDEN)]
+    put_right = replace(an_utterance("Vorlath has the map."), raw_text="For laugh has the map.")
+    said_so = an_utterance("I know that Vorlath has the map.")
+    shown = for_players([NumberedUtterance(put_right, 1), NumberedUtterance(said_so, 2)], known, "en")
+    assert [each.utterance.text for each in shown] == ["For laugh has the map."]

@@ -1,0 +1,31 @@
+"""What was only heard does not stand in front of the talk, where a change has the whole prompt read anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from glyphoxa.context.identity import identity_of
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.ids import EntityId, FactId, SessionId
+from glyphoxa.domain.knowledge import Claim, Fact, Provenance
+from glyphoxa.world.api import Known
+
+GRIMJAW = EntityId("grimjaw")
+
+
+def a_fact(value: str, provenance: Provenance) -> Fact:
+    claim = Claim.attribute(GRIMJAW, "occupation", value)
+    return Fact(FactId(value), claim, 1, "accepted").with_(provenance=provenance)
+
+
+def test_what_was_heard_at_the_table_is_no_part_of_an_npcs_identity_until_the_dm_confirms_it() -> None:
+    heard = Provenance(0.9, origin="talk", session_id=SessionId("s1"))
+    known = Known(
+        Entity(GRIMJAW, "npc", "Grimjaw"),
+        (a_fact("smith", Provenance(1.0, origin="campaign_file")), a_fact("thief", heard)),
+    )
+    identity = identity_of(known, tokens=100)
+    assert identity.lines == ("Grimjaw is a smith.",)
+    assert identity.known == known, "it is there to be recalled"
+    confirmed = replace(known, attributes=(a_fact("thief", replace(heard, dm_confirmed=True)),))
+    assert identity_of(confirmed, tokens=100).lines == ("Grimjaw is a thief.",)
