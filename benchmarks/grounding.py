@@ -10,25 +10,20 @@ forms of the files, stand in benchmarks/README.md.
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
 import random
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.asking import add_options, llm_of, note, print_figures, tell
 from benchmarks.grounding_data import KINDS, Question, read
 from benchmarks.grounding_play import Answer, settings_of, tables
 from benchmarks.grounding_rules import Verdict, judged
 from benchmarks.names import percentile
-from benchmarks.turn import positive, stoppable
-from benchmarks.turn_world import a_directory
-from glyphoxa.adapters.local import native_env
-from glyphoxa.config.provider_settings import LlmSettings
-from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.observability import log
+from benchmarks.turn import positive
 
 _CHARS_A_TOKEN: Final = 4
 Judged = tuple[Answer, Verdict]
@@ -36,30 +31,22 @@ Judged = tuple[Answer, Verdict]
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _options().parse_args(argv)
-    native_env.prepare()
-    log.set_up(level="WARNING")
-    try:
-        with a_directory() as directory:
-            print(json.dumps(asyncio.run(stoppable(_measure(options, directory)))))
-    except GlyphoxaError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return print_figures(partial(_measure, options))
 
 
 async def _measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
-    asked = read(options.directory)
-    settings = settings_of(directory / "data", _llm(options))
+    world = read(options.directory)
+    settings = settings_of(directory / "data", llm_of(options))
     found: list[Judged] = []
-    async with tables(settings, asked, tell=_tell) as at:
-        for number, question in enumerate(sample(asked.questions, options.limit) * options.repeat):
+    async with tables(settings, world, tell=tell) as at:
+        for number, question in enumerate(sample(world.questions, options.limit) * options.repeat):
             answer = await at.ask(question, f"{number}")
             if not answer.text:  # a busy machine, or a model's hiccup; an NPC that has nothing to say does so twice
                 answer = await at.ask(question, f"{number}-again")
-            verdict = judged(question, answer.text, language=asked.campaign.language)
+            verdict = judged(question, answer.text, language=world.campaign.language)
             found.append((answer, verdict))
-            _tell(_line(answer, verdict))
-            _note(options.answers, answer, verdict)
+            tell(_line(answer, verdict))
+            note(options.answers, _noted(answer, verdict))
     return figures(found)
 
 
@@ -112,33 +99,17 @@ def _line(answer: Answer, verdict: Verdict) -> str:
     return f"{question.id} {question.kind} {'+' if question.knows else '-'} {question.text!r} -> {answer.text!r} {said}"
 
 
-def _note(path: Path | None, answer: Answer, verdict: Verdict) -> None:
-    if path is None:
-        return
+def _noted(answer: Answer, verdict: Verdict) -> dict[str, object]:
     kept = {"id": answer.question.id, "question": answer.question.text, "answer": answer.text}
     judgement = {name: getattr(verdict, name) for name in Verdict.__dataclass_fields__}
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({**kept, **judgement, "prompt": answer.prompt}, ensure_ascii=False) + "\n")
-
-
-def _llm(options: argparse.Namespace) -> LlmSettings:
-    named = {"name": options.llm, "model": options.llm_model, "base_url": options.llm_url}
-    return LlmSettings.model_validate({key: value for key, value in named.items() if value is not None})
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    return {**kept, **judgement, "prompt": answer.prompt}
 
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.grounding", description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path, metavar="DIR")
-    parser.add_argument("--llm", metavar="NAME", help="a provider's name as in the settings; default: the shipped one")
-    parser.add_argument("--llm-model", metavar="MODEL", help="of that provider")
-    parser.add_argument("--llm-url", metavar="URL", help="of that provider")
     parser.add_argument("--repeat", type=positive, default=1, metavar="N", help="ask each question so often")
-    parser.add_argument("--limit", type=positive, metavar="N", help="so many questions, the same in every run")
-    parser.add_argument("--answers", type=Path, metavar="FILE", help="adds answers with their prompts, a line each")
+    add_options(parser, asked="questions")
     return parser
 
 

@@ -10,26 +10,20 @@ it holds, and the forms of the files, stand in benchmarks/README.md.
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
 import random
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.asking import add_options, llm_of, note, print_figures, tell
 from benchmarks.names import percentile
 from benchmarks.persona_data import HALVES, Asked, read_all
 from benchmarks.persona_play import Answer, play
 from benchmarks.persona_rules import Verdict, judged
-from benchmarks.turn import positive, stoppable
-from benchmarks.turn_world import a_directory
-from glyphoxa.adapters.local import native_env
-from glyphoxa.config.provider_settings import LlmSettings
-from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.observability import log
 
 OWN_DATA: Final = Path(__file__).parent / "data" / "persona"
 _BREAKS: Final = ("third_person", "assistant", "stage_directions", "labels", "wrong_language", "echo")
@@ -38,25 +32,17 @@ Judged = tuple[Answer, Verdict]
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _options().parse_args(argv)
-    native_env.prepare()
-    log.set_up(level="WARNING")
-    try:
-        with a_directory() as directory:
-            print(json.dumps(asyncio.run(stoppable(_measure(options, directory)))))
-    except GlyphoxaError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return print_figures(partial(_measure, options))
 
 
 async def _measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
     found: list[Judged] = []
-    for asked in sample(read_all(options.directory, options.half), options.limit, options.language):
-        async for answer in play(asked, directory, _llm(options), _tell):
+    for one in sample(read_all(options.directory, options.half), options.limit, options.language):
+        async for answer in play(one, directory, llm_of(options), tell):
             verdict = judged(answer.line, answer.text)
             found.append((answer, verdict))
-            _tell(_line(answer, verdict))
-            _note(options.answers, answer, verdict)
+            tell(_line(answer, verdict))
+            note(options.answers, _noted(answer, verdict))
     return figures(found)
 
 
@@ -100,11 +86,9 @@ def _line(answer: Answer, verdict: Verdict) -> str:
     return f"{answer.line.id} {answer.line.kind} {answer.line.text!r} -> {answer.text!r} {said or ''}"
 
 
-def _note(path: Path | None, answer: Answer, verdict: Verdict) -> None:
-    if path is None:
-        return
+def _noted(answer: Answer, verdict: Verdict) -> dict[str, object]:
     record = answer.record
-    kept = {
+    return {
         "id": answer.line.id,
         "line": answer.line.text,
         "answer": answer.text,
@@ -116,17 +100,6 @@ def _note(path: Path | None, answer: Answer, verdict: Verdict) -> None:
         "error": "" if record is None else record.error,
         "prompt": "" if record is None else record.prompt_text,
     }
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(kept, ensure_ascii=False) + "\n")
-
-
-def _llm(options: argparse.Namespace) -> LlmSettings:
-    named = {"name": options.llm, "model": options.llm_model, "base_url": options.llm_url}
-    return LlmSettings.model_validate({key: value for key, value in named.items() if value is not None})
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _options() -> argparse.ArgumentParser:
@@ -134,11 +107,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("directory", type=Path, metavar="DIR", nargs="?", default=OWN_DATA)
     parser.add_argument("--half", choices=HALVES, default="test", help="which lines; default: those for figures only")
     parser.add_argument("--language", choices=("en", "de"), help="only lines in it")
-    parser.add_argument("--limit", type=positive, metavar="N", help="so many lines, the same in every run")
-    parser.add_argument("--answers", type=Path, metavar="FILE", help="adds answers with their prompts, a line each")
-    parser.add_argument("--llm", metavar="NAME", help="a provider's name as in the settings; default: the shipped one")
-    parser.add_argument("--llm-model", metavar="MODEL", help="of that provider")
-    parser.add_argument("--llm-url", metavar="URL", help="of that provider")
+    add_options(parser, asked="lines")
     return parser
 
 
