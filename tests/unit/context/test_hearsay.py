@@ -25,7 +25,7 @@ def test_what_was_heard_at_the_table_is_no_part_of_an_npcs_identity_until_the_dm
         (a_fact("smith", Provenance(1.0, origin="campaign_file")), a_fact("thief", heard)),
     )
     identity = identity_of(known, tokens=100)
-    assert identity.lines == ("Grimjaw is a smith.",)
+    assert identity.lines == ("Grimjaw, occupation: smith.",)
     assert identity.known == known, "it is there to be recalled"
     confirmed = replace(known, attributes=(a_fact("thief", replace(heard, dm_confirmed=True)),))
-    assert identity_of(confirmed, tokens=100).lines == ("Grimjaw is a thief.",)
+    assert identity_of(confirmed, tokens=100).lines == ("Grimjaw, occupation: thief.",)
