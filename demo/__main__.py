@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from demo.console import Programme
-from demo.evening import STOPPED, Run, run_evening
+from demo.evening import LOCAL, STOPPED, Run, run_evening
 from demo.opener import OpenTable
 from demo.play import play_session
 from demo.script import read_evening
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=HERE / "out", help="where the recording and the report go")
     parser.add_argument("--script", type=Path, default=HERE / "evening.yaml", help="who says what, and when")
     parser.add_argument("--config", type=Path, default=HERE / "settings.yaml", help="which models and database")
-    parser.add_argument("--opener", default="demo.opener:open_local", help=argparse.SUPPRESS)
+    parser.add_argument("--opener", default=LOCAL, help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:

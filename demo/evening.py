@@ -19,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from types import FrameType
 
+from demo.between import between
 from demo.console import Programme
 from demo.mix import RATE_HZ
 from demo.page import page
@@ -34,6 +35,8 @@ from glyphoxa.domain.errors import InvalidInput
 BETWEEN_SESSIONS = bytes(2 * RATE_HZ)
 """A second of silence."""
 STOPPED = 128 + signal.SIGINT
+LOCAL = "demo.opener:open_local"
+"""The opener whose table is remembered by this machine's database."""
 CLOSING_S = 30.0
 """How long a session that was told to stop may take to write what was said and to stop its database."""
 
@@ -67,6 +70,9 @@ def run_evening(run: Run) -> int:
         code = _run_session(run, session.number, campaign_file)
         if code:
             break
+        if run.opener == LOCAL and session is not evening.sessions[-1]:
+            stored = read_campaign(campaign_file).campaign
+            between(run.config.resolve(), stored.id, f"{stored.id}-{session.number}", Programme(stored).note)
     played = [p for session in evening.sessions if (p := read_played(run.out, session.number)) is not None]
     if played:
         write_evening(run.out, evening, campaign, played)
