@@ -43,12 +43,15 @@ async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:
     )
 
 
-def chronicle_worker(store: Store, campaign: CampaignId | None = None) -> ChronicleWorker:
+def chronicle_worker(
+    store: Store, campaign: CampaignId | None = None, *, log: PostgresChronicleLog | None = None
+) -> ChronicleWorker:
     """
     Args:
         campaign: Only this one is read; None: all of the database.
+        log: Of this worker alone; None makes one.
     """
-    log = PostgresChronicleLog(store.database, store.world)
+    log = log or PostgresChronicleLog(store.database, store.world)
     kept: dict[CampaignId, Chronicler] = {}
 
     async def campaigns() -> Sequence[CampaignId]:

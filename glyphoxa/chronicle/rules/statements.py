@@ -133,7 +133,12 @@ _SAYINGS: Final = (
 )
 """The more telling first: a sentence is kept once."""
 _COINS: Final = either("gold silver copper platinum crowns crown coins coin goldstücke silberlinge kronen münzen taler")
-_AMOUNT: Final = pattern(rf"\b(?:\d[\d,.]*|\w+) {_COINS}\b")
+_NUMBER: Final = either(
+    "one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty sixty"
+    " hundred thousand ein eine einen zwei drei vier fünf sechs sieben acht neun zehn elf zwölf fünfzehn zwanzig"
+    " dreißig vierzig fünfzig hundert tausend"
+)
+_AMOUNT: Final = pattern(rf"(?:\b\d[\d,.]*|\b{_NUMBER}) {_COINS}\b")
 _COSTS: Final = pattern(rf"\b{either('costs cost price for asks owe owes pay paid kostet preis für schuldet zahle')}\b")
 _LONGEST_VALUE: Final = 300
 

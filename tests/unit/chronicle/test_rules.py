@@ -95,6 +95,8 @@ def test_how_two_are_related_in_german(text: str, expected: tuple[str, str, str]
         ("Odo is missing.", ("odo", "status")),
         ("Odo is the old miller here.", ("odo", "occupation")),
         ("I used to sail with smugglers.", ("tamsin", "past")),
+        ("The dagger is yours for six crowns.", ("tamsin", "price")),
+        ("Please look for his silver lantern.", None),
         ("I roll for initiative and promise you damage.", None),
         ("Would you promise me something?", None),
         ("I will never tell a soul.", None),
