@@ -38,4 +38,11 @@ class CpuClock:
         return ours + self._servers_ns() - start[0] if self._files else 0
 
     def _servers_ns(self) -> int:
-        return sum(int(path.read_bytes().split(maxsplit=1)[0]) for path in self._files)
+        return sum(map(_ran_ns, self._files))
+
+
+def _ran_ns(path: Path) -> int:
+    try:
+        return int(path.read_bytes().split(maxsplit=1)[0])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0  # it has ended since it was found
