@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 from websockets.asyncio.client import connect
 
 from glyphoxa.domain.ids import SessionId
@@ -204,3 +204,41 @@ async def test_a_line_that_is_refused_says_why_at_its_bubble_and_can_be_sent_aga
             await refused.first.locator("button:has-text('Send again')").click()
             await expect(page.locator(".said.pending")).to_have_count(0)
         await expect(page.locator(f"#log .said.mine .words:text-is('{text}')")).to_have_count(1)
+
+
+PATIENT_PAGE = Pulse(every_ms=200, page_waits_ms=3_600_000, server_waits_ms=DEADLINE_MS)
+"""The page's clock leaps, and its connection is as good as before."""
+WAITS_S = (1, 2, 4, 8, 16, 30, 30, 30, 30, 30)
+
+
+async def test_sound_is_tried_again_after_longer_waits_ten_times_and_then_when_the_player_says_so(
+    table: TwinTable, chromium: Browser
+) -> None:
+    offers: list[str] = []
+
+    async def refuse(route: Route) -> None:
+        offers.append(route.request.url)
+        await route.fulfill(status=503, json={"error": {"message": "no sound today"}})
+
+    async with served(table, pulse=PATIENT_PAGE) as url, a_page(chromium) as page:
+        await page.clock.install()
+        await page.route("**/api/offer", refuse)
+        await page.goto(url)
+        await page.clock.pause_at(await page.evaluate("Date.now() + 1000"))
+        await page.click('.seat[data-player="tamsin"]')
+        voice = page.locator("#voice-state")
+        await expect(voice).to_have_attribute("title", "no sound today")
+        for n, wait_s in enumerate(WAITS_S, start=1):
+            assert len(offers) == n
+            await page.clock.fast_forward(wait_s * 1_000 - 1)
+            assert len(offers) == n
+            await page.clock.fast_forward(1)
+            await until(lambda n=n: len(offers) == n + 1)  # type: ignore[misc]
+            await expect(voice).to_have_attribute("title", "no sound today")
+        await expect(voice).to_have_attribute("data-state", "bad")
+        await page.clock.fast_forward(600_000)
+        assert len(offers) == len(WAITS_S) + 1
+        await page.unroute("**/api/offer")
+        await page.get_by_role("button", name="Connect again").click()
+        await expect(voice).to_have_attribute("data-state", "on")
+        await expect(page.locator('.notice[data-topic="voice"]')).to_have_count(0)

@@ -222,7 +222,9 @@ voice.addEventListener("state", ({ detail: { state, why } }) => {
   const words = { on: "sound is on", trying: "connecting sound…", bad: "no sound", off: "no sound" };
   chip("voice-state", state, words[state]);
   $("voice-state").title = why ?? "";
-  notice("voice", state === "bad" ? `Sound could not be connected: ${why}. You can read and type; reload the page to try again.` : "");
+  const isGivenUp = state === "bad";
+  const text = isGivenUp ? `Sound could not be connected: ${why}. You can read and type.` : "";
+  notice("voice", text, isGivenUp ? { "Connect again": () => voice.hurry() } : {});
 });
 voice.addEventListener("muted", () => notice("muted", "The browser keeps the sound off until you press a key or click."));
 voice.addEventListener("microphone-lost", () => {
@@ -300,7 +302,8 @@ function trouble(what, npc) {
 }
 
 // One notice per topic; an empty text takes it away.
-function notice(topic, text) {
+// `actions`: what the player can do about it, by the words of its button.
+function notice(topic, text, actions = {}) {
   $("notices").querySelector(`[data-topic="${CSS.escape(topic)}"]`)?.remove();
   if (!text) return;
   const item = element("p", { class: "notice", data: { topic } }, element("span", {}, text));
@@ -309,6 +312,9 @@ function notice(topic, text) {
     item.remove();
     (next?.querySelector("button") ?? $($("lobby").hidden ? "say-text" : "lobby-title")).focus();
   };
+  for (const [words, act] of Object.entries(actions)) {
+    item.append(element("button", { type: "button", onclick: () => (dismiss(), act()) }, words));
+  }
   item.append(element("button", { type: "button", onclick: dismiss }, "Dismiss"));
   $("notices").append(item);
 }

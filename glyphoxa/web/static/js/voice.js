@@ -1,7 +1,9 @@
 // Sound over WebRTC. The connection is made when the player sits down, without a microphone: the NPCs are heard
 // at once, and the microphone is only asked for when the player wants to talk.
 
-const RETRY_MS = [1000, 3000, 6000, 12000];
+const FIRST_WAIT_MS = 1000; // doubled with each failure
+const LONGEST_WAIT_MS = 30000;
+const ATTEMPTS = 10; // three minutes in all; then the player says when
 const LOST_AFTER_MS = 4000;
 const GATHER_AT_MOST_MS = 1500;
 const ANSWER_WITHIN_MS = 15000;
@@ -19,10 +21,13 @@ export class Voice extends EventTarget {
   #asked = null; // the last call of talk(), until hush()
   #tries = 0;
   #timer = 0;
+  #isWaiting = false; // for the next attempt, or for somebody to want one
 
   constructor(audio) {
     super();
     this.#audio = audio;
+    addEventListener("online", () => this.hurry());
+    document.addEventListener("visibilitychange", () => document.hidden || this.hurry());
   }
 
   get isTalking() {
@@ -89,6 +94,7 @@ export class Voice extends EventTarget {
 
   async #dial() {
     this.#drop();
+    this.#isWaiting = false;
     this.#tell("state", { state: "trying" });
     const pc = new RTCPeerConnection({ iceServers: [] });
     this.#pc = pc;
@@ -141,9 +147,18 @@ export class Voice extends EventTarget {
   #failed(why) {
     this.#drop();
     if (!this.#credentials) return;
-    const wait = RETRY_MS[this.#tries++];
-    this.#tell("state", { state: wait ? "trying" : "bad", why });
-    if (wait) this.#timer = setTimeout(() => this.#credentials && this.#dial(), wait);
+    const isGivenUp = this.#tries >= ATTEMPTS;
+    const wait = Math.min(FIRST_WAIT_MS * 2 ** this.#tries++, LONGEST_WAIT_MS);
+    this.#isWaiting = true;
+    this.#tell("state", { state: isGivenUp ? "bad" : "trying", why });
+    if (!isGivenUp) this.#timer = setTimeout(() => this.#credentials && this.#dial(), wait);
+  }
+
+  // The network is there again, the page is looked at, or the player wants it: not later, but now.
+  hurry() {
+    if (!this.#credentials || !this.#isWaiting) return;
+    this.#tries = 0;
+    this.#dial();
   }
 
   #drop() {
