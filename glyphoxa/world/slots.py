@@ -33,7 +33,11 @@ DEFAULT_RULES: Final[Mapping[str, SlotRule]] = {
     "wish": "many",
     "discovery": "many",
     "gave": "many",
+    "took": "many",
+    "bought": "many",
+    "sold": "many",
     "lost": "many",
+    "price": "many",
     "past": "many",
     "summary": "many",
 }

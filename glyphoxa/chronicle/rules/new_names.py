@@ -138,6 +138,8 @@ class NameFinder:
             if run[0].folded in _TITLES and len(run) > 1:
                 break
             run, at = run[1:], at + 1
+        while run and not run[0].is_capital:
+            run, at = run[1:], at + 1  # "of the Grennock" is the end of a name that was cut
         if len(run) > 1 and run[0].folded in _KIN and at and spoken[at - 1].folded in _MY:
             run, at = run[1:], at + 1  # "my brother Odo" is called Odo
         while run and run[-1].folded in _NOT_OF_THE_STORY:

@@ -56,7 +56,15 @@ _WILL_DE: Final = either(
     "zahlen bezahlen bringen geben helfen treffen finden liefern beschützen retten befreien kommen zurückkommen holen"
 )
 _TO_YOU_DE: Final = either("dir euch ihnen ihm ihr sie es den die das bis morgen dich")
-_GOING: Final = either("going_to gonna planning_to about_to heading headed leaving on_our_way off_to")
+_GOING: Final = (
+    either("going_to gonna planning_to about_to heading headed leaving on_our_way off_to")
+    + rf"\b(?! {either('shoot cast attack fire hit fall roll use try keep_you stop_here')}\b)"
+)
+_OF_A_FIGHT: Final = pattern(
+    r"\b(?:advantage|disadvantage|damage|initiative|d\d+|\d+ (?:feet|foot|points)|spell slot|concentration|saving throw"
+    r"|schaden|rettungswurf)\b"
+)
+"""What is said of a blow is past with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,7 @@ _SAYINGS: Final = (
         pattern(either("it's_settled it_is_settled that's_settled we_have_a_deal it's_a_deal abgemacht")),
         0.8,
     ),
-    _Saying("plan", pattern(rf"{_WE}(?:'re| are|'m| am) {_GOING}\b(?:.*\b{_DO}\b|.*{NAMED})"), 0.72),
+    _Saying("plan", pattern(rf"{_WE}(?:'re| are|'m| am) {_GOING}(?:.*\b{_DO}\b|.*{NAMED})"), 0.72),
     _Saying("plan", pattern(rf"\b{either('let_us lasst_uns lass_uns')}|\blet's (?:\w+ )*?(?:{_DO}|go)\b"), 0.7),
     _Saying(
         "plan",
@@ -116,7 +124,8 @@ _SAYINGS: Final = (
         "took",
         pattern(
             rf"{_WE} {either('take took pick_up picked_up grab grabbed steal stole looted nehme nahm stehle stahl')}"
-            rf" {either('the his her its their all one_of a an two three den die das ein eine einen')}\b"
+            rf" {either('the his her its their all one_of a an two three den die das ein eine einen')}"
+            rf"\b(?! {either('shot step swing look breath moment second seat nap rest run drink sip bite')}\b)"
         ),
         0.7,
     ),
@@ -166,7 +175,7 @@ def _described(sentence: MarkedSentence) -> Iterator[FactClaim]:
 
 
 def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:
-    if len(sentence.text.split()) < _SHORTEST:
+    if len(sentence.text.split()) < _SHORTEST or _OF_A_FIGHT.search(sentence.marked):
         return
     value = sentence.text.strip().rstrip(".;,!… ")[:_LONGEST_VALUE]
     for saying in _SAYINGS:
