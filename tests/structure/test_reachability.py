@@ -10,7 +10,6 @@ from tests.structure.product import PROJECT, sources
 from tests.support.reach import Reach
 
 RELATIONS = "to be followed by an NPC that is asked how things hang together"
-CHRONICLE = "to be written by the chronicle"
 EXCEPTIONS = {
     "demo.record_players:": "run by hand: it makes the recordings in demo/players",
     "glyphoxa.adapters.postgres.world.graph:PostgresGraph.traverse": RELATIONS,
