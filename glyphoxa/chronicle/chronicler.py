@@ -18,8 +18,8 @@ from glyphoxa.domain.ids import CampaignId, SessionId
 
 PAGE: Final = 200
 """Utterances that are fetched at once."""
-EXTRACT_MS: Final = 120_000
-"""A model that takes longer for one stretch has failed."""
+EXTRACT_MS: Final = 10_000
+"""Rules take some milliseconds for a stretch: what takes longer has failed."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Chronicler:
 
     Args:
         language: BCP 47 tag of the campaign.
-        extract_ms: A model may take so long for one stretch.
+        extract_ms: The extractor may take so long for one stretch.
     """
 
     def __init__(
