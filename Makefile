@@ -39,7 +39,7 @@ units: .venv/dev
 
 proof: .venv/dev ## Tests of properties and random histories at full size: five times what `make test` looks at, and more
 	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest $(PARALLEL) $(ARGS) \
-		$$(grep -rlE 'import n_examples|@given' tests --include='test_*.py')
+		$$(grep -rlE 'tests.support.proof import|@given' tests --include='test_*.py')
 
 mutants: .venv/dev ## Change the code and see whether a test notices (mutmut); SAMPLE=300 or ONLY='glyphoxa.turns.playback*'
 	@$(BIN)/python -m pip install -q --require-hashes -r requirements/mutation.txt

@@ -52,11 +52,20 @@ class ChronicleWorker:
         """
         async with aclosing(self._woken()) as woken:
             async for _ in woken:
-                try:
-                    for campaign in await self._campaigns():
-                        await self.read_what_is_new(campaign)
-                except GlyphoxaError as error:
-                    logger.warning("talk is not read now: {}", error)
+                await self._round()
+
+    async def _round(self) -> None:
+        """One campaign after the other; what keeps one from being read keeps no other."""
+        try:
+            campaigns = await self._campaigns()
+        except GlyphoxaError as error:
+            logger.warning("talk is not read now: {}", error)
+            return
+        for campaign in campaigns:
+            try:
+                await self.read_what_is_new(campaign)
+            except GlyphoxaError as error:
+                logger.warning("talk of campaign {} is not read now: {}", campaign, error)
 
     async def read_what_is_new(self, campaign: CampaignId) -> int:
         """Read all sessions of a campaign that have news and are not to be let be for now. Returns how many were read.

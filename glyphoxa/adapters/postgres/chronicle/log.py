@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.connection import Connection
 
 MOST_ATTEMPTS: Final = 8
-"""A stretch that fails so often in a row, over four minutes, does not get better by itself."""
+"""A stretch that fails so often in a row, over two minutes, does not get better by itself."""
 _DEADLINE_MS: Final = 5_000
 _LEASE_MS: Final = 15_000
 """Longer than an extractor may take for one stretch: a worker that is silent for so long is dead."""
