@@ -1,4 +1,4 @@
-"""A session as its NPCs recall it in later ones: written when it ends, each NPC's from what it heard itself."""
+"""A session as its NPCs recall it in later ones: written when it ends, each NPC's from what it heard players say."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from glyphoxa.chronicle.ports import ChronicleLog
 from glyphoxa.chronicle.rules.extractor import names_of
 from glyphoxa.chronicle.rules.summaries import heard_by, in_words, summary_of
 from glyphoxa.chronicle.talk import NumberedUtterance
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
 from glyphoxa.transcript.api import EPISODE, episode_of
 from glyphoxa.world.api import Cause, EntityAdded, Event, FactStated
@@ -57,22 +57,28 @@ class EpisodeWriter:
         kept = await self.episodes.summaries(self.campaign, session)
         if any(fact.provenance.origin != "talk" for fact in kept):
             return None
-        said = await said_in(self.log, self.campaign, session)
+        # What an NPC says may be made up by its model: it is recalled as talk where a question asks for it, and stands
+        # in front of no later session.
+        said = [each for each in await said_in(self.log, self.campaign, session) if each.utterance.npc_id is None]
         names = names_of(await self.log.known(self.campaign), self.language)
-        told = {
-            npc: in_words(summary_of(heard_by(npc, said), language=self.language, names=names), self.language)
-            for npc in self.npcs
-        }
-        told = {npc: text for npc, text in told.items() if text}
+        lines = {npc: summary_of(heard_by(npc, said), language=self.language, names=names) for npc in self.npcs}
+        told = {npc: in_words(chosen, self.language) for npc, chosen in lines.items() if chosen}
         before = {npc: str(fact.claim.content) for fact in kept for npc in _knowers(fact)}
         if told != before:
             at_ms = said[-1].utterance.at_ms if said else 0
+            evidence = {told[npc]: [line.said.utterance.id for line in lines[npc]] for npc in told}
             await self.episodes.replace(
-                self.campaign, session, self._events(session, told, at_ms), Cause("talk", at_ms, session)
+                self.campaign, session, self._events(session, told, evidence, at_ms), Cause("talk", at_ms, session)
             )
         return told
 
-    def _events(self, session: SessionId, told: Mapping[NpcId, str], at_ms: int) -> list[Event]:
+    def _events(
+        self, session: SessionId, told: Mapping[NpcId, str], evidence: Mapping[str, Sequence[UtteranceId]], at_ms: int
+    ) -> list[Event]:
+        """
+        Args:
+            evidence: What each text was selected from: it goes when one of these is retracted, or says something else.
+        """
         if not told:
             return []
         episode, everybody = episode_of(session), witnessed_by(told, at_ms=at_ms)
@@ -83,7 +89,8 @@ class EpisodeWriter:
         ]
         for text in dict.fromkeys(told.values()):
             knowers = witnessed_by((npc for npc in told if told[npc] == text), at_ms=at_ms)
-            events.append(FactStated(Claim.attribute(episode, "summary", text), sure, knowers))
+            rests_on = {"evidence": list(evidence[text])}
+            events.append(FactStated(Claim.attribute(episode, "summary", text), sure, knowers, attributes=rests_on))
         events += [
             FactStated(Claim.relation(self.npcs[npc], "PARTICIPATED_IN", episode), sure, everybody) for npc in told
         ]

@@ -102,6 +102,7 @@ async def _run(opened: _Opened, options: argparse.Namespace) -> int:
                 print(f"session {each.session} is being read by another worker")
                 continue
             n_read, n_events = n_read + done.n_read, n_events + done.n_events
+            await (await episode_writer(opened.store, opened.campaign)).write(each.session)
     print(f"{n_read} utterances were read, {n_events} things were learned" if n_read else "nothing was left to read")
     return 0
 

@@ -9,7 +9,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.bootstrap.chronicle import episode_writer
+from glyphoxa.bootstrap.chronicle import chronicle_worker, episode_writer
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN
@@ -67,6 +67,28 @@ async def test_it_is_written_once_and_anew_when_the_talk_is_another(table: Store
     assert await recalled(table, SMITH) == f"Tamsin said: “{PROMISE}”"
     await table.world.rollback(CAMPAIGN, EVENING, 0, Cause("dm", 2_000_001))
     assert await recalled(table, SMITH) is None
+
+
+async def test_what_is_taken_back_is_not_recalled_any_more_though_nobody_sums_up_again(table: Store) -> None:
+    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    await table.world.retract(CAMPAIGN, UtteranceId("u3"), Cause("dm", 2_000_000))
+    assert await recalled(table, INNKEEPER) is None
+    assert await table.summaries.latest(CAMPAIGN, INNKEEPER, but=SessionId("next"), limit=5) == []
+    assert await recalled(table, SMITH) == f"Tamsin said: “{PROMISE}”"
+    await table.world.correct(CAMPAIGN, UtteranceId("u1"), "Fine weather.", Cause("dm", 2_000_001))
+    assert await recalled(table, SMITH) is None
+
+
+async def test_what_a_second_look_corrects_is_not_recalled_as_it_was(table: Store) -> None:
+    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    worker = chronicle_worker(table)
+    await worker.read_what_is_new(CAMPAIGN)
+    first = replace(an_utterance(PROMISE, id="u1"), session_id=EVENING, at_ms=1_000_001)
+    await table.log.revise(replace(first, text=PROMISE.replace("six", "ten")), was=first)
+    await worker.read_what_is_new(CAMPAIGN)
+    assert await recalled(table, SMITH) is None
+    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    assert "ten crowns" in (await recalled(table, SMITH) or "")
 
 
 async def test_what_the_dm_says_of_a_session_stands(table: Store) -> None:

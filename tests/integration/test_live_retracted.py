@@ -15,7 +15,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.web.events import event_json
 from glyphoxa.world.api import Cause, WorldEvent
-from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
+from tests.support.live_table import SESSION, Evening, an_evening, settings_for, with_chronicle, write_campaign
 from tests.support.patience import DEADLINE_MS
 
 TOWN, GRIMJAW = CampaignId("town"), NpcId("grimjaw")
@@ -115,6 +115,7 @@ async def test_what_is_rolled_back_leaves_the_prompt_too_and_stays_away_when_the
 async def test_what_an_npc_said_is_no_fact_the_next_evening(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settings = with_chronicle(settings)
     async with an_evening(settings, monkeypatch, session="first", reply=CLAIM) as evening:
         await claimed(evening)
     async with an_evening(settings, monkeypatch, session="second") as evening:

@@ -89,11 +89,17 @@ def settings_for(campaign: Path, dsn: str, data: Path, **correction: Any) -> Set
         {
             "campaign": campaign,
             "data_dir": data,
-            "memory": {"postgres_dsn": dsn},
+            # What talk tells is found at some moment behind it: tests of that ask for it.
+            "memory": {"postgres_dsn": dsn, "chronicle": "none"},
             "providers": {**cloud, "embeddings": {"name": "none"}},
             "correction": correction,
         }
     )
+
+
+def with_chronicle(settings: Settings) -> Settings:
+    """The same for a table whose talk becomes knowledge while it plays."""
+    return settings.model_copy(update={"memory": settings.memory.model_copy(update={"chronicle": "rules"})})
 
 
 class ToldEar:

@@ -53,10 +53,12 @@ def for_players(
     guarded = names_of((each for each in known if each.visibility.scope != "public" and not each.is_of_talk), language)
     shown: list[NumberedUtterance] = []
     for each in said:
-        for text in (each.utterance.text, each.utterance.raw_text):
-            if not guarded.mentions(text):
-                shown.append(replace(each, utterance=replace(each.utterance, text=text)))
-                break
+        utterance = each.utterance
+        # Of an NPC `raw_text` is what it meant to say, and not all of it was heard.
+        heard = (utterance.text,) if utterance.npc_id is not None else (utterance.text, utterance.raw_text)
+        text = next((text for text in heard if not guarded.mentions(text)), None)
+        if text is not None and not guarded.mentions(utterance.speaker_name):
+            shown.append(replace(each, utterance=replace(utterance, text=text)))
     return shown
 
 

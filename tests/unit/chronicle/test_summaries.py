@@ -73,3 +73,10 @@ def test_players_are_told_no_name_that_they_may_not_know() -> None:
     said_so = an_utterance("I know that Vorlath has the map.")
     shown = for_players([NumberedUtterance(put_right, 1), NumberedUtterance(said_so, 2)], known, "en")
     assert [each.utterance.text for each in shown] == ["For laugh has the map."]
+
+
+def test_players_are_read_no_line_of_a_speaker_they_may_not_know_and_nothing_an_npc_only_meant_to_say() -> None:
+    known = [KnownEntity(EntityId("v"), "npc", "Vorlath", visibility=HIDDEN)]
+    speaks = an_utterance("I promise you the map.", speaker="Vorlath", npc=SMITH)
+    cut_off = replace(an_utterance("Vorlath has it.", npc=SMITH), raw_text="The king has it, and paid me to burn it.")
+    assert for_players([NumberedUtterance(speaks, 1), NumberedUtterance(cut_off, 2)], known, "en") == []

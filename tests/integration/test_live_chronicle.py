@@ -1,0 +1,55 @@
+"""What is said at a live table is known there, and recalled in the next session."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.events import TurnFinished
+from glyphoxa.domain.ids import CampaignId, NpcId
+from glyphoxa.domain.turn import TurnRecord
+from tests.support.live_table import Evening, an_evening, settings_for, with_chronicle, write_campaign
+from tests.support.patience import DEADLINE_MS, DEADLINE_S
+
+TOWN, GRIMJAW = CampaignId("town"), NpcId("grimjaw")
+PROMISE = "Grimjaw, I promise to bring you the six crowns and the silver ring."
+
+
+@pytest.fixture
+def settings(tmp_path: Path, dsn: str) -> Settings:
+    settings = with_chronicle(settings_for(write_campaign(tmp_path), dsn, tmp_path))
+    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
+
+
+async def asked(evening: Evening, text: str) -> TurnRecord:
+    (await evening.ear(evening.table.campaign.players[0])).say(text)
+    turns = await evening.until(
+        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.raw_text == text]
+    )
+    return turns[0]
+
+
+async def is_known(dsn: str, predicate: str) -> None:
+    async with open_store(dsn, data_dir=Path("unused")) as store, asyncio.timeout(DEADLINE_S):
+        inspection = PostgresInspection(store.database)
+        while not any(  # noqa: ASYNC110 - the table is told nothing of what it learns
+            fact.claim.predicate == predicate for fact in await inspection.current(TOWN, GRIMJAW, limit=1_000)
+        ):
+            await asyncio.sleep(0.05)
+
+
+async def test_a_promise_is_a_fact_while_the_table_plays_and_is_recalled_unasked_the_next_evening(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch, session="first") as evening:
+        assert PROMISE not in (await asked(evening, "Grimjaw, good evening.")).prompt_text
+        await asked(evening, PROMISE)
+        await is_known(dsn, "promise")
+    async with an_evening(settings, monkeypatch, session="second") as evening:
+        assert PROMISE in (await asked(evening, "Grimjaw, good evening.")).prompt_text
