@@ -43,6 +43,7 @@ class ChronicleWorker:
         self._chronicler = chronicler
         self._said = said
         self._now_ms = now_ms
+        self._troubles: set[str] = set()
 
     async def run(self) -> None:
         """Read what is said as soon as it is kept, until cancelled. What fails is tried again; nothing ends it.
@@ -56,16 +57,19 @@ class ChronicleWorker:
 
     async def _round(self) -> None:
         """One campaign after the other; what keeps one from being read keeps no other."""
+        troubles: set[str] = set()
         try:
             campaigns = await self._campaigns()
         except GlyphoxaError as error:
-            logger.warning("talk is not read now: {}", error)
-            return
+            campaigns, troubles = (), {f"talk is not read now: {error}"}
         for campaign in campaigns:
             try:
                 await self.read_what_is_new(campaign)
             except GlyphoxaError as error:
-                logger.warning("talk of campaign {} is not read now: {}", campaign, error)
+                troubles.add(f"talk of campaign {campaign} is not read now: {error}")
+        for trouble in sorted(troubles - self._troubles):  # each once, for as long as it lasts
+            logger.warning("{}", trouble)
+        self._troubles = troubles
 
     async def read_what_is_new(self, campaign: CampaignId) -> int:
         """Read all sessions of a campaign that have news and are not to be let be for now. Returns how many were read.
