@@ -205,14 +205,31 @@ def read_gold(path: Path) -> list[Gold]:
             continue
         try:
             scene = json.loads(line)
-            for key in ("campaign", "from", "to", "entities"):
-                scene[key]
+            _check(scene)
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput(
-                f"{path}, line {number}: a scene has campaign, from, to and entities: {error!r}"
+                f"{path}, line {number}: a scene has campaign, from, to and entities with a name; relationships with"
+                f" source, target and evidence; facts with subject, value and evidence: {error!r}"
             ) from None
         scenes.append(scene)
     return scenes
+
+
+def _check(scene: Gold) -> None:
+    """
+    Raises:
+        KeyError: Something of it is missing. `TypeError`: something is of another kind.
+    """
+    for key in ("campaign", "from", "to", "entities"):
+        scene[key]
+    for kind, keys in (
+        ("entities", ("name",)),
+        ("relationships", ("source", "target", "evidence")),
+        ("facts", ("subject", "value", "evidence")),
+    ):
+        for each in scene.get(kind, ()):
+            for key in keys:
+                each[key]
 
 
 def scene_of(scene: Gold, turns: Sequence[Turn], language: str) -> SceneTalk:
@@ -225,6 +242,8 @@ def scene_of(scene: Gold, turns: Sequence[Turn], language: str) -> SceneTalk:
         first, last = places[scene["from"]], places[scene["to"]]
     except KeyError as missing:
         raise InvalidInput(f"gold.jsonl: there is no turn {missing} in campaign {scene['campaign']!r}") from None
+    if last < first:
+        raise InvalidInput(f"gold.jsonl: turn {scene['to']!r} stands before {scene['from']!r}, where its scene begins")
     said = [NumberedUtterance(each, number) for number, each in enumerate(utterances_of(turns[: last + 1]), start=1)]
     session = SessionId(str(scene.get("session", "")))
     return SceneTalk(

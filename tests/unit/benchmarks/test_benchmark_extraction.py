@@ -66,7 +66,26 @@ def test_what_is_found_is_compared_with_what_a_scene_tells(tmp_path: Path) -> No
     }
 
 
-def test_it_says_which_line_is_no_scene(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "gold.jsonl").write_text('{"campaign": "mill"}\n', "utf-8")
+@pytest.mark.parametrize(
+    "scene",
+    [
+        {"campaign": "mill"},
+        {"campaign": "mill", "from": "t0:1", "to": "t0:2", "entities": [{"type": "npc"}]},
+        {"campaign": "mill", "from": "t0:1", "to": "t0:2", "entities": [], "facts": [{"subject": "Odo"}]},
+        {"campaign": "mill", "from": "t0:1", "to": "t0:2", "entities": [], "relationships": [7]},
+        [],
+    ],
+)
+def test_it_says_which_line_is_no_scene(tmp_path: Path, scene: object) -> None:
+    (tmp_path / "gold.jsonl").write_text(json.dumps(scene) + "\n", "utf-8")
     with pytest.raises(InvalidInput, match="line 1"):
         read_gold(tmp_path / "gold.jsonl")
+
+
+def test_a_scene_that_ends_before_it_begins_is_told(tmp_path: Path) -> None:
+    for name in ("mill.yaml", "turns.jsonl"):
+        (tmp_path / name).write_text((DATA / "tune" / name).read_text("utf-8"), "utf-8")
+    scene = {"campaign": "mill", "from": "t0:2", "to": "t0:1", "entities": []}
+    (tmp_path / "gold.jsonl").write_text(json.dumps(scene) + "\n", "utf-8")
+    with pytest.raises(InvalidInput, match="stands before"):
+        measured(tmp_path)
