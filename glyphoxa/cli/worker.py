@@ -22,6 +22,6 @@ async def _run(options: argparse.Namespace) -> int:
     settings = settings_with_memory(options.config, to_hold="talk")
     async with opened_store(settings) as store:
         campaign = None if options.campaign is None else await stored_campaign(store, options.campaign)
-        print("reading what is said; Ctrl-C ends it")
+        print("reading what is said; Ctrl-C ends it", flush=True)
         await chronicle_worker(store, campaign).run()
     return 0
